@@ -1,0 +1,177 @@
+//! Statuses and errors. A [`Status`] is what crosses the C ABI; an [`Error`] is a status together
+//! with the message that names the parameter, its value and what was expected.
+
+use std::cell::RefCell;
+use std::fmt;
+
+/// What a call answers: 0 accepted, positive try again, negative error. The numbers are ABI.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Status(pub i32);
+
+macro_rules! statuses {
+    ($($name:ident = $value:literal, $text:literal;)*) => {
+        impl Status {
+            $(#[doc = $text] pub const $name: Status = Status($value);)*
+
+            /// Every status there is, for tables and tests.
+            pub const ALL: &'static [Status] = &[$(Status($value)),*];
+
+            /// One line about the status, NUL-terminated for C.
+            pub fn text(self) -> &'static str {
+                match self.0 {
+                    $($value => concat!($text, "\0"),)*
+                    _ => "not a status of this library\0",
+                }
+            }
+
+            fn name(self) -> &'static str {
+                match self.0 {
+                    $($value => stringify!($name),)*
+                    _ => "UNKNOWN",
+                }
+            }
+        }
+    };
+}
+
+statuses! {
+    OK = 0, "accepted, or done";
+    RETRY_QUEUE_FULL = 1, "try again: the command queue is full";
+    RETRY_NO_TAG = 2, "try again: as many operations are in flight as there are tags";
+    RETRY_BUSY = 3, "try again: what is needed is in use at the moment";
+    ERR_INVALID = -1, "a parameter is not allowed to have this value";
+    ERR_RANGE = -2, "an offset, a size or a number lies outside of what exists";
+    ERR_NO_MEMORY = -3, "memory, a table or a kernel limit is exhausted";
+    ERR_PEER_DEAD = -4, "the peer has died or has left";
+    ERR_CANCELED = -5, "the operation was cancelled before it took effect";
+    ERR_UNSUPPORTED = -6, "this is not offered here";
+    ERR_SYSTEM = -7, "a system call failed";
+    ERR_STATE = -8, "this may not be called now";
+    ERR_TIMEOUT = -9, "the time ran out";
+    ERR_KEY = -10, "the address names no live region of that rank";
+    ERR_INTERNAL = -11, "a defect of this library";
+}
+
+impl Status {
+    /// Neither accepted nor an error: nothing happened and nothing was kept.
+    pub fn is_retry(self) -> bool {
+        self.0 > 0
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.name(), self.0)
+    }
+}
+
+/// A status other than OK and the sentence that explains it.
+///
+/// The sentence is boxed so that `Result<(), Error>` stays two words, and empty for the retry
+/// statuses, which are normal on hot paths and must not allocate.
+#[derive(Debug)]
+pub struct Error {
+    /// What the caller is told.
+    pub status: Status,
+    message: Option<Box<str>>,
+}
+
+/// What every fallible function of this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error with its sentence; use [`fail!`](crate::fail) to format one.
+    pub fn new(status: Status, message: String) -> Error {
+        Error { status, message: Some(message.into_boxed_str()) }
+    }
+
+    /// A status that needs no sentence of its own.
+    pub const fn bare(status: Status) -> Error {
+        Error { status, message: None }
+    }
+
+    /// `ERR_SYSTEM` for the system call `call`, with the errno of this moment.
+    pub fn system(call: &str) -> Error {
+        let errno = std::io::Error::last_os_error();
+        Error::new(Status::ERR_SYSTEM, format!("{call}: {errno}"))
+    }
+
+    /// The sentence, or the status's own line where there is none.
+    pub fn message(&self) -> &str {
+        match &self.message {
+            Some(message) => message,
+            None => self.status.text().trim_end_matches('\0'),
+        }
+    }
+
+    /// Keeps the sentence as this thread's last message, for `llcl_last_error`.
+    pub fn record(&self) -> Status {
+        if !self.status.is_retry() {
+            LAST.with(|last| {
+                let mut last = last.borrow_mut();
+                last.clear();
+                last.extend(self.message().bytes().filter(|b| *b != 0));
+                last.push(0);
+            });
+        }
+        self.status
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `fail!(ERR_RANGE, "size is {size}, expected at most {limit}")` returns that error from the
+/// enclosing function.
+#[macro_export]
+macro_rules! fail {
+    ($status:ident, $($message:tt)*) => {
+        return Err($crate::util::status::Error::new(
+            $crate::util::status::Status::$status,
+            format!($($message)*),
+        ))
+    };
+}
+
+thread_local! {
+    static LAST: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// This thread's last message with its NUL, valid until this thread's next failing call.
+pub fn last_message() -> *const std::ffi::c_char {
+    LAST.with(|last| match last.borrow().as_slice() {
+        [] => c"".as_ptr(),
+        bytes => bytes.as_ptr().cast(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_has_a_line_of_its_own() {
+        for (i, a) in Status::ALL.iter().enumerate() {
+            assert!(a.text().ends_with('\0'));
+            for b in &Status::ALL[i + 1..] {
+                assert_ne!(a.0, b.0);
+                assert_ne!(a.text(), b.text());
+            }
+        }
+    }
+
+    #[test]
+    fn a_retry_leaves_the_last_message_alone() {
+        Error::new(Status::ERR_RANGE, "size is 9, expected at most 8".into()).record();
+        Error::bare(Status::RETRY_QUEUE_FULL).record();
+        // SAFETY: last_message points to a NUL-terminated string of this thread.
+        let text = unsafe { std::ffi::CStr::from_ptr(last_message()) };
+        assert_eq!(text.to_str().unwrap(), "size is 9, expected at most 8");
+    }
+}
