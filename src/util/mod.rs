@@ -1,3 +1,9 @@
 //! Layer 0: what every other layer may use and what itself uses nothing of ours.
 
+pub mod config;
+pub mod futex;
+pub mod memory;
+pub mod patience;
+pub mod pin;
 pub mod status;
+pub mod sync;

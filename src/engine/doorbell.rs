@@ -1,0 +1,220 @@
+//! The doorbell: a word to sleep on, and the order of steps by which no wake-up is lost.
+//!
+//! A [`Bell`] counts how often it was rung. A sleeper reads the count (its *ticket*), makes sure
+//! that there is nothing to do and that whoever brings work will ring, and then sleeps as long as
+//! the count is the ticket. The word may lie in memory shared by processes.
+//!
+//! # The protocol
+//!
+//! ```text
+//! sleeper                                   who brings work
+//! 1  ticket = bell.ticket()                 a  publish the work, and with the same step clear the
+//! 2  arm every source; one that has work       source's mark "waiting" and learn whether it was set
+//!    refuses: do the work, begin again      b  if it was: bell.ring()
+//! 3  bell.wait(ticket, limit)
+//! 4  begin again
+//! ```
+//!
+//! A source is a word that both sides change with read-modify-writes only, so that all changes have
+//! one order: `tail` of `engine::ring` with its bit WAITING. For each piece of work:
+//!
+//! - Its change (a) comes before the arming (2): arming reads the newest value, sees work, refuses.
+//! - It comes after: it clears the mark, hence rings (b). Had the ticket been read after that ring,
+//!   the Acquire of (1) would have seen its Release, so (a) would have come before (2). So the
+//!   ticket is older than the ring, and (3) either finds another count or sleeps already when the
+//!   kernel is told to wake: the kernel compares and queues as one step.
+//! - It comes after another piece of work that cleared the mark: that one rings, and the sleeper
+//!   meets both.
+//!
+//! So N posts to a sleeper cost one ring, that is, one system call, and posts to a consumer that is
+//! awake cost none. A sleeper may wake for nothing (a ring that belonged to an arming it took
+//! back); it begins again, which is always allowed.
+//!
+//! Arming may be renewed by another thread while the sleeper sleeps, as a borrower of the role does
+//! on leaving: the sleeper's ticket is then older than every later ring, which is all it needs.
+
+use std::time::Duration;
+
+#[cfg(not(loom))]
+use crate::util::futex;
+use crate::util::sync::{AtomicU32, Ordering};
+
+#[cfg(all(test, loom))]
+mod models;
+
+/// A counter to sleep on. Four zero bytes are a bell that was never rung, so one can be laid into
+/// fresh shared memory. A foreign process that scribbles over the word can cause idle rounds or
+/// make sleeps last as long as their limit, and nothing worse.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Bell {
+    word: AtomicU32,
+    #[cfg(loom)]
+    kernel: models::Kernel,
+}
+
+/// The count at the time when the sleeper began to look for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u32);
+
+impl Bell {
+    /// A bell that was never rung.
+    pub fn new() -> Bell {
+        Bell::default()
+    }
+
+    /// Step 1 of the protocol: to be taken before the sources are armed.
+    #[inline]
+    pub fn ticket(&self) -> Ticket {
+        // Acquire: pairs with the Release in count(); a ticket that includes a ring comes after
+        // the change of the source that caused it.
+        Ticket(self.word.load(Ordering::Acquire))
+    }
+
+    /// Ends the sleep of everybody on this bell.
+    pub fn ring(&self) {
+        self.count();
+        self.wake(i32::MAX);
+    }
+
+    /// Ends the sleep of one. Only where each of the sleepers could do the work: otherwise the one
+    /// that cannot may use up the wake-up of the one that can.
+    pub fn ring_one(&self) {
+        self.count();
+        self.wake(1);
+    }
+
+    /// Sleeps until the bell is rung after `ticket` was taken, at most for `limit` (`None`: no
+    /// limit). False when the time ran out. True may also come early: look for work again.
+    pub fn wait(&self, ticket: Ticket, limit: Option<Duration>) -> bool {
+        self.sleep(ticket.0, limit)
+    }
+
+    fn count(&self) {
+        // Release: the work and the cleared mark come before it; pairs with the Acquire in
+        // ticket(). A wrapped count equals an old ticket only after 2^32 rings within one sleep,
+        // each of which would have ended it.
+        self.word.fetch_add(1, Ordering::Release);
+    }
+
+    #[cfg(not(loom))]
+    fn wake(&self, sleepers: i32) {
+        futex::wake(&self.word, sleepers);
+    }
+
+    #[cfg(not(loom))]
+    fn sleep(&self, ticket: u32, limit: Option<Duration>) -> bool {
+        futex::wait(&self.word, ticket, limit)
+    }
+
+    #[cfg(loom)]
+    fn wake(&self, sleepers: i32) {
+        self.kernel.wake(sleepers);
+    }
+
+    #[cfg(loom)]
+    fn sleep(&self, ticket: u32, _limit: Option<Duration>) -> bool {
+        self.kernel.wait(&self.word, ticket)
+    }
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Bell>() == 4);
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::engine::ring::{Entry, Ring};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    impl Entry for u64 {
+        const NOTHING: u64 = u64::MAX;
+    }
+
+    #[test]
+    fn a_ring_after_the_ticket_forbids_the_sleep() {
+        let bell = Bell::new();
+        let ticket = bell.ticket();
+        bell.ring_one();
+        assert!(bell.wait(ticket, None));
+        assert_ne!(bell.ticket(), ticket);
+    }
+
+    #[test]
+    fn without_a_ring_the_time_limit_ends_the_sleep() {
+        let bell = Bell::new();
+        let ticket = bell.ticket();
+        while bell.wait(ticket, Some(Duration::from_millis(1))) {}
+        assert_eq!(bell.ticket(), ticket);
+    }
+
+    #[test]
+    fn one_ring_wakes_all() {
+        let bell = Bell::new();
+        std::thread::scope(|s| {
+            for _ in 0..3 {
+                let ticket = bell.ticket();
+                let bell = &bell;
+                s.spawn(move || while bell.ticket() == ticket && bell.wait(ticket, None) {});
+            }
+            std::thread::sleep(Duration::from_millis(2));
+            bell.ring();
+        });
+    }
+
+    /// A consumer that sleeps whenever it can, without time limit: a lost wake-up hangs the test.
+    /// The producers make pauses, so that it sleeps often.
+    #[test]
+    fn a_sleeping_consumer_misses_nothing_and_is_rung_once_per_sleep() {
+        const EACH: u64 = 2_000;
+        let bell = Arc::new(Bell::new());
+        let for_drops = bell.clone();
+        let (ring, mut consumer) = Ring::new(8, move || for_drops.ring());
+        let rings = AtomicU64::new(0);
+        let mut sleeps = 0;
+        std::thread::scope(|s| {
+            for producer in 0..2 {
+                let (ring, bell, rings) = (ring.clone(), &bell, &rings);
+                s.spawn(move || post_with_pauses(&ring, bell, rings, producer, EACH));
+            }
+            let (mut sum, mut got) = (0, 0);
+            while got < 2 * EACH {
+                let ticket = bell.ticket();
+                if let Some(value) = consumer.peek(0) {
+                    sum += value;
+                    got += 1;
+                    consumer.release(1);
+                } else if consumer.try_wait() {
+                    sleeps += 1;
+                    bell.wait(ticket, None);
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+            assert_eq!(sum, 2 * (EACH * (EACH - 1) / 2));
+        });
+        let rings = rings.into_inner();
+        assert!(rings > 0, "nobody ever slept");
+        assert!(rings <= sleeps, "{rings} rings for {sleeps} sleeps");
+    }
+
+    fn post_with_pauses(ring: &Ring<u64>, bell: &Bell, rings: &AtomicU64, first: u64, each: u64) {
+        for value in 0..each {
+            let mut slot = loop {
+                match ring.reserve(1) {
+                    Some(slot) => break slot,
+                    None => std::thread::yield_now(),
+                }
+            };
+            slot.write(0, value);
+            if slot.commit() {
+                rings.fetch_add(1, Ordering::Relaxed);
+                bell.ring();
+            }
+            if (value + first) % 16 == 0 {
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        }
+    }
+}

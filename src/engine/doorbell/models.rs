@@ -1,0 +1,188 @@
+//! Loom models of the sleep protocol over ring and bell. A lost wake-up leaves the consumer asleep
+//! for ever, which loom reports as a deadlock.
+//!
+//! The kernel's futex is modelled as what it is: a lock around "compare and queue" and around
+//! "wake".
+
+use super::*;
+use crate::engine::ring::{Consumer, Ring};
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+#[derive(Debug, Default)]
+pub struct Kernel {
+    queue: Mutex<()>,
+    sleepers: Condvar,
+}
+
+impl Kernel {
+    /// FUTEX_WAIT. The relaxed read is on purpose: the kernel promises no more about it than that
+    /// it is atomic with the queueing.
+    pub fn wait(&self, word: &AtomicU32, expected: u32) -> bool {
+        let queue = self.queue.lock().unwrap();
+        if word.load(Ordering::Relaxed) == expected {
+            drop(self.sleepers.wait(queue).unwrap());
+        }
+        true
+    }
+
+    /// FUTEX_WAKE.
+    pub fn wake(&self, sleepers: i32) {
+        let _queue = self.queue.lock().unwrap();
+        match sleepers {
+            1 => self.sleepers.notify_one(),
+            _ => self.sleepers.notify_all(),
+        }
+    }
+}
+
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+struct World {
+    bell: Arc<Bell>,
+    ring: Ring<u32>,
+    /// How often the bell was rung by a commit that had to.
+    rings: Arc<AtomicUsize>,
+}
+
+impl World {
+    fn new() -> (World, Consumer<u32>) {
+        let (bell, rings) = (Arc::new(Bell::new()), Arc::new(AtomicUsize::new(0)));
+        let for_drops = bell.clone();
+        let (ring, consumer) = Ring::new(8, move || for_drops.ring());
+        (World { bell, ring, rings }, consumer)
+    }
+
+    fn post(&self, value: u32) {
+        let mut slot = self.ring.reserve(1).unwrap();
+        slot.write(0, value);
+        if slot.commit() {
+            self.rings.fetch_add(1, Relaxed);
+            self.bell.ring();
+        }
+    }
+
+    fn spawn(&self, f: impl FnOnce(World) + 'static) -> thread::JoinHandle<()> {
+        let (bell, ring, rings) = (self.bell.clone(), self.ring.clone(), self.rings.clone());
+        thread::spawn(move || f(World { bell, ring, rings }))
+    }
+}
+
+/// Steps 1 to 4 until `count` entries have come; returns their sum and the number of sleeps.
+fn consume(bell: &Bell, consumer: &mut Consumer<u32>, count: u32) -> (u32, usize) {
+    let (mut got, mut sum, mut sleeps) = (0, 0, 0);
+    while got < count {
+        let ticket = bell.ticket();
+        if let Some(value) = consumer.peek(0) {
+            sum += if *value == u32::MAX { 0 } else { *value };
+            got += 1;
+            consumer.release(1);
+        } else if consumer.try_wait() {
+            sleeps += 1;
+            bell.wait(ticket, None);
+        } else {
+            thread::yield_now();
+        }
+    }
+    (sum, sleeps)
+}
+
+#[test]
+fn loom_a_post_ends_the_sleep() {
+    check(4, || {
+        let (world, mut consumer) = World::new();
+        let producer = world.spawn(|world| world.post(7));
+        assert_eq!(consume(&world.bell, &mut consumer, 1).0, 7);
+        producer.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_two_posts_end_the_sleep_and_each_sleep_is_rung_once() {
+    check(2, || {
+        let (world, mut consumer) = World::new();
+        let producers = [1, 2].map(|value| world.spawn(move |world| world.post(value)));
+        let (sum, sleeps) = consume(&world.bell, &mut consumer, 2);
+        for producer in producers {
+            producer.join().unwrap();
+        }
+        assert_eq!(sum, 3);
+        let rings = world.rings.load(Relaxed);
+        assert!(rings <= sleeps, "{rings} rings for {sleeps} sleeps");
+    });
+}
+
+#[test]
+fn loom_two_posts_to_one_sleeper_ring_once() {
+    check(3, || {
+        let (world, mut consumer) = World::new();
+        let ticket = world.bell.ticket();
+        assert!(consumer.try_wait());
+        let producers = [1, 2].map(|value| world.spawn(move |world| world.post(value)));
+        world.bell.wait(ticket, None);
+        for producer in producers {
+            producer.join().unwrap();
+        }
+        assert_eq!(world.rings.load(Relaxed), 1);
+        assert!(consumer.peek(1).is_some());
+    });
+}
+
+#[test]
+fn loom_a_discard_ends_the_sleep_too() {
+    check(2, || {
+        let (world, mut consumer) = World::new();
+        let dropper = world.spawn(|world| drop(world.ring.reserve(1).unwrap()));
+        let poster = world.spawn(|world| world.post(5));
+        assert_eq!(consume(&world.bell, &mut consumer, 2).0, 5);
+        dropper.join().unwrap();
+        poster.join().unwrap();
+    });
+}
+
+/// Another source beside the ring, as a port that a peer rings: a word whose bit 0 means "armed"
+/// and whose other bits count the work, changed by read-modify-writes on both sides.
+#[test]
+fn loom_two_sources_one_bell() {
+    check(2, || {
+        let (world, mut consumer) = World::new();
+        let source = Arc::new(AtomicU32::new(0));
+        let producer = world.spawn(|world| world.post(1));
+        let peer = world.spawn({
+            let source = source.clone();
+            move |world| {
+                let add = |now: u32| Some((now & !1) + 2);
+                let old = source.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).unwrap();
+                if old & 1 == 1 {
+                    world.bell.ring();
+                }
+            }
+        });
+        let mut from_ring = false;
+        loop {
+            let ticket = world.bell.ticket();
+            if consumer.peek(0).is_some() {
+                consumer.release(1);
+                from_ring = true;
+            }
+            let armed = consumer.try_wait();
+            let work = source.fetch_or(1, Ordering::Relaxed) & !1;
+            if from_ring && work == 2 {
+                break;
+            }
+            if armed && (work == 0 || !from_ring) {
+                world.bell.wait(ticket, None);
+            } else {
+                thread::yield_now();
+            }
+        }
+        producer.join().unwrap();
+        peer.join().unwrap();
+    });
+}

@@ -1,0 +1,258 @@
+//! The table of operations in flight. It belongs to the holder of the role that uses it (`&mut`),
+//! so it needs no lock; it is sized once, so its use allocates nothing.
+//!
+//! A [`Tag`] travels to the device and comes back with the completion. It names a slot and the
+//! slot's generation, which changes whenever the slot is vacated: a completion that arrives twice,
+//! late or forged finds nothing.
+
+/// What a device carries for an operation: generation in the upper, slot number in the lower half.
+/// Generations begin at 1, so that 0 is never a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Tag(pub u64);
+
+/// Ends the list of free slots.
+const NO_SLOT: u32 = u32::MAX;
+
+struct Slot<T> {
+    /// The generation of the value that is here, or of the next one. It comes round after 2^32 - 1
+    /// uses of one slot: a stale tag would have to survive exactly a multiple of those.
+    generation: u32,
+    /// The next free slot, while this one is free.
+    next: u32,
+    value: Option<T>,
+}
+
+/// At most `capacity` values, each found by the tag under which it was put in.
+pub struct Slots<T> {
+    slots: Box<[Slot<T>]>,
+    /// The slot that was vacated last is used first: its lines are in the cache.
+    free: u32,
+    len: u32,
+}
+
+impl Tag {
+    fn new(generation: u32, index: u32) -> Tag {
+        Tag(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn index(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl<T> Slots<T> {
+    /// An empty table for at most `capacity` values.
+    ///
+    /// # Panics
+    /// When the capacity does not fit in 32 bits; configuration is checked before it gets here.
+    pub fn new(capacity: usize) -> Slots<T> {
+        assert!(capacity < NO_SLOT as usize, "{capacity} slots, expected less than {NO_SLOT}");
+        let count = capacity as u32;
+        let slot = |index: u32| {
+            let next = if index + 1 < count { index + 1 } else { NO_SLOT };
+            Slot { generation: 1, next, value: None }
+        };
+        let free = if count == 0 { NO_SLOT } else { 0 };
+        Slots { slots: (0..count).map(slot).collect(), free, len: 0 }
+    }
+
+    /// Keeps `value` and names it; `None` when the table is full (the value is dropped: ask
+    /// [`is_full`](Slots::is_full) before where it matters).
+    #[inline]
+    pub fn insert(&mut self, value: T) -> Option<Tag> {
+        let index = self.free;
+        // The end of the list lies beyond every index.
+        let slot = self.slots.get_mut(index as usize)?;
+        self.free = slot.next;
+        slot.value = Some(value);
+        self.len += 1;
+        Some(Tag::new(slot.generation, index))
+    }
+
+    /// The value under `tag`, if it is still there.
+    #[inline]
+    pub fn get_mut(&mut self, tag: Tag) -> Option<&mut T> {
+        self.slot_mut(tag)?.value.as_mut()
+    }
+
+    /// Takes the value under `tag` out. Every later use of this tag finds nothing.
+    #[inline]
+    pub fn remove(&mut self, tag: Tag) -> Option<T> {
+        let free = self.free;
+        let slot = self.slot_mut(tag)?;
+        let value = slot.value.take()?;
+        slot.generation = slot.generation.checked_add(1).unwrap_or(1);
+        slot.next = free;
+        self.free = tag.index();
+        self.len -= 1;
+        Some(value)
+    }
+
+    /// The values in flight with their tags, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (Tag, &T)> {
+        (0..).zip(&self.slots).filter_map(|(index, slot)| {
+            Some((Tag::new(slot.generation, index), slot.value.as_ref()?))
+        })
+    }
+
+    /// Takes out every value that `condition` picks and hands it to `each` with its tag: what is
+    /// pending on a peer that died, or everything at the end.
+    pub fn remove_if(
+        &mut self,
+        mut condition: impl FnMut(&T) -> bool,
+        mut each: impl FnMut(Tag, T),
+    ) {
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            if slot.value.as_ref().is_some_and(&mut condition) {
+                let tag = Tag::new(slot.generation, index as u32);
+                if let Some(value) = self.remove(tag) {
+                    each(tag, value);
+                }
+            }
+        }
+    }
+
+    /// How many values are in flight.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether nothing is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether the next insert would be refused.
+    pub fn is_full(&self) -> bool {
+        self.free == NO_SLOT
+    }
+
+    /// How many values there is room for.
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, tag: Tag) -> Option<&mut Slot<T>> {
+        let slot = self.slots.get_mut(tag.index() as usize)?;
+        (slot.generation == tag.generation()).then_some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_found_under_its_tag_until_it_is_removed() {
+        let mut slots = Slots::new(4);
+        let a = slots.insert("a").unwrap();
+        let b = slots.insert("b").unwrap();
+        assert_eq!(slots.len(), 2);
+        assert_eq!(slots.get_mut(a), Some(&mut "a"));
+        assert_eq!(slots.remove(a), Some("a"));
+        assert_eq!(slots.get_mut(a), None);
+        assert_eq!(slots.remove(a), None);
+        assert_eq!(slots.len(), 1);
+        assert_eq!(slots.get_mut(b), Some(&mut "b"));
+    }
+
+    #[test]
+    fn a_full_table_refuses_and_has_room_again_after_a_removal() {
+        let mut slots = Slots::new(3);
+        let tags: Vec<Tag> = (0..3).map(|i| slots.insert(i).unwrap()).collect();
+        assert!(slots.is_full() && slots.insert(9).is_none());
+        assert_eq!(slots.len(), 3, "a refused insert leaves nothing behind");
+        assert_eq!(slots.remove(tags[1]), Some(1));
+        let again = slots.insert(5).unwrap();
+        assert_eq!(again.index(), tags[1].index(), "the slot vacated last is used first");
+        assert_ne!(again, tags[1]);
+        assert_eq!(slots.remove(tags[1]), None, "a stale tag does not name the slot's new value");
+        assert_eq!(slots.remove(again), Some(5));
+    }
+
+    #[test]
+    fn a_forged_tag_finds_nothing() {
+        let mut slots = Slots::new(2);
+        let tag = slots.insert('x').unwrap();
+        let forged = [
+            0,
+            u64::MAX,
+            tag.0 + 1,             // a slot that is free
+            tag.0 + 2,             // a slot that does not exist
+            tag.0 + (1 << 32),     // a generation to come
+            tag.0 & 0xffff_ffff,   // generation 0
+            u64::from(NO_SLOT),    // the end of the list
+            1 << 32 | 0xffff_fffe, // far outside
+        ];
+        for bits in forged {
+            assert_eq!(slots.get_mut(Tag(bits)), None, "{bits:#x}");
+            assert_eq!(slots.remove(Tag(bits)), None, "{bits:#x}");
+        }
+        assert_eq!(slots.remove(tag), Some('x'));
+    }
+
+    #[test]
+    fn generations_come_round_without_the_tag_zero() {
+        let mut slots = Slots::new(1);
+        slots.slots[0].generation = u32::MAX;
+        let last = slots.insert(1).unwrap();
+        assert_eq!(slots.remove(last), Some(1));
+        let first = slots.insert(2).unwrap();
+        assert_eq!(first, Tag::new(1, 0));
+        assert_eq!(slots.remove(last), None);
+    }
+
+    #[test]
+    fn no_capacity_means_always_full() {
+        let mut slots = Slots::new(0);
+        assert!(slots.is_full() && slots.is_empty());
+        assert_eq!(slots.insert(1), None);
+    }
+
+    #[test]
+    fn what_is_picked_is_removed_and_the_rest_is_iterated() {
+        let mut slots = Slots::new(8);
+        let tags: Vec<Tag> = (0..6).map(|i| slots.insert(i).unwrap()).collect();
+        let mut out = Vec::new();
+        slots.remove_if(|value| value % 2 == 0, |tag, value| out.push((tag, value)));
+        assert_eq!(out, [(tags[0], 0), (tags[2], 2), (tags[4], 4)]);
+        let left: Vec<(Tag, i32)> = slots.iter().map(|(tag, value)| (tag, *value)).collect();
+        assert_eq!(left, [(tags[1], 1), (tags[3], 3), (tags[5], 5)]);
+    }
+
+    /// Against a plain list: a fixed pseudo-random series of inserts and removals, also of tags
+    /// that are long gone.
+    #[test]
+    fn it_agrees_with_a_list() {
+        let mut slots = Slots::new(16);
+        let mut list: Vec<(Tag, u64)> = Vec::new();
+        let mut gone: Vec<Tag> = Vec::new();
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        for step in 0..20_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            if random % 2 == 0 {
+                match slots.insert(step) {
+                    Some(tag) => list.push((tag, step)),
+                    None => assert_eq!(list.len(), 16),
+                }
+            } else if !list.is_empty() {
+                let (tag, value) = list.swap_remove(random as usize / 2 % list.len());
+                assert_eq!(slots.remove(tag), Some(value));
+                gone.push(tag);
+            }
+            if let Some(tag) = gone.get(random as usize % (gone.len() + 1)) {
+                assert_eq!(slots.get_mut(*tag), None);
+            }
+            assert_eq!(slots.len(), list.len());
+        }
+    }
+}
