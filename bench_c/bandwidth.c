@@ -1,0 +1,88 @@
+/* Bandwidth of reads and writes, 8 B to 64 MiB, to mapped and to registered memory of another process, against memcpy
+   between the very same buffers (private memory here, shared mapping there) and process_vm_readv/writev of the same. */
+#include "world.h"
+
+#include <string.h>
+
+static const char *about = "Bandwidth of reads and writes; the limit copies between the very same buffers without the library.";
+static uint64_t completed __attribute__((aligned(2 * BENCH_LINE)));
+
+/* Operations that move about `mib` MiB or take about 2 ms, whichever is less. */
+static size_t count_for(size_t size, double mib)
+{
+    double count = mib * 1048576 / (double)size;
+    return count < 1 ? 1 : count > 4000 ? 4000 : (size_t)count;
+}
+
+static double gigabytes(size_t size, size_t count, uint64_t ns) { return (double)size * (double)count / (double)ns; }
+
+static double library(const bench_world_t *world, const bench_request_t *request, size_t size, size_t count)
+{
+    __atomic_store_n(&completed, 0, __ATOMIC_RELAXED);
+    uint64_t before = bench_now_ns();
+    for (size_t i = 0; i < count; i++)
+        bench_post(world->context, request->op, request);
+    bench_wait(&completed, count);
+    return gigabytes(size, count, bench_now_ns() - before);
+}
+
+static double bare(const bench_world_t *world, bench_op_t op, bench_memory_t memory, size_t size, size_t count)
+{
+    void *(*volatile copy)(void *, const void *, size_t) = memcpy;
+    void *to = op == BENCH_WRITE ? world->mapped_pointer : world->source_memory;
+    const void *from = op == BENCH_WRITE ? world->source_memory : world->mapped_pointer;
+    uint64_t before = bench_now_ns();
+    for (size_t i = 0; i < count; i++) {
+        if (memory == BENCH_MAPPED)
+            copy(to, from, size);
+        else if (limits_vm_copy(world->peer_process, world->source_memory, world->peer_registered, size,
+                                op == BENCH_WRITE) != (ssize_t)size)
+            return NAN;
+    }
+    return gigabytes(size, count, bench_now_ns() - before);
+}
+
+static void measure(const bench_world_t *world, const bench_options_t *options, bench_op_t op, bench_memory_t memory, size_t size)
+{
+    size_t count = count_for(size, options->quick ? 16 : 32);
+    char what[64];
+    snprintf(what, sizeof what, "%s %s", bench_op_name(op), memory == BENCH_MAPPED ? "mapped" : "registered");
+    bench_record_t record = {.what = what, .unit = "GB/s", .ranks = (int)world->size, .threads = 1, .size = size, .count = count,
+                             .limit_name = memory == BENCH_MAPPED ? "memcpy" : op == BENCH_READ ? "process_vm_readv" : "process_vm_writev"};
+    if (size == 1048576)
+        record.target = memory == BENCH_MAPPED ? "ratio>=0.95" : "ratio>=0.9";
+    bench_request_t request = world_request(world, op, memory, 0, size, llcl_add_on(&completed), 0);
+    bare(world, op, memory, size, 1);
+    library(world, &request, size, 1);
+    for (int i = 0; i < options->repeats; i++) {
+        /* Which of the two goes first alternates: the caches favour neither. */
+        double limit = i % 2 ? 0 : bare(world, op, memory, size, count);
+        double ours = library(world, &request, size, count);
+        if (i % 2)
+            limit = bare(world, op, memory, size, count);
+        bench_add(&record.series, limit, ours, NAN);
+    }
+    bench_emit(&record);
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t full[] = {8, 64, 512, 4096, 32768, 262144, 1048576, 4194304, 16777216, 67108864};
+    static const size_t few[] = {8, 4096, 65536, 1048576, 16777216};
+    bench_options_t options = bench_parse(argc, argv, about);
+    const size_t *sizes = options.quick ? few : full;
+    size_t how_many = options.quick ? sizeof few / sizeof *few : sizeof full / sizeof *full;
+    bench_world_t world;
+    world_open(&world, &options, sizes[how_many - 1]);
+    if (options.show) {
+        bench_begin(&options, about);
+        for (int memory = BENCH_MAPPED; memory <= BENCH_REGISTERED; memory++)
+            for (int op = BENCH_WRITE; op <= BENCH_READ; op++)
+                for (size_t i = 0; i < how_many; i++)
+                    measure(&world, &options, (bench_op_t)op, (bench_memory_t)memory, sizes[i]);
+        bench_note("one buffer on each side, used again and again: small sizes stay in the caches, for both competitors alike");
+        bench_end();
+    }
+    world_close(&world);
+    return 0;
+}

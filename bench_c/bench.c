@@ -1,0 +1,276 @@
+#include "bench.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static struct {
+    const bench_options_t *options;
+    const char *mode;
+    FILE *csv;
+    struct utsname host;
+} out = {.mode = "-"};
+
+void bench_die(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fflush(stdout);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(1);
+}
+
+/* ---- clock ---- */
+
+double bench_ticks_per_ns(void)
+{
+    static double ratio;
+    if (ratio > 0)
+        return ratio;
+    double samples[5];
+    for (int i = 0; i < 5; i++) {
+        uint64_t n0 = bench_now_ns(), c0 = bench_ticks(), n1;
+        do {
+            n1 = bench_now_ns();
+        } while (n1 - n0 < 4000000);
+        samples[i] = (double)(bench_ticks() - c0) / (double)(n1 - n0);
+    }
+    ratio = bench_percentile(samples, 5, 50);
+    return ratio;
+}
+
+void bench_sleep_us(unsigned microseconds)
+{
+    struct timespec t = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
+    while (nanosleep(&t, &t) != 0 && errno == EINTR)
+        ;
+}
+
+/* ---- statistics ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_percentile(double *values, size_t count, double percent)
+{
+    if (count == 0)
+        return NAN;
+    qsort(values, count, sizeof *values, compare_doubles);
+    double place = percent / 100 * (double)(count - 1);
+    size_t below = (size_t)place;
+    if (below + 1 >= count)
+        return values[count - 1];
+    return values[below] + (place - (double)below) * (values[below + 1] - values[below]);
+}
+
+void bench_add(bench_series_t *series, double limit, double ours, double p99)
+{
+    if (series->repeats == BENCH_MAX_REPEATS)
+        bench_die("bench_add: more than %d repeats", BENCH_MAX_REPEATS);
+    series->ours[series->repeats] = ours;
+    series->limit[series->repeats] = limit;
+    series->p99[series->repeats] = p99;
+    series->repeats++;
+}
+
+static double quantile_of(const double *values, int count, double percent)
+{
+    double copy[BENCH_MAX_REPEATS];
+    size_t kept = 0;
+    for (int i = 0; i < count; i++)
+        if (!isnan(values[i]))
+            copy[kept++] = values[i];
+    return bench_percentile(copy, kept, percent);
+}
+
+/* ---- options ---- */
+
+static void usage(FILE *to, const char *program, const char *what)
+{
+    fprintf(to,
+            "usage: %s [options]\n%s\n"
+            "  -m, --mode auto|offload|direct  execution mode (default: LLCL_EXECUTION, else auto)\n"
+            "  -c, --csv FILE                  append the records to FILE\n"
+            "  -q, --quick                     fewer sizes and repeats\n"
+            "  -p, --pin                       main thread and progress thread on cores of their own\n"
+            "  -r, --repeats N                 1..%d repeats (default 7, quick 5)\n"
+            "  -h, --help                      this text\n",
+            program, what, BENCH_MAX_REPEATS);
+}
+
+static int repeats_of(const char *text, const char *program)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (*end != '\0' || value < 1 || value > BENCH_MAX_REPEATS)
+        bench_die("%s: --repeats is '%s', expected 1..%d", program, text, BENCH_MAX_REPEATS);
+    return (int)value;
+}
+
+bench_options_t bench_parse(int argc, char **argv, const char *what)
+{
+    static const struct option table[] = {
+        {"mode", required_argument, NULL, 'm'},    {"csv", required_argument, NULL, 'c'},
+        {"quick", no_argument, NULL, 'q'},         {"pin", no_argument, NULL, 'p'},
+        {"repeats", required_argument, NULL, 'r'}, {"alone", no_argument, NULL, 'A'},
+        {"against", required_argument, NULL, 'G'}, {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    bench_options_t options = {.program = argv[0], .show = 1};
+    int letter;
+    while ((letter = getopt_long(argc, argv, "m:c:qpr:h", table, NULL)) != -1) {
+        switch (letter) {
+        case 'm': options.mode = optarg; break;
+        case 'c': options.csv = optarg; break;
+        case 'q': options.quick = 1; break;
+        case 'p': options.pin = 1; break;
+        case 'r': options.repeats = repeats_of(optarg, argv[0]); break;
+        case 'A': options.alone = 1; break;
+        case 'G': options.against = strtod(optarg, NULL); break;
+        case 'h': usage(stdout, argv[0], what); exit(0);
+        default: usage(stderr, argv[0], what); exit(2);
+        }
+    }
+    if (optind != argc) {
+        usage(stderr, argv[0], what);
+        exit(2);
+    }
+    if (options.repeats == 0)
+        options.repeats = options.quick ? 5 : 7;
+    bench_cores(); /* remembers the set of processors before anyone pins */
+    return options;
+}
+
+/* ---- records ---- */
+
+void bench_set_mode(const char *mode) { out.mode = mode; }
+
+void bench_begin(const bench_options_t *options, const char *title)
+{
+    out.options = options;
+    uname(&out.host);
+    if (!options->show)
+        return;
+    printf("\n%s  [mode %s; %s; %d cores; Linux %s]\n", title, out.mode, out.host.nodename, bench_cores(), out.host.release);
+    printf("%-40s %9s %3s %10s %10s %10s %10s %-7s %10s %8s  %s\n", "case", "bytes", "thr", "median", "q1", "q3", "p99",
+           "unit", "limit", "ratio", "limit is; target");
+    if (options->csv == NULL)
+        return;
+    out.csv = fopen(options->csv, "a");
+    if (out.csv == NULL)
+        bench_die("%s: --csv %s: %s", options->program, options->csv, strerror(errno));
+    if (ftell(out.csv) == 0)
+        fputs("bench,case,mode,host,cores,ranks,threads,size,count,repeats,unit,median,q1,q3,p99,limit_name,limit,ratio,target,verdict\n",
+              out.csv);
+}
+
+static const char *number(char *buffer, size_t size, double value)
+{
+    if (isnan(value))
+        snprintf(buffer, size, "%s", "");
+    else if (fabs(value) >= 1000)
+        snprintf(buffer, size, "%.0f", value);
+    else
+        snprintf(buffer, size, "%.*f", fabs(value) >= 100 ? 1 : fabs(value) >= 10 ? 2 : 3, value);
+    return buffer;
+}
+
+/* "ratio<=3" asks for ratio <= 3, "value>=100" for median >= 100. */
+static const char *verdict_of(const char *target, double median, double ratio)
+{
+    if (target == NULL)
+        return "";
+    double got = strncmp(target, "ratio", 5) == 0 ? ratio : median;
+    double asked = strtod(target + 7, NULL);
+    if (isnan(got))
+        return "MISS";
+    int reached = target[5] == '<' ? got <= asked : got >= asked;
+    return reached ? "ok" : "MISS";
+}
+
+void bench_emit(const bench_record_t *record)
+{
+    if (!out.options->show)
+        return;
+    const bench_series_t *s = &record->series;
+    double ratios[BENCH_MAX_REPEATS];
+    for (int i = 0; i < s->repeats; i++)
+        ratios[i] = s->limit[i] > 0 ? s->ours[i] / s->limit[i] : NAN;
+    double median = quantile_of(s->ours, s->repeats, 50), ratio = quantile_of(ratios, s->repeats, 50);
+    const char *verdict = verdict_of(record->target, median, ratio);
+    const double shown[] = {median, quantile_of(s->ours, s->repeats, 25), quantile_of(s->ours, s->repeats, 75),
+                            quantile_of(s->p99, s->repeats, 50), quantile_of(s->limit, s->repeats, 50), ratio};
+    char text[6][32];
+    for (int i = 0; i < 6; i++)
+        number(text[i], sizeof text[i], shown[i]);
+    printf("%-40s %9zu %3d %10s %10s %10s %10s %-7s %10s %8s  %s%s%s%s%s\n", record->what, record->size, record->threads,
+           text[0], text[1], text[2], text[3], record->unit, text[4], text[5],
+           record->limit_name ? record->limit_name : "", record->target ? "; " : "", record->target ? record->target : "",
+           record->target ? " " : "", verdict);
+    fflush(stdout);
+    if (out.csv == NULL)
+        return;
+    const char *program = strrchr(out.options->program, '/');
+    fprintf(out.csv, "%s,%s,%s,%s,%d,%d,%d,%zu,%llu,%d,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n",
+            program ? program + 1 : out.options->program, record->what, out.mode, out.host.nodename, bench_cores(),
+            record->ranks, record->threads, record->size, (unsigned long long)record->count, s->repeats, record->unit,
+            text[0], text[1], text[2], text[3], record->limit_name ? record->limit_name : "", text[4], text[5],
+            record->target ? record->target : "", verdict);
+    fflush(out.csv);
+}
+
+void bench_note(const char *text)
+{
+    if (out.options->show)
+        printf("  %s\n", text);
+}
+
+void bench_end(void)
+{
+    if (out.csv != NULL && fclose(out.csv) != 0)
+        bench_die("%s: %s: %s", out.options->program, out.options->csv, strerror(errno));
+    out.csv = NULL;
+    fflush(stdout);
+}
+
+/* ---- placement ---- */
+
+static cpu_set_t all_cores;
+
+int bench_cores(void)
+{
+    if (CPU_COUNT(&all_cores) == 0 && sched_getaffinity(0, sizeof all_cores, &all_cores) != 0)
+        bench_die("sched_getaffinity: %s", strerror(errno));
+    return CPU_COUNT(&all_cores);
+}
+
+void bench_pin(int nth)
+{
+    int left = nth % bench_cores();
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &all_cores) || left-- > 0)
+            continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        if (sched_setaffinity(0, sizeof one, &one) != 0)
+            bench_die("sched_setaffinity: %s", strerror(errno));
+        return;
+    }
+}
+
+void bench_unpin(void)
+{
+    bench_cores();
+    if (sched_setaffinity(0, sizeof all_cores, &all_cores) != 0)
+        bench_die("sched_setaffinity: %s", strerror(errno));
+}

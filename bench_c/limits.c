@@ -1,0 +1,339 @@
+#include "limits.h"
+
+#include "bench.h"
+#include "plain.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ORDER_LINE = 1, ORDER_MAILBOX, ORDER_ADD, ORDER_SLEEP, ORDER_TOUCH, ORDER_QUIT };
+
+/* A word alone on two cache lines (the second keeps the adjacent-line prefetcher away). */
+typedef struct lone_word {
+    uint64_t value __attribute__((aligned(2 * BENCH_LINE)));
+} lone_word_t;
+
+/* Shared by both processes. */
+typedef struct arena {
+    lone_word_t ping, pong, word;
+    lone_word_t woke;          /* when the sleeper ran again, ns; 0: not yet */
+    lone_word_t asleep;        /* the helper is about to sleep */
+    uint32_t order __attribute__((aligned(2 * BENCH_LINE))); /* grows by one per order; futex */
+    uint32_t done __attribute__((aligned(2 * BENCH_LINE)));  /* follows it; futex */
+    uint32_t bell __attribute__((aligned(2 * BENCH_LINE)));  /* futex of limits_wake */
+    int kind, core;
+    unsigned rounds;
+} arena_t;
+
+struct limits {
+    arena_t *arena;
+    pid_t helper;
+    size_t bytes;
+    char *private_buffer, *shared_buffer;
+    char *helper_buffer; /* private memory at the same address in both processes, each with its own copy */
+};
+
+static void futex_wait(uint32_t *word, uint32_t value)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
+}
+
+static void futex_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); }
+
+static void wait_until(uint32_t *word, uint32_t value)
+{
+    uint32_t seen;
+    while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != value)
+        futex_wait(word, seen);
+}
+
+static void *map(size_t size, int flags)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        bench_die("limits: mmap of %zu bytes: %s", size, strerror(errno));
+    return memory;
+}
+
+/* ---- both sides of the games ---- */
+
+/* A bare spin, since it is a limit; it offers the core now and then, since the other side may need this one. */
+static inline void spin_until(uint64_t *word, uint64_t value)
+{
+    for (unsigned spins = 1; __atomic_load_n(word, __ATOMIC_ACQUIRE) != value; spins++)
+        if (spins % 4096 == 0)
+            sched_yield();
+}
+
+static void play_line(arena_t *arena, unsigned rounds, int second)
+{
+    uint64_t mine = (uint64_t)second;
+    for (unsigned i = 0; i < rounds; i++, mine += 2) {
+        spin_until(&arena->ping.value, mine);
+        __atomic_store_n(&arena->ping.value, mine + 1, __ATOMIC_RELEASE);
+    }
+    if (!second)
+        spin_until(&arena->ping.value, mine);
+}
+
+static void play_mailbox(arena_t *arena, unsigned rounds, int second)
+{
+    for (uint64_t i = 1; i <= rounds; i++) {
+        if (second) {
+            spin_until(&arena->ping.value, i);
+            __atomic_store_n(&arena->pong.value, i, __ATOMIC_RELEASE);
+        } else {
+            __atomic_store_n(&arena->ping.value, i, __ATOMIC_RELEASE);
+            spin_until(&arena->pong.value, i);
+        }
+    }
+}
+
+static void play_add(arena_t *arena, unsigned rounds, int second)
+{
+    __atomic_store_n(second ? &arena->pong.value : &arena->ping.value, 1, __ATOMIC_RELEASE);
+    spin_until(second ? &arena->ping.value : &arena->pong.value, 1);
+    for (unsigned i = 0; i < rounds; i++)
+        __atomic_fetch_add(&arena->word.value, 1, __ATOMIC_SEQ_CST);
+}
+
+static void play_sleep(arena_t *arena)
+{
+    uint32_t bell = __atomic_load_n(&arena->bell, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&arena->asleep.value, 1, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&arena->bell, __ATOMIC_ACQUIRE) == bell)
+        futex_wait(&arena->bell, bell);
+    __atomic_store_n(&arena->woke.value, bench_now_ns(), __ATOMIC_RELEASE);
+}
+
+static void helper_main(limits_t *limits)
+{
+    arena_t *arena = limits->arena;
+    for (uint32_t next = 1;; next++) {
+        wait_until(&arena->order, next);
+        if (arena->core >= 0)
+            bench_pin(arena->core);
+        else
+            bench_unpin();
+        switch (arena->kind) {
+        case ORDER_LINE: play_line(arena, arena->rounds, 1); break;
+        case ORDER_MAILBOX: play_mailbox(arena, arena->rounds, 1); break;
+        case ORDER_ADD: play_add(arena, arena->rounds, 1); break;
+        case ORDER_SLEEP: play_sleep(arena); break;
+        case ORDER_TOUCH: memset(limits->helper_buffer, 1, limits->bytes); break;
+        default: _exit(0);
+        }
+        __atomic_store_n(&arena->done, next, __ATOMIC_RELEASE);
+        futex_wake(&arena->done);
+    }
+}
+
+/* ---- open, close ---- */
+
+static void start(limits_t *limits, int kind, unsigned rounds, int here, int there)
+{
+    arena_t *arena = limits->arena;
+    arena->ping.value = arena->pong.value = arena->word.value = arena->woke.value = arena->asleep.value = 0;
+    arena->kind = kind;
+    arena->core = there;
+    arena->rounds = rounds;
+    if (here >= 0)
+        bench_pin(here);
+    __atomic_add_fetch(&arena->order, 1, __ATOMIC_RELEASE); /* publishes the order; pairs with wait_until */
+    futex_wake(&arena->order);
+}
+
+static void finish(limits_t *limits) { wait_until(&limits->arena->done, limits->arena->order); }
+
+limits_t *limits_open(size_t bytes)
+{
+    limits_t *limits = calloc(1, sizeof *limits);
+    if (limits == NULL)
+        bench_die("limits: no memory");
+    bench_cores();
+    limits->bytes = bytes;
+    limits->arena = map(sizeof(arena_t), MAP_SHARED);
+    limits->shared_buffer = map(bytes, MAP_SHARED);
+    limits->private_buffer = map(bytes, MAP_PRIVATE);
+    limits->helper_buffer = map(bytes, MAP_PRIVATE);
+    memset(limits->shared_buffer, 1, bytes);
+    memset(limits->private_buffer, 2, bytes);
+    pid_t parent = getpid();
+    limits->helper = fork();
+    if (limits->helper < 0)
+        bench_die("limits: fork: %s", strerror(errno));
+    if (limits->helper == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(0);
+        const char *hub = getenv("LLCL_HUB_FD"); /* else the launcher would see this rank alive after its death */
+        if (hub != NULL)
+            close(atoi(hub));
+        helper_main(limits);
+    }
+    start(limits, ORDER_TOUCH, 0, -1, -1);
+    finish(limits);
+    return limits;
+}
+
+void limits_close(limits_t *limits)
+{
+    start(limits, ORDER_QUIT, 0, -1, -1);
+    waitpid(limits->helper, NULL, 0);
+    munmap(limits->arena, sizeof(arena_t));
+    munmap(limits->shared_buffer, limits->bytes);
+    munmap(limits->private_buffer, limits->bytes);
+    munmap(limits->helper_buffer, limits->bytes);
+    free(limits);
+}
+
+/* ---- with the helper ---- */
+
+double limits_line(limits_t *limits, unsigned rounds, int here, int there)
+{
+    start(limits, ORDER_LINE, rounds + 100, here, there);
+    play_line(limits->arena, 100, 0); /* the helper is awake after this */
+    uint64_t before = bench_now_ns();
+    arena_t *arena = limits->arena;
+    for (uint64_t i = 0, mine = 200; i < rounds; i++, mine += 2) {
+        __atomic_store_n(&arena->ping.value, mine + 1, __ATOMIC_RELEASE);
+        spin_until(&arena->ping.value, mine + 2);
+    }
+    double spent = (double)(bench_now_ns() - before);
+    finish(limits);
+    return spent / rounds / 2;
+}
+
+double limits_mailbox(limits_t *limits, unsigned rounds, int here, int there)
+{
+    start(limits, ORDER_MAILBOX, rounds, here, there);
+    arena_t *arena = limits->arena;
+    __atomic_store_n(&arena->ping.value, 1, __ATOMIC_RELEASE);
+    spin_until(&arena->pong.value, 1);
+    uint64_t before = bench_now_ns();
+    for (uint64_t i = 2; i <= rounds; i++) {
+        __atomic_store_n(&arena->ping.value, i, __ATOMIC_RELEASE);
+        spin_until(&arena->pong.value, i);
+    }
+    double spent = (double)(bench_now_ns() - before);
+    finish(limits);
+    return spent / (rounds - 1) / 2;
+}
+
+double limits_contended_add(limits_t *limits, unsigned rounds, int here, int there)
+{
+    start(limits, ORDER_ADD, rounds, here, there);
+    spin_until(&limits->arena->pong.value, 1);
+    uint64_t before = bench_now_ns();
+    play_add(limits->arena, rounds, 0);
+    double spent = (double)(bench_now_ns() - before);
+    finish(limits);
+    return spent / rounds;
+}
+
+double limits_wake(limits_t *limits, unsigned idle_us, int here, int there)
+{
+    start(limits, ORDER_SLEEP, 0, here, there);
+    arena_t *arena = limits->arena;
+    while (__atomic_load_n(&arena->asleep.value, __ATOMIC_ACQUIRE) == 0)
+        bench_sleep_us(50);
+    bench_sleep_us(idle_us);
+    uint64_t before = bench_now_ns();
+    __atomic_add_fetch(&arena->bell, 1, __ATOMIC_RELEASE);
+    futex_wake(&arena->bell);
+    finish(limits); /* gives the core away where the sleeper needs it */
+    return (double)(arena->woke.value - before);
+}
+
+ssize_t limits_vm_copy(pid_t process, void *here, void *there, size_t size, int write)
+{
+    struct iovec local = {here, size}, remote = {there, size};
+    return write ? process_vm_writev(process, &local, 1, &remote, 1, 0)
+                 : process_vm_readv(process, &local, 1, &remote, 1, 0);
+}
+
+double limits_vm_read(limits_t *limits, size_t size, unsigned rounds)
+{
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < rounds; i++)
+        if (limits_vm_copy(limits->helper, limits->private_buffer, limits->helper_buffer, size, 0) != (ssize_t)size)
+            return NAN;
+    return (double)(bench_now_ns() - before) / rounds;
+}
+
+/* ---- alone ---- */
+
+double limits_lone_add(limits_t *limits, unsigned rounds)
+{
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < rounds; i++)
+        __atomic_fetch_add(&limits->arena->word.value, 1, __ATOMIC_SEQ_CST);
+    return (double)(bench_now_ns() - before) / rounds;
+}
+
+double limits_memcpy(limits_t *limits, size_t size, unsigned rounds)
+{
+    void *(*volatile copy)(void *, const void *, size_t) = memcpy; /* a call each time, as the size is not constant */
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < rounds; i++)
+        copy(limits->shared_buffer, limits->private_buffer, size);
+    return (double)(bench_now_ns() - before) / rounds;
+}
+
+double limits_plain(limits_t *limits, char which, unsigned rounds)
+{
+    plain_region_t local = {limits->private_buffer, limits->bytes}, remote = {limits->shared_buffer, limits->bytes};
+    plain_params_t params = {.local = &local, .remote = &remote, .size = 8, .operand = 1};
+    int (*function)(const plain_params_t *) = which == 'w' ? plain_write : which == 'r' ? plain_read : plain_fetch_add;
+    int failed = 0;
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < rounds; i++)
+        failed |= function(&params);
+    double spent = (double)(bench_now_ns() - before);
+    if (failed)
+        bench_die("limits: a plain function refused its parameters");
+    return spent / rounds;
+}
+
+double limits_clock_gettime(unsigned rounds)
+{
+    uint64_t before = bench_now_ns(), last = before;
+    for (unsigned i = 0; i < rounds; i++)
+        last = bench_now_ns();
+    return (double)(last - before) / rounds;
+}
+
+double limits_ticks(unsigned rounds)
+{
+    uint64_t before = bench_now_ns(), sink = 0;
+    for (unsigned i = 0; i < rounds; i++)
+        sink ^= bench_ticks();
+    __asm__ volatile("" ::"r"(sink));
+    return (double)(bench_now_ns() - before) / rounds;
+}
+
+double limits_system_call(unsigned rounds)
+{
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < rounds; i++)
+        syscall(SYS_getppid);
+    return (double)(bench_now_ns() - before) / rounds;
+}
+
+double limits_sched_yield(unsigned rounds)
+{
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < rounds; i++)
+        sched_yield();
+    return (double)(bench_now_ns() - before) / rounds;
+}

@@ -1,0 +1,194 @@
+/* Message rate as listing 7 measures it: every thread posts as fast as it can for a fixed time; what has completed by
+   then, divided by that time, is the rate. Each thread works on cache lines of its own. */
+#include "world.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define MOST_THREADS 15
+#define SPACING 256 /* bytes between the words of two threads */
+
+typedef enum tell { TELL_NONE, TELL_ADD, TELL_CALL } tell_t;
+static const char *const tell_names[] = {"none", "add", "call"};
+static const char *about =
+    "Message rate of 8-byte requests on mapped memory, threads posting as fast as they can (listing 7).";
+
+typedef struct worker {
+    uint64_t completed __attribute__((aligned(2 * BENCH_LINE))); /* changed by completions */
+    uint64_t accepted __attribute__((aligned(2 * BENCH_LINE)));
+    const bench_world_t *world;
+    bench_request_t request;
+    plain_params_t plain;
+    int bare; /* the plain function instead of the library */
+} worker_t;
+
+static worker_t workers[MOST_THREADS];
+static int stop __attribute__((aligned(2 * BENCH_LINE)));
+static pthread_barrier_t gate;
+
+static void count_one(void *data, llcl_status_t status)
+{
+    /* Another thread's callback may run at the same time on this word. Release: as in listing 7. */
+    __atomic_fetch_add((uint64_t *)data, status == LLCL_OK ? 1 : LLCL_WORD_FAILED, __ATOMIC_RELEASE);
+}
+
+/* `op` and `bare` are constants where this is inlined, so that each combination is a loop of its own. */
+static inline __attribute__((always_inline)) void loop(worker_t *w, bench_op_t op, int bare)
+{
+    uint64_t accepted = 0;
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        if (bare)
+            bench_plain(op, &w->plain);
+        else
+            bench_post(w->world->context, op, &w->request);
+        accepted++;
+    }
+    w->accepted = accepted;
+}
+
+static void *work(void *data)
+{
+    worker_t *w = data;
+    bench_unpin();
+    pthread_barrier_wait(&gate);
+    switch (w->request.op) {
+    case BENCH_WRITE: w->bare ? loop(w, BENCH_WRITE, 1) : loop(w, BENCH_WRITE, 0); break;
+    case BENCH_READ: w->bare ? loop(w, BENCH_READ, 1) : loop(w, BENCH_READ, 0); break;
+    default: w->bare ? loop(w, BENCH_FETCH_ADD, 1) : loop(w, BENCH_FETCH_ADD, 0); break;
+    }
+    return NULL;
+}
+
+typedef struct rate {
+    double millions;     /* per second, all threads together */
+    double fairness;     /* slowest / fastest thread */
+} rate_t;
+
+static rate_t run(const bench_world_t *world, bench_op_t op, tell_t tell, int threads, int bare, unsigned ms)
+{
+    pthread_t ids[MOST_THREADS];
+    memset(workers, 0, sizeof workers);
+    pthread_barrier_init(&gate, NULL, (unsigned)threads + 1);
+    __atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
+    for (int i = 0; i < threads; i++) {
+        worker_t *w = &workers[i];
+        size_t offset = (size_t)i * SPACING;
+        llcl_completion_t on_complete = tell == TELL_NONE  ? llcl_no_completion()
+                                        : tell == TELL_ADD ? llcl_add_on(&w->completed)
+                                                           : llcl_call(count_one, &w->completed);
+        w->world = world;
+        w->bare = bare;
+        w->request = world_request(world, op, BENCH_MAPPED, offset, 8, on_complete, 0);
+        w->plain = world_plain(world, offset, 8);
+        if (pthread_create(&ids[i], NULL, work, w) != 0)
+            bench_die("msgrate: pthread_create of thread %d failed", i);
+    }
+    pthread_barrier_wait(&gate);
+    uint64_t before = bench_now_ns();
+    bench_sleep_us(ms * 1000);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < threads; i++)
+        pthread_join(ids[i], NULL);
+    if (!bare)
+        bench_check(llcl_flush_all(world->context), "llcl_flush_all");
+    double spent = (double)(bench_now_ns() - before); /* until the last one has completed: what is queued counts, too */
+    uint64_t total = 0, least = UINT64_MAX, most = 0;
+    for (int i = 0; i < threads; i++) {
+        const worker_t *w = &workers[i];
+        if (!bare && tell != TELL_NONE && w->completed != w->accepted)
+            bench_die("msgrate: thread %d: %llu accepted, %llu completed after the flush", i,
+                      (unsigned long long)w->accepted, (unsigned long long)w->completed);
+        total += w->accepted;
+        least = w->accepted < least ? w->accepted : least;
+        most = w->accepted > most ? w->accepted : most;
+    }
+    pthread_barrier_destroy(&gate);
+    return (rate_t){(double)total / spent * 1e3, most ? (double)least / (double)most : NAN};
+}
+
+static void emit(const bench_world_t *world, const char *what, const char *unit, int threads, const char *limit_name,
+                 const char *target, const bench_series_t *series)
+{
+    bench_record_t record = {.what = what, .unit = unit, .limit_name = limit_name, .target = target, .size = 8,
+                             .ranks = (int)world->size, .threads = threads, .count = 0, .series = *series};
+    bench_emit(&record);
+}
+
+/* The thread count with the highest median rate. */
+static int best_of(const bench_series_t *rates, int how_many)
+{
+    int best = 0;
+    double highest = 0;
+    for (int i = 0; i < how_many; i++) {
+        bench_series_t copy = rates[i];
+        double median = bench_percentile(copy.ours, (size_t)copy.repeats, 50);
+        if (median > highest) {
+            highest = median;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* All thread counts, one after the other in every repeat, so that a rate is compared with its neighbours in time. */
+static void measure(const bench_world_t *world, const bench_options_t *options, bench_op_t op, tell_t tell)
+{
+    static const int full[] = {1, 2, 4, 8, 15}, few[] = {1, 2, 15};
+    const int *counts = options->quick ? few : full;
+    int how_many = options->quick ? 3 : 5, mapped_path = world->execution != LLCL_EXECUTION_OFFLOAD;
+    unsigned ms = options->quick ? 60 : 150;
+    bench_series_t rates[5] = {{0}}, fair[5] = {{0}}, per_op = {0}, to_best = {0};
+    for (int r = 0; r < options->repeats; r++) {
+        for (int i = 0; i < how_many; i++) {
+            double bare = run(world, op, tell, counts[i], 1, counts[i] == 1 ? 30 : 15).millions;
+            rate_t rate = run(world, op, tell, counts[i], 0, ms);
+            bench_add(&rates[i], bare, rate.millions, NAN);
+            bench_add(&fair[i], NAN, rate.fairness, NAN);
+            if (i == 0)
+                bench_add(&per_op, 1e3 / bare, 1e3 / rate.millions, NAN);
+        }
+    }
+    int best = best_of(rates, how_many);
+    for (int r = 0; r < options->repeats; r++)
+        bench_add(&to_best, rates[best].ours[r], rates[how_many - 1].ours[r], NAN);
+    char what[64], name[96];
+    snprintf(what, sizeof what, "%s; completion %s", bench_op_name(op), tell_names[tell]);
+    snprintf(name, sizeof name, "%s; per op", what);
+    emit(world, name, "ns", 1, "plain function", mapped_path && tell == TELL_NONE ? "ratio<=3" : NULL, &per_op);
+    for (int i = 0; i < how_many; i++) {
+        int judged = counts[i] == 1 && op == BENCH_WRITE && tell == TELL_NONE && mapped_path;
+        emit(world, what, "M/s", counts[i], "plain function", judged ? "value>=100" : NULL, &rates[i]);
+    }
+    snprintf(name, sizeof name, "%s; 15 threads / best", what);
+    emit(world, name, "M/s", 15, "best thread count", "ratio>=0.9", &to_best);
+    snprintf(name, sizeof name, "%s; slowest / fastest thread", what);
+    for (int i = 1; i < how_many; i++)
+        emit(world, name, "ratio", counts[i], NULL, counts[i] == 15 ? "value>=0.3" : NULL, &fair[i]);
+}
+
+int main(int argc, char **argv)
+{
+    bench_options_t options = bench_parse(argc, argv, about);
+    if (options.repeats > 5)
+        options.repeats = 5;
+    bench_world_t world;
+    world_open(&world, &options, 16384);
+    if (options.show) {
+        bench_begin(&options, about);
+        bench_unpin();
+        if (options.quick) {
+            measure(&world, &options, BENCH_WRITE, TELL_NONE);
+            measure(&world, &options, BENCH_FETCH_ADD, TELL_CALL);
+        } else {
+            for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
+                for (int tell = TELL_NONE; tell <= TELL_CALL; tell++)
+                    if (tell != TELL_ADD || op == BENCH_WRITE)
+                        measure(&world, &options, (bench_op_t)op, (tell_t)tell);
+        }
+        bench_note("plain function: bounds check and copy (or locked add) in C, called in the same loop by as many threads;");
+        bench_note("with completion none the two do the same work. The clock stops when the last request has completed.");
+        bench_end();
+    }
+    world_close(&world);
+    return 0;
+}

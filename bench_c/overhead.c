@@ -1,0 +1,82 @@
+/* Overhead as listing 6 measures it: t1 - t0, what the caller pays to post one request; the callback is then waited for. */
+#include "world.h"
+
+#define SAMPLES 20000
+
+static const char *about = "Post overhead t1 - t0 of 8-byte requests, one at a time (timer included; the limit is the empty timer).";
+static double samples[SAMPLES];
+static uint64_t flag __attribute__((aligned(2 * BENCH_LINE)));
+
+static void set_flag(void *data, llcl_status_t status)
+{
+    __atomic_store_n((uint64_t *)data, status == LLCL_OK ? 1 : LLCL_WORD_FAILED, __ATOMIC_RELEASE);
+}
+
+static double once(const bench_world_t *world, const bench_request_t *request)
+{
+    __atomic_store_n(&flag, 0, __ATOMIC_RELAXED);
+    uint64_t t0 = bench_ticks();
+    bench_post(world->context, request->op, request);
+    uint64_t t1 = bench_ticks();
+    bench_wait(&flag, 1);
+    return (double)(t1 - t0);
+}
+
+static double empty(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t t0 = bench_ticks();
+        samples[i] = (double)(bench_ticks() - t0);
+    }
+    return bench_percentile(samples, count, 50);
+}
+
+static void measure(bench_world_t *world, const bench_options_t *options, bench_op_t op, bench_memory_t memory, uint32_t flags)
+{
+    size_t count = options->quick ? 4000 : SAMPLES;
+    int lane = world->execution == LLCL_EXECUTION_OFFLOAD || flags != 0;
+    char what[64], cycles[80];
+    snprintf(what, sizeof what, "%s %s%s", bench_op_name(op), memory == BENCH_MAPPED ? "mapped" : "registered",
+             flags ? " deferred" : "");
+    snprintf(cycles, sizeof cycles, "%s in ticks", what);
+    bench_record_t ns = {.what = what, .unit = "ns", .limit_name = "empty t1-t0", .ranks = (int)world->size, .threads = 1,
+                         .size = 8, .count = count};
+    bench_record_t ticks = ns;
+    ticks.what = cycles;
+    ticks.unit = "ticks";
+    if (world->execution == LLCL_EXECUTION_OFFLOAD && lane && flags == 0)
+        ns.target = "value<=60";
+    bench_request_t request = world_request(world, op, memory, 0, 8, llcl_call(set_flag, &flag), flags);
+    for (int i = 0; i < options->repeats; i++) {
+        double limit = empty(count), rate = bench_ticks_per_ns();
+        for (size_t k = 0; k < 200; k++)
+            once(world, &request);
+        for (size_t k = 0; k < count; k++)
+            samples[k] = once(world, &request);
+        double p99 = bench_percentile(samples, count, 99), median = bench_percentile(samples, count, 50);
+        bench_add(&ticks.series, limit, median, p99);
+        bench_add(&ns.series, limit / rate, median / rate, p99 / rate);
+    }
+    bench_emit(&ns);
+    bench_emit(&ticks);
+}
+
+int main(int argc, char **argv)
+{
+    bench_options_t options = bench_parse(argc, argv, about);
+    bench_world_t world;
+    world_open(&world, &options, 4096);
+    if (options.show) {
+        bench_begin(&options, about);
+        for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
+            measure(&world, &options, (bench_op_t)op, BENCH_MAPPED, 0);
+        for (int op = BENCH_WRITE; op <= BENCH_READ; op++)
+            measure(&world, &options, (bench_op_t)op, BENCH_REGISTERED, 0);
+        for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
+            measure(&world, &options, (bench_op_t)op, BENCH_MAPPED, LLCL_FLAG_DEFER);
+        bench_note("ticks: of the processor's time stamp counter (rdtsc), not of its possibly faster clock");
+        bench_end();
+    }
+    world_close(&world);
+    return 0;
+}

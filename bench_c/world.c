@@ -1,0 +1,173 @@
+#include "world.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void bench_check(llcl_status_t status, const char *call)
+{
+    if (status != LLCL_OK)
+        bench_die("%s: %s: %s", call, llcl_status_string(status), llcl_last_error());
+}
+
+static uint32_t execution_of(const char *mode)
+{
+    if (mode == NULL)
+        return LLCL_EXECUTION_FROM_ENVIRONMENT;
+    if (strcmp(mode, "auto") == 0)
+        return LLCL_EXECUTION_AUTO;
+    if (strcmp(mode, "offload") == 0)
+        return LLCL_EXECUTION_OFFLOAD;
+    if (strcmp(mode, "direct") == 0)
+        return LLCL_EXECUTION_DIRECT;
+    bench_die("--mode is '%s', expected auto, offload or direct", mode);
+}
+
+static const char *mode_of(uint32_t execution)
+{
+    return execution == LLCL_EXECUTION_AUTO ? "auto" : execution == LLCL_EXECUTION_OFFLOAD ? "offload" : "direct";
+}
+
+const char *bench_op_name(bench_op_t op)
+{
+    return op == BENCH_WRITE ? "write" : op == BENCH_READ ? "read" : "fetch-add";
+}
+
+static void *aligned_memory(size_t bytes)
+{
+    void *memory;
+    if (posix_memalign(&memory, 4096, bytes) != 0)
+        bench_die("no memory for %zu bytes", bytes);
+    memset(memory, 1, bytes); /* its pages exist from here on */
+    return memory;
+}
+
+/* What a rank tells the others. */
+typedef struct card {
+    llcl_remote_t mapped, registered;
+    int64_t process;
+    uint64_t registered_address;
+} card_t;
+
+static void share(bench_world_t *world)
+{
+    card_t mine = {llcl_region_remote(world->mapped, 0), llcl_region_remote(world->registered, 0), getpid(),
+                   (uint64_t)(uintptr_t)world->registered_memory};
+    card_t *all = calloc(world->size, sizeof *all);
+    if (all == NULL)
+        bench_die("no memory for %u cards", world->size);
+    bench_check(llcl_exchange(world->context, &mine, sizeof mine, all), "llcl_exchange");
+    const card_t *peer = &all[world->peer];
+    world->remote[BENCH_MAPPED] = peer->mapped;
+    world->remote[BENCH_REGISTERED] = peer->registered;
+    world->peer_process = (pid_t)peer->process;
+    world->peer_registered = (char *)(uintptr_t)peer->registered_address;
+    free(all);
+}
+
+void world_open(bench_world_t *world, bench_options_t *options, size_t bytes)
+{
+    memset(world, 0, sizeof *world);
+    world->bytes = bytes;
+    world->pin = options->pin;
+    const char *rank = getenv("LLCL_RANK");
+    if (rank == NULL || strcmp(rank, "0") == 0)
+        world->limits = limits_open(64); /* forks: before the library starts threads */
+
+    /* A thread is born where its maker may run: the progress thread stays on the second core, this thread moves to
+       the first afterwards. */
+    if (options->pin)
+        bench_pin(1);
+    llcl_config_t config;
+    bench_check(llcl_config_default(&config), "llcl_config_default");
+    config.execution = execution_of(options->mode);
+    bench_check(llcl_init(&config, &world->context), "llcl_init");
+    llcl_capabilities_t capabilities = {.struct_size = sizeof capabilities};
+    bench_check(llcl_query(world->context, &capabilities), "llcl_query");
+    world->execution = (int)capabilities.execution;
+    bench_set_mode(mode_of(capabilities.execution));
+
+    world->rank = llcl_rank(world->context);
+    world->size = llcl_size(world->context);
+    world->peer = world->size > 1 ? (world->rank == 0 ? 1 : 0) : 0;
+    world->registered_memory = aligned_memory(bytes);
+    world->source_memory = aligned_memory(bytes);
+    bench_check(llcl_region_allocate(world->context, bytes, 0, &world->mapped), "llcl_region_allocate");
+    bench_check(llcl_region_register(world->context, world->registered_memory, bytes, 0, &world->registered),
+                "llcl_region_register");
+    bench_check(llcl_region_register(world->context, world->source_memory, bytes, 0, &world->source), "llcl_region_register");
+    memset(llcl_region_address(world->mapped), 1, bytes);
+    share(world);
+    options->show = world->rank == 0;
+    if (!options->show)
+        return;
+
+    world->mapped_pointer = llcl_remote_pointer(world->context, world->peer, world->remote[BENCH_MAPPED], bytes);
+    if (world->mapped_pointer == NULL)
+        bench_die("llcl_remote_pointer: %s", llcl_last_error());
+    memset(world->mapped_pointer, 1, bytes);
+    world->plain_local = (plain_region_t){world->source_memory, bytes};
+    world->plain_remote = (plain_region_t){world->mapped_pointer, bytes};
+    if (options->pin) {
+        bench_request_t first = world_request(world, BENCH_WRITE, BENCH_MAPPED, 0, 8, llcl_no_completion(), LLCL_FLAG_DEFER);
+        bench_post(world->context, BENCH_WRITE, &first); /* a progress thread made on first use is born here, too */
+        bench_check(llcl_flush(world->context, world->peer), "llcl_flush");
+        bench_pin(0);
+    }
+}
+
+void world_close(bench_world_t *world)
+{
+    bench_check(llcl_exchange(world->context, NULL, 0, NULL), "llcl_exchange");
+    bench_check(llcl_finalize(world->context), "llcl_finalize");
+    free(world->registered_memory);
+    free(world->source_memory);
+    if (world->limits != NULL)
+        limits_close(world->limits);
+}
+
+void world_settle(void) { bench_sleep_us(1500); }
+
+double world_two_hand_overs(bench_world_t *world)
+{
+    world_settle();
+    return 2 * limits_line(world->limits, 3000, -1, world->pin ? 1 : -1);
+}
+
+double world_wake(bench_world_t *world, unsigned idle_us)
+{
+    return limits_wake(world->limits, idle_us, -1, world->pin ? 1 : -1);
+}
+
+bench_request_t world_request(const bench_world_t *world, bench_op_t op, bench_memory_t memory, size_t offset, size_t size,
+                              llcl_completion_t on_complete, uint32_t flags)
+{
+    bench_request_t request;
+    memset(&request, 0, sizeof request);
+    request.op = op;
+    llcl_remote_t remote = world->remote[memory];
+    remote.offset += offset;
+    llcl_local_t local = llcl_region_local(world->source, offset);
+    switch (op) {
+    case BENCH_WRITE:
+        request.as.write = (llcl_write_params_t){.peer = world->peer, .flags = flags, .source = local, .destination = remote,
+                                                 .size = size, .on_complete = on_complete};
+        break;
+    case BENCH_READ:
+        request.as.read = (llcl_read_params_t){.peer = world->peer, .flags = flags, .source = remote, .destination = local,
+                                               .size = size, .on_complete = on_complete};
+        break;
+    case BENCH_FETCH_ADD:
+        request.as.fetch_add = (llcl_fetch_add_params_t){
+            .peer = world->peer, .flags = flags, .target = remote, .operand = 1,
+            .result = (uint64_t *)(void *)(world->source_memory + offset), .on_complete = on_complete};
+        break;
+    }
+    return request;
+}
+
+plain_params_t world_plain(const bench_world_t *world, size_t offset, size_t size)
+{
+    return (plain_params_t){.local = &world->plain_local, .remote = &world->plain_remote, .local_offset = offset,
+                            .remote_offset = offset, .size = size, .operand = 1};
+}

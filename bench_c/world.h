@@ -1,0 +1,103 @@
+/* Two ranks with a mapped and a registered buffer each; rank 0 measures, the others sleep in the library.
+   A world of one measures against itself. Only the public interface is used. */
+#ifndef LLCL_BENCH_WORLD_H
+#define LLCL_BENCH_WORLD_H
+
+#include <sys/types.h>
+
+#include "bench.h"
+#include "limits.h"
+#include "llcl.h"
+#include "plain.h"
+
+typedef enum bench_op { BENCH_WRITE, BENCH_READ, BENCH_FETCH_ADD } bench_op_t;
+typedef enum bench_memory { BENCH_MAPPED, BENCH_REGISTERED } bench_memory_t;
+
+typedef struct bench_world {
+    llcl_context_t *context;
+    limits_t *limits; /* NULL in passive ranks */
+    uint32_t rank, size, peer;
+    int execution;    /* LLCL_EXECUTION_*: what is in force */
+    int pin;
+    size_t bytes;     /* of each buffer */
+    llcl_region_t *mapped, *registered, *source;
+    char *registered_memory, *source_memory;
+    llcl_remote_t remote[2];   /* the peer's, by bench_memory */
+    char *mapped_pointer;      /* the peer's mapped buffer, here */
+    pid_t peer_process;
+    char *peer_registered;     /* address in the peer */
+    plain_region_t plain_local, plain_remote;
+} bench_world_t;
+
+void bench_check(llcl_status_t status, const char *call);
+
+/* Collective. Afterwards `options->show` says whether this rank measures. */
+void world_open(bench_world_t *world, bench_options_t *options, size_t bytes);
+/* Collective: the passive ranks sleep here until the measuring rank arrives. */
+void world_close(bench_world_t *world);
+
+/* Rests until the progress threads have gone to sleep, so that a limit is measured on a quiet machine. */
+void world_settle(void);
+/* Two hand-overs of a cache line (there and back), ns. */
+double world_two_hand_overs(bench_world_t *world);
+double world_wake(bench_world_t *world, unsigned idle_us);
+
+const char *bench_op_name(bench_op_t op);
+
+/* One request, prepared once and posted many times. */
+typedef struct bench_request {
+    bench_op_t op;
+    union {
+        llcl_write_params_t write;
+        llcl_read_params_t read;
+        llcl_fetch_add_params_t fetch_add;
+    } as;
+} bench_request_t;
+
+/* `offset` applies to both sides: threads stay out of each other's lines. */
+bench_request_t world_request(const bench_world_t *world, bench_op_t op, bench_memory_t memory, size_t offset, size_t size,
+                              llcl_completion_t on_complete, uint32_t flags);
+plain_params_t world_plain(const bench_world_t *world, size_t offset, size_t size);
+
+static inline __attribute__((always_inline)) llcl_status_t bench_try(llcl_context_t *context, bench_op_t op,
+                                                                     const bench_request_t *request)
+{
+    switch (op) { /* `op` is a constant where this is inlined */
+    case BENCH_WRITE: return llcl_try_write_async(context, &request->as.write);
+    case BENCH_READ: return llcl_try_read_async(context, &request->as.read);
+    default: return llcl_try_fetch_add_async(context, &request->as.fetch_add);
+    }
+}
+
+static inline __attribute__((always_inline)) void bench_post(llcl_context_t *context, bench_op_t op,
+                                                             const bench_request_t *request)
+{
+    llcl_status_t status;
+    unsigned spins = 0;
+    while ((status = bench_try(context, op, request)) > 0)
+        bench_relax(&spins, 32);
+    if (status < 0)
+        bench_check(status, "bench_post");
+}
+
+static inline __attribute__((always_inline)) int bench_plain(bench_op_t op, const plain_params_t *params)
+{
+    switch (op) {
+    case BENCH_WRITE: return plain_write(params);
+    case BENCH_READ: return plain_read(params);
+    default: return plain_fetch_add(params);
+    }
+}
+
+/* Waits for a word that a completion changes, as listing 6 does: spinning, politely. */
+static inline void bench_wait(const uint64_t *word, uint64_t at_least)
+{
+    unsigned spins = 0;
+    uint64_t seen;
+    while ((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) < at_least)
+        bench_relax(&spins, 300);
+    if (seen & LLCL_WORD_FAILED)
+        bench_die("bench: an operation has failed (completion word %#llx)", (unsigned long long)seen);
+}
+
+#endif
