@@ -1,0 +1,83 @@
+# The front door: `make` builds, `make demo` shows, `make check` tests, `make install` installs.
+# `make` needs Rust, gcc and make; what the checks need besides is installed by `make check`.
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+BINDIR ?= $(PREFIX)/bin
+DOCDIR ?= $(PREFIX)/share/doc/llcl
+DESTDIR ?=
+BUILD ?= build
+CARGO ?= cargo
+INSTALL ?= install
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+SONAME := libllcl.so.$(firstword $(subst ., ,$(VERSION)))
+SHARED := $(BUILD)/lib/libllcl.so.$(VERSION)
+STATIC := $(BUILD)/lib/libllcl.a
+TOOLS := $(BUILD)/bin/llcl-run $(BUILD)/bin/llcl-info
+HEADER := $(BUILD)/include/llcl.h
+# What rustc --print native-static-libs names; the C compiler adds libgcc_s itself.
+SYSTEM_LIBS := -lpthread -ldl -lm
+
+# The library and the tools are built in trees of their own: cargo links the library without
+# link-time optimisation as soon as the rlib that the tools need is among its outputs.
+CARGO_LIB := CARGO_TARGET_DIR=$(BUILD)/cargo/lib $(CARGO) rustc --release --locked --lib \
+	--no-default-features --crate-type staticlib
+CARGO_BIN := CARGO_TARGET_DIR=$(BUILD)/cargo/tools $(CARGO) build --release --locked --bins
+QUIET := $(if $(V),,--quiet)
+
+all: library tools
+
+library: $(SHARED) $(STATIC) $(HEADER)
+tools: $(TOOLS)
+
+# cargo decides whether anything is to be done, and leaves the file alone when nothing is.
+$(BUILD)/cargo/lib/release/libllcl.a: FORCE
+	@$(CARGO_LIB) $(QUIET)
+$(BUILD)/cargo/tools/release/%: FORCE
+	@$(CARGO_BIN) $(QUIET)
+# One cargo at a time: the second tool waits for the first and then has nothing to do.
+$(BUILD)/cargo/tools/release/llcl-info: $(BUILD)/cargo/tools/release/llcl-run
+
+# One object in which only llcl_* is global, so that a program may link two Rust libraries.
+$(STATIC): $(BUILD)/cargo/lib/release/libllcl.a | $(BUILD)/lib
+	scripts/link-static $< $@
+
+# The version script is given to cc because rustc and its linkers drop or refuse one.
+$(SHARED): $(STATIC) llcl.map
+	$(CC) -shared -o $@ -Wl,--whole-archive $(STATIC) -Wl,--no-whole-archive \
+		-Wl,--version-script=llcl.map -Wl,-soname,$(SONAME) -Wl,--gc-sections \
+		-Wl,-z,nodelete -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,--as-needed \
+		-Wl,--strip-debug $(SYSTEM_LIBS)
+	ln -sf libllcl.so.$(VERSION) $(BUILD)/lib/$(SONAME)
+	ln -sf $(SONAME) $(BUILD)/lib/libllcl.so
+
+$(BUILD)/bin/%: $(BUILD)/cargo/tools/release/% | $(BUILD)/bin
+	$(INSTALL) -m 755 $< $@
+
+$(HEADER): include/llcl.h | $(BUILD)/include
+	$(INSTALL) -m 644 $< $@
+
+$(BUILD)/lib $(BUILD)/bin $(BUILD)/include:
+	mkdir -p $@
+
+demo: all
+	$(MAKE) --no-print-directory -C bench_c BUILD=$(abspath $(BUILD))
+	$(BUILD)/bin/llcl-run -n 2 $(BUILD)/bench_c/demo
+
+bench: all
+	$(MAKE) --no-print-directory -C bench_c BUILD=$(abspath $(BUILD))
+	bench_c/run $(BENCH_OPTIONS)
+
+header:
+	scripts/make-header include/llcl.h
+
+include packaging/install.mk
+include scripts/check.mk
+
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all library tools demo bench header clean FORCE
+FORCE:
+.DELETE_ON_ERROR:

@@ -1,0 +1,32 @@
+# make install, make uninstall. The version is in the file names, so both need only the tree.
+MANIFEST = $(LIBDIR)/libllcl.so.$(VERSION) $(LIBDIR)/$(SONAME) $(LIBDIR)/libllcl.so $(LIBDIR)/libllcl.a \
+	$(INCLUDEDIR)/llcl.h $(BINDIR)/llcl-run $(BINDIR)/llcl-info $(LIBDIR)/pkgconfig/llcl.pc \
+	$(LIBDIR)/cmake/LLCL/LLCLConfig.cmake $(LIBDIR)/cmake/LLCL/LLCLConfigVersion.cmake \
+	$(addprefix $(DOCDIR)/,README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE)
+
+# The CMake package finds its files from where it lies, so that the tree can be moved.
+FROM_CMAKE = realpath -m -s --relative-to=$(LIBDIR)/cmake/LLCL
+FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -e 's|@PREFIX@|$(PREFIX)|g' \
+	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g' \
+	-e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|g' -e "s|@REL_LIBDIR@|$$($(FROM_CMAKE) $(LIBDIR))|g" \
+	-e "s|@REL_INCLUDEDIR@|$$($(FROM_CMAKE) $(INCLUDEDIR))|g" -e "s|@REL_BINDIR@|$$($(FROM_CMAKE) $(BINDIR))|g"
+
+install: all
+	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MANIFEST))))
+	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
+	ln -sf libllcl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libllcl.so
+	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(LIBDIR)/
+	$(INSTALL) -m 644 include/llcl.h $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(DESTDIR)$(DOCDIR)/
+	$(FILL) packaging/llcl.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/llcl.pc
+	for f in LLCLConfig.cmake LLCLConfigVersion.cmake; do \
+		$(FILL) packaging/$$f.in > $(DESTDIR)$(LIBDIR)/cmake/LLCL/$$f || exit 1; done
+
+# Directories of other packages stay; ours go when they are empty.
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(MANIFEST))
+	-rmdir $(DESTDIR)$(LIBDIR)/cmake/LLCL $(DESTDIR)$(DOCDIR) 2>/dev/null
+
+.PHONY: install uninstall

@@ -1,0 +1,40 @@
+# Every constant, type, struct field and function of the header has a comment of its own; a
+# function's comment names each parameter and each status, and says which threads may call.
+function complain(what) { print "check-header: " what > "/dev/stderr"; bad = 1 }
+
+/^ *\/\*\*/ { doc = $0; inside = ($0 !~ /\*\//); fresh = 1; next }
+inside { doc = doc "\n" $0; if ($0 ~ /\*\//) inside = 0; next }
+
+/^#define LLCL_H$/ { next }
+/^#define / { if (!fresh) complain("constant " $2 " has no documentation"); items++ }
+/^typedef struct .*\{/ { if (!fresh) complain("struct " $3 " has no documentation"); items++; struct = $3; fresh = 0; next }
+/^typedef / { name = $0; sub(/;.*/, "", name); if (!fresh) complain("type \"" name "\" has no documentation"); items++ }
+struct && /^\}/ { struct = ""; next }
+struct && /^ / { if (!fresh) complain("field \"" $0 "\" of " struct " has no documentation"); items++ }
+
+/^[a-z].*llcl_[a-z0-9_]+\(/ && !/^typedef/ { declaration = ""; open = 1; function_doc = fresh ? doc : "" }
+open {
+    declaration = declaration " " $0
+    if ($0 ~ /;$/) { open = 0; check_function(declaration, function_doc) }
+}
+/^[^ ]/ || struct { fresh = 0 }
+
+function check_function(text, comment,   name, list, n, i, parameter, parts) {
+    items++; functions++
+    name = text; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name)
+    if (comment == "") { complain("function " name " has no documentation"); return }
+    list = text; sub(/^[^(]*\(/, "", list); sub(/\);.*/, "", list)
+    n = split(list, parts, ",")
+    for (i = 1; i <= n; i++) {
+        parameter = parts[i]; sub(/.*[ *]/, "", parameter)
+        if (parameter == "void" || parameter == "") continue
+        if (index(comment, "`" parameter "`") == 0) complain(name ": the documentation does not name parameter `" parameter "`")
+    }
+    if (text ~ /^ *llcl_status_t /  && comment !~ /LLCL_(OK|RETRY|ERR)/) complain(name ": the documentation names no status")
+    if (comment !~ /[Tt]hread/) complain(name ": the documentation says nothing about threads")
+}
+END {
+    if (!bad && items == 0) complain("nothing found to check")
+    if (!bad) print "check-header: " items " items documented, " functions " of them functions"
+    exit bad
+}

@@ -1,0 +1,47 @@
+# make check and its parts. Each part says with its last line that it passed, or fails.
+CHECKS = check-rust check-loom check-header check-symbols check-c check-install check-tsan check-asan
+LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
+	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+
+check: check-tools
+	@scripts/check $(CHECKS)
+
+# What the checks need besides Rust, gcc and make; installs what is missing.
+check-tools:
+	@scripts/install-check-tools
+
+check-rust:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
+	$(CARGO) test --locked --quiet
+	@echo "check-rust: passed (format, clippy, Rust tests)"
+
+check-loom:
+	$(LOOM) $(CARGO) test --release --locked --quiet --no-default-features --lib loom_
+	@echo "check-loom: passed (every interleaving of the models of the shared structures)"
+
+check-header:
+	@scripts/check-header include/llcl.h
+
+check-symbols: library
+	@scripts/check-symbols include/llcl.h $(SHARED) $(STATIC) $(SONAME)
+
+check-c: all
+	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
+	c_tests/run --build $(BUILD)
+	@echo "check-c: passed (C tests over their table of set-ups)"
+
+check-install: all
+	@scripts/check-install
+
+# The C tests with ranks as threads, the library instrumented; docs/testing.md says how it is linked.
+check-tsan: SANITIZER = thread
+check-asan: SANITIZER = address
+check-tsan check-asan:
+	scripts/build-sanitized $(SANITIZER) $(BUILD)/$(SANITIZER)
+	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD)/$(SANITIZER)) programs \
+		CFLAGS_EXTRA=-fsanitize=$(SANITIZER) LLCL_LIBS="$$(cat $(BUILD)/$(SANITIZER)/lib/link)"
+	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER)
+	@echo "$@: passed (C tests, ranks as threads)"
+
+.PHONY: check check-tools $(CHECKS)
