@@ -1,0 +1,91 @@
+/* Broken if this fails: a wrong or partial environment silently makes worlds of one, instead of a
+ * refusal that names the variable; or a launcher that has gone is not reported.
+ * kind: alone
+ * modes: auto
+ */
+#include "test.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+/* Runs llcl_init in a child whose environment has the given settings ("NAME=value", NULL at the end). */
+static void expect(llcl_status_t expected, const char *const *settings)
+{
+    int state = 0;
+    pid_t child;
+    const char *named = settings[0];
+    fflush(NULL);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        llcl_context_t *context = NULL;
+        llcl_status_t status;
+        for (; *settings; settings++)
+            CHECK(putenv((char *)(uintptr_t)*settings) == 0);
+        status = llcl_init(NULL, &context);
+        CHECK_STATUS(status, expected);
+        CHECK(context == NULL);
+        if (expected == LLCL_ERR_INVALID)
+            CHECK(strstr(llcl_last_error(), "LLCL_") != NULL);
+        test_end(0);
+    }
+    CHECK(waitpid(child, &state, 0) == child);
+    if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
+        fprintf(stderr, "the settings were: %s ...\n", named);
+    CHECK(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+}
+
+#define EXPECT(status, ...)                                  \
+    do {                                                     \
+        const char *const settings_[] = {__VA_ARGS__, NULL}; \
+        expect(status, settings_);                           \
+    } while (0)
+
+static void hub_that_has_gone(void)
+{
+    int ends[2];
+    char fd[32];
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+    CHECK(close(ends[1]) == 0);
+    snprintf(fd, sizeof fd, "LLCL_HUB_FD=%d", ends[0]);
+    EXPECT(LLCL_ERR_SYSTEM, "LLCL_RANK=0", "LLCL_SIZE=2", fd);
+    CHECK(close(ends[0]) == 0);
+}
+
+static void hub_of_another_kind(void)
+{
+    int ends[2];
+    char fd[32];
+    CHECK(pipe(ends) == 0);
+    snprintf(fd, sizeof fd, "LLCL_HUB_FD=%d", ends[0]);
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=2", fd);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    snprintf(fd, sizeof fd, "LLCL_HUB_FD=%d", ends[0]);
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=2", fd);
+}
+
+int main(void)
+{
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_SIZE=2");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_HUB_FD=3");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=2");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_HUB_FD=3");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=2", "LLCL_SIZE=2", "LLCL_HUB_FD=0");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=", "LLCL_SIZE=2", "LLCL_HUB_FD=0");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=-1", "LLCL_SIZE=2", "LLCL_HUB_FD=0");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=zero", "LLCL_SIZE=2", "LLCL_HUB_FD=0");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=99999999999", "LLCL_HUB_FD=0");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=0", "LLCL_HUB_FD=0");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=1", "LLCL_HUB_FD=987");
+    hub_of_another_kind();
+    hub_that_has_gone();
+
+    EXPECT(LLCL_ERR_INVALID, "LLCL_EXECUTION=fast");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_QUEUE_ENTRIES=7");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_QUEUE_ENTRIES=many");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_IN_FLIGHT=100");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_REGIONS=0");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_CMA=perhaps");
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* Broken if this fails: a rank that ends without llcl_finalize is not dead to the others: they go on
+ * writing to nobody, hang, or get some other status than LLCL_ERR_PEER_DEAD.
+ * ranks: 2 3 5
+ * cma: on off
+ */
+#include "wild.h"
+
+static void run(llcl_context_t *context)
+{
+    struct shared allocated, registered, mine;
+    struct wild wild = {0};
+    uint32_t last = llcl_size(context) - 1, peer;
+    int64_t end;
+    share(context, ALLOCATED, 4096, &allocated);
+    share(context, REGISTERED, 4096, &registered);
+    region_make(context, ALLOCATED, 4096, &mine);
+    CHECK_OK(llcl_peer_alive(context, last));
+    CHECK_STATUS(llcl_peer_alive(context, last + 1), LLCL_ERR_RANGE);
+    fence(context);
+    if (llcl_rank(context) == last)
+        _exit(0);
+    end = now_ns() + 1000000000;
+    while (llcl_peer_alive(context, last) == LLCL_OK && now_ns() < end)
+        usleep(100);
+    CHECK_STATUS(llcl_peer_alive(context, last), LLCL_ERR_PEER_DEAD);
+    wild.peer = last;
+    wild.local = llcl_region_local(mine.region, 0);
+    wild.memory = mine.words + 1;
+    wild.signal = remote_at(&allocated, last, 64);
+    wild.remote = remote_at(&allocated, last, 0);
+    WILD_REFUSED(context, &wild, LLCL_ERR_PEER_DEAD);
+    wild.flags = LLCL_FLAG_DEFER;
+    wild.remote = remote_at(&registered, last, 0);
+    WILD_REFUSED(context, &wild, LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_flush(context, last), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_exchange(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
+    /* The others are as alive as before. */
+    for (peer = 0; peer < last; peer++) {
+        llcl_write_value_params_t value = {0};
+        value.peer = peer;
+        value.destination = remote_at(&registered, peer, 8 * llcl_rank(context));
+        value.value = 1;
+        value.size = 8;
+        CHECK_OK(llcl_peer_alive(context, peer));
+        CHECK_OK(llcl_write_value(context, &value));
+    }
+    CHECK_OK(test_finalize(context));
+}
+
+TEST_MAIN(run)

@@ -1,0 +1,62 @@
+/* Broken if this fails: llcl_query or llcl_query_peer tell something else than what is in force, or
+ * take a structure of unknown size.
+ * ranks: 1 2 3
+ * cma: on off
+ * threads: yes
+ */
+#include "test.h"
+
+static void configure(llcl_config_t *config)
+{
+    config->queue_entries = 64;
+    config->in_flight = 128;
+    config->regions = 100;
+}
+
+static void peers(llcl_context_t *context)
+{
+    const char *cma = getenv("LLCL_CMA");
+    uint32_t me = llcl_rank(context), size = llcl_size(context), peer, pid = (uint32_t)getpid();
+    uint32_t all[64];
+    llcl_peer_info_t info;
+    CHECK_OK(llcl_exchange(context, &pid, sizeof pid, all));
+    for (peer = 0; peer < size; peer++) {
+        memset(&info, 0, sizeof info);
+        info.struct_size = sizeof info;
+        CHECK_OK(llcl_query_peer(context, peer, &info));
+        CHECK_EQUAL(info.transport, peer == me ? LLCL_TRANSPORT_LOOPBACK : LLCL_TRANSPORT_SHM);
+        CHECK_EQUAL(info.process, all[peer]);
+        if (peer == me)
+            CHECK_EQUAL(info.registered_access, LLCL_ACCESS_MAPPED);
+        else if (cma && strcmp(cma, "off") == 0)
+            CHECK_EQUAL(info.registered_access, LLCL_ACCESS_MESSAGE);
+        else
+            CHECK(info.registered_access == LLCL_ACCESS_KERNEL ||
+                  info.registered_access == LLCL_ACCESS_MESSAGE);
+    }
+    CHECK_STATUS(llcl_query_peer(context, size, &info), LLCL_ERR_RANGE);
+    CHECK_STATUS(llcl_query_peer(context, 0, NULL), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_query_peer(NULL, 0, &info), LLCL_ERR_INVALID);
+    info.struct_size = 0;
+    CHECK_STATUS(llcl_query_peer(context, 0, &info), LLCL_ERR_INVALID);
+}
+
+static void run(llcl_context_t *context)
+{
+    llcl_capabilities_t found = {0};
+    found.struct_size = sizeof found;
+    CHECK_OK(llcl_query(context, &found));
+    CHECK_EQUAL(found.execution, test_mode_is("offload")  ? LLCL_EXECUTION_OFFLOAD
+                                 : test_mode_is("direct") ? LLCL_EXECUTION_DIRECT
+                                                          : LLCL_EXECUTION_AUTO);
+    CHECK_EQUAL(found.queue_entries, 64);
+    CHECK_EQUAL(found.in_flight, 128);
+    CHECK_EQUAL(found.regions, 100);
+    CHECK_STATUS(llcl_query(context, NULL), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_query(NULL, &found), LLCL_ERR_INVALID);
+    found.struct_size = 0;
+    CHECK_STATUS(llcl_query(context, &found), LLCL_ERR_INVALID);
+    peers(context);
+}
+
+TEST_MAIN_CONFIG(run, configure)

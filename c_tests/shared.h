@@ -1,0 +1,157 @@
+/* What many tests need: regions whose addresses every rank knows, byte patterns, counted callbacks. */
+#ifndef SHARED_H
+#define SHARED_H
+#include "test.h"
+
+enum memory_kind { ALLOCATED, REGISTERED, MEMORY_KINDS };
+
+static inline const char *memory_name(int kind)
+{
+    return kind == ALLOCATED ? "allocated" : "registered";
+}
+
+/* One region of each rank; remote[r] is the start of rank r's. */
+struct shared {
+    llcl_region_t *region;
+    unsigned char *bytes;
+    uint64_t *words;
+    size_t size;
+    int kind;
+    llcl_remote_t *remote;
+};
+
+static inline void fence(llcl_context_t *context)
+{
+    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+}
+
+static inline void region_make(llcl_context_t *context, int kind, size_t size, struct shared *out)
+{
+    out->kind = kind;
+    out->size = size;
+    out->remote = NULL;
+    if (kind == ALLOCATED) {
+        CHECK_OK(llcl_region_allocate(context, size, 0, &out->region));
+        out->bytes = llcl_region_address(out->region);
+        memset(out->bytes, 0, size);
+    } else {
+        void *memory = NULL;
+        CHECK(posix_memalign(&memory, 64, size) == 0);
+        memset(memory, 0, size);
+        CHECK_OK(llcl_region_register(context, memory, size, 0, &out->region));
+        CHECK(llcl_region_address(out->region) == memory);
+        out->bytes = memory;
+    }
+    CHECK(out->bytes != NULL);
+    out->words = (uint64_t *)(void *)out->bytes;
+}
+
+static inline void region_drop(struct shared *shared)
+{
+    llcl_status_t status;
+    while ((status = llcl_region_free(shared->region)) == LLCL_RETRY_BUSY)
+        sched_yield();
+    CHECK_OK(status);
+    if (shared->kind == REGISTERED)
+        free(shared->bytes);
+    free(shared->remote);
+}
+
+/* Collective. */
+static inline void share(llcl_context_t *context, int kind, size_t size, struct shared *out)
+{
+    llcl_remote_t mine;
+    region_make(context, kind, size, out);
+    mine = llcl_region_remote(out->region, 0);
+    out->remote = calloc(llcl_size(context), sizeof mine);
+    CHECK(out->remote != NULL);
+    CHECK_OK(llcl_exchange(context, &mine, sizeof mine, out->remote));
+}
+
+/* Collective: nobody uses the region any more when it goes. */
+static inline void share_end(llcl_context_t *context, struct shared *shared)
+{
+    fence(context);
+    region_drop(shared);
+}
+
+static inline llcl_remote_t remote_at(const struct shared *shared, uint32_t rank, uint64_t offset)
+{
+    llcl_remote_t address = shared->remote[rank];
+    address.offset += offset;
+    return address;
+}
+
+static inline unsigned char pattern_byte(uint32_t seed, size_t i)
+{
+    return (unsigned char)(seed * 131u + i * 7u + (i >> 8) * 13u + (i >> 16) + 1u);
+}
+
+static inline void pattern_fill(unsigned char *bytes, size_t size, uint32_t seed)
+{
+    size_t i;
+    for (i = 0; i < size; i++)
+        bytes[i] = pattern_byte(seed, i);
+}
+
+static inline int pattern_holds(const unsigned char *bytes, size_t size, uint32_t seed)
+{
+    size_t i;
+    for (i = 0; i < size; i++) {
+        if (bytes[i] != pattern_byte(seed, i)) {
+            fprintf(stderr, "byte %zu of %zu is 0x%02x, expected 0x%02x\n", i, size,
+                    (unsigned)bytes[i], (unsigned)pattern_byte(seed, i));
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static inline int bytes_are(const unsigned char *bytes, size_t size, unsigned char value)
+{
+    size_t i;
+    for (i = 0; i < size; i++)
+        if (bytes[i] != value)
+            return 0;
+    return 1;
+}
+
+/* Sizes around everything that could be a threshold. */
+static const size_t test_sizes[] = {0,  1,  2,    3,    7,    8,     9,     15,    16,     17,
+                                    63, 64, 65,   511,  512,  4095,  4096,  4097,  65535,  65536,
+                                    65537, 1048579};
+#define TEST_SIZES (sizeof test_sizes / sizeof test_sizes[0])
+#define TEST_LARGEST ((size_t)1048579)
+
+/* A callback that counts; one tally may serve many operations and threads. */
+struct tally {
+    uint64_t fired;
+    uint64_t failed;
+    int64_t last; /* the last status that was not LLCL_OK */
+};
+
+static inline void tally_fire(void *data, llcl_status_t status)
+{
+    struct tally *tally = data;
+    if (status != LLCL_OK) {
+        __atomic_store_n(&tally->last, status, __ATOMIC_RELAXED);
+        word_add(&tally->failed, 1);
+    }
+    word_add(&tally->fired, 1);
+}
+
+static inline llcl_completion_t count_in(struct tally *tally)
+{
+    return llcl_call(tally_fire, tally);
+}
+
+/* A small random generator: tests print their seed, and one seed gives one run. */
+static inline uint64_t random_next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+#endif
