@@ -1,0 +1,337 @@
+//! A rank's end of the connection to the hub: requests from any thread, one thread that listens.
+
+use crate::bootstrap::Card;
+use crate::bootstrap::wire::{PACKET, PAYLOAD, Reply, Request};
+use crate::fail;
+use crate::util::socket::{self, Room, Wake, interest};
+use crate::util::status::{Error, Result, Status};
+use crate::util::thread::spawn_quiet;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Address space, not memory: what the death callback does decides how much is touched.
+const STACK: usize = 256 << 10;
+
+type OnDeath = Box<dyn Fn(u32) + Send + Sync>;
+
+/// The lock even if a callback has panicked under it: every state here is valid at each step.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why no answer will come any more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    HubGone,
+    Left,
+}
+
+impl Over {
+    fn error(self) -> Error {
+        let (status, text) = match self {
+            Over::HubGone => (Status::ERR_SYSTEM, "the launcher has gone"),
+            Over::Left => (Status::ERR_STATE, "this rank has left the world"),
+        };
+        Error::new(status, text.to_owned())
+    }
+}
+
+struct Answer {
+    status: i32,
+    bytes: Vec<u8>,
+    fd: Option<OwnedFd>,
+}
+
+/// Requests under way, by token.
+struct Pending {
+    next_token: u32,
+    answers: HashMap<u32, Option<Answer>>,
+    over: Option<Over>,
+}
+
+struct Deaths {
+    call: Option<OnDeath>,
+    told: Vec<bool>,
+}
+
+struct Shared {
+    rank: u32,
+    /// Taken by `close`; requests under way keep their own hold, so the number cannot be reused
+    /// under them.
+    socket: Mutex<Option<Arc<OwnedFd>>>,
+    stop: Wake,
+    pending: Mutex<Pending>,
+    arrived: Condvar,
+    gone: Box<[AtomicBool]>,
+    deaths: Mutex<Deaths>,
+}
+
+/// One rank's connection.
+pub(super) struct Client {
+    shared: Arc<Shared>,
+    /// Held through a collective call: the hub knows one per rank at a time.
+    collective: Mutex<()>,
+    watcher: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Client {
+    /// Joins the world at the other end of `socket` as `rank` of `size`. `process`: tell the hub
+    /// which process this is, so that its end is noticed even where a child holds the socket.
+    pub(super) fn join(socket: OwnedFd, rank: u32, size: u32, process: bool) -> Result<Client> {
+        let socket = Arc::new(socket);
+        let shared = Arc::new(Shared {
+            rank,
+            socket: Mutex::new(Some(socket.clone())),
+            stop: Wake::new()?,
+            pending: Mutex::new(Pending { next_token: 1, answers: HashMap::new(), over: None }),
+            arrived: Condvar::new(),
+            gone: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            deaths: Mutex::new(Deaths { call: None, told: vec![false; size as usize] }),
+        });
+        let listener = shared.clone();
+        let watcher = spawn_quiet("llcl-watch", STACK, move || listener.watch(&socket))?;
+        let client =
+            Client { shared, collective: Mutex::new(()), watcher: Mutex::new(Some(watcher)) };
+        // A kernel without pidfds costs the early notice only.
+        let process = process.then(|| socket::process(std::process::id()).ok()).flatten();
+        let joined =
+            client.shared.ask(Request::Join { rank, size }, process.as_ref().map(AsFd::as_fd));
+        match joined {
+            Ok(_) => Ok(client),
+            Err(e) if e.status == Status::ERR_SYSTEM => fail!(
+                ERR_SYSTEM,
+                "joining as rank {rank} of {size}: the launcher has gone, or this rank has ended \
+                 before"
+            ),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub(super) fn publish(&self, blob: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
+        self.shared.ask(Request::Publish { blob: blob.to_vec() }, Some(fd)).map(drop)
+    }
+
+    pub(super) fn lookup(&self, peer: u32) -> Result<Card> {
+        let answer = self.shared.ask(Request::Lookup { peer }, None)?;
+        match answer.fd {
+            Some(fd) => Ok(Card { blob: answer.bytes, fd }),
+            None => fail!(
+                ERR_NO_MEMORY,
+                "peer is {peer}: its descriptor cannot be taken, expected room below the limit of \
+                 open files"
+            ),
+        }
+    }
+
+    /// See `Bootstrap::exchange`; `all` is as long as it has to be, and written on success only.
+    pub(super) fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        let _turn = lock(&self.collective);
+        let ranks = self.shared.gone.len();
+        let most = PAYLOAD / ranks;
+        if mine.len() <= most {
+            let bytes = self.round(mine, 0, mine.len())?;
+            all.copy_from_slice(&bytes);
+            return Ok(());
+        }
+        let mut gathered = vec![0; all.len()];
+        for (round, chunk) in mine.chunks(most).enumerate() {
+            let offset = round * most;
+            let bytes = self.round(chunk, offset, mine.len())?;
+            for (rank, part) in bytes.chunks_exact(chunk.len()).enumerate() {
+                let at = rank * mine.len() + offset;
+                gathered[at..at + part.len()].copy_from_slice(part);
+            }
+        }
+        all.copy_from_slice(&gathered);
+        Ok(())
+    }
+
+    /// One packet of an exchange: everybody's bytes for `chunk`, in the order of the ranks.
+    fn round(&self, chunk: &[u8], offset: usize, total: usize) -> Result<Vec<u8>> {
+        let request =
+            Request::Exchange { total: total as u64, offset: offset as u64, bytes: chunk.to_vec() };
+        let bytes = self.shared.ask(request, None)?.bytes;
+        let expected = chunk.len() * self.shared.gone.len();
+        if bytes.len() != expected {
+            fail!(ERR_INTERNAL, "exchange: {} bytes came, expected {expected}", bytes.len());
+        }
+        Ok(bytes)
+    }
+
+    pub(super) fn fence_survivors(&self) -> Result<()> {
+        let _turn = lock(&self.collective);
+        self.shared.ask(Request::Fence, None).map(drop)
+    }
+
+    pub(super) fn is_dead(&self, peer: u32) -> bool {
+        // Acquire: pairs with the Release in `mark_gone`.
+        self.shared.gone.get(peer as usize).is_some_and(|gone| gone.load(Ordering::Acquire))
+    }
+
+    pub(super) fn on_death(&self, call: OnDeath) {
+        let mut deaths = lock(&self.shared.deaths);
+        for (peer, gone) in self.shared.gone.iter().enumerate() {
+            // Acquire: pairs with the Release in `mark_gone`. A death that is marked after this
+            // look is told by the watcher, which waits for this lock.
+            if gone.load(Ordering::Acquire) {
+                deaths.told[peer] = true;
+                call(peer as u32);
+            }
+        }
+        deaths.call = Some(call);
+    }
+
+    pub(super) fn abort(&self, code: i32) {
+        // The caller ends whatever this says.
+        let _ = self.shared.say(&Request::Abort { code }, 0, None);
+    }
+
+    /// Ends the connection, once; with `leave` as a departure, without as a death.
+    pub(super) fn close(&self, leave: bool) {
+        if leave {
+            // Where the hub has gone there is nobody to take leave of.
+            let _ = self.shared.say(&Request::Leave, 0, None);
+        }
+        let socket = lock(&self.shared.socket).take();
+        if socket.is_none() {
+            return;
+        }
+        self.shared.stop.wake();
+        if let Some(watcher) = lock(&self.watcher).take() {
+            // A death callback that closes runs on the watcher itself, which then just returns.
+            if watcher.thread().id() != std::thread::current().id() {
+                let _ = watcher.join();
+            }
+        }
+        self.shared.end(Over::Left);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.close(false);
+    }
+}
+
+impl Shared {
+    /// Sends a request and waits for its answer.
+    fn ask(&self, request: Request, fd: Option<BorrowedFd<'_>>) -> Result<Answer> {
+        let token = {
+            let mut pending = lock(&self.pending);
+            if let Some(over) = pending.over {
+                return Err(over.error());
+            }
+            let token = pending.next_token;
+            pending.next_token = token.wrapping_add(1);
+            pending.answers.insert(token, None);
+            token
+        };
+        let said = self.say(&request, token, fd);
+        let mut pending = lock(&self.pending);
+        if let Err(e) = said {
+            pending.answers.remove(&token);
+            return Err(e);
+        }
+        loop {
+            if let Some(Some(answer)) = pending.answers.get_mut(&token).map(Option::take) {
+                pending.answers.remove(&token);
+                return checked(answer);
+            }
+            if let Some(over) = pending.over {
+                pending.answers.remove(&token);
+                return Err(over.error());
+            }
+            pending = self.arrived.wait(pending).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn say(&self, request: &Request, token: u32, fd: Option<BorrowedFd<'_>>) -> Result<()> {
+        let Some(socket) = lock(&self.socket).clone() else {
+            return Err(Over::Left.error());
+        };
+        // May wait for room: the hub always reads, so this is short unless the hub is stopped.
+        match socket::send(socket.as_fd(), &request.encode(token), fd, Room::Wait) {
+            Ok(()) => Ok(()),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => {
+                Err(Over::HubGone.error())
+            }
+            Err(e) => fail!(ERR_SYSTEM, "sending to the launcher: {e}"),
+        }
+    }
+
+    /// Runs on the watcher thread until `close` or the end of the hub.
+    fn watch(&self, socket: &OwnedFd) {
+        let mut buffer = vec![0; PACKET];
+        loop {
+            let mut waits =
+                [interest(socket.as_fd(), libc::POLLIN), interest(self.stop.as_fd(), libc::POLLIN)];
+            if socket::poll(&mut waits, -1).is_err() {
+                return self.hub_gone();
+            }
+            if waits[1].revents != 0 {
+                return;
+            }
+            match socket::receive(socket.as_fd(), &mut buffer) {
+                Ok((0, _)) => return self.hub_gone(),
+                Ok((size, fd)) => self.dispatch(&buffer[..size], fd),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return self.hub_gone(),
+            }
+        }
+    }
+
+    fn dispatch(&self, packet: &[u8], fd: Option<OwnedFd>) {
+        match Reply::decode(packet) {
+            Some((token, Reply::Answer { status, bytes })) => {
+                // An unknown token is an answer to somebody who no longer waits.
+                if let Some(slot) = lock(&self.pending).answers.get_mut(&token) {
+                    *slot = Some(Answer { status, bytes, fd });
+                    self.arrived.notify_all();
+                }
+            }
+            Some((_, Reply::Gone { rank, .. })) => self.mark_gone(rank),
+            // The hub checked the release when this rank joined, so this cannot be its packet.
+            None => {}
+        }
+    }
+
+    fn mark_gone(&self, peer: u32) {
+        let Some(gone) = self.gone.get(peer as usize) else { return };
+        // Release: whoever sees the mark sees what the hub said before it; pairs with the Acquire
+        // in `is_dead` and `on_death`.
+        gone.store(true, Ordering::Release);
+        let mut deaths = lock(&self.deaths);
+        let Deaths { call, told } = &mut *deaths;
+        if let (Some(call), false) = (call, told[peer as usize]) {
+            told[peer as usize] = true;
+            call(peer);
+        }
+    }
+
+    /// Nobody can be reached any more through a hub that has ended.
+    fn hub_gone(&self) {
+        self.end(Over::HubGone);
+        for peer in (0..self.gone.len() as u32).filter(|peer| *peer != self.rank) {
+            self.mark_gone(peer);
+        }
+    }
+
+    fn end(&self, over: Over) {
+        lock(&self.pending).over.get_or_insert(over);
+        self.arrived.notify_all();
+    }
+}
+
+fn checked(answer: Answer) -> Result<Answer> {
+    match answer.status {
+        0 => Ok(answer),
+        status => {
+            let text = String::from_utf8_lossy(&answer.bytes).into_owned();
+            Err(Error::new(Status(status), text))
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a launcher hands to a process: `LLCL_RANK`, `LLCL_SIZE`, `LLCL_HUB_FD`.
+
+use crate::bootstrap::wire::MAX_RANKS;
+use crate::fail;
+use crate::util::socket;
+use crate::util::status::Result;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// This process's number.
+pub const RANK: &str = "LLCL_RANK";
+/// How many ranks there are.
+pub const SIZE: &str = "LLCL_SIZE";
+/// The inherited descriptor that leads to the hub.
+pub const HUB: &str = "LLCL_HUB_FD";
+
+/// A place in a world that was started by a launcher.
+#[derive(Debug)]
+pub struct Place {
+    pub rank: u32,
+    pub size: u32,
+    pub hub: OwnedFd,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Named {
+    rank: u32,
+    size: u32,
+    fd: RawFd,
+}
+
+/// The descriptor belongs to one world only, and a world that was left stays left.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Takes this process's place, once; `None` when no launcher has set one.
+pub fn take() -> Result<Option<Place>> {
+    let Some(named) = parse(|name| std::env::var_os(name))? else { return Ok(None) };
+    // Before the descriptor is looked at: after the first world it is closed, or is another file.
+    // Relaxed: the flag publishes nothing, it only lets one caller through.
+    if TAKEN.load(Ordering::Relaxed) {
+        return already_taken();
+    }
+    let raw = named.fd;
+    // SAFETY: the descriptor is only looked at, and found open before anything else is asked of it.
+    let is_open = unsafe { libc::fcntl(raw, libc::F_GETFD) } != -1;
+    // SAFETY: open, as was just checked; the launcher handed it to this process for this purpose.
+    if !is_open || !socket::is_local_seqpacket(unsafe { BorrowedFd::borrow_raw(raw) }) {
+        let what = if is_open { "something else" } else { "closed" };
+        fail!(
+            ERR_INVALID,
+            "{HUB} is {raw}, which is {what}, expected the inherited packet socket of the launcher"
+        );
+    }
+    // Relaxed: see above.
+    if TAKEN.swap(true, Ordering::Relaxed) {
+        return already_taken();
+    }
+    // SAFETY: the swap lets one caller through, so the descriptor gets one owner; the launcher made
+    // it for the library and names it to nobody else.
+    let hub = unsafe { OwnedFd::from_raw_fd(raw) };
+    if let Err(e) = socket::set_close_on_exec(hub.as_fd(), true) {
+        fail!(ERR_SYSTEM, "{HUB} is {}: fcntl: {e}", hub.as_raw_fd());
+    }
+    Ok(Some(Place { rank: named.rank, size: named.size, hub }))
+}
+
+fn already_taken() -> Result<Option<Place>> {
+    fail!(
+        ERR_STATE,
+        "{HUB}: this process has already taken its place in the launcher's world, expected one \
+         context at most (more ranks in one process: llcl_world_create)"
+    );
+}
+
+fn parse(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Named>> {
+    let all = [RANK, SIZE, HUB].map(|name| (name, get(name)));
+    let Some((set, value)) = all.iter().find_map(|(name, v)| v.as_ref().map(|v| (name, v))) else {
+        return Ok(None);
+    };
+    if let Some((unset, _)) = all.iter().find(|(_, value)| value.is_none()) {
+        fail!(
+            ERR_INVALID,
+            "{unset} is not set while {set} is {value:?}, expected all of {RANK}, {SIZE} and \
+             {HUB} (llcl-run sets them) or none of them"
+        );
+    }
+    let number = |i: usize, low: u32, high: u32| {
+        let (name, value) = &all[i];
+        let text = value.as_ref().and_then(|v| v.to_str()).unwrap_or("");
+        // No sign, no blank, no leading zero: what the launcher writes and nothing else.
+        let plain =
+            text.bytes().all(|b| b.is_ascii_digit()) && !(text.len() > 1 && text.starts_with('0'));
+        match text.parse::<u32>() {
+            Ok(n) if plain && (low..=high).contains(&n) => Ok(n),
+            _ => {
+                let shown = value.clone().unwrap_or_default();
+                fail!(ERR_INVALID, "{name} is {shown:?}, expected a number from {low} to {high}")
+            }
+        }
+    };
+    let size = number(1, 1, MAX_RANKS)?;
+    let rank = number(0, 0, size - 1)?;
+    // 0, 1 and 2 are the program's own streams.
+    let fd = number(2, 3, i32::MAX as u32)? as RawFd;
+    Ok(Some(Named { rank, size, fd }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::status::Status;
+
+    fn given(values: [Option<&str>; 3]) -> Result<Option<Named>> {
+        let names = [RANK, SIZE, HUB];
+        parse(|name| {
+            let at = names.iter().position(|n| *n == name).unwrap();
+            values[at].map(OsString::from)
+        })
+    }
+
+    #[test]
+    fn all_or_none() {
+        assert_eq!(given([None; 3]).unwrap(), None);
+        let named = given([Some("2"), Some("3"), Some("7")]).unwrap();
+        assert_eq!(named, Some(Named { rank: 2, size: 3, fd: 7 }));
+        for missing in 0..3 {
+            let mut values = [Some("0"), Some("1"), Some("7")];
+            values[missing] = None;
+            let error = given(values).unwrap_err();
+            assert_eq!(error.status, Status::ERR_INVALID);
+            let start = format!("{} is not set while ", [RANK, SIZE, HUB][missing]);
+            assert!(error.message().starts_with(&start), "{}", error.message());
+        }
+        for only in 0..3 {
+            let mut values = [None; 3];
+            values[only] = Some("1");
+            assert_eq!(given(values).unwrap_err().status, Status::ERR_INVALID);
+        }
+    }
+
+    #[test]
+    fn malformed_and_out_of_range_values_are_named() {
+        let bad = [
+            (RANK, [Some("3"), Some("3"), Some("7")], "\"3\", expected a number from 0 to 2"),
+            (RANK, [Some(""), Some("3"), Some("7")], "\"\", expected a number from 0 to 2"),
+            (RANK, [Some("-1"), Some("3"), Some("7")], "\"-1\", expected a number from 0 to 2"),
+            (RANK, [Some("+1"), Some("3"), Some("7")], "\"+1\", expected a number"),
+            (RANK, [Some("01"), Some("3"), Some("7")], "\"01\", expected a number"),
+            (RANK, [Some("1 "), Some("3"), Some("7")], "\"1 \", expected a number"),
+            (SIZE, [Some("0"), Some("0"), Some("7")], "\"0\", expected a number from 1 to 4096"),
+            (SIZE, [Some("0"), Some("4097"), Some("7")], "\"4097\", expected a number"),
+            (SIZE, [Some("0"), Some("99999999999"), Some("7")], "expected a number"),
+            (HUB, [Some("0"), Some("1"), Some("2")], "\"2\", expected a number from 3 to"),
+            (HUB, [Some("0"), Some("1"), Some("x")], "\"x\", expected a number from 3 to"),
+        ];
+        for (name, values, expected) in bad {
+            let error = given(values).unwrap_err();
+            assert_eq!(error.status, Status::ERR_INVALID);
+            let text = error.message();
+            assert!(text.starts_with(&format!("{name} is ")) && text.contains(expected), "{text}");
+        }
+    }
+}

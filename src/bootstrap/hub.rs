@@ -1,0 +1,275 @@
+//! The hub of a world: one socket to each rank, and the [rules](crate::bootstrap::rules) between
+//! them. It lives in `llcl-run`, or in a thread of a process whose threads are ranks.
+//!
+//! The hub never waits for a rank: what a rank does not read stays queued here.
+
+use crate::bootstrap::rules::{Outgoing, Rules, Verdict};
+use crate::bootstrap::wire::{MAX_RANKS, PACKET, Reply, Request};
+use crate::fail;
+use crate::util::socket::{self, Room};
+use crate::util::status::{Error, Result, Status};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// What the owner of the hub should know.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A rank wants the whole job to end with this code.
+    Abort { rank: u32, code: i32 },
+    /// A rank sent what no rank of this release sends; it counts as dead from now on.
+    Nonsense { rank: u32 },
+}
+
+/// Who reads nothing while this many packets wait for him is not read from either.
+const BACKLOG: usize = 256;
+
+/// Marks an epoll key as "the process of this rank" and not "the socket of this rank".
+const PROCESS: u64 = 1 << 32;
+
+struct Packet {
+    token: u32,
+    bytes: Vec<u8>,
+    fd: Option<Arc<OwnedFd>>,
+}
+
+struct Connection {
+    socket: OwnedFd,
+    /// The process that joined; noticed when it ends though somebody else still holds its socket.
+    process: Option<OwnedFd>,
+    queue: VecDeque<Packet>,
+    /// What epoll waits for at present.
+    interest: u32,
+}
+
+/// See the head of the module.
+pub struct Hub {
+    epoll: OwnedFd,
+    rules: Rules,
+    /// `None` once the rank has closed its end or is dead.
+    connections: Vec<Option<Connection>>,
+    buffer: Vec<u8>,
+}
+
+impl Hub {
+    /// A hub, and the ends of its sockets that the ranks 0, 1, ... are to be given.
+    pub fn new(size: u32) -> Result<(Hub, Vec<OwnedFd>)> {
+        if !(1..=MAX_RANKS).contains(&size) {
+            fail!(ERR_INVALID, "size is {size}, expected 1 to {MAX_RANKS}");
+        }
+        // SAFETY: epoll_create1 takes an integer only.
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if epoll < 0 {
+            return Err(Error::system("epoll_create1"));
+        }
+        // SAFETY: the kernel has just made it and nobody else owns it.
+        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        let mut hub = Hub {
+            epoll,
+            rules: Rules::new(size),
+            connections: Vec::with_capacity(size as usize),
+            buffer: vec![0; PACKET],
+        };
+        let mut ends = Vec::with_capacity(size as usize);
+        for rank in 0..u64::from(size) {
+            let (ours, theirs) = socket::pair()?;
+            let interest = libc::EPOLLIN as u32;
+            hub.watch(libc::EPOLL_CTL_ADD, ours.as_fd(), interest, rank)?;
+            let queue = VecDeque::new();
+            hub.connections.push(Some(Connection { socket: ours, process: None, queue, interest }));
+            ends.push(theirs);
+        }
+        Ok((hub, ends))
+    }
+
+    /// Serves what is ready, without waiting. Call it when [`Hub::as_fd`] is readable.
+    pub fn turn(&mut self) -> Result<Vec<Event>> {
+        let mut ready = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        // SAFETY: `ready` is valid for writes of the number of entries given.
+        let count = unsafe {
+            libc::epoll_wait(self.epoll.as_raw_fd(), ready.as_mut_ptr(), ready.len() as i32, 0)
+        };
+        if count < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return Err(Error::system("epoll_wait"));
+        }
+        let mut events = Vec::new();
+        for event in ready.iter().take(count.max(0) as usize) {
+            let (key, what) = (event.u64, event.events);
+            let rank = (key & !PROCESS) as u32;
+            if key & PROCESS != 0 {
+                self.ended(rank, &mut events);
+            } else {
+                if what & (libc::EPOLLIN | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0 {
+                    self.read(rank, 16, &mut events);
+                }
+                self.send(rank);
+            }
+        }
+        self.dispatch();
+        Ok(events)
+    }
+
+    /// The process of this rank has ended: serves what it still said, then counts it as dead
+    /// unless it had left.
+    pub fn process_ended(&mut self, rank: u32) -> Vec<Event> {
+        let mut events = Vec::new();
+        self.ended(rank, &mut events);
+        self.dispatch();
+        events
+    }
+
+    fn ended(&mut self, rank: u32, events: &mut Vec<Event>) {
+        self.read(rank, usize::MAX, events);
+        if self.rules.is_gone(rank) {
+            // It left in order. Another program may still hold the socket and try to join; it is
+            // to be told why it may not, so the connection stays.
+            self.forget_process(rank);
+        } else {
+            self.disconnect(rank);
+        }
+    }
+
+    /// Reads and serves at most `limit` packets of a rank.
+    fn read(&mut self, rank: u32, limit: usize, events: &mut Vec<Event>) {
+        for _ in 0..limit {
+            let Some(connection) = &self.connections[rank as usize] else { return };
+            let (size, fd) = match socket::receive(connection.socket.as_fd(), &mut self.buffer) {
+                Ok((0, _)) => return self.disconnect(rank),
+                Ok(received) => received,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.disconnect(rank),
+            };
+            match self.serve(rank, size, fd) {
+                Verdict::Fine => {}
+                Verdict::Abort(code) => events.push(Event::Abort { rank, code }),
+                Verdict::Nonsense => {
+                    events.push(Event::Nonsense { rank });
+                    return self.disconnect(rank);
+                }
+            }
+        }
+    }
+
+    fn serve(&mut self, rank: u32, size: usize, mut fd: Option<OwnedFd>) -> Verdict {
+        let Some((token, request)) = Request::decode(&self.buffer[..size]) else {
+            return Verdict::Nonsense;
+        };
+        let was_gone = self.rules.is_gone(rank);
+        if matches!(request, Request::Join { .. }) && !was_gone {
+            self.remember_process(rank, fd.take());
+        }
+        let verdict = self.rules.handle(rank, token, request, fd);
+        if !was_gone && self.rules.is_gone(rank) {
+            self.forget_process(rank);
+        }
+        verdict
+    }
+
+    fn remember_process(&mut self, rank: u32, process: Option<OwnedFd>) {
+        let Some(process) = process else { return };
+        let key = u64::from(rank) | PROCESS;
+        // What cannot be watched is no process; the end of the connection is noticed all the same.
+        let watched =
+            self.watch(libc::EPOLL_CTL_ADD, process.as_fd(), libc::EPOLLIN as u32, key).is_ok();
+        if let Some(connection) = &mut self.connections[rank as usize] {
+            connection.process = watched.then_some(process);
+        }
+    }
+
+    fn forget_process(&mut self, rank: u32) {
+        let connection = self.connections[rank as usize].as_mut();
+        if let Some(process) = connection.and_then(|c| c.process.take()) {
+            // Explicitly, because the rank may hold the same open file: closing ours is not enough.
+            let _ = self.watch(libc::EPOLL_CTL_DEL, process.as_fd(), 0, 0);
+        }
+    }
+
+    fn disconnect(&mut self, rank: u32) {
+        self.forget_process(rank);
+        if let Some(connection) = self.connections[rank as usize].take() {
+            let _ = self.watch(libc::EPOLL_CTL_DEL, connection.socket.as_fd(), 0, 0);
+        }
+        self.rules.gone(rank, false);
+    }
+
+    /// Queues and sends what the rules have decided.
+    fn dispatch(&mut self) {
+        let mut ranks = Vec::new();
+        for Outgoing { to, token, reply, fd } in std::mem::take(&mut self.rules.outgoing) {
+            if let Some(connection) = &mut self.connections[to as usize] {
+                connection.queue.push_back(Packet { token, bytes: reply.encode(token), fd });
+                ranks.push(to);
+            }
+        }
+        ranks.sort_unstable();
+        ranks.dedup();
+        for rank in ranks {
+            self.send(rank);
+        }
+    }
+
+    fn send(&mut self, rank: u32) {
+        let Some(connection) = &mut self.connections[rank as usize] else { return };
+        while let Some(packet) = connection.queue.front_mut() {
+            let fd = packet.fd.as_ref().map(|fd| fd.as_fd());
+            match socket::send(connection.socket.as_fd(), &packet.bytes, fd, Room::Now) {
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if packet.fd.is_some() && is_about_descriptors(&e) => {
+                    *packet = refusal(packet.token, &e);
+                    continue;
+                }
+                // The rank has closed its end. That is noticed by reading, in the order in which
+                // it said things.
+                Err(_) => {
+                    connection.queue.clear();
+                    break;
+                }
+            }
+            connection.queue.pop_front();
+        }
+        let mut interest = 0;
+        if !connection.queue.is_empty() {
+            interest |= libc::EPOLLOUT as u32;
+        }
+        if connection.queue.len() < BACKLOG {
+            interest |= libc::EPOLLIN as u32;
+        }
+        if interest != connection.interest {
+            connection.interest = interest;
+            let fd = connection.socket.as_raw_fd();
+            let mut event = libc::epoll_event { events: interest, u64: rank.into() };
+            // SAFETY: `event` is valid for reads; both descriptors are owned by this hub.
+            unsafe {
+                libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_MOD, fd, &mut event);
+            }
+        }
+    }
+
+    fn watch(&self, what: i32, fd: BorrowedFd<'_>, events: u32, key: u64) -> Result<()> {
+        let mut event = libc::epoll_event { events, u64: key };
+        // SAFETY: `event` is valid for reads; both descriptors are open.
+        match unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), what, fd.as_raw_fd(), &mut event) } {
+            0 => Ok(()),
+            _ => Err(Error::system("epoll_ctl")),
+        }
+    }
+}
+
+impl AsFd for Hub {
+    /// Readable when [`Hub::turn`] has something to do.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+fn is_about_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ETOOMANYREFS | libc::EMFILE | libc::ENFILE))
+}
+
+fn refusal(token: u32, error: &io::Error) -> Packet {
+    let bytes = format!("lookup: the descriptor cannot be sent: {error}").into_bytes();
+    let reply = Reply::Answer { status: Status::ERR_NO_MEMORY.0, bytes };
+    Packet { token, bytes: reply.encode(token), fd: None }
+}

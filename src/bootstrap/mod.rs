@@ -1,0 +1,171 @@
+//! Layer 1: who am I, how many are we, exchange bytes, fence. Knows no transport.
+//!
+//! A hub serves all ranks of a world. It lives in `llcl-run` where ranks are processes, and in a
+//! thread of the process where ranks are threads ([`World`]). Each rank has one end of a packet
+//! socket without a name, so nobody else can take its place and nothing is left behind.
+
+mod alone;
+mod client;
+pub mod environment;
+pub mod hub;
+mod rules;
+mod wire;
+mod world;
+
+pub use wire::{MAX_BLOB, MAX_RANKS};
+pub use world::World;
+
+use crate::fail;
+use crate::util::status::Result;
+use alone::Alone;
+use client::{Client, lock};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+use world::Seat;
+
+/// What a rank has published: bytes, and a descriptor that is now the caller's.
+#[derive(Debug)]
+pub struct Card {
+    /// At most [`MAX_BLOB`] bytes.
+    pub blob: Vec<u8>,
+    /// The caller's own, close-on-exec.
+    pub fd: OwnedFd,
+}
+
+/// One rank's place in its world. Every function may be called by any thread at any time.
+///
+/// Dropping it without [`leave`](Bootstrap::leave) is a death for the others, as is the end of the
+/// process.
+pub struct Bootstrap {
+    rank: u32,
+    size: u32,
+    link: Link,
+    /// A place in a world of this process, until this rank has left it.
+    seat: Mutex<Option<Seat>>,
+}
+
+enum Link {
+    Alone(Alone),
+    Hub(Client),
+}
+
+impl Bootstrap {
+    /// The place that the launcher has set in `LLCL_RANK`, `LLCL_SIZE` and `LLCL_HUB_FD`; where
+    /// none of them is set, a world of one.
+    ///
+    /// `ERR_INVALID`: they are incomplete, malformed or lead nowhere. `ERR_STATE`: this process,
+    /// or another program in this place, has been in the world before.
+    pub fn from_environment() -> Result<Bootstrap> {
+        let Some(place) = environment::take()? else {
+            let link = Link::Alone(Alone::default());
+            return Ok(Bootstrap { rank: 0, size: 1, link, seat: Mutex::new(None) });
+        };
+        let client = Client::join(place.hub, place.rank, place.size, true)?;
+        let link = Link::Hub(client);
+        Ok(Bootstrap { rank: place.rank, size: place.size, link, seat: Mutex::new(None) })
+    }
+
+    /// The place of `rank` in a world of this process. `ERR_STATE` the second time, `ERR_RANGE`
+    /// where there is no such rank.
+    pub fn from_world(world: &World, rank: u32) -> Result<Bootstrap> {
+        let (end, seat) = world.take(rank)?;
+        let link = Link::Hub(Client::join(end, rank, world.size(), false)?);
+        Ok(Bootstrap { rank, size: world.size(), link, seat: Mutex::new(Some(seat)) })
+    }
+
+    /// This rank's number.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// How many ranks there are, dead ones included.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Lets everybody [`lookup`](Bootstrap::lookup) these bytes (at most [`MAX_BLOB`]) and a
+    /// duplicate of `fd`. Once per rank.
+    pub fn publish(&self, blob: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
+        if blob.len() > MAX_BLOB {
+            fail!(ERR_INVALID, "blob: {} bytes, expected at most {MAX_BLOB}", blob.len());
+        }
+        match &self.link {
+            Link::Alone(alone) => alone.publish(blob, fd),
+            Link::Hub(client) => client.publish(blob, fd),
+        }
+    }
+
+    /// What `peer` (this rank, too) has published; waits until it has. `ERR_PEER_DEAD` when it
+    /// dies or leaves instead.
+    pub fn lookup(&self, peer: u32) -> Result<Card> {
+        if peer >= self.size {
+            fail!(ERR_RANGE, "peer is {peer}, expected less than {}", self.size);
+        }
+        match &self.link {
+            Link::Alone(alone) => alone.lookup(),
+            Link::Hub(client) => client.lookup(peer),
+        }
+    }
+
+    /// Collective: `all` becomes the `mine` of every rank, in their order. Its length is
+    /// `size * mine.len()`; with no bytes this is a fence. `all` is written on success only.
+    ///
+    /// `ERR_PEER_DEAD`, at once, when a rank is dead or has left or does so meanwhile;
+    /// `ERR_INVALID` in every rank when the lengths differ.
+    pub fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        let (size, given) = (mine.len(), all.len());
+        if size.checked_mul(self.size as usize) != Some(given) {
+            fail!(
+                ERR_INVALID,
+                "all: {given} bytes, expected {} times the {size} bytes of mine",
+                self.size
+            );
+        }
+        match &self.link {
+            Link::Alone(alone) => alone.exchange(mine, all),
+            Link::Hub(client) => client.exchange(mine, all),
+        }
+    }
+
+    /// Collective: returns when every rank that still lives has called it. Dead ranks and those
+    /// that have left count as arrived, so it fails only where the hub has gone.
+    pub fn fence_survivors(&self) -> Result<()> {
+        match &self.link {
+            Link::Alone(alone) => alone.fence(),
+            Link::Hub(client) => client.fence_survivors(),
+        }
+    }
+
+    /// Has `peer` died or left, as far as this rank has heard?
+    pub fn is_dead(&self, peer: u32) -> bool {
+        match &self.link {
+            Link::Alone(_) => false,
+            Link::Hub(client) => client.is_dead(peer),
+        }
+    }
+
+    /// From now on `f` is told, once each, which ranks have died or left: those known already by
+    /// this call itself, the others on the watcher thread. `f` must not wait for an answer of this
+    /// bootstrap, nor call this function.
+    pub fn on_death(&self, f: Box<dyn Fn(u32) + Send + Sync>) {
+        if let Link::Hub(client) = &self.link {
+            client.on_death(f);
+        }
+    }
+
+    /// Tells the launcher to end the whole job with this exit code; the caller then exits.
+    pub fn abort(&self, code: i32) {
+        if let Link::Hub(client) = &self.link {
+            client.abort(code);
+        }
+    }
+
+    /// Leaves the world in order; later calls answer `ERR_STATE`. Calling it again does nothing.
+    pub fn leave(&self) {
+        match &self.link {
+            Link::Alone(alone) => alone.leave(),
+            Link::Hub(client) => client.close(true),
+        }
+        drop(lock(&self.seat).take());
+    }
+}

@@ -1,0 +1,312 @@
+//! What the hub decides, without any socket: requests go in, replies come out.
+
+use crate::bootstrap::wire::{MAX_BLOB, PAYLOAD, Reply, Request};
+use crate::util::status::Status;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// A reply on its way to `to`.
+pub struct Outgoing {
+    pub to: u32,
+    pub token: u32,
+    pub reply: Reply,
+    pub fd: Option<Arc<OwnedFd>>,
+}
+
+/// What became of a request, for the owner of the hub.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Fine,
+    /// The rank wants the job to end with this code.
+    Abort(i32),
+    /// No rank of this library says this at this point.
+    Nonsense,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Absent,
+    Joined,
+    Left,
+    Died,
+}
+
+enum Collective {
+    Fence,
+    Exchange { total: u64, offset: u64, bytes: Vec<u8> },
+}
+
+struct Member {
+    phase: Phase,
+    card: Option<(Vec<u8>, Arc<OwnedFd>)>,
+    /// Ranks (and their tokens) that wait for this one's card.
+    asking: Vec<(u32, u32)>,
+    /// The collective call, and its token, that this rank waits in.
+    waiting: Option<(u32, Collective)>,
+}
+
+impl Member {
+    fn is_gone(&self) -> bool {
+        matches!(self.phase, Phase::Left | Phase::Died)
+    }
+}
+
+/// The state of one world.
+pub struct Rules {
+    members: Vec<Member>,
+    /// To be taken and sent after each call.
+    pub outgoing: Vec<Outgoing>,
+}
+
+impl Rules {
+    /// A world in which nobody has joined yet.
+    pub fn new(size: u32) -> Rules {
+        let member =
+            |_| Member { phase: Phase::Absent, card: None, asking: Vec::new(), waiting: None };
+        Rules { members: (0..size).map(member).collect(), outgoing: Vec::new() }
+    }
+
+    /// Has the rank died or left?
+    pub fn is_gone(&self, rank: u32) -> bool {
+        self.members[rank as usize].is_gone()
+    }
+
+    /// One request of `rank`, which is the hub's own knowledge and lies below the size.
+    pub fn handle(
+        &mut self,
+        rank: u32,
+        token: u32,
+        request: Request,
+        fd: Option<OwnedFd>,
+    ) -> Verdict {
+        match (self.members[rank as usize].phase, request) {
+            (Phase::Absent, Request::Join { rank: r, size }) => self.join(rank, token, r, size),
+            (Phase::Left, Request::Join { .. }) => {
+                let text =
+                    format!("LLCL_RANK: rank {rank} has left this world; nobody joins twice");
+                self.fail(rank, token, Status::ERR_STATE, text);
+            }
+            (Phase::Joined, Request::Publish { blob }) => self.publish(rank, token, blob, fd),
+            (Phase::Joined, Request::Lookup { peer }) => self.lookup(rank, token, peer),
+            (Phase::Joined, Request::Exchange { total, offset, bytes }) => {
+                return self.wait(rank, token, Collective::Exchange { total, offset, bytes });
+            }
+            (Phase::Joined, Request::Fence) => return self.wait(rank, token, Collective::Fence),
+            (Phase::Joined, Request::Leave) => self.gone(rank, true),
+            (Phase::Joined, Request::Abort { code }) => return Verdict::Abort(code),
+            _ => return Verdict::Nonsense,
+        }
+        Verdict::Fine
+    }
+
+    /// The rank has ended. Whoever waits for it hears so, everybody is told; once.
+    pub fn gone(&mut self, rank: u32, left: bool) {
+        let member = &mut self.members[rank as usize];
+        if member.is_gone() {
+            return;
+        }
+        member.phase = if left { Phase::Left } else { Phase::Died };
+        member.card = None;
+        member.waiting = None;
+        let asking = std::mem::take(&mut member.asking);
+        // The news goes out before the failures that follow from it, so that a caller who is told
+        // "peer dead" finds the peer dead.
+        for to in 0..self.size() {
+            self.members[to as usize].asking.retain(|(asker, _)| *asker != rank);
+            if self.members[to as usize].phase == Phase::Joined {
+                self.tell(to, 0, Reply::Gone { rank, left }, None);
+            }
+        }
+        for (asker, token) in asking.into_iter().filter(|(asker, _)| *asker != rank) {
+            self.fail(asker, token, Status::ERR_PEER_DEAD, self.obituary(rank));
+        }
+        self.settle();
+    }
+
+    fn size(&self) -> u32 {
+        self.members.len() as u32
+    }
+
+    fn join(&mut self, rank: u32, token: u32, claimed: u32, size: u32) {
+        if claimed != rank || size != self.size() {
+            let mine = self.size();
+            let text = format!(
+                "LLCL_RANK is {claimed} and LLCL_SIZE is {size}, expected {rank} and {mine}, \
+                 which is what the launcher has for this LLCL_HUB_FD"
+            );
+            return self.fail(rank, token, Status::ERR_INVALID, text);
+        }
+        self.members[rank as usize].phase = Phase::Joined;
+        self.answer(rank, token, Vec::new(), None);
+        for other in 0..self.size() {
+            let phase = self.members[other as usize].phase;
+            if matches!(phase, Phase::Left | Phase::Died) {
+                let left = phase == Phase::Left;
+                self.tell(rank, 0, Reply::Gone { rank: other, left }, None);
+            }
+        }
+    }
+
+    fn publish(&mut self, rank: u32, token: u32, blob: Vec<u8>, fd: Option<OwnedFd>) {
+        let Some(fd) = fd else {
+            let text = "publish: the descriptor did not arrive; the launcher may have reached \
+                        its limit of open files"
+                .to_owned();
+            return self.fail(rank, token, Status::ERR_NO_MEMORY, text);
+        };
+        let size = blob.len();
+        if size > MAX_BLOB {
+            let text = format!("blob: {size} bytes, expected at most {MAX_BLOB}");
+            return self.fail(rank, token, Status::ERR_INVALID, text);
+        }
+        let member = &mut self.members[rank as usize];
+        if member.card.is_some() {
+            let text = format!("publish: rank {rank} has published already, expected one call");
+            return self.fail(rank, token, Status::ERR_STATE, text);
+        }
+        let fd = Arc::new(fd);
+        let asking = std::mem::take(&mut member.asking);
+        member.card = Some((blob.clone(), fd.clone()));
+        self.answer(rank, token, Vec::new(), None);
+        for (asker, token) in asking {
+            self.answer(asker, token, blob.clone(), Some(fd.clone()));
+        }
+    }
+
+    fn lookup(&mut self, rank: u32, token: u32, peer: u32) {
+        let Some(member) = self.members.get_mut(peer as usize) else {
+            let text = format!("peer is {peer}, expected less than {}", self.size());
+            return self.fail(rank, token, Status::ERR_RANGE, text);
+        };
+        if member.is_gone() {
+            return self.fail(rank, token, Status::ERR_PEER_DEAD, self.obituary(peer));
+        }
+        match member.card.clone() {
+            Some((blob, fd)) => self.answer(rank, token, blob, Some(fd)),
+            None => member.asking.push((rank, token)),
+        }
+    }
+
+    fn wait(&mut self, rank: u32, token: u32, what: Collective) -> Verdict {
+        let size = self.members.len();
+        let too_long = matches!(&what, Collective::Exchange { bytes, .. }
+            if bytes.len() * size > PAYLOAD);
+        let waiting = &mut self.members[rank as usize].waiting;
+        if waiting.is_some() || too_long {
+            return Verdict::Nonsense;
+        }
+        *waiting = Some((token, what));
+        self.settle();
+        Verdict::Fine
+    }
+
+    /// Ends the exchange and the fence if they can end, well or badly.
+    fn settle(&mut self) {
+        if let Some((status, text)) = self.exchange_failure() {
+            for (rank, token, _) in self.take_waiting(true) {
+                self.fail(rank, token, status, text.clone());
+            }
+        } else if self.count_waiting(true) == self.members.len() {
+            let all = self.take_waiting(true);
+            let bytes: Vec<u8> = all.iter().flat_map(|(_, _, bytes)| bytes).copied().collect();
+            for (rank, token, _) in all {
+                self.answer(rank, token, bytes.clone(), None);
+            }
+        }
+        let here = self.count_waiting(false);
+        let gone = self.members.iter().filter(|m| m.is_gone()).count();
+        if here > 0 && here + gone == self.members.len() {
+            for (rank, token, _) in self.take_waiting(false) {
+                self.answer(rank, token, Vec::new(), None);
+            }
+        }
+    }
+
+    /// Why those who wait in an exchange wait in vain, if they do.
+    fn exchange_failure(&self) -> Option<(Status, String)> {
+        let here = self.count_waiting(true);
+        if here == 0 {
+            return None;
+        }
+        if let Some(gone) = (0..self.size()).find(|rank| self.is_gone(*rank)) {
+            return Some((Status::ERR_PEER_DEAD, self.obituary(gone)));
+        }
+        let fenced =
+            |m: &Member| m.waiting.as_ref().is_some_and(|w| matches!(w.1, Collective::Fence));
+        if let Some(other) = self.members.iter().position(fenced) {
+            let text = format!("exchange: rank {other} is finalizing, expected it to take part");
+            return Some((Status::ERR_INVALID, text));
+        }
+        if here < self.members.len() {
+            return None;
+        }
+        let shape = |m: &Member| match &m.waiting {
+            Some((_, Collective::Exchange { total, offset, bytes })) => {
+                (*total, *offset, bytes.len())
+            }
+            _ => (0, 0, 0),
+        };
+        let first = shape(&self.members[0]);
+        let other = self.members.iter().position(|m| shape(m) != first)?;
+        let size = shape(&self.members[other]).0;
+        let text = format!(
+            "exchange: size is {} in rank 0 and {size} in rank {other}, expected the same size \
+             in every rank",
+            first.0
+        );
+        Some((Status::ERR_INVALID, text))
+    }
+
+    fn count_waiting(&self, in_exchange: bool) -> usize {
+        self.members.iter().filter(|m| waits(m, in_exchange)).count()
+    }
+
+    /// Ends the wait of all who are in the exchange (else: in the fence): rank, token, bytes.
+    fn take_waiting(&mut self, in_exchange: bool) -> Vec<(u32, u32, Vec<u8>)> {
+        let mut taken = Vec::new();
+        for (rank, member) in (0..).zip(&mut self.members) {
+            if waits(member, in_exchange) {
+                match member.waiting.take() {
+                    Some((token, Collective::Exchange { bytes, .. })) => {
+                        taken.push((rank, token, bytes));
+                    }
+                    Some((token, Collective::Fence)) => taken.push((rank, token, Vec::new())),
+                    None => {}
+                }
+            }
+        }
+        taken
+    }
+
+    fn obituary(&self, rank: u32) -> String {
+        match self.members[rank as usize].phase {
+            Phase::Left => format!("rank {rank} has left"),
+            _ => format!("rank {rank} has died"),
+        }
+    }
+
+    fn answer(&mut self, to: u32, token: u32, bytes: Vec<u8>, fd: Option<Arc<OwnedFd>>) {
+        self.tell(to, token, Reply::Answer { status: 0, bytes }, fd);
+    }
+
+    fn fail(&mut self, to: u32, token: u32, status: Status, text: String) {
+        let bytes = text.into_bytes();
+        self.tell(to, token, Reply::Answer { status: status.0, bytes }, None);
+    }
+
+    fn tell(&mut self, to: u32, token: u32, reply: Reply, fd: Option<Arc<OwnedFd>>) {
+        self.outgoing.push(Outgoing { to, token, reply, fd });
+    }
+}
+
+fn waits(member: &Member, in_exchange: bool) -> bool {
+    match &member.waiting {
+        Some((_, Collective::Exchange { .. })) => in_exchange,
+        Some((_, Collective::Fence)) => !in_exchange,
+        None => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;

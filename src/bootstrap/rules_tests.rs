@@ -1,0 +1,155 @@
+//! The hub's rules, played through without sockets.
+
+use super::*;
+
+fn joined(size: u32) -> Rules {
+    let mut rules = Rules::new(size);
+    for rank in 0..size {
+        assert_eq!(rules.handle(rank, 1, Request::Join { rank, size }, None), Verdict::Fine);
+    }
+    assert!(rules.outgoing.iter().all(|o| status(o) == Some(0)));
+    rules.outgoing.clear();
+    rules
+}
+
+fn status(out: &Outgoing) -> Option<i32> {
+    match &out.reply {
+        Reply::Answer { status, .. } => Some(*status),
+        Reply::Gone { .. } => None,
+    }
+}
+
+fn text(out: &Outgoing) -> String {
+    match &out.reply {
+        Reply::Answer { bytes, .. } => String::from_utf8(bytes.clone()).unwrap(),
+        Reply::Gone { rank, left } => format!("gone {rank} {left}"),
+    }
+}
+
+fn exchange(rules: &mut Rules, rank: u32, bytes: &[u8]) {
+    let (total, bytes) = (bytes.len() as u64, bytes.to_vec());
+    let request = Request::Exchange { total, offset: 0, bytes };
+    assert_eq!(rules.handle(rank, 7, request, None), Verdict::Fine);
+}
+
+/// Everything that went out since the last call: (to, status, text).
+fn drain(rules: &mut Rules) -> Vec<(u32, Option<i32>, String)> {
+    let out = std::mem::take(&mut rules.outgoing);
+    out.iter().map(|o| (o.to, status(o), text(o))).collect()
+}
+
+#[test]
+fn an_exchange_ends_when_the_last_one_has_come() {
+    let mut rules = joined(3);
+    exchange(&mut rules, 2, b"c");
+    exchange(&mut rules, 0, b"a");
+    assert!(rules.outgoing.is_empty());
+    exchange(&mut rules, 1, b"b");
+    let expected: Vec<_> = (0..3).map(|r| (r, Some(0), "abc".to_owned())).collect();
+    assert_eq!(drain(&mut rules), expected);
+}
+
+#[test]
+fn different_sizes_fail_everywhere_and_the_next_round_works() {
+    let mut rules = joined(2);
+    exchange(&mut rules, 0, b"aa");
+    exchange(&mut rules, 1, b"b");
+    let out = drain(&mut rules);
+    assert_eq!(out.len(), 2);
+    for (_, status, text) in out {
+        assert_eq!(status, Some(Status::ERR_INVALID.0));
+        assert!(text.contains("size is 2 in rank 0 and 1 in rank 1"), "{text}");
+    }
+    exchange(&mut rules, 1, b"");
+    exchange(&mut rules, 0, b"");
+    assert_eq!(drain(&mut rules), [(0, Some(0), String::new()), (1, Some(0), String::new())]);
+}
+
+#[test]
+fn a_death_is_told_first_and_then_fails_those_who_wait() {
+    let dead = Some(Status::ERR_PEER_DEAD.0);
+    let mut rules = joined(3);
+    exchange(&mut rules, 0, b"a");
+    assert_eq!(rules.handle(1, 9, Request::Lookup { peer: 2 }, None), Verdict::Fine);
+    rules.gone(2, false);
+    rules.gone(2, true);
+    let out = drain(&mut rules);
+    let expected = [
+        (0, None, "gone 2 false".to_owned()),
+        (1, None, "gone 2 false".to_owned()),
+        (1, dead, "rank 2 has died".to_owned()),
+        (0, dead, "rank 2 has died".to_owned()),
+    ];
+    assert_eq!(out, expected);
+    exchange(&mut rules, 1, b"b");
+    assert_eq!(drain(&mut rules), [(1, dead, "rank 2 has died".to_owned())]);
+}
+
+#[test]
+fn the_fence_counts_the_dead_and_the_left_as_arrived() {
+    let mut rules = joined(4);
+    for rank in 0..2 {
+        assert_eq!(rules.handle(rank, 5, Request::Fence, None), Verdict::Fine);
+    }
+    rules.gone(2, false);
+    drain(&mut rules);
+    assert_eq!(rules.handle(3, 1, Request::Leave, None), Verdict::Fine);
+    let answers: Vec<_> = drain(&mut rules).into_iter().filter(|o| o.1.is_some()).collect();
+    assert_eq!(answers, [(0, Some(0), String::new()), (1, Some(0), String::new())]);
+}
+
+#[test]
+fn who_exchanges_with_somebody_who_finalizes_is_told_so() {
+    let mut rules = joined(3);
+    exchange(&mut rules, 0, b"a");
+    assert_eq!(rules.handle(1, 5, Request::Fence, None), Verdict::Fine);
+    let out = drain(&mut rules);
+    assert_eq!((out[0].0, out[0].1), (0, Some(Status::ERR_INVALID.0)));
+    assert!(out[0].2.contains("rank 1 is finalizing"), "{}", out[0].2);
+    // The fence still waits for the others.
+    rules.handle(0, 8, Request::Fence, None);
+    assert!(drain(&mut rules).is_empty());
+    rules.handle(2, 8, Request::Fence, None);
+    assert_eq!(drain(&mut rules).len(), 3);
+}
+
+#[test]
+fn joins_are_checked() {
+    let mut rules = Rules::new(2);
+    rules.handle(0, 1, Request::Join { rank: 1, size: 2 }, None);
+    rules.handle(0, 1, Request::Join { rank: 0, size: 3 }, None);
+    assert!(drain(&mut rules).iter().all(|o| o.1 == Some(Status::ERR_INVALID.0)));
+    assert_eq!(rules.handle(0, 1, Request::Fence, None), Verdict::Nonsense);
+    rules.handle(0, 1, Request::Join { rank: 0, size: 2 }, None);
+    assert_eq!(drain(&mut rules), [(0, Some(0), String::new())]);
+    let again = Request::Join { rank: 0, size: 2 };
+    assert_eq!(rules.handle(0, 1, again, None), Verdict::Nonsense);
+    rules.handle(0, 1, Request::Leave, None);
+    rules.handle(0, 1, Request::Join { rank: 0, size: 2 }, None);
+    assert_eq!(drain(&mut rules)[0].1, Some(Status::ERR_STATE.0));
+    // Who comes late hears of those who have gone.
+    rules.handle(1, 1, Request::Join { rank: 1, size: 2 }, None);
+    assert_eq!(drain(&mut rules)[1], (1, None, "gone 0 true".to_owned()));
+}
+
+#[test]
+fn a_card_reaches_those_who_asked_before_and_after() {
+    use std::os::fd::AsFd;
+    let fd = || crate::util::socket::Wake::new().unwrap().as_fd().try_clone_to_owned().unwrap();
+    let mut rules = joined(2);
+    rules.handle(1, 3, Request::Lookup { peer: 0 }, None);
+    rules.handle(1, 4, Request::Lookup { peer: 2 }, None);
+    assert_eq!(drain(&mut rules)[0].1, Some(Status::ERR_RANGE.0));
+    rules.handle(0, 2, Request::Publish { blob: b"zero".to_vec() }, Some(fd()));
+    rules.handle(0, 3, Request::Lookup { peer: 0 }, None);
+    assert_eq!(rules.outgoing.iter().filter(|o| o.fd.is_some()).count(), 2);
+    let blobs: Vec<_> = drain(&mut rules).into_iter().map(|o| (o.0, o.2)).collect();
+    assert_eq!(blobs, [(0, String::new()), (1, "zero".into()), (0, "zero".into())]);
+
+    rules.handle(0, 5, Request::Publish { blob: Vec::new() }, Some(fd()));
+    rules.handle(1, 5, Request::Publish { blob: vec![0; MAX_BLOB + 1] }, Some(fd()));
+    rules.handle(1, 6, Request::Publish { blob: Vec::new() }, None);
+    let refusals: Vec<_> = drain(&mut rules).into_iter().map(|o| o.1.unwrap()).collect();
+    let expected = [Status::ERR_STATE.0, Status::ERR_INVALID.0, Status::ERR_NO_MEMORY.0];
+    assert_eq!(refusals, expected);
+}

@@ -1,0 +1,168 @@
+//! What a rank and its hub say to each other: one packet each, 24 bytes of head and a payload.
+
+/// The most payload bytes of a packet, in either direction.
+pub const PAYLOAD: usize = 48 << 10;
+
+const HEAD: usize = 24;
+
+/// A buffer of this size holds any packet.
+pub const PACKET: usize = HEAD + PAYLOAD;
+
+/// Changes whenever packets change, so that a library and a launcher of different releases refuse
+/// each other instead of misunderstanding.
+const VERSION: u32 = 1;
+
+/// The most ranks of a world: each must have at least some bytes of an exchange's packet.
+pub const MAX_RANKS: u32 = 4096;
+
+/// The most bytes of a blob that a rank may publish.
+pub const MAX_BLOB: usize = 256;
+
+/// From a rank to its hub.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The first one: "I am this rank of this many". Carries a pidfd of the process, if it can.
+    Join { rank: u32, size: u32 },
+    /// "Whoever looks me up gets this." Carries the descriptor.
+    Publish { blob: Vec<u8> },
+    /// "Give me what `peer` has published, once it has."
+    Lookup { peer: u32 },
+    /// "My bytes from `offset` on, out of `total`; give me everybody's."
+    Exchange { total: u64, offset: u64, bytes: Vec<u8> },
+    /// "Tell me when everybody who still lives has come here."
+    Fence,
+    /// "I am done; my end is no accident."
+    Leave,
+    /// "End the whole job with this exit code."
+    Abort { code: i32 },
+}
+
+/// From the hub to a rank.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// To the request with this token: status 0 and its result, or an error and its sentence.
+    Answer { status: i32, bytes: Vec<u8> },
+    /// Unasked: this rank has died or has left.
+    Gone { rank: u32, left: bool },
+}
+
+fn packet(kind: u32, token: u32, a: u64, b: u64, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEAD + payload.len());
+    bytes.extend_from_slice(&kind.to_le_bytes());
+    bytes.extend_from_slice(&token.to_le_bytes());
+    bytes.extend_from_slice(&a.to_le_bytes());
+    bytes.extend_from_slice(&b.to_le_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+fn split(packet: &[u8]) -> Option<(u32, u32, u64, u64, &[u8])> {
+    let (kind, rest) = packet.split_first_chunk()?;
+    let (token, rest) = rest.split_first_chunk()?;
+    let (a, rest) = rest.split_first_chunk()?;
+    let (b, payload) = rest.split_first_chunk()?;
+    let (kind, token) = (u32::from_le_bytes(*kind), u32::from_le_bytes(*token));
+    Some((kind, token, u64::from_le_bytes(*a), u64::from_le_bytes(*b), payload))
+}
+
+fn join_word(size: u32) -> u64 {
+    u64::from(VERSION) << 32 | u64::from(size)
+}
+
+impl Request {
+    /// The packet that says this.
+    pub fn encode(&self, token: u32) -> Vec<u8> {
+        match self {
+            Request::Join { rank, size } => packet(1, token, (*rank).into(), join_word(*size), &[]),
+            Request::Publish { blob } => packet(2, token, 0, 0, blob),
+            Request::Lookup { peer } => packet(3, token, (*peer).into(), 0, &[]),
+            Request::Exchange { total, offset, bytes } => packet(4, token, *total, *offset, bytes),
+            Request::Fence => packet(5, token, 0, 0, &[]),
+            Request::Leave => packet(6, token, 0, 0, &[]),
+            Request::Abort { code } => packet(7, token, *code as u32 as u64, 0, &[]),
+        }
+    }
+
+    /// Token and meaning of a packet; `None` for what no rank of this release says.
+    pub fn decode(bytes: &[u8]) -> Option<(u32, Request)> {
+        let (kind, token, a, b, payload) = split(bytes)?;
+        let small = u32::try_from(a);
+        let request = match (kind, payload.len()) {
+            (1, 0) if b >> 32 == u64::from(VERSION) => {
+                Request::Join { rank: small.ok()?, size: b as u32 }
+            }
+            (2, _) => Request::Publish { blob: payload.to_vec() },
+            (3, 0) => Request::Lookup { peer: small.ok()? },
+            (4, _) => Request::Exchange { total: a, offset: b, bytes: payload.to_vec() },
+            (5, 0) => Request::Fence,
+            (6, 0) => Request::Leave,
+            (7, 0) => Request::Abort { code: small.ok()? as i32 },
+            _ => return None,
+        };
+        Some((token, request))
+    }
+}
+
+impl Reply {
+    /// The packet that says this.
+    pub fn encode(&self, token: u32) -> Vec<u8> {
+        match self {
+            Reply::Answer { status, bytes } => packet(8, token, *status as u32 as u64, 0, bytes),
+            Reply::Gone { rank, left } => packet(9, token, (*rank).into(), (*left).into(), &[]),
+        }
+    }
+
+    /// Token and meaning of a packet; `None` for what no hub of this release says.
+    pub fn decode(bytes: &[u8]) -> Option<(u32, Reply)> {
+        let (kind, token, a, b, payload) = split(bytes)?;
+        let a = u32::try_from(a).ok()?;
+        match kind {
+            8 => Some((token, Reply::Answer { status: a as i32, bytes: payload.to_vec() })),
+            9 => Some((token, Reply::Gone { rank: a, left: b != 0 })),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_and_reply_arrives_as_it_was_sent() {
+        let requests = [
+            Request::Join { rank: 3, size: 8 },
+            Request::Publish { blob: vec![1, 2, 3] },
+            Request::Lookup { peer: 7 },
+            Request::Exchange { total: 1 << 40, offset: 5, bytes: vec![9; 100] },
+            Request::Fence,
+            Request::Leave,
+            Request::Abort { code: -3 },
+        ];
+        for (token, request) in (40..).zip(requests) {
+            assert_eq!(Request::decode(&request.encode(token)), Some((token, request)));
+        }
+        let replies = [
+            Reply::Answer { status: -4, bytes: b"rank 1 has died".to_vec() },
+            Reply::Gone { rank: 2, left: true },
+        ];
+        for reply in replies {
+            assert_eq!(Reply::decode(&reply.encode(6)), Some((6, reply)));
+        }
+    }
+
+    #[test]
+    fn what_nobody_says_is_refused() {
+        assert_eq!(Request::decode(b""), None);
+        assert_eq!(Request::decode(&[0; HEAD]), None);
+        let fence = Request::Fence.encode(1);
+        assert_eq!(Request::decode(&fence[..HEAD - 1]), None);
+        let mut long = fence.clone();
+        long.push(0);
+        assert_eq!(Request::decode(&long), None);
+        assert_eq!(Reply::decode(&fence), None);
+        // A join of another release.
+        assert_eq!(Request::decode(&packet(1, 1, 0, u64::from(VERSION + 1) << 32 | 2, &[])), None);
+        assert_eq!(Request::decode(&packet(3, 1, 1 << 33, 0, &[])), None);
+    }
+}

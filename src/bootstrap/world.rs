@@ -1,0 +1,95 @@
+//! A world inside one process: threads are ranks, and one more thread is their hub.
+
+use crate::bootstrap::client::lock;
+use crate::bootstrap::hub::Hub;
+use crate::fail;
+use crate::util::socket::{self, Wake, interest};
+use crate::util::status::Result;
+use crate::util::thread::spawn_quiet;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// The hub's buffers are on the heap.
+const STACK: usize = 128 << 10;
+
+/// See the head of the module. Dropping it ends the hub; ranks that are still in it are then told
+/// that the launcher has gone.
+pub struct World {
+    size: u32,
+    /// The ends of the ranks that nobody has taken yet.
+    ends: Mutex<Vec<Option<OwnedFd>>>,
+    seated: Arc<AtomicUsize>,
+    stop: Arc<Wake>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Proof that a rank was taken; dropped when that rank has left or has gone.
+pub(super) struct Seat(Arc<AtomicUsize>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // Release: what the rank did in the world happens before `is_idle` says so; pairs there.
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl World {
+    /// A world of `size` ranks, each to be taken once by `Bootstrap::from_world`.
+    pub fn create(size: u32) -> Result<World> {
+        let (hub, ends) = Hub::new(size)?;
+        let stop = Arc::new(Wake::new()?);
+        let stopped = stop.clone();
+        let thread = spawn_quiet("llcl-hub", STACK, move || serve(hub, &stopped))?;
+        let ends = Mutex::new(ends.into_iter().map(Some).collect());
+        let seated = Arc::new(AtomicUsize::new(0));
+        Ok(World { size, ends, seated, stop, thread: Some(thread) })
+    }
+
+    /// How many ranks it has.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Has every rank that was taken left or gone again?
+    pub fn is_idle(&self) -> bool {
+        // Acquire: pairs with the Release of the last `Seat`.
+        self.seated.load(Ordering::Acquire) == 0
+    }
+
+    pub(super) fn take(&self, rank: u32) -> Result<(OwnedFd, Seat)> {
+        let mut ends = lock(&self.ends);
+        let Some(end) = ends.get_mut(rank as usize) else {
+            fail!(ERR_RANGE, "rank is {rank}, expected less than the world's size {}", self.size);
+        };
+        let Some(end) = end.take() else {
+            fail!(ERR_STATE, "rank is {rank}, which was taken before, expected a rank once only");
+        };
+        // Relaxed: taking publishes nothing; the caller holds the world.
+        self.seated.fetch_add(1, Ordering::Relaxed);
+        Ok((end, Seat(self.seated.clone())))
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(mut hub: Hub, stop: &Wake) {
+    loop {
+        let mut waits = [interest(hub.as_fd(), libc::POLLIN), interest(stop.as_fd(), libc::POLLIN)];
+        if socket::poll(&mut waits, -1).is_err() || waits[1].revents != 0 {
+            return;
+        }
+        // An abort ends the process that holds this thread, so its code needs no bearer here.
+        if hub.turn().is_err() {
+            return;
+        }
+    }
+}
