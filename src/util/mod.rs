@@ -5,5 +5,7 @@ pub mod futex;
 pub mod memory;
 pub mod patience;
 pub mod pin;
+pub mod socket;
 pub mod status;
 pub mod sync;
+pub mod thread;
