@@ -161,7 +161,7 @@ void bench_begin(const bench_options_t *options, const char *title)
     if (!options->show)
         return;
     printf("\n%s  [mode %s; %s; %d cores; Linux %s]\n", title, out.mode, out.host.nodename, bench_cores(), out.host.release);
-    printf("%-40s %9s %3s %10s %10s %10s %10s %-7s %10s %8s  %s\n", "case", "bytes", "thr", "median", "q1", "q3", "p99",
+    printf("%-46s %9s %3s %10s %10s %10s %10s %-7s %10s %8s  %s\n", "case", "bytes", "thr", "median", "q1", "q3", "p99",
            "unit", "limit", "ratio", "limit is; target");
     if (options->csv == NULL)
         return;
@@ -212,7 +212,7 @@ void bench_emit(const bench_record_t *record)
     char text[6][32];
     for (int i = 0; i < 6; i++)
         number(text[i], sizeof text[i], shown[i]);
-    printf("%-40s %9zu %3d %10s %10s %10s %10s %-7s %10s %8s  %s%s%s%s%s\n", record->what, record->size, record->threads,
+    printf("%-46s %9zu %3d %10s %10s %10s %10s %-7s %10s %8s  %s%s%s%s%s\n", record->what, record->size, record->threads,
            text[0], text[1], text[2], text[3], record->unit, text[4], text[5],
            record->limit_name ? record->limit_name : "", record->target ? "; " : "", record->target ? record->target : "",
            record->target ? " " : "", verdict);

@@ -103,6 +103,10 @@ int main(int argc, char **argv)
                     measure(&world, &options, (bench_op_t)op, (bench_memory_t)memory, sizes[i]);
             measure(&world, &options, BENCH_FETCH_ADD, (bench_memory_t)memory, 8);
         }
+        char step[96];
+        snprintf(step, sizeof step, "step of the clock: %.1f ns; a time below a few steps is told better by msgrate (ns per op)",
+                 limits_tick_step(10000));
+        bench_note(step);
         bench_end();
     }
     world_close(&world);

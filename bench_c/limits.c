@@ -4,7 +4,6 @@
 #include "plain.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -48,7 +47,7 @@ static void futex_wait(uint32_t *word, uint32_t value)
     syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
 }
 
-static void futex_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); }
+static void futex_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); }
 
 static void wait_until(uint32_t *word, uint32_t value)
 {
@@ -320,6 +319,18 @@ double limits_ticks(unsigned rounds)
         sink ^= bench_ticks();
     __asm__ volatile("" ::"r"(sink));
     return (double)(bench_now_ns() - before) / rounds;
+}
+
+double limits_tick_step(unsigned rounds)
+{
+    uint64_t least = UINT64_MAX, last = bench_ticks();
+    for (unsigned i = 0; i < rounds; i++) {
+        uint64_t now = bench_ticks();
+        if (now != last && now - last < least)
+            least = now - last;
+        last = now;
+    }
+    return (double)least / bench_ticks_per_ns();
 }
 
 double limits_system_call(unsigned rounds)

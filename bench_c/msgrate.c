@@ -177,8 +177,9 @@ int main(int argc, char **argv)
         bench_begin(&options, about);
         bench_unpin();
         if (options.quick) {
-            measure(&world, &options, BENCH_WRITE, TELL_NONE);
-            measure(&world, &options, BENCH_FETCH_ADD, TELL_CALL);
+            for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
+                measure(&world, &options, (bench_op_t)op, TELL_NONE);
+            measure(&world, &options, BENCH_READ, TELL_CALL);
         } else {
             for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
                 for (int tell = TELL_NONE; tell <= TELL_CALL; tell++)

@@ -2,6 +2,7 @@
 #include "world.h"
 
 #define SAMPLES 20000
+#define BURST 64
 
 static const char *about = "Post overhead t1 - t0 of 8-byte requests, one at a time (timer included; the limit is the empty timer).";
 static double samples[SAMPLES];
@@ -61,6 +62,33 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
     bench_emit(&ticks);
 }
 
+/* Posts one right behind the other, as a program with much to do posts: the timer is read once for all of them, so that
+   neither its own cost nor its step shows. The burst fits the queue; it is waited for before the next one. */
+static void measure_burst(bench_world_t *world, const bench_options_t *options, bench_op_t op, uint32_t flags)
+{
+    size_t bursts = options->quick ? 100 : 400;
+    char what[64];
+    snprintf(what, sizeof what, "%s mapped%s; %d in a row", bench_op_name(op), flags ? " deferred" : "", BURST);
+    bench_record_t record = {.what = what, .unit = "ns", .limit_name = "plain function", .ranks = (int)world->size, .threads = 1,
+                             .size = 8, .count = bursts * BURST};
+    bench_request_t request = world_request(world, op, BENCH_MAPPED, 0, 8, llcl_add_on(&flag), flags);
+    char which = op == BENCH_WRITE ? 'w' : op == BENCH_READ ? 'r' : 'f';
+    for (int i = 0; i < options->repeats; i++) {
+        double limit = limits_plain(world->limits, which, 100000);
+        for (size_t k = 0; k < bursts; k++) {
+            __atomic_store_n(&flag, 0, __ATOMIC_RELAXED);
+            uint64_t t0 = bench_ticks();
+            for (int n = 0; n < BURST; n++)
+                bench_post(world->context, op, &request);
+            samples[k] = (double)(bench_ticks() - t0) / BURST;
+            bench_wait(&flag, BURST);
+        }
+        double rate = bench_ticks_per_ns(), p99 = bench_percentile(samples, bursts, 99);
+        bench_add(&record.series, limit, bench_percentile(samples, bursts, 50) / rate, p99 / rate);
+    }
+    bench_emit(&record);
+}
+
 int main(int argc, char **argv)
 {
     bench_options_t options = bench_parse(argc, argv, about);
@@ -74,6 +102,14 @@ int main(int argc, char **argv)
             measure(&world, &options, (bench_op_t)op, BENCH_REGISTERED, 0);
         for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
             measure(&world, &options, (bench_op_t)op, BENCH_MAPPED, LLCL_FLAG_DEFER);
+        for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
+            measure_burst(&world, &options, (bench_op_t)op, 0);
+        for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
+            measure_burst(&world, &options, (bench_op_t)op, LLCL_FLAG_DEFER);
+        char step[96];
+        snprintf(step, sizeof step, "step of the clock: %.1f ns; t1-t0 cannot be finer, the rows \"%d in a row\" are",
+                 limits_tick_step(10000), BURST);
+        bench_note(step);
         bench_note("ticks: of the processor's time stamp counter (rdtsc), not of its possibly faster clock");
         bench_end();
     }
