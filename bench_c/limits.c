@@ -323,14 +323,16 @@ double limits_ticks(unsigned rounds)
 
 double limits_tick_step(unsigned rounds)
 {
-    uint64_t least = UINT64_MAX, last = bench_ticks();
-    for (unsigned i = 0; i < rounds; i++) {
+    double steps[1024];
+    size_t count = 0;
+    uint64_t last = bench_ticks();
+    for (unsigned i = 0; i < rounds && count < 1024; i++) {
         uint64_t now = bench_ticks();
-        if (now != last && now - last < least)
-            least = now - last;
+        if (now != last)
+            steps[count++] = (double)(now - last);
         last = now;
     }
-    return (double)least / bench_ticks_per_ns();
+    return bench_percentile(steps, count, 5) / bench_ticks_per_ns();
 }
 
 double limits_system_call(unsigned rounds)

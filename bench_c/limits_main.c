@@ -51,7 +51,7 @@ static const struct row {
     {"plain_fetch_add", 8, 1, 500000, plain_f},
     {"clock_gettime", 0, 1, 100000, gettime},
     {"time stamp counter", 0, 1, 100000, ticks},
-    {"time stamp counter; smallest step", 0, 1, 10000, tick_step},
+    {"time stamp counter; step", 0, 1, 10000, tick_step},
     {"system call (getppid)", 0, 1, 20000, system_call},
     {"sched_yield", 0, 1, 20000, yield},
 };

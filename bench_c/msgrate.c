@@ -16,6 +16,7 @@ static const char *about =
 typedef struct worker {
     uint64_t completed __attribute__((aligned(2 * BENCH_LINE))); /* changed by completions */
     uint64_t accepted __attribute__((aligned(2 * BENCH_LINE)));
+    uint64_t started; /* ns */
     const bench_world_t *world;
     bench_request_t request;
     plain_params_t plain;
@@ -51,6 +52,7 @@ static void *work(void *data)
     worker_t *w = data;
     bench_unpin();
     pthread_barrier_wait(&gate);
+    w->started = bench_now_ns();
     switch (w->request.op) {
     case BENCH_WRITE: w->bare ? loop(w, BENCH_WRITE, 1) : loop(w, BENCH_WRITE, 0); break;
     case BENCH_READ: w->bare ? loop(w, BENCH_READ, 1) : loop(w, BENCH_READ, 0); break;
@@ -84,26 +86,26 @@ static rate_t run(const bench_world_t *world, bench_op_t op, tell_t tell, int th
             bench_die("msgrate: pthread_create of thread %d failed", i);
     }
     pthread_barrier_wait(&gate);
-    uint64_t before = bench_now_ns();
     bench_sleep_us(ms * 1000);
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < threads; i++)
         pthread_join(ids[i], NULL);
     if (!bare)
         bench_check(llcl_flush_all(world->context), "llcl_flush_all");
-    double spent = (double)(bench_now_ns() - before); /* until the last one has completed: what is queued counts, too */
+    uint64_t end = bench_now_ns(), start = end; /* the end: when the last one has completed, queued ones included */
     uint64_t total = 0, least = UINT64_MAX, most = 0;
     for (int i = 0; i < threads; i++) {
         const worker_t *w = &workers[i];
         if (!bare && tell != TELL_NONE && w->completed != w->accepted)
             bench_die("msgrate: thread %d: %llu accepted, %llu completed after the flush", i,
                       (unsigned long long)w->accepted, (unsigned long long)w->completed);
+        start = w->started < start ? w->started : start; /* not this thread's clock: it may be scheduled late */
         total += w->accepted;
         least = w->accepted < least ? w->accepted : least;
         most = w->accepted > most ? w->accepted : most;
     }
     pthread_barrier_destroy(&gate);
-    return (rate_t){(double)total / spent * 1e3, most ? (double)least / (double)most : NAN};
+    return (rate_t){(double)total / (double)(end - start) * 1e3, most ? (double)least / (double)most : NAN};
 }
 
 static void emit(const bench_world_t *world, const char *what, const char *unit, int threads, const char *limit_name,

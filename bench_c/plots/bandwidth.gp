@@ -1,10 +1,10 @@
 load plots . '/common.gp'
 set logscale xy
-set xlabel 'size'
+@size_tics
+set xlabel 'bytes'
 set ylabel 'GB/s'
 set format y '%g'
 set multiplot layout 2,2
-set key inside bottom right maxcols 1 font ',9'
 do for [what in '"write mapped" "read mapped" "write registered" "read registered"'] {
     set title what font ',11'
     plot for [i=1:3] rows(what, word(modes, i)) using 8:12:13:14 with yerrorlines lw 1.5 pt 7 ps 0.5 lc rgb color(i) title word(modes, i), \

@@ -7,7 +7,6 @@ set xtics (1, 2, 4, 8, 15)
 set format x '%g'
 set format y '%g'
 set multiplot layout 2,2
-set key inside bottom right maxcols 1 font ',9'
 do for [what in '"write; completion none" "read; completion none" "fetch-add; completion none" "read; completion call"'] {
     set title '8 B ' . what font ',11'
     plot for [i=1:3] rows_of(what, word(modes, i), 'M/s') using 7:12:13:14 with yerrorlines lw 1.5 pt 7 ps 0.5 lc rgb color(i) title word(modes, i), \
