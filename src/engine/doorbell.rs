@@ -30,8 +30,22 @@
 //! awake cost none. A sleeper may wake for nothing (a ring that belonged to an arming it took
 //! back); it begins again, which is always allowed.
 //!
-//! Arming may be renewed by another thread while the sleeper sleeps, as a borrower of the role does
-//! on leaving: the sleeper's ticket is then older than every later ring, which is all it needs.
+//! # Where the role is lent
+//!
+//! A sleeper may give the executor's role away after step 2 and sleep without it. Then:
+//!
+//! - Who borrows the role because its commit told it to ring (and takes the ringing over by doing
+//!   the work itself) arms again before it leaves, and rings where the arming is refused. The
+//!   sleeper's ticket is older than every ring that follows, which is all it needs.
+//! - Who wants to sleep and finds the role taken has armed nothing, so it must not sleep: it yields
+//!   and tries again. The holder is awake, so this ends soon.
+//!
+//! # What the models do not show
+//!
+//! Loom runs each thread in program order and lets loads be old; it moves no load behind a later
+//! store. So the Acquire of the ticket and the Release of the count, which forbid just that, rest
+//! on the argument above and not on a model; every other order of ring and bell, weakened, makes a
+//! model fail.
 
 use std::time::Duration;
 

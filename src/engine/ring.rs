@@ -222,12 +222,17 @@ impl<T: Entry> Shared<T> {
             used + (STEP as i64 * count as i64) <= STEP as i64 * self.slots.len() as i64
         };
         // Acquire: pairs with the Release below, and through it with the consumer's.
-        if room(self.tail.cached_head.load(Ordering::Acquire)) {
+        let cached = self.tail.cached_head.load(Ordering::Acquire);
+        if room(cached) {
             return true;
         }
         // Acquire: pairs with the Release in Consumer::release, so that the consumer has finished
         // reading the slots before they are written again.
         let head = self.head.load(Ordering::Acquire);
+        if head == cached {
+            // Full, and nothing is written: retrying threads leave the line to those that post.
+            return false;
+        }
         // Release: passes the above on to producers that read only the copy. A thread with an older
         // head may overwrite a newer one; the copy then only says "full" too early and is renewed.
         self.tail.cached_head.store(head, Ordering::Release);

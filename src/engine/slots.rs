@@ -145,7 +145,7 @@ impl<T> Slots<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -254,5 +254,37 @@ mod tests {
             }
             assert_eq!(slots.len(), list.len());
         }
+    }
+}
+
+/// The table itself has one owner; what moves between threads is the role. Two holders that find
+/// the same completion: one gets the operation.
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::{Arc, Mutex};
+    use loom::thread;
+
+    #[test]
+    fn loom_a_completion_seen_by_two_holders_is_fired_once() {
+        loom::model(|| {
+            let mut slots = Slots::new(2);
+            let tag = slots.insert(7).unwrap();
+            let role = Arc::new(Mutex::new(slots));
+            let others = role.clone();
+            let other = thread::spawn(move || {
+                let mut slots = others.lock().unwrap();
+                let mine = slots.remove(tag);
+                let reused = slots.insert(8);
+                (mine, reused)
+            });
+            let mine = role.lock().unwrap().remove(tag);
+            let (theirs, reused) = other.join().unwrap();
+            assert_eq!(mine.xor(theirs), Some(7));
+            let mut slots = role.lock().unwrap();
+            assert_eq!(slots.len(), 1);
+            assert_eq!(slots.get_mut(tag), None);
+            assert_eq!(slots.remove(reused.unwrap()), Some(8));
+        });
     }
 }

@@ -186,3 +186,65 @@ fn loom_two_sources_one_bell() {
         peer.join().unwrap();
     });
 }
+
+/// The role is lent: the sleeper gives it away before it sleeps; a poster that has the duty to ring
+/// does the work itself where the role is free, arms again and leaves.
+#[test]
+fn loom_a_borrower_of_the_role_arms_again() {
+    check(2, || {
+        let (world, consumer) = World::new();
+        let role = Arc::new(Mutex::new(consumer));
+        let done = Arc::new(AtomicUsize::new(0));
+        let borrower = world.spawn({
+            let (role, done) = (role.clone(), done.clone());
+            move |world| {
+                let mut slot = world.ring.reserve(1).unwrap();
+                slot.write(0, 1);
+                if slot.commit() && !borrow(&role, &done) {
+                    world.bell.ring();
+                }
+            }
+        });
+        let poster = world.spawn(|world| world.post(2));
+        while sleep_lending(&world.bell, &role, &done) {}
+        borrower.join().unwrap();
+        poster.join().unwrap();
+        assert_eq!(done.load(Relaxed), 2);
+    });
+}
+
+fn drain(consumer: &mut Consumer<u32>, done: &AtomicUsize) {
+    while consumer.peek(0).is_some() {
+        consumer.release(1);
+        done.fetch_add(1, Relaxed);
+    }
+}
+
+/// True: everything is done and armed again. False: somebody else has to be woken, be it to see
+/// that the last piece of work is done.
+fn borrow(role: &Mutex<Consumer<u32>>, done: &AtomicUsize) -> bool {
+    let Ok(mut consumer) = role.try_lock() else { return false };
+    drain(&mut consumer, done);
+    consumer.try_wait() && done.load(Relaxed) < 2
+}
+
+/// One round of the sleeper; false when both entries have been consumed.
+fn sleep_lending(bell: &Bell, role: &Mutex<Consumer<u32>>, done: &AtomicUsize) -> bool {
+    let ticket = bell.ticket();
+    let Ok(mut consumer) = role.try_lock() else {
+        thread::yield_now();
+        return true;
+    };
+    drain(&mut consumer, done);
+    if done.load(Relaxed) == 2 {
+        return false;
+    }
+    let armed = consumer.try_wait();
+    drop(consumer);
+    if armed {
+        bell.wait(ticket, None);
+    } else {
+        thread::yield_now();
+    }
+    true
+}

@@ -64,6 +64,21 @@ fn empty_then_full_then_empty_again_at_every_start() {
     }
 }
 
+/// A producer preempted between reading the tail and the copy of head may find the consumer past its
+/// tail. "Full" would be a lie then; the exchange fails and brings the newer tail.
+#[test]
+fn an_outdated_tail_is_not_taken_for_full() {
+    for start in STARTS {
+        let (ring, mut consumer) = ring_at(start);
+        assert!(post(&ring, &[1; 8]));
+        assert_eq!(take(&mut consumer, 8).len(), 8);
+        assert!(post(&ring, &[2]), "this renews the copy of head");
+        assert!(ring.shared.has_room(start, 8));
+        assert!(ring.shared.has_room(start.wrapping_add(8 * STEP), 8));
+        assert!(!ring.shared.has_room(start.wrapping_add(9 * STEP), 8));
+    }
+}
+
 #[test]
 fn runs_cross_the_end_of_the_ring_and_stay_together() {
     for start in STARTS {
