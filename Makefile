@@ -53,7 +53,7 @@ $(SHARED): $(STATIC) llcl.map
 	ln -sf $(SONAME) $(BUILD)/lib/libllcl.so
 
 $(BUILD)/bin/%: $(BUILD)/cargo/tools/release/% | $(BUILD)/bin
-	$(INSTALL) -m 755 $< $@
+	strip --strip-debug -o $@ $<
 
 $(HEADER): include/llcl.h | $(BUILD)/include
 	$(INSTALL) -m 644 $< $@

@@ -11,7 +11,8 @@ FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -e 's|@PREF
 	-e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|g' -e "s|@REL_LIBDIR@|$$($(FROM_CMAKE) $(LIBDIR))|g" \
 	-e "s|@REL_INCLUDEDIR@|$$($(FROM_CMAKE) $(INCLUDEDIR))|g" -e "s|@REL_BINDIR@|$$($(FROM_CMAKE) $(BINDIR))|g"
 
-install: all
+# What is built already is installed as it is: root often has no cargo.
+install: $(if $(wildcard $(SHARED) $(firstword $(TOOLS))),,all)
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MANIFEST))))
 	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf libllcl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
