@@ -104,8 +104,8 @@ int main(int argc, char **argv)
             measure(&world, &options, BENCH_FETCH_ADD, (bench_memory_t)memory, 8);
         }
         char step[96];
-        snprintf(step, sizeof step, "step of the clock: %.1f ns; a time below a few steps is told better by msgrate (ns per op)",
-                 limits_tick_step(10000));
+        snprintf(step, sizeof step, "the clock takes %.0f ns and moves in steps of that order; for short times see msgrate (ns per op)",
+                 limits_ticks(100000));
         bench_note(step);
         bench_end();
     }

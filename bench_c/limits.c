@@ -321,20 +321,6 @@ double limits_ticks(unsigned rounds)
     return (double)(bench_now_ns() - before) / rounds;
 }
 
-double limits_tick_step(unsigned rounds)
-{
-    double steps[1024];
-    size_t count = 0;
-    uint64_t last = bench_ticks();
-    for (unsigned i = 0; i < rounds && count < 1024; i++) {
-        uint64_t now = bench_ticks();
-        if (now != last)
-            steps[count++] = (double)(now - last);
-        last = now;
-    }
-    return bench_percentile(steps, count, 5) / bench_ticks_per_ns();
-}
-
 double limits_system_call(unsigned rounds)
 {
     uint64_t before = bench_now_ns();

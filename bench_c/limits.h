@@ -31,7 +31,6 @@ double limits_vm_read(limits_t *limits, size_t size, unsigned rounds);
 double limits_plain(limits_t *limits, char which, unsigned rounds);
 double limits_clock_gettime(unsigned rounds);
 double limits_ticks(unsigned rounds);
-double limits_tick_step(unsigned rounds); /* between two readings that differ: the 5th percentile */
 double limits_system_call(unsigned rounds);
 double limits_sched_yield(unsigned rounds);
 

@@ -24,7 +24,6 @@ static double plain_r(unsigned rounds) { return limits_plain(limits, 'r', rounds
 static double plain_f(unsigned rounds) { return limits_plain(limits, 'f', rounds); }
 static double gettime(unsigned rounds) { return limits_clock_gettime(rounds); }
 static double ticks(unsigned rounds) { return limits_ticks(rounds); }
-static double tick_step(unsigned rounds) { return limits_tick_step(rounds); }
 static double system_call(unsigned rounds) { return limits_system_call(rounds); }
 static double yield(unsigned rounds) { return limits_sched_yield(rounds); }
 
@@ -51,7 +50,6 @@ static const struct row {
     {"plain_fetch_add", 8, 1, 500000, plain_f},
     {"clock_gettime", 0, 1, 100000, gettime},
     {"time stamp counter", 0, 1, 100000, ticks},
-    {"time stamp counter; step", 0, 1, 10000, tick_step},
     {"system call (getppid)", 0, 1, 20000, system_call},
     {"sched_yield", 0, 1, 20000, yield},
 };

@@ -142,7 +142,7 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
     bench_series_t rates[5] = {{0}}, fair[5] = {{0}}, per_op = {0}, to_best = {0};
     for (int r = 0; r < options->repeats; r++) {
         for (int i = 0; i < how_many; i++) {
-            double bare = run(world, op, tell, counts[i], 1, counts[i] == 1 ? 30 : 15).millions;
+            double bare = run(world, op, tell, counts[i], 1, 30).millions;
             rate_t rate = run(world, op, tell, counts[i], 0, ms);
             bench_add(&rates[i], bare, rate.millions, NAN);
             bench_add(&fair[i], NAN, rate.fairness, NAN);

@@ -107,8 +107,8 @@ int main(int argc, char **argv)
         for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
             measure_burst(&world, &options, (bench_op_t)op, LLCL_FLAG_DEFER);
         char step[96];
-        snprintf(step, sizeof step, "step of the clock: %.1f ns; t1-t0 cannot be finer, the rows \"%d in a row\" are",
-                 limits_tick_step(10000), BURST);
+        snprintf(step, sizeof step, "the clock takes %.0f ns and moves in steps of that order; the rows \"%d in a row\" are finer",
+                 limits_ticks(100000), BURST);
         bench_note(step);
         bench_note("ticks: of the processor's time stamp counter (rdtsc), not of its possibly faster clock");
         bench_end();

@@ -4,6 +4,8 @@ set logscale xy
 set xlabel 'bytes'
 set ylabel 'GB/s'
 set format y '%g'
+set key maxrows 2 samplen 1.5 font ',9'
+set bmargin 6
 set multiplot layout 2,2
 do for [what in '"write mapped" "read mapped" "write registered" "read registered"'] {
     set title what font ',11'

@@ -1,14 +1,16 @@
 load plots . '/common.gp'
 set title 'An 8-byte write after 50 ms of rest, and the ones right behind it'
 cases = '"write mapped; spin" "write registered; spin" "write mapped deferred; llcl_wait_word"'
-labels = '"mapped\nspin" "registered\nspin" "deferred\nllcl\\_wait\\_word"'
+labels = "\"mapped\nspin\" \"registered\nspin\" \"deferred\nllcl wait word\""
 set logscale y
 set yrange [1:*]
 set ylabel 'nanoseconds'
 set format y '%g'
 set xrange [0.4:6.6]
 set xtics () font ',11'
-set for [k=1:3] xtics add ('first: ' . word(labels, k) 2 * k - 1, 'next: ' . word(labels, k) 2 * k)
+set for [k=1:3] xtics add ("first\n" . word(labels, k) 2 * k - 1, "next\n" . word(labels, k) 2 * k)
+set key maxrows 1
+set bmargin 7
 set boxwidth 0.24
 set style fill solid 0.8
 plot for [i=1:3] for [k=1:3] rows('first: ' . word(cases, k), word(modes, i)) using (2 * k - 1 + (i - 2) * 0.27):12 with boxes lc rgb color(i) title (k == 1 ? word(modes, i) : ''), \

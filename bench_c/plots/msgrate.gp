@@ -6,6 +6,8 @@ set xrange [0.8:18]
 set xtics (1, 2, 4, 8, 15)
 set format x '%g'
 set format y '%g'
+set key maxrows 2 samplen 1.5 font ',9'
+set bmargin 6
 set multiplot layout 2,2
 do for [what in '"write; completion none" "read; completion none" "fetch-add; completion none" "read; completion call"'] {
     set title '8 B ' . what font ',11'
