@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 
 /// One variable per paragraph: the values in columns, then what is accepted and what it does.
 fn print_table(config: &Config) {
-    println!("{:<24} {:>10} {:>10}  {:<14} {}", "VARIABLE", "VALUE", "DEFAULT", "UNIT", "ORIGIN");
+    println!("VARIABLE                      VALUE    DEFAULT  UNIT           ORIGIN");
     for (row, (value, origin)) in TABLE.iter().zip(config.values()) {
         let origin = match origin {
             Origin::Default => "default",
