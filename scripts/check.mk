@@ -1,5 +1,5 @@
 # make check and its parts. Each part says with its last line that it passed, or fails.
-CHECKS = check-rust check-loom check-header check-symbols check-c check-install check-tsan check-asan
+CHECKS = check-rust check-loom check-header check-docs check-symbols check-c check-install check-tsan check-asan
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
@@ -12,7 +12,7 @@ check-tools:
 
 check-rust:
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
+	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings -D clippy::undocumented_unsafe_blocks
 	$(CARGO) test --locked --quiet
 	@echo "check-rust: passed (format, clippy, Rust tests)"
 
@@ -24,6 +24,9 @@ check-loom:
 
 check-header:
 	@scripts/check-header include/llcl.h
+
+check-docs:
+	@scripts/check-docs include/llcl.h
 
 check-symbols: library
 	@scripts/check-symbols include/llcl.h $(SHARED) $(STATIC) $(SONAME)
