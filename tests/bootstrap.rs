@@ -3,8 +3,9 @@
 use llcl::bootstrap::{Bootstrap, MAX_BLOB, World};
 use llcl::util::status::Status;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
@@ -69,8 +70,7 @@ fn a_card_is_found_before_and_after_it_is_published() {
             if me.rank() % 2 == 1 {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            let (reader, mut writer) = std::io::pipe().unwrap();
-            use std::io::Write;
+            let (reader, mut writer) = UnixStream::pair().unwrap();
             writer.write_all(&[me.rank() as u8; 8]).unwrap();
             let blob = vec![me.rank() as u8; MAX_BLOB];
             me.publish(&blob, reader.as_fd()).unwrap();

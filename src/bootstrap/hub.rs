@@ -273,3 +273,95 @@ fn refusal(token: u32, error: &io::Error) -> Packet {
     let reply = Reply::Answer { status: Status::ERR_NO_MEMORY.0, bytes };
     Packet { token, bytes: reply.encode(token), fd: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn say(end: &OwnedFd, token: u32, request: &Request) {
+        socket::send(end.as_fd(), &request.encode(token), None, Room::Now).unwrap();
+    }
+
+    fn hear(end: &OwnedFd) -> Option<(u32, Reply)> {
+        let mut buffer = vec![0; PACKET];
+        let (size, _) = socket::receive(end.as_fd(), &mut buffer).ok()?;
+        Reply::decode(&buffer[..size])
+    }
+
+    #[test]
+    fn nonsense_is_a_death_of_its_sender_and_of_nobody_else() {
+        let (mut hub, ends) = Hub::new(2).unwrap();
+        for (rank, end) in (0..).zip(&ends) {
+            say(end, 1, &Request::Join { rank, size: 2 });
+        }
+        assert_eq!(hub.turn().unwrap(), []);
+        let ok = Reply::Answer { status: 0, bytes: Vec::new() };
+        assert_eq!(hear(&ends[0]), Some((1, ok)));
+        socket::send(ends[1].as_fd(), b"what?", None, Room::Now).unwrap();
+        assert_eq!(hub.turn().unwrap(), [Event::Nonsense { rank: 1 }]);
+        assert_eq!(hear(&ends[0]), Some((0, Reply::Gone { rank: 1, left: false })));
+        // Also a packet that would make an answer larger than a packet may be.
+        let bytes = vec![0; crate::bootstrap::wire::PAYLOAD];
+        say(&ends[0], 2, &Request::Exchange { total: 1, offset: 0, bytes });
+        assert_eq!(hub.turn().unwrap(), [Event::Nonsense { rank: 0 }]);
+    }
+
+    #[test]
+    fn a_departure_is_heard_though_the_rank_left_answers_unread() {
+        let (mut hub, mut ends) = Hub::new(2).unwrap();
+        for (rank, end) in (0..).zip(&ends) {
+            say(end, 1, &Request::Join { rank, size: 2 });
+        }
+        hub.turn().unwrap();
+        say(&ends[0], 0, &Request::Abort { code: 3 });
+        say(&ends[0], 0, &Request::Leave);
+        drop(ends.remove(0));
+        // As the launcher does when it learns of the end first.
+        assert_eq!(hub.process_ended(0), [Event::Abort { rank: 0, code: 3 }]);
+        hear(&ends[0]).unwrap();
+        assert_eq!(hear(&ends[0]), Some((0, Reply::Gone { rank: 0, left: true })));
+        hub.process_ended(0);
+        assert_eq!(hub.turn().unwrap(), []);
+        assert_eq!(hear(&ends[0]), None);
+    }
+
+    #[test]
+    fn who_does_not_read_blocks_nobody_and_loses_nothing() {
+        let (mut hub, ends) = Hub::new(2).unwrap();
+        for (rank, end) in (0..).zip(&ends) {
+            say(end, 1, &Request::Join { rank, size: 2 });
+        }
+        hub.turn().unwrap();
+        // Far more answers than the socket holds and than the hub is willing to queue.
+        let mut sent = 0;
+        let mut buffer = vec![0; PACKET];
+        for token in 0..4000 {
+            let packet = Request::Lookup { peer: 9 }.encode(token);
+            if socket::send(ends[0].as_fd(), &packet, None, Room::Now).is_ok() {
+                sent += 1;
+            }
+            hub.turn().unwrap();
+        }
+        assert!(sent > BACKLOG);
+        say(&ends[1], 5, &Request::Lookup { peer: 9 });
+        hub.turn().unwrap();
+        hear(&ends[1]).unwrap();
+        assert!(matches!(hear(&ends[1]), Some((5, Reply::Answer { .. }))));
+        let mut heard = 0;
+        while heard <= sent {
+            match socket::receive(ends[0].as_fd(), &mut buffer) {
+                Ok(_) => heard += 1,
+                Err(_) => {
+                    let before = hub.connections[0].as_ref().map(|c| c.queue.len());
+                    hub.turn().unwrap();
+                    let after = hub.connections[0].as_ref().map(|c| c.queue.len());
+                    if before == Some(0) && after == Some(0) {
+                        break;
+                    }
+                }
+            }
+        }
+        // The answer to the join, too.
+        assert_eq!(heard, sent + 1);
+    }
+}

@@ -1,0 +1,229 @@
+//! How a rank is started: its place in the world, its group, its streams, its processor.
+
+use crate::relay::{Relay, Target};
+use crate::{Bind, Options, report};
+use llcl::bootstrap::environment;
+use llcl::util::socket;
+use llcl::util::status::{Error, Result};
+use llcl::util::thread::spawn_quiet;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::ptr;
+use std::time::Duration;
+
+/// A rank that was started. It stays a zombie when it ends, until [`reap`], so that its number
+/// and its group's cannot come to mean another process.
+pub struct Rank {
+    pub pid: u32,
+    /// Readable when it has ended.
+    pub process: OwnedFd,
+    pub ended: bool,
+}
+
+/// What all ranks have in common.
+pub struct Setup {
+    launcher: libc::pid_t,
+    mask: libc::sigset_t,
+    files: libc::rlimit,
+    processors: Vec<usize>,
+}
+
+impl Setup {
+    pub fn new(options: &Options, mask: libc::sigset_t) -> Result<Setup> {
+        let processors = match options.bind {
+            Bind::None => Vec::new(),
+            Bind::Core => allowed_processors()?,
+        };
+        let files = raise_open_files()?;
+        // SAFETY: getpid has no preconditions.
+        let launcher = unsafe { libc::getpid() };
+        Ok(Setup { launcher, mask, files, processors })
+    }
+
+    /// Starts `rank` with its `end` of the hub's sockets.
+    pub fn start(
+        &self,
+        options: &Options,
+        rank: u32,
+        end: &OwnedFd,
+        relay: &mut Relay,
+    ) -> io::Result<Rank> {
+        let mut command = Command::new(&options.program[0]);
+        command.args(&options.program[1..]).process_group(0);
+        command.env(environment::RANK, rank.to_string());
+        command.env(environment::SIZE, options.ranks.to_string());
+        command.env(environment::HUB, end.as_raw_fd().to_string());
+        // A rank's group is not the terminal's, so reading the terminal would stop it.
+        let from_terminal = rank == 0 && io::stdin().is_terminal();
+        command.stdin(match rank {
+            0 if from_terminal => Stdio::piped(),
+            0 => Stdio::inherit(),
+            _ => Stdio::null(),
+        });
+        if options.tag_output {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        self.prepare(&mut command, rank, end);
+        let mut child = command.spawn()?;
+        let process = match socket::process(child.id()) {
+            Ok(process) => process,
+            Err(e) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(e);
+            }
+        };
+        attach(&mut child, rank, relay)?;
+        Ok(Rank { pid: child.id(), process, ended: false })
+    }
+
+    /// What the new process does between fork and exec.
+    fn prepare(&self, command: &mut Command, rank: u32, end: &OwnedFd) {
+        let (launcher, mask, files) = (self.launcher, self.mask, self.files);
+        let processor = match self.processors.as_slice() {
+            [] => None,
+            all => Some(all[rank as usize % all.len()]),
+        };
+        let end = end.as_raw_fd();
+        let prepare = move || {
+            // SAFETY: system calls on integers and on values that this closure owns; all of them
+            // are async-signal-safe. `end` is open: the launcher closes it after the spawn.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                // The launcher may have died before the line above.
+                if libc::getppid() != launcher {
+                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
+                }
+                let end = std::os::fd::BorrowedFd::borrow_raw(end);
+                socket::set_close_on_exec(end, false)?;
+                if let Some(processor) = processor {
+                    let mut set: libc::cpu_set_t = mem::zeroed();
+                    libc::CPU_SET(processor, &mut set);
+                    check(libc::sched_setaffinity(0, mem::size_of_val(&set), &set))?;
+                }
+                check(libc::setrlimit(libc::RLIMIT_NOFILE, &files))?;
+                check(libc::sigprocmask(libc::SIG_SETMASK, &mask, ptr::null_mut()))
+            }
+        };
+        // SAFETY: the closure allocates nothing and takes no lock: an error made of an errno is
+        // plain data.
+        unsafe { command.pre_exec(prepare) };
+    }
+}
+
+fn check(answer: i32) -> io::Result<()> {
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Connects the streams that are pipes.
+fn attach(child: &mut Child, rank: u32, relay: &mut Relay) -> io::Result<()> {
+    if let Some(stdout) = child.stdout.take() {
+        relay.add(rank, Target::Out, stdout.into())?;
+    }
+    if let Some(stderr) = child.stderr.take() {
+        relay.add(rank, Target::Err, stderr.into())?;
+    }
+    if let Some(stdin) = child.stdin.take() {
+        let copy = move || copy_terminal(stdin);
+        if let Err(e) = spawn_quiet("llcl-stdin", 128 << 10, copy) {
+            report(&format!("rank 0 gets no input: {e}"));
+        }
+    }
+    Ok(())
+}
+
+/// Hands what is typed to rank 0, until either ends.
+fn copy_terminal(mut to: ChildStdin) {
+    // SAFETY: descriptor 0 is a terminal, as was checked; it is never closed by this program.
+    let from = unsafe { std::os::fd::BorrowedFd::borrow_raw(0) };
+    let Ok(from) = from.try_clone_to_owned() else { return };
+    let mut from = File::from(from);
+    let mut bytes = [0; 4096];
+    loop {
+        match from.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(size) => {
+                if to.write_all(&bytes[..size]).is_err() {
+                    return;
+                }
+            }
+            // In the background of the terminal: with the signal blocked, the read fails instead.
+            Err(e) if e.raw_os_error() == Some(libc::EIO) => {
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// How a rank has ended, once it has: the code of llcl-run for it, and what to say of it.
+pub fn outcome(pid: u32) -> Option<(u8, String)> {
+    // SAFETY: `info` is valid for the write of this call. WNOWAIT: the zombie stays.
+    let info = unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        if libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) != 0 {
+            return None;
+        }
+        info
+    };
+    // SAFETY: waitid has filled the members of a child's report, or left all at zero.
+    let (reported, status) = unsafe { (info.si_pid(), info.si_status()) };
+    match (reported, info.si_code) {
+        (0, _) => None,
+        (_, libc::CLD_EXITED) => Some((status as u8, format!("ended with exit code {status}"))),
+        _ => {
+            let name = crate::signals::describe(status);
+            Some((128u8.wrapping_add(status as u8), format!("was killed by signal {name}")))
+        }
+    }
+}
+
+/// Sends a signal to a rank and to whatever it has started in its group.
+pub fn signal(rank: &Rank, signal: i32) {
+    // SAFETY: killpg takes integers only; the group's number is held by the unreaped rank.
+    unsafe { libc::killpg(rank.pid as libc::pid_t, signal) };
+}
+
+/// Frees the number of a rank that has ended.
+pub fn reap(rank: &Rank) {
+    // SAFETY: waits for a child of this process that has ended; no status is asked for.
+    unsafe { libc::waitpid(rank.pid as libc::pid_t, ptr::null_mut(), 0) };
+}
+
+fn allowed_processors() -> Result<Vec<usize>> {
+    // SAFETY: `set` is valid for the write of its own size; CPU_ISSET reads inside it.
+    unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        if libc::sched_getaffinity(0, mem::size_of_val(&set), &mut set) != 0 {
+            return Err(Error::system("sched_getaffinity"));
+        }
+        Ok((0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &set)).collect())
+    }
+}
+
+/// The hub needs some descriptors per rank. Answers the limit as it was, which the ranks get.
+fn raise_open_files() -> Result<libc::rlimit> {
+    // SAFETY: the limits are valid for the reads and writes of these calls.
+    unsafe {
+        let mut original: libc::rlimit = mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut original) != 0 {
+            return Err(Error::system("getrlimit"));
+        }
+        let raised = libc::rlimit { rlim_cur: original.rlim_max, ..original };
+        // Where this is refused, small jobs work all the same.
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raised);
+        Ok(original)
+    }
+}
+
+impl AsFd for Rank {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.process.as_fd()
+    }
+}

@@ -1,0 +1,79 @@
+//! The guard: a small process that kills what is left of the job when `llcl-run` itself is killed.
+//!
+//! The kernel kills the ranks then (their parent-death signal), but not what the ranks have started.
+//! The guard reads a stream whose other end only `llcl-run` has: the process group of each rank, and
+//! a zero at a regular end. A stream that ends without the zero means that `llcl-run` is no more.
+
+use crate::signals;
+use llcl::util::status::{Error, Result};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
+pub struct Guard {
+    stream: UnixStream,
+    pid: libc::pid_t,
+}
+
+impl Guard {
+    /// To be called before this process starts a thread or opens what the guard must not hold.
+    pub fn start() -> Result<Guard> {
+        let Ok((reader, writer)) = UnixStream::pair() else {
+            return Err(Error::system("socketpair"));
+        };
+        // SAFETY: this process has one thread, so the child may run any code.
+        match unsafe { libc::fork() } {
+            -1 => Err(Error::system("fork")),
+            0 => {
+                drop(writer);
+                watch(reader);
+                // SAFETY: ends the child without running what the parent has set up for its exit.
+                unsafe { libc::_exit(0) }
+            }
+            pid => Ok(Guard { stream: writer, pid }),
+        }
+    }
+
+    /// This group is to be killed if `llcl-run` dies.
+    pub fn add(&mut self, group: u32) {
+        // A guard that somebody has killed leaves the parent-death signal.
+        let _ = self.stream.write_all(&group.to_ne_bytes());
+    }
+
+    /// The job has ended and was cleaned up; nothing is left to guard.
+    pub fn dismiss(mut self) {
+        self.add(0);
+        // SAFETY: waits for the child made in `start`, which nobody else waits for; no status wanted.
+        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
+    }
+}
+
+fn watch(mut stream: UnixStream) {
+    signals::block_all();
+    // Out of the terminal's and the launcher's group, and out of every output that somebody may
+    // wait for the end of.
+    // SAFETY: setsid and prctl touch no memory but the name, which is a NUL-terminated literal.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"llcl-guard".as_ptr());
+    }
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        for output in 0..3 {
+            // SAFETY: both are open descriptors of this process; the streams are not used by it.
+            unsafe { libc::dup2(null.as_raw_fd(), output) };
+        }
+    }
+    let mut groups = Vec::new();
+    let mut number = [0; 4];
+    while stream.read_exact(&mut number).is_ok() {
+        match u32::from_ne_bytes(number) {
+            0 => return,
+            group => groups.push(group),
+        }
+    }
+    for group in groups {
+        // SAFETY: killpg takes integers only.
+        unsafe { libc::killpg(group as libc::pid_t, libc::SIGKILL) };
+    }
+}

@@ -1,0 +1,230 @@
+//! The job: start the ranks, serve them, notice their ends, clean up.
+
+use crate::child::{self, Rank, Setup};
+use crate::guard::Guard;
+use crate::relay::{Relay, Running};
+use crate::signals::Signals;
+use crate::{Options, report};
+use llcl::bootstrap::hub::{Event, Hub};
+use llcl::util::socket::{self, interest};
+use llcl::util::status::Result;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Between the polite signal and the other one.
+const GRACE: Duration = Duration::from_secs(2);
+
+struct Job<'a> {
+    options: &'a Options,
+    hub: Hub,
+    signals: Signals,
+    ranks: Vec<Rank>,
+    /// The exit code that the first failure has decided.
+    verdict: Option<u8>,
+    /// Set when the job is being ended: when those who are still there are killed.
+    kill_at: Option<Instant>,
+    timeout_at: Option<Instant>,
+    timed_out: bool,
+}
+
+/// Runs the job from start to end; answers the exit code.
+pub fn run(options: &Options) -> Result<u8> {
+    let signals = Signals::take()?;
+    // First, so that it holds nothing of what is opened below.
+    let mut guard = Guard::start()?;
+    let setup = Setup::new(options, signals.original)?;
+    let (hub, ends) = Hub::new(options.ranks)?;
+    let timeout_at = options.timeout.map(|t| Instant::now() + t);
+    let ranks = Vec::with_capacity(ends.len());
+    let mut job = Job {
+        options,
+        hub,
+        signals,
+        ranks,
+        verdict: None,
+        kill_at: None,
+        timeout_at,
+        timed_out: false,
+    };
+    let mut relay = Relay::default();
+    job.start(ends, &setup, &mut guard, &mut relay);
+    let relay = relay.start();
+    let served = job.serve();
+    job.clean_up();
+    if let Ok(Some(running)) = &relay {
+        job.drain(running)?;
+    }
+    guard.dismiss();
+    served?;
+    relay?;
+    Ok(job.verdict.unwrap_or(0))
+}
+
+impl Job<'_> {
+    fn start(&mut self, ends: Vec<OwnedFd>, setup: &Setup, guard: &mut Guard, relay: &mut Relay) {
+        for (rank, end) in (0..).zip(ends) {
+            match setup.start(self.options, rank, &end, relay) {
+                Ok(started) => {
+                    guard.add(started.pid);
+                    self.ranks.push(started);
+                }
+                Err(e) => {
+                    let program = self.options.program[0].to_string_lossy();
+                    report(&format!("cannot start rank {rank}: {program}: {e}"));
+                    self.verdict = Some(start_failure(&e));
+                    // These have not done anything yet that could be worth a grace.
+                    self.kill_at = Some(Instant::now());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Until every rank has ended.
+    fn serve(&mut self) -> Result<()> {
+        while self.ranks.iter().any(|rank| !rank.ended) {
+            let running: Vec<usize> =
+                (0..self.ranks.len()).filter(|r| !self.ranks[*r].ended).collect();
+            let mut waits = vec![
+                interest(self.signals.as_fd(), libc::POLLIN),
+                interest(self.hub.as_fd(), libc::POLLIN),
+            ];
+            waits.extend(running.iter().map(|r| interest(self.ranks[*r].as_fd(), libc::POLLIN)));
+            let next = [self.kill_at, self.timeout_at].into_iter().flatten().min();
+            socket::poll(&mut waits, next.map_or(-1, milliseconds_until))?;
+            self.forward_signals();
+            if waits[1].revents != 0 {
+                let events = self.hub.turn()?;
+                self.note(events);
+            }
+            for (wait, rank) in waits[2..].iter().zip(running) {
+                if wait.revents != 0 {
+                    self.rank_ended(rank);
+                }
+            }
+            self.look_at_the_clock();
+        }
+        Ok(())
+    }
+
+    fn forward_signals(&mut self) {
+        while let Some(signal) = self.signals.next() {
+            self.ranks.iter().filter(|r| !r.ended).for_each(|r| child::signal(r, signal));
+        }
+    }
+
+    fn note(&mut self, events: Vec<Event>) {
+        for event in events {
+            match event {
+                Event::Abort { rank, code } if self.kill_at.is_none() => {
+                    report(&format!("rank {rank} ends the job with code {code}"));
+                    let code = code as u8;
+                    self.verdict.get_or_insert(if code == 0 { 1 } else { code });
+                    self.end_all();
+                }
+                Event::Abort { .. } => {}
+                Event::Nonsense { rank } => {
+                    report(&format!(
+                        "rank {rank} sent what is not understood (two releases of the library, \
+                         or two processes in one rank's place?); it counts as dead"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn rank_ended(&mut self, at: usize) {
+        // What it has said comes before its end: a departure, an abort.
+        let events = self.hub.process_ended(at as u32);
+        self.note(events);
+        let rank = &mut self.ranks[at];
+        let Some((code, what)) = child::outcome(rank.pid) else { return };
+        rank.ended = true;
+        // Those who end because they were told to are no news.
+        if code == 0 || self.kill_at.is_some() {
+            return;
+        }
+        report(&format!("rank {at} (pid {}) {what}", rank.pid));
+        self.verdict.get_or_insert(code);
+        if !self.options.keep_going {
+            self.end_all();
+        }
+    }
+
+    fn end_all(&mut self) {
+        self.kill_at.get_or_insert(Instant::now() + GRACE);
+        for rank in self.ranks.iter().filter(|r| !r.ended) {
+            child::signal(rank, libc::SIGTERM);
+            // One that is stopped could not see it.
+            child::signal(rank, libc::SIGCONT);
+        }
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let now = Instant::now();
+        if self.timeout_at.is_some_and(|at| at <= now) {
+            self.timeout_at = None;
+            if self.kill_at.is_none() {
+                let time = self.options.timeout.unwrap_or_default().as_secs_f64();
+                report(&format!("the time of {time} s is over, ending all ranks"));
+                self.verdict = Some(124);
+                self.timed_out = true;
+                self.end_all();
+            }
+        }
+        if self.kill_at.is_some_and(|at| at <= now) {
+            self.ranks.iter().for_each(|r| child::signal(r, libc::SIGKILL));
+            // Should a rank not end at once (it may hang in the kernel), kill again, not in a loop.
+            self.kill_at = Some(now + GRACE);
+        }
+    }
+
+    /// Kills what the ranks have left in their groups, then frees their numbers.
+    fn clean_up(&mut self) {
+        self.ranks.iter().for_each(|r| child::signal(r, libc::SIGKILL));
+        self.ranks.iter().for_each(child::reap);
+    }
+
+    /// Waits for the output to be passed on; a signal to llcl-run ends a wait for a reader who
+    /// does not read, and so does the time.
+    fn drain(&mut self, relay: &Running) -> Result<()> {
+        relay.finish.wake();
+        let limit = self.timed_out.then(|| Instant::now() + GRACE);
+        loop {
+            let mut waits = [
+                interest(relay.done.as_fd(), libc::POLLIN),
+                interest(self.signals.as_fd(), libc::POLLIN),
+            ];
+            let until = [limit, self.timeout_at].into_iter().flatten().min();
+            socket::poll(&mut waits, until.map_or(-1, milliseconds_until))?;
+            let late = until.is_some_and(|at| at <= Instant::now());
+            if waits[0].revents != 0 {
+                return Ok(());
+            }
+            if late {
+                self.verdict.get_or_insert(124);
+                return Ok(());
+            }
+            if let Some(signal) = self.signals.next() {
+                self.verdict.get_or_insert(128 + signal as u8);
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn milliseconds_until(at: Instant) -> i32 {
+    let left = at.saturating_duration_since(Instant::now());
+    // Rounded up: a wake-up before the time would only sleep again.
+    i32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+}
+
+/// As shells have it: not found, found and not executable, and everything else.
+fn start_failure(error: &io::Error) -> u8 {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => 127,
+        Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => 126,
+        _ => 1,
+    }
+}

@@ -1,0 +1,141 @@
+//! `--tag-output`: the ranks' lines, whole, each with its rank in front. A thread of its own, so
+//! that a reader who does not read stops the output and nothing else.
+
+use llcl::util::socket::{self, Wake, interest};
+use llcl::util::status::Result;
+use llcl::util::thread::spawn_quiet;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// A line longer than this is passed on in pieces.
+const LONGEST: usize = 1 << 20;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    Out,
+    Err,
+}
+
+struct Stream {
+    rank: u32,
+    target: Target,
+    file: File,
+    partial: Vec<u8>,
+}
+
+#[derive(Default)]
+pub struct Relay {
+    streams: Vec<Stream>,
+}
+
+/// The running thread.
+pub struct Running {
+    /// Wake it when nobody writes any more: what is there is passed on, then the thread ends.
+    pub finish: Arc<Wake>,
+    /// Readable when the thread has ended.
+    pub done: Arc<Wake>,
+}
+
+impl Relay {
+    pub fn add(&mut self, rank: u32, target: Target, pipe: OwnedFd) -> io::Result<()> {
+        socket::set_nonblocking(pipe.as_fd())?;
+        self.streams.push(Stream { rank, target, file: pipe.into(), partial: Vec::new() });
+        Ok(())
+    }
+
+    /// Starts passing on, if there is anything to pass.
+    pub fn start(mut self) -> Result<Option<Running>> {
+        if self.streams.is_empty() {
+            return Ok(None);
+        }
+        let running = Running { finish: Arc::new(Wake::new()?), done: Arc::new(Wake::new()?) };
+        let (finish, done) = (running.finish.clone(), running.done.clone());
+        spawn_quiet("llcl-relay", 256 << 10, move || {
+            self.run(&finish);
+            done.wake();
+        })?;
+        Ok(Some(running))
+    }
+
+    fn run(&mut self, finish: &Wake) {
+        let mut buffer = vec![0; 64 << 10];
+        while !self.streams.is_empty() {
+            let mut waits: Vec<_> =
+                self.streams.iter().map(|s| interest(s.file.as_fd(), libc::POLLIN)).collect();
+            waits.push(interest(finish.as_fd(), libc::POLLIN));
+            if socket::poll(&mut waits, -1).is_err() {
+                break;
+            }
+            let finishing = waits.pop().is_some_and(|w| w.revents != 0);
+            let mut ready = waits.iter().map(|w| w.revents != 0);
+            let mut progress = false;
+            self.streams.retain_mut(|stream| {
+                let is_ready = ready.next().unwrap_or(false);
+                progress |= is_ready;
+                !is_ready || stream.pass_on(&mut buffer)
+            });
+            // Asked to finish, and the pipes were empty after that: what was written is through.
+            // (Whoever still holds a pipe open now has fled from the job.)
+            if finishing && !progress {
+                break;
+            }
+        }
+        for stream in &mut self.streams {
+            stream.flush_partial();
+        }
+    }
+}
+
+impl Stream {
+    /// Passes on what is there; false at the end of the stream or of its reader.
+    fn pass_on(&mut self, buffer: &mut [u8]) -> bool {
+        let size = match self.file.read(buffer) {
+            Ok(0) => {
+                self.flush_partial();
+                return false;
+            }
+            Ok(size) => size,
+            Err(e) => {
+                return [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted].contains(&e.kind());
+            }
+        };
+        let mut lines = Vec::with_capacity(size + 64);
+        for piece in buffer[..size].split_inclusive(|b| *b == b'\n') {
+            self.partial.extend_from_slice(piece);
+            if piece.ends_with(b"\n") || self.partial.len() >= LONGEST {
+                self.append_line(&mut lines);
+            }
+        }
+        // A reader who has gone: closing our end lets the rank notice, as it would without us.
+        self.write(&lines).is_ok()
+    }
+
+    fn flush_partial(&mut self) {
+        if !self.partial.is_empty() {
+            let mut line = Vec::new();
+            self.append_line(&mut line);
+            let _ = self.write(&line);
+        }
+    }
+
+    fn append_line(&mut self, lines: &mut Vec<u8>) {
+        lines.extend_from_slice(format!("[{}] ", self.rank).as_bytes());
+        lines.append(&mut self.partial);
+        if !lines.ends_with(b"\n") {
+            lines.push(b'\n');
+        }
+    }
+
+    fn write(&self, lines: &[u8]) -> io::Result<()> {
+        match self.target {
+            Target::Out => {
+                let mut out = io::stdout().lock();
+                out.write_all(lines)?;
+                out.flush()
+            }
+            Target::Err => io::stderr().write_all(lines),
+        }
+    }
+}

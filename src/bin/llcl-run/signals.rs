@@ -1,0 +1,90 @@
+//! Signals as something to poll for, and their names.
+
+use llcl::util::status::{Error, Result};
+use std::fs::File;
+use std::io::Read;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
+use std::ptr;
+
+/// What `llcl-run` passes on to the ranks.
+const FORWARDED: [i32; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+
+/// The forwarded signals, blocked and readable here instead.
+pub struct Signals {
+    file: File,
+    /// The mask before, which the ranks get.
+    pub original: libc::sigset_t,
+}
+
+impl Signals {
+    pub fn take() -> Result<Signals> {
+        // SAFETY: the sets are filled by the calls before they are read, and live through them.
+        unsafe {
+            let mut set: libc::sigset_t = mem::zeroed();
+            let mut original: libc::sigset_t = mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for signal in FORWARDED {
+                libc::sigaddset(&mut set, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut original);
+            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(Error::system("signalfd"));
+            }
+            Ok(Signals { file: File::from_raw_fd(fd), original })
+        }
+    }
+
+    /// The next signal that has arrived, if any.
+    pub fn next(&mut self) -> Option<i32> {
+        let mut record = [0; mem::size_of::<libc::signalfd_siginfo>()];
+        self.file.read_exact(&mut record).ok()?;
+        // ssi_signo is the first member.
+        let number = record.first_chunk().copied().map(u32::from_ne_bytes)?;
+        i32::try_from(number).ok()
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Blocks every signal in this thread.
+pub fn block_all() {
+    // SAFETY: the set is filled before it is used; the old mask is not asked for.
+    unsafe {
+        let mut set: libc::sigset_t = mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &set, ptr::null_mut());
+    }
+}
+
+/// "9 (SIGKILL)".
+pub fn describe(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        libc::SIGSYS => "SIGSYS",
+        _ => return signal.to_string(),
+    };
+    format!("{signal} ({name})")
+}
