@@ -1,0 +1,68 @@
+/* Broken if this fails: llcl_finalize waits for ever for operations on a peer that executes nothing,
+ * instead of cancelling them after LLCL_FINALIZE_MS, each completion once with LLCL_ERR_CANCELED; or
+ * the peer's late answer touches memory that is the caller's own again.
+ * ranks: 2
+ * cma: off
+ */
+#include "stopped.h"
+
+#define READS 200u
+
+static uint64_t canceled;
+static uint32_t fired[READS];
+
+static void fire(void *data, llcl_status_t status)
+{
+    CHECK_STATUS(status, LLCL_ERR_CANCELED);
+    __atomic_fetch_add((uint32_t *)data, 1, __ATOMIC_RELAXED);
+    word_add(&canceled, 1);
+}
+
+/* Lets the peer go on once everything has been cancelled: llcl_finalize is collective. */
+static void *wake(void *data)
+{
+    AWAIT(&canceled, READS);
+    sleep_ms(50);
+    CHECK(kill(*(pid_t *)data, SIGCONT) == 0);
+    return NULL;
+}
+
+static void check(llcl_context_t *context, const struct shared *target)
+{
+    struct shared mine;
+    pthread_t thread;
+    pid_t stopped;
+    uint32_t i;
+    region_make(context, REGISTERED, READS * 8, &mine);
+    memset(mine.bytes, 0x33, mine.size);
+    stopped = peer_stop(context, 1);
+    for (i = 0; i < READS; i++) {
+        llcl_read_params_t read = {0};
+        read.peer = 1;
+        read.source = remote_at(target, 1, 0);
+        read.destination = llcl_region_local(mine.region, i * 8);
+        read.size = 8;
+        read.on_complete = llcl_call(fire, &fired[i]);
+        POST(llcl_try_read_async(context, &read));
+    }
+    CHECK(pthread_create(&thread, NULL, wake, &stopped) == 0);
+    CHECK_OK(test_finalize(context));
+    CHECK(pthread_join(thread, NULL) == 0);
+    for (i = 0; i < READS; i++)
+        CHECK_EQUAL(fired[i], 1);
+    sleep_ms(50);
+    CHECK(bytes_are(mine.bytes, mine.size, 0x33));
+    CHECK_EQUAL(word_get(&canceled), READS);
+    free(mine.bytes);
+}
+
+static void run(llcl_context_t *context)
+{
+    struct shared target;
+    share(context, REGISTERED, 64, &target);
+    fence(context);
+    if (llcl_rank(context) == 0)
+        check(context, &target);
+}
+
+TEST_MAIN(run)
