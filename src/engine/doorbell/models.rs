@@ -194,7 +194,7 @@ fn loom_a_borrower_of_the_role_arms_again() {
     check(2, || {
         let (world, consumer) = World::new();
         let role = Arc::new(Mutex::new(consumer));
-        let done = Arc::new(AtomicUsize::new(0));
+        let done = Arc::new(AtomicU32::new(0));
         let borrower = world.spawn({
             let (role, done) = (role.clone(), done.clone());
             move |world| {
@@ -209,34 +209,34 @@ fn loom_a_borrower_of_the_role_arms_again() {
         while sleep_lending(&world.bell, &role, &done) {}
         borrower.join().unwrap();
         poster.join().unwrap();
-        assert_eq!(done.load(Relaxed), 2);
+        assert_eq!(done.load(Ordering::Relaxed), 2);
     });
 }
 
-fn drain(consumer: &mut Consumer<u32>, done: &AtomicUsize) {
+fn drain(consumer: &mut Consumer<u32>, done: &AtomicU32) {
     while consumer.peek(0).is_some() {
         consumer.release(1);
-        done.fetch_add(1, Relaxed);
+        done.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// True: everything is done and armed again. False: somebody else has to be woken, be it to see
 /// that the last piece of work is done.
-fn borrow(role: &Mutex<Consumer<u32>>, done: &AtomicUsize) -> bool {
+fn borrow(role: &Mutex<Consumer<u32>>, done: &AtomicU32) -> bool {
     let Ok(mut consumer) = role.try_lock() else { return false };
     drain(&mut consumer, done);
-    consumer.try_wait() && done.load(Relaxed) < 2
+    consumer.try_wait() && done.load(Ordering::Relaxed) < 2
 }
 
 /// One round of the sleeper; false when both entries have been consumed.
-fn sleep_lending(bell: &Bell, role: &Mutex<Consumer<u32>>, done: &AtomicUsize) -> bool {
+fn sleep_lending(bell: &Bell, role: &Mutex<Consumer<u32>>, done: &AtomicU32) -> bool {
     let ticket = bell.ticket();
     let Ok(mut consumer) = role.try_lock() else {
         thread::yield_now();
         return true;
     };
     drain(&mut consumer, done);
-    if done.load(Relaxed) == 2 {
+    if done.load(Ordering::Relaxed) == 2 {
         return false;
     }
     let armed = consumer.try_wait();
