@@ -9,7 +9,7 @@ use llcl::util::thread::spawn_quiet;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::ptr;
@@ -30,10 +30,11 @@ pub struct Setup {
     mask: libc::sigset_t,
     files: libc::rlimit,
     processors: Vec<usize>,
+    guard: RawFd,
 }
 
 impl Setup {
-    pub fn new(options: &Options, mask: libc::sigset_t) -> Result<Setup> {
+    pub fn new(options: &Options, mask: libc::sigset_t, guard: RawFd) -> Result<Setup> {
         let processors = match options.bind {
             Bind::None => Vec::new(),
             Bind::Core => allowed_processors()?,
@@ -41,7 +42,7 @@ impl Setup {
         let files = raise_open_files()?;
         // SAFETY: getpid has no preconditions.
         let launcher = unsafe { libc::getpid() };
-        Ok(Setup { launcher, mask, files, processors })
+        Ok(Setup { launcher, mask, files, processors, guard })
     }
 
     /// Starts `rank` with its `end` of the hub's sockets.
@@ -88,7 +89,7 @@ impl Setup {
             [] => None,
             all => Some(all[rank as usize % all.len()]),
         };
-        let end = end.as_raw_fd();
+        let (end, guard) = (end.as_raw_fd(), self.guard);
         let prepare = move || {
             // SAFETY: system calls on integers and on values that this closure owns; all of them
             // are async-signal-safe. `end` is open: the launcher closes it after the spawn.
@@ -98,7 +99,11 @@ impl Setup {
                 if libc::getppid() != launcher {
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
                 }
-                let end = std::os::fd::BorrowedFd::borrow_raw(end);
+                // Before the program can do anything that would outlive the launcher. Where the guard
+                // was killed, this fails and the parent-death signal remains.
+                let group = libc::getpid();
+                libc::write(guard, (&raw const group).cast(), mem::size_of_val(&group));
+                let end = BorrowedFd::borrow_raw(end);
                 socket::set_close_on_exec(end, false)?;
                 if let Some(processor) = processor {
                     let mut set: libc::cpu_set_t = mem::zeroed();
@@ -139,7 +144,7 @@ fn attach(child: &mut Child, rank: u32, relay: &mut Relay) -> io::Result<()> {
 /// Hands what is typed to rank 0, until either ends.
 fn copy_terminal(mut to: ChildStdin) {
     // SAFETY: descriptor 0 is a terminal, as was checked; it is never closed by this program.
-    let from = unsafe { std::os::fd::BorrowedFd::borrow_raw(0) };
+    let from = unsafe { BorrowedFd::borrow_raw(0) };
     let Ok(from) = from.try_clone_to_owned() else { return };
     let mut from = File::from(from);
     let mut bytes = [0; 4096];
@@ -223,7 +228,7 @@ fn raise_open_files() -> Result<libc::rlimit> {
 }
 
 impl AsFd for Rank {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.process.as_fd()
     }
 }

@@ -8,7 +8,7 @@ use crate::signals;
 use llcl::util::status::{Error, Result};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 pub struct Guard {
@@ -35,15 +35,16 @@ impl Guard {
         }
     }
 
-    /// This group is to be killed if `llcl-run` dies.
-    pub fn add(&mut self, group: u32) {
-        // A guard that somebody has killed leaves the parent-death signal.
-        let _ = self.stream.write_all(&group.to_ne_bytes());
+    /// Where a new process says, before it becomes the program, that its group is to be killed if
+    /// `llcl-run` dies: its number, as `u32` in native order.
+    pub fn descriptor(&self) -> RawFd {
+        self.stream.as_raw_fd()
     }
 
     /// The job has ended and was cleaned up; nothing is left to guard.
     pub fn dismiss(mut self) {
-        self.add(0);
+        // Fails where somebody has killed the guard; then there is nothing to dismiss.
+        let _ = self.stream.write_all(&0u32.to_ne_bytes());
         // SAFETY: waits for the child made in `start`, which nobody else waits for; no status wanted.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
     }

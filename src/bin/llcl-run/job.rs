@@ -32,8 +32,8 @@ struct Job<'a> {
 pub fn run(options: &Options) -> Result<u8> {
     let signals = Signals::take()?;
     // First, so that it holds nothing of what is opened below.
-    let mut guard = Guard::start()?;
-    let setup = Setup::new(options, signals.original)?;
+    let guard = Guard::start()?;
+    let setup = Setup::new(options, signals.original, guard.descriptor())?;
     let (hub, ends) = Hub::new(options.ranks)?;
     let timeout_at = options.timeout.map(|t| Instant::now() + t);
     let ranks = Vec::with_capacity(ends.len());
@@ -48,7 +48,7 @@ pub fn run(options: &Options) -> Result<u8> {
         timed_out: false,
     };
     let mut relay = Relay::default();
-    job.start(ends, &setup, &mut guard, &mut relay);
+    job.start(ends, &setup, &mut relay);
     let relay = relay.start();
     let served = job.serve();
     job.clean_up();
@@ -62,13 +62,10 @@ pub fn run(options: &Options) -> Result<u8> {
 }
 
 impl Job<'_> {
-    fn start(&mut self, ends: Vec<OwnedFd>, setup: &Setup, guard: &mut Guard, relay: &mut Relay) {
+    fn start(&mut self, ends: Vec<OwnedFd>, setup: &Setup, relay: &mut Relay) {
         for (rank, end) in (0..).zip(ends) {
             match setup.start(self.options, rank, &end, relay) {
-                Ok(started) => {
-                    guard.add(started.pid);
-                    self.ranks.push(started);
-                }
+                Ok(started) => self.ranks.push(started),
                 Err(e) => {
                     let program = self.options.program[0].to_string_lossy();
                     report(&format!("cannot start rank {rank}: {program}: {e}"));
