@@ -1,0 +1,167 @@
+/* Broken if this fails: a thread that sleeps in llcl_wait_word is not woken, within 20 ms, by some kind
+ * of operation that reaches its word: every write, signal and atomic of a peer, and its own
+ * completions. The sleeper sleeps for 110 ms first, so that it is in the kernel.
+ * ranks: 2
+ * cma: on off
+ * threads: 2
+ * timeout: 60
+ */
+#include "wild.h"
+
+#define TRIES 4 /* a busy machine may be late; a lost wake-up is late every time */
+
+enum { WAKE_SWAP = WILD_OPERATIONS, WAKE_STORE, WAKE_MAX, WAKE_F64, WAKE_WRITE_LARGE, WAKES };
+
+static void wake(llcl_context_t *context, const struct wild *base, int how)
+{
+    struct wild wild = *base;
+    llcl_atomic_params_t atomic = {0};
+    atomic.peer = wild.peer;
+    atomic.target = wild.remote;
+    atomic.type = LLCL_TYPE_U64;
+    atomic.operand = 1;
+    wild.tier = TIER_BLOCKING;
+    switch (how) {
+    case WAKE_SWAP: atomic.op = LLCL_OP_SWAP; break;
+    case WAKE_STORE: atomic.op = LLCL_OP_STORE; break;
+    case WAKE_MAX: atomic.op = LLCL_OP_MAX; break;
+    case WAKE_F64: {
+        double one = 1.0;
+        atomic.op = LLCL_OP_ADD;
+        atomic.type = LLCL_TYPE_F64;
+        memcpy(&atomic.operand, &one, 8);
+        break;
+    }
+    case WAKE_WRITE_LARGE: {
+        llcl_write_params_t write = {0};
+        write.peer = wild.peer;
+        write.source = wild.local;
+        write.destination = wild.remote;
+        write.size = 4096;
+        CHECK_OK(llcl_write(context, &write));
+        return;
+    }
+    default:
+        wild.operation = how;
+        CHECK_OK(wild_post(context, &wild));
+        return;
+    }
+    CHECK_OK(llcl_atomic(context, &atomic));
+}
+
+static int64_t one_try(llcl_context_t *context, struct shared *target, const struct wild *wild, int how)
+{
+    int64_t mine = 0, both[2];
+    word_set(target->words, 0);
+    fence(context);
+    if (llcl_rank(context) == 0) {
+        sleep_ms(110);
+        mine = now_ns();
+        wake(context, wild, how);
+    } else {
+        CHECK_OK(llcl_wait_word(context, target->words, 1, TEST_PATIENCE_NS));
+        mine = now_ns();
+    }
+    CHECK_OK(llcl_exchange(context, &mine, sizeof mine, both));
+    return both[1] - both[0];
+}
+
+static void by_peer(llcl_context_t *context, int kind)
+{
+    struct shared target, mine, data;
+    struct wild wild = {0};
+    int how, i;
+    share(context, kind, 8192, &target);
+    share(context, ALLOCATED, 4096, &data);
+    region_make(context, ALLOCATED, 4096, &mine);
+    mine.words[0] = 1;
+    mine.words[1] = 1;
+    wild.peer = 1;
+    wild.local = llcl_region_local(mine.region, 0);
+    wild.memory = &mine.words[1];
+    for (how = 0; how < WAKES; how++) {
+        int64_t best = INT64_MAX;
+        if (how == WILD_READ)
+            continue;
+        wild.remote = how == WILD_SIGNAL ? remote_at(&data, 1, 0) : target.remote[1];
+        wild.signal = target.remote[1];
+        for (i = 0; i < TRIES && best >= 20000000; i++) {
+            int64_t took = one_try(context, &target, &wild, how);
+            best = took < best ? took : best;
+            mine.words[1] = 1;
+        }
+        if (best >= 20000000)
+            fprintf(stderr, "%s memory, way %d: woken after %lld us\n", memory_name(kind), how,
+                    (long long)best / 1000);
+        CHECK(best < 20000000);
+    }
+    share_end(context, &target);
+    share_end(context, &data);
+    region_drop(&mine);
+}
+
+struct sleeper {
+    llcl_context_t *context;
+    uint64_t *word;
+    int64_t woken;
+};
+
+static void *sleep_on(void *data)
+{
+    struct sleeper *sleeper = data;
+    CHECK_OK(llcl_wait_word(sleeper->context, sleeper->word, 1, TEST_PATIENCE_NS));
+    sleeper->woken = now_ns();
+    return NULL;
+}
+
+/* A thread sleeps on the word of a completion, or on where a read of another thread brings data. */
+static void by_own(llcl_context_t *context, int kind, int is_read)
+{
+    uint32_t peer = (llcl_rank(context) + 1) % llcl_size(context);
+    struct shared target, mine;
+    int64_t best = INT64_MAX;
+    int i;
+    share(context, kind, 64, &target);
+    region_make(context, kind, 64, &mine);
+    word_set(target.words, 1);
+    fence(context);
+    for (i = 0; i < TRIES; i++) {
+        struct sleeper sleeper;
+        uint64_t done = 0;
+        pthread_t thread;
+        int64_t begin;
+        llcl_read_params_t read = {0};
+        word_set(mine.words, 0);
+        sleeper.context = context;
+        sleeper.word = is_read ? mine.words : &done;
+        CHECK(pthread_create(&thread, NULL, sleep_on, &sleeper) == 0);
+        sleep_ms(110);
+        read.peer = peer;
+        read.flags = i % 2 ? LLCL_FLAG_DEFER : 0;
+        read.source = target.remote[peer];
+        read.destination = llcl_region_local(mine.region, 0);
+        read.size = 8;
+        if (!is_read)
+            read.on_complete = i < 2 ? llcl_add_on(&done) : llcl_store_on(&done);
+        begin = now_ns();
+        POST(llcl_try_read_async(context, &read));
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK_OK(llcl_flush_all(context));
+        best = sleeper.woken - begin < best ? sleeper.woken - begin : best;
+    }
+    CHECK(best < 20000000);
+    share_end(context, &target);
+    region_drop(&mine);
+}
+
+static void run(llcl_context_t *context)
+{
+    by_peer(context, ALLOCATED);
+    by_peer(context, REGISTERED);
+    by_own(context, ALLOCATED, 0);
+    by_own(context, REGISTERED, 0);
+    by_own(context, ALLOCATED, 1);
+    by_own(context, REGISTERED, 1);
+}
+
+TEST_MAIN(run)
