@@ -46,7 +46,7 @@ static void query(llcl_context_t *context, const struct shared *target, uint32_t
                  LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_atomic_query(context, llcl_size(context), target->remote[peer], LLCL_OP_ADD,
                                    LLCL_TYPE_U64, &info),
-                 LLCL_ERR_RANGE);
+                 LLCL_ERR_INVALID);
 }
 
 static void refused(llcl_context_t *context, const struct shared *target, uint32_t peer, uint32_t flags)

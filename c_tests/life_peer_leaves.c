@@ -15,7 +15,7 @@ static void run(llcl_context_t *context)
     share(context, REGISTERED, 4096, &registered);
     region_make(context, ALLOCATED, 4096, &mine);
     CHECK_OK(llcl_peer_alive(context, last));
-    CHECK_STATUS(llcl_peer_alive(context, last + 1), LLCL_ERR_RANGE);
+    CHECK_STATUS(llcl_peer_alive(context, last + 1), LLCL_ERR_INVALID);
     fence(context);
     if (llcl_rank(context) == last)
         _exit(0);

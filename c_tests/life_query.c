@@ -34,7 +34,7 @@ static void peers(llcl_context_t *context)
             CHECK(info.registered_access == LLCL_ACCESS_KERNEL ||
                   info.registered_access == LLCL_ACCESS_MESSAGE);
     }
-    CHECK_STATUS(llcl_query_peer(context, size, &info), LLCL_ERR_RANGE);
+    CHECK_STATUS(llcl_query_peer(context, size, &info), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_query_peer(context, 0, NULL), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_query_peer(NULL, 0, &info), LLCL_ERR_INVALID);
     info.struct_size = 0;

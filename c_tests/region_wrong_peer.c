@@ -32,10 +32,10 @@ static void run(llcl_context_t *context)
             }
         }
         wild.peer = size;
-        WILD_REFUSED(context, &wild, LLCL_ERR_RANGE);
+        WILD_REFUSED(context, &wild, LLCL_ERR_INVALID);
         wild.peer = UINT32_MAX;
-        WILD_REFUSED(context, &wild, LLCL_ERR_RANGE);
-        CHECK_STATUS(llcl_flush(context, size), LLCL_ERR_RANGE);
+        WILD_REFUSED(context, &wild, LLCL_ERR_INVALID);
+        CHECK_STATUS(llcl_flush(context, size), LLCL_ERR_INVALID);
         fence(context);
         CHECK(bytes_are(target.bytes, target.size, 0));
         share_end(context, &target);
