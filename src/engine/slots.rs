@@ -239,7 +239,7 @@ mod tests {
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            if random % 2 == 0 {
+            if random.is_multiple_of(2) {
                 match slots.insert(step) {
                     Some(tag) => list.push((tag, step)),
                     None => assert_eq!(list.len(), 16),

@@ -1,5 +1,6 @@
 //! Layer 0: what every other layer may use and what itself uses nothing of ours.
 
+pub mod bell;
 pub mod config;
 pub mod futex;
 pub mod memory;

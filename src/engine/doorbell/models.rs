@@ -1,42 +1,13 @@
 //! Loom models of the sleep protocol over ring and bell. A lost wake-up leaves the consumer asleep
 //! for ever, which loom reports as a deadlock.
-//!
-//! The kernel's futex is modelled as what it is: a lock around "compare and queue" and around
-//! "wake".
 
 use super::*;
 use crate::engine::ring::{Consumer, Ring};
-use loom::sync::{Condvar, Mutex};
+use crate::util::sync::{AtomicU32, Ordering};
+use loom::sync::Mutex;
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-#[derive(Debug, Default)]
-pub struct Kernel {
-    queue: Mutex<()>,
-    sleepers: Condvar,
-}
-
-impl Kernel {
-    /// FUTEX_WAIT. The relaxed read is on purpose: the kernel promises no more about it than that
-    /// it is atomic with the queueing.
-    pub fn wait(&self, word: &AtomicU32, expected: u32) -> bool {
-        let queue = self.queue.lock().unwrap();
-        if word.load(Ordering::Relaxed) == expected {
-            drop(self.sleepers.wait(queue).unwrap());
-        }
-        true
-    }
-
-    /// FUTEX_WAKE.
-    pub fn wake(&self, sleepers: i32) {
-        let _queue = self.queue.lock().unwrap();
-        match sleepers {
-            1 => self.sleepers.notify_one(),
-            _ => self.sleepers.notify_all(),
-        }
-    }
-}
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();

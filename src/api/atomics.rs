@@ -1,0 +1,404 @@
+//! 6. Atomics: on words of a peer, each with one history whoever changes it how.
+
+use crate::api::completion::llcl_completion_t;
+use crate::api::guard::{Parameters, give, given, guard, submit};
+use crate::api::life::{known_size, llcl_context_t};
+use crate::api::memory::llcl_remote_t;
+use crate::api::status::{LLCL_OK, llcl_status_t};
+use crate::core::atomics::Atomic;
+use crate::core::context::Context;
+use crate::core::submit::Request;
+use crate::util::status::{Result, Status};
+use std::ffi::c_void;
+
+/// int32_t
+pub const LLCL_TYPE_I32: u32 = 1;
+/// uint32_t
+pub const LLCL_TYPE_U32: u32 = 2;
+/// int64_t
+pub const LLCL_TYPE_I64: u32 = 3;
+/// uint64_t
+pub const LLCL_TYPE_U64: u32 = 4;
+/// float
+pub const LLCL_TYPE_F32: u32 = 5;
+/// double
+pub const LLCL_TYPE_F64: u32 = 6;
+
+/// Fetches the word.
+pub const LLCL_OP_LOAD: u32 = 1;
+/// Sets the word to the operand.
+pub const LLCL_OP_STORE: u32 = 2;
+/// Sets the word to the operand and fetches what it was; as STORE with a result.
+pub const LLCL_OP_SWAP: u32 = 3;
+/// Sets the word to the operand if its bits equal those of `compare`.
+pub const LLCL_OP_COMPARE_SWAP: u32 = 4;
+/// Adds; integers wrap around.
+pub const LLCL_OP_ADD: u32 = 5;
+/// Subtracts; integers wrap around.
+pub const LLCL_OP_SUB: u32 = 6;
+/// Bitwise and, of integers.
+pub const LLCL_OP_AND: u32 = 7;
+/// Bitwise or, of integers.
+pub const LLCL_OP_OR: u32 = 8;
+/// Bitwise exclusive or, of integers.
+pub const LLCL_OP_XOR: u32 = 9;
+/// The smaller one; of a number and a NaN the number.
+pub const LLCL_OP_MIN: u32 = 10;
+/// The larger one; of a number and a NaN the number.
+pub const LLCL_OP_MAX: u32 = 11;
+
+/// Any processor of the machine changes the word, by its atomic instructions; so may the program,
+/// through pointers, with the atomics of C.
+pub const LLCL_DOMAIN_PROCESSOR: u32 = 1;
+/// Only the process that owns the word changes it, in the name of the others; so may the owner's
+/// program with the atomics of C.
+pub const LLCL_DOMAIN_OWNER: u32 = 2;
+
+/// An atomic operation.
+#[repr(C)]
+pub struct llcl_atomic_params_t {
+    /// The rank whose word it is.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// The word, aligned to its size.
+    pub target: llcl_remote_t,
+    /// One of LLCL_OP_*.
+    pub op: u32,
+    /// One of LLCL_TYPE_*.
+    pub r#type: u32,
+    /// The operand: its bits, in the low-order part. Ignored by LOAD.
+    pub operand: u64,
+    /// What COMPARE_SWAP compares with, in the same form. Else ignored.
+    pub compare: u64,
+    /// Where the word's former value goes: 4 or 8 bytes of any memory of the caller, as the type
+    /// says, aligned, written before `on_complete` fires. NULL: it is not fetched (not with LOAD).
+    pub result: *mut c_void,
+    /// Fires when it has happened.
+    pub on_complete: llcl_completion_t,
+}
+
+/// A fetch-add on a uint64_t.
+#[repr(C)]
+pub struct llcl_fetch_add_params_t {
+    /// The rank whose word it is.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// The word, aligned to 8 bytes.
+    pub target: llcl_remote_t,
+    /// What is added, modulo 2 to the 64th.
+    pub operand: u64,
+    /// Where the former value goes, written before `on_complete` fires; may be NULL.
+    pub result: *mut u64,
+    /// Fires when it has happened.
+    pub on_complete: llcl_completion_t,
+}
+
+/// A compare-and-swap on a uint64_t.
+#[repr(C)]
+pub struct llcl_compare_swap_params_t {
+    /// The rank whose word it is.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// The word, aligned to 8 bytes.
+    pub target: llcl_remote_t,
+    /// What the word must be for the exchange to happen.
+    pub compare: u64,
+    /// What it then becomes.
+    pub desired: u64,
+    /// Where the former value goes, written before `on_complete` fires; may be NULL. The exchange
+    /// happened if it equals `compare`.
+    pub result: *mut u64,
+    /// Fires when it has happened, or not.
+    pub on_complete: llcl_completion_t,
+}
+
+/// How an atomic operation would be executed.
+#[repr(C)]
+pub struct llcl_atomic_info_t {
+    /// Bytes of this struct, set by the caller before the call.
+    pub struct_size: u64,
+    /// 1: the operation is offered for the type; 0: it makes no sense for it.
+    pub supported: u32,
+    /// One of LLCL_DOMAIN_*; 0 where it is not supported.
+    pub domain: u32,
+    /// 1: the calling processor executes it; 0: the owner does, asked by a message.
+    pub native: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+impl Parameters for llcl_atomic_params_t {
+    fn request(&self) -> Result<Request> {
+        let atomic = Atomic {
+            peer: self.peer,
+            flags: self.flags,
+            target: self.target.address(),
+            op: self.op,
+            kind: self.r#type,
+            operand: self.operand,
+            compare: self.compare,
+            result: self.result.cast(),
+            on_complete: *self.on_complete.as_engine(),
+        };
+        atomic.request()
+    }
+}
+
+impl Parameters for llcl_fetch_add_params_t {
+    fn request(&self) -> Result<Request> {
+        let atomic = Atomic {
+            peer: self.peer,
+            flags: self.flags,
+            target: self.target.address(),
+            op: LLCL_OP_ADD,
+            kind: LLCL_TYPE_U64,
+            operand: self.operand,
+            compare: 0,
+            result: self.result.cast(),
+            on_complete: *self.on_complete.as_engine(),
+        };
+        atomic.request()
+    }
+}
+
+impl Parameters for llcl_compare_swap_params_t {
+    fn request(&self) -> Result<Request> {
+        let atomic = Atomic {
+            peer: self.peer,
+            flags: self.flags,
+            target: self.target.address(),
+            op: LLCL_OP_COMPARE_SWAP,
+            kind: LLCL_TYPE_U64,
+            operand: self.desired,
+            compare: self.compare,
+            result: self.result.cast(),
+            on_complete: *self.on_complete.as_engine(),
+        };
+        atomic.request()
+    }
+}
+
+/// How an atomic operation on a word would be executed.
+///
+/// `context`: a live context. `peer`: whose word. `target`: the word. `op`: one of LLCL_OP_*. `type`:
+/// one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
+/// LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no such
+/// peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
+/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being finalized.
+/// Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_atomic_query(
+    context: *mut llcl_context_t,
+    peer: u32,
+    target: llcl_remote_t,
+    op: u32,
+    r#type: u32,
+    info: *mut llcl_atomic_info_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context and a struct.
+        let (context, asked) = unsafe { (&given(context, "context")?.0, given(info, "info")?) };
+        known_size(asked.struct_size, size_of::<llcl_atomic_info_t>())?;
+        let native = context.atomic_native(peer, target.address(), op, r#type)?;
+        let answer = llcl_atomic_info_t {
+            struct_size: asked.struct_size,
+            supported: native.is_some().into(),
+            domain: match native {
+                Some(true) => LLCL_DOMAIN_PROCESSOR,
+                Some(false) => LLCL_DOMAIN_OWNER,
+                None => 0,
+            },
+            native: (native == Some(true)).into(),
+            reserved: 0,
+        };
+        // SAFETY: as above.
+        unsafe { give(info, "info", answer) }
+    })
+}
+
+/// Changes or fetches a word of a peer atomically, if that is possible now.
+///
+/// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// LLCL_ERR_UNSUPPORTED: the operation makes no sense for the type.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+/// The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
+/// evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_atomic_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_atomic_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit) }
+}
+
+/// Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it is accepted, working for the lane
+/// meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_atomic_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_atomic_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_until_accepted) }
+}
+
+/// Changes or fetches a word of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as for llcl_try_atomic_async; the completions must be
+/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_atomic(
+    context: *mut llcl_context_t,
+    params: *const llcl_atomic_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_and_wait) }
+}
+
+/// Adds to a uint64_t of a peer atomically, if that is possible now.
+///
+/// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+/// The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
+/// evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_fetch_add_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_fetch_add_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.flags == 0
+        && p.on_complete.as_engine().is_ready()
+    {
+        // SAFETY: as the caller promises for what `params` names.
+        let done =
+            unsafe { context.0.fetch_add_quickly(p.peer, p.target.address(), p.operand, p.result) };
+        if done {
+            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
+            return LLCL_OK;
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit) }
+}
+
+/// Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, working for the lane
+/// meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_fetch_add_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_fetch_add_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_until_accepted) }
+}
+
+/// Adds to a uint64_t of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as for llcl_try_fetch_add_async; the completions must be
+/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_fetch_add(
+    context: *mut llcl_context_t,
+    params: *const llcl_fetch_add_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_and_wait) }
+}
+
+/// Exchanges a uint64_t of a peer if it has an expected value, atomically, if that is possible now.
+///
+/// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+/// The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
+/// evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_compare_swap_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_compare_swap_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.flags == 0
+        && p.on_complete.as_engine().is_ready()
+    {
+        // SAFETY: as the caller promises for what `params` names.
+        let done = unsafe {
+            context.0.compare_swap_quickly(
+                p.peer,
+                p.target.address(),
+                p.compare,
+                p.desired,
+                p.result,
+            )
+        };
+        if done {
+            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
+            return LLCL_OK;
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit) }
+}
+
+/// Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, working for the lane
+/// meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_compare_swap_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_compare_swap_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_until_accepted) }
+}
+
+/// Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as for llcl_try_compare_swap_async; the completions must be
+/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_compare_swap(
+    context: *mut llcl_context_t,
+    params: *const llcl_compare_swap_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_and_wait) }
+}

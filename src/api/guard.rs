@@ -1,0 +1,102 @@
+//! The boundary that every function passes: pointers are checked, panics stop, errors become
+//! statuses and leave their sentence.
+
+use crate::api::life::llcl_context_t;
+use crate::core::context::Context;
+use crate::core::submit::Request;
+use crate::util::status::{Error, Result, Status};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs the body of a function of the interface.
+pub fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
+    match answer(body) {
+        Ok(()) => Status::OK.0,
+        Err(error) => error.record().0,
+    }
+}
+
+/// The same for a function that answers something else than a status; `otherwise` on errors.
+pub fn guard_value<T>(otherwise: T, body: impl FnOnce() -> Result<T>) -> T {
+    match answer(body) {
+        Ok(value) => value,
+        Err(error) => {
+            error.record();
+            otherwise
+        }
+    }
+}
+
+fn answer<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        let text = "a defect of this library: it panicked, see stderr".to_string();
+        Err(Error::new(Status::ERR_INTERNAL, text))
+    })
+}
+
+/// The object behind a pointer that must not be NULL.
+///
+/// # Safety
+/// A pointer that is not null points to a valid object for as long as the caller uses it.
+pub unsafe fn given<'a, T>(pointer: *const T, name: &str) -> Result<&'a T> {
+    // SAFETY: as the caller promises.
+    match unsafe { pointer.as_ref() } {
+        Some(object) if (pointer as usize).is_multiple_of(align_of::<T>()) => Ok(object),
+        Some(_) => crate::fail!(ERR_INVALID, "{name} is {pointer:?}, which is misaligned"),
+        None => crate::fail!(ERR_INVALID, "{name} is NULL"),
+    }
+}
+
+/// Writes an out-parameter.
+///
+/// # Safety
+/// A pointer that is not null is valid for writing a T.
+pub unsafe fn give<T>(pointer: *mut T, name: &str, value: T) -> Result<()> {
+    if pointer.is_null() {
+        crate::fail!(ERR_INVALID, "{name} is NULL");
+    }
+    // SAFETY: as the caller promises.
+    unsafe { pointer.write(value) };
+    Ok(())
+}
+
+/// The parameters of an operation, from which its request is made.
+pub trait Parameters {
+    /// The request, if what can be said without a context is right.
+    fn request(&self) -> Result<Request>;
+}
+
+/// Makes a request of the parameters and hands it to one of the three tiers.
+///
+/// # Safety
+/// Pointers that are not null point to a live context and to valid parameters, whose own promises
+/// are kept.
+#[inline(never)]
+pub unsafe fn submit<P: Parameters>(
+    context: *const llcl_context_t,
+    params: *const P,
+    tier: fn(&Context, &Request) -> Result<()>,
+) -> i32 {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let (context, params) = unsafe { (given(context, "context")?, given(params, "params")?) };
+        tier(&context.0, &params.request()?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_status_and_goes_no_further() {
+        assert_eq!(guard(|| panic!("planted by a test")), Status::ERR_INTERNAL.0);
+        assert_eq!(guard_value(7, || panic!("planted by a test")), 7);
+    }
+
+    #[test]
+    fn null_is_refused_by_name() {
+        // SAFETY: null is what given() is for.
+        let error = unsafe { given::<u64>(std::ptr::null(), "context") }.unwrap_err();
+        assert_eq!((error.status, error.message()), (Status::ERR_INVALID, "context is NULL"));
+    }
+}

@@ -1,0 +1,399 @@
+//! 2. Life: contexts, worlds, and what can be asked of them.
+
+use crate::api::guard::{give, given, guard};
+use crate::api::status::llcl_status_t;
+use crate::bootstrap::World;
+use crate::core::context::Context;
+use crate::engine::command::INLINE;
+use crate::fail;
+use crate::transport::Access;
+use crate::util::config::Config;
+use crate::util::memory::page_size;
+use std::ffi::c_char;
+
+/// Major version: grows when programs must be changed.
+pub const LLCL_VERSION_MAJOR: u32 = 0;
+/// Minor version: grows when functions are added.
+pub const LLCL_VERSION_MINOR: u32 = 1;
+/// Patch version.
+pub const LLCL_VERSION_PATCH: u32 = 0;
+
+/// As the environment variable LLCL_EXECUTION says, else LLCL_EXECUTION_AUTO.
+pub const LLCL_EXECUTION_FROM_ENVIRONMENT: u32 = 0;
+/// The caller does what it can itself; the rest is done by whoever is at hand, at the latest by the
+/// progress thread.
+pub const LLCL_EXECUTION_AUTO: u32 = 1;
+/// Every request goes through the queue to the progress thread.
+pub const LLCL_EXECUTION_OFFLOAD: u32 = 2;
+/// The caller posts everything itself and is told to try again while another thread does.
+pub const LLCL_EXECUTION_DIRECT: u32 = 3;
+
+/// The peer is this rank itself.
+pub const LLCL_TRANSPORT_LOOPBACK: u32 = 1;
+/// The peer is reached through shared memory.
+pub const LLCL_TRANSPORT_SHM: u32 = 2;
+
+/// Memory is reached by loads and stores.
+pub const LLCL_ACCESS_MAPPED: u32 = 1;
+/// Memory is reached by process_vm_readv and process_vm_writev.
+pub const LLCL_ACCESS_KERNEL: u32 = 2;
+/// Memory is reached by messages to its owner's progress thread.
+pub const LLCL_ACCESS_MESSAGE: u32 = 3;
+
+/// One rank's place in a world, with everything that hangs on it.
+pub struct llcl_context_t(pub(super) Context);
+
+/// A world whose ranks are threads of this process.
+pub struct llcl_world_t(World);
+
+/// How a context is to be. Begin with llcl_config_default. A field that is 0 takes its value from
+/// the environment variable in brackets, else its default.
+#[repr(C)]
+pub struct llcl_config_t {
+    /// Bytes of this struct, as llcl_config_default sets it.
+    pub struct_size: u64,
+    /// The world of this process to take a place in; NULL: the place that llcl-run gave to this
+    /// process, or a world of one rank. Must outlive the context.
+    pub world: *mut llcl_world_t,
+    /// The place in `world`, from 0 on; without a world it is ignored.
+    pub rank: u32,
+    /// One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto].
+    pub execution: u32,
+    /// Commands that the queue holds; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+    pub queue_entries: u32,
+    /// Operations that wait for other ranks at one time; a multiple of 64 from 64 to 3904
+    /// [LLCL_IN_FLIGHT; 1024].
+    pub in_flight: u32,
+    /// Regions at one time, 1 to 65535 [LLCL_REGIONS; 1024].
+    pub regions: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// What a context can do.
+#[repr(C)]
+pub struct llcl_capabilities_t {
+    /// Bytes of this struct, set by the caller before the call.
+    pub struct_size: u64,
+    /// The execution in force, one of LLCL_EXECUTION_*.
+    pub execution: u32,
+    /// Commands that the queue holds.
+    pub queue_entries: u32,
+    /// Operations that may wait for other ranks at one time.
+    pub in_flight: u32,
+    /// Regions that may exist at one time.
+    pub regions: u32,
+    /// Most bytes of llcl_try_write_small_async.
+    pub small: u64,
+    /// Bytes of a page: allocated regions begin on one.
+    pub page: u64,
+}
+
+/// How a peer is reached.
+#[repr(C)]
+pub struct llcl_peer_info_t {
+    /// Bytes of this struct, set by the caller before the call.
+    pub struct_size: u64,
+    /// One of LLCL_TRANSPORT_*.
+    pub transport: u32,
+    /// How memory that the peer registered is read and written: one of LLCL_ACCESS_*. Memory that it
+    /// allocated is always mapped.
+    pub registered_access: u32,
+    /// Its process id.
+    pub process: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// Fills a configuration with "as the environment says, else the default" throughout.
+///
+/// `config`: the caller's struct to be filled; its content before does not matter.
+/// LLCL_OK; LLCL_ERR_INVALID if `config` is NULL. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_config_default(config: *mut llcl_config_t) -> llcl_status_t {
+    guard(|| {
+        let default = llcl_config_t {
+            struct_size: size_of::<llcl_config_t>() as u64,
+            world: std::ptr::null_mut(),
+            rank: 0,
+            execution: LLCL_EXECUTION_FROM_ENVIRONMENT,
+            queue_entries: 0,
+            in_flight: 0,
+            regions: 0,
+            reserved: 0,
+        };
+        // SAFETY: config is the caller's struct.
+        unsafe { give(config, "config", default) }
+    })
+}
+
+fn resolve(config: Option<&llcl_config_t>) -> crate::util::status::Result<Config> {
+    let mut resolved = Config::from_environment()?;
+    let Some(config) = config else { return Ok(resolved) };
+    let size = size_of::<llcl_config_t>() as u64;
+    if config.struct_size != size {
+        let given = config.struct_size;
+        fail!(ERR_INVALID, "struct_size is {given}, expected {size}: use llcl_config_default");
+    }
+    if config.reserved != 0 {
+        fail!(ERR_INVALID, "reserved is {}, expected 0", config.reserved);
+    }
+    if config.execution > LLCL_EXECUTION_DIRECT {
+        fail!(ERR_INVALID, "execution is {}, expected LLCL_EXECUTION_*", config.execution);
+    }
+    if config.execution != LLCL_EXECUTION_FROM_ENVIRONMENT {
+        resolved.execution = u64::from(config.execution) - 1;
+    }
+    resolved.queue_entries(config.queue_entries.into())?;
+    resolved.in_flight(config.in_flight.into())?;
+    resolved.regions(config.regions.into())?;
+    Ok(resolved)
+}
+
+/// Takes this rank's place in its world. Not collective: peers are contacted when they are used.
+///
+/// `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
+/// caller ends it by llcl_finalize.
+/// LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
+/// variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there; LLCL_ERR_RANGE: there is no
+/// such rank in `world`; LLCL_ERR_STATE: the place is or was taken; LLCL_ERR_NO_MEMORY or
+/// LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
+/// Any thread may call it. It starts the progress thread and one that hears of deaths; both block
+/// all signals and sleep while there is nothing to do.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_init(
+    config: *const llcl_config_t,
+    context: *mut *mut llcl_context_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives NULL or a struct.
+        let config = unsafe { config.as_ref() };
+        // SAFETY: the caller gives a place for a pointer.
+        unsafe { given(context, "context")? };
+        let resolved = resolve(config)?;
+        // SAFETY: a world that is not NULL is alive, by contract.
+        let world =
+            config.and_then(|config| Some((unsafe { config.world.as_ref() }?, config.rank)));
+        let place = world.map(|(world, rank)| (&world.0, rank));
+        let created = Box::new(llcl_context_t(Context::create(resolved, place)?));
+        // SAFETY: checked above.
+        unsafe { give(context, "context", Box::into_raw(created)) }
+    })
+}
+
+/// Leaves the world. Collective: returns when every living rank has come here.
+///
+/// Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
+/// LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served. All regions of the context
+/// end with it, and every handle and pointer that came from it.
+/// `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
+/// LLCL_ERR_STATE (inside a callback). LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone.
+/// No other thread may be in a call on this context, or begin one; callbacks may run on the calling
+/// thread and on the progress thread until it returns, and what they post is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_status_t {
+    use crate::util::status::Status;
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let ended = unsafe { given(context, "context")? }.0.finalize();
+        if !matches!(&ended, Err(error) if error.status == Status::ERR_STATE) {
+            // SAFETY: made by llcl_init, and nobody uses it any more.
+            drop(unsafe { Box::from_raw(context) });
+        }
+        ended
+    })
+}
+
+/// Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code` (1 for 0).
+///
+/// `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
+/// call it, also inside a callback. No exit handler runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32) {
+    let code = if exit_code & 0xff == 0 { 1 } else { exit_code };
+    guard(|| {
+        // SAFETY: the caller gives NULL or a live context.
+        if let Some(context) = unsafe { context.as_ref() } {
+            context.0.abort(code);
+        }
+        Ok(())
+    });
+    // SAFETY: ends the process without running anything of the program.
+    unsafe { libc::_exit(code) }
+}
+
+/// This rank's number, from 0 on.
+///
+/// `context`: a live context; for NULL the answer is 0. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_rank(context: *const llcl_context_t) -> u32 {
+    // SAFETY: the caller gives NULL or a live context.
+    unsafe { context.as_ref() }.map_or(0, |context| context.0.rank())
+}
+
+/// How many ranks the world has.
+///
+/// `context`: a live context; for NULL the answer is 0. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_size(context: *const llcl_context_t) -> u32 {
+    // SAFETY: the caller gives NULL or a live context.
+    unsafe { context.as_ref() }.map_or(0, |context| context.0.size())
+}
+
+/// The version of the library that runs: major << 16 | minor << 8 | patch. Any thread may call it.
+#[unsafe(no_mangle)]
+pub extern "C" fn llcl_version() -> u32 {
+    LLCL_VERSION_MAJOR << 16 | LLCL_VERSION_MINOR << 8 | LLCL_VERSION_PATCH
+}
+
+/// The version of the library that runs, as text. Static, never NULL. Any thread may call it.
+#[unsafe(no_mangle)]
+pub extern "C" fn llcl_version_string() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// Whether a peer lives, as far as is known here: the kernel tells of a death within milliseconds.
+///
+/// `context`: a live context. `peer`: a rank below llcl_size.
+/// LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left;
+/// LLCL_ERR_INVALID: `context` is NULL or there is no such rank. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_peer_alive(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { &given(context, "context")?.0 };
+        if peer >= context.size() {
+            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", context.size());
+        }
+        if context.routes().is_dead(peer) {
+            fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
+        }
+        Ok(())
+    })
+}
+
+/// What the context can do, and the values in force.
+///
+/// `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_query(
+    context: *mut llcl_context_t,
+    capabilities: *mut llcl_capabilities_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context and a struct.
+        let (context, asked) =
+            unsafe { (&given(context, "context")?.0, given(capabilities, "capabilities")?) };
+        known_size(asked.struct_size, size_of::<llcl_capabilities_t>())?;
+        let config = context.config();
+        let answer = llcl_capabilities_t {
+            struct_size: asked.struct_size,
+            execution: config.execution as u32 + 1,
+            queue_entries: config.queue_entries as u32,
+            in_flight: config.in_flight as u32,
+            regions: config.regions as u32,
+            small: INLINE as u64,
+            page: page_size() as u64,
+        };
+        // SAFETY: as above.
+        unsafe { give(capabilities, "capabilities", answer) }
+    })
+}
+
+/// Refuses a struct of another version.
+pub(super) fn known_size(given: u64, expected: usize) -> crate::util::status::Result<()> {
+    if given != expected as u64 {
+        fail!(ERR_INVALID, "struct_size is {given}, expected {expected}");
+    }
+    Ok(())
+}
+
+/// How a peer is reached. Contacts it if that has not happened yet, which may take until it has come
+/// up.
+///
+/// `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
+/// struct_size set; filled.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it
+/// has died or has left; LLCL_ERR_SYSTEM: its memory cannot be mapped. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_query_peer(
+    context: *mut llcl_context_t,
+    peer: u32,
+    info: *mut llcl_peer_info_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context and a struct.
+        let (context, asked) = unsafe { (&given(context, "context")?.0, given(info, "info")?) };
+        known_size(asked.struct_size, size_of::<llcl_peer_info_t>())?;
+        let routes = context.routes();
+        let port = routes.port(peer)?;
+        let own = peer == context.rank();
+        if !own && routes.is_dead(peer) {
+            fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
+        }
+        let answer = llcl_peer_info_t {
+            struct_size: asked.struct_size,
+            transport: if own { LLCL_TRANSPORT_LOOPBACK } else { LLCL_TRANSPORT_SHM },
+            registered_access: match routes.transport(port).registered_access(port) {
+                Access::Mapped => LLCL_ACCESS_MAPPED,
+                Access::Kernel(_) => LLCL_ACCESS_KERNEL,
+                Access::Message(_) => LLCL_ACCESS_MESSAGE,
+            },
+            process: port.process,
+            reserved: 0,
+        };
+        // SAFETY: as above.
+        unsafe { give(info, "info", answer) }
+    })
+}
+
+/// Makes a world whose ranks are threads of this process. Each rank then calls llcl_init with its
+/// number in the configuration.
+///
+/// `size`: ranks, 1 to 4096. `world`: where the new world goes; ended by llcl_world_free.
+/// LLCL_OK; LLCL_ERR_INVALID: no such size, or NULL; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the
+/// machine refuses sockets or a thread. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_world_create(
+    size: u32,
+    world: *mut *mut llcl_world_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a place for a pointer.
+        unsafe { given(world, "world")? };
+        let created = Box::new(llcl_world_t(World::create(size)?));
+        // SAFETY: checked above.
+        unsafe { give(world, "world", Box::into_raw(created)) }
+    })
+}
+
+/// Ends a world of this process.
+///
+/// `world`: from llcl_world_create; ended by this call if it answers LLCL_OK.
+/// LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized; LLCL_ERR_INVALID: NULL. No other thread
+/// may use the world at the same time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_world_free(world: *mut llcl_world_t) -> llcl_status_t {
+    use crate::util::status::{Error, Status};
+    guard(|| {
+        // SAFETY: the caller gives a live world.
+        if !unsafe { given(world, "world")? }.0.is_idle() {
+            return Err(Error::bare(Status::RETRY_BUSY));
+        }
+        // SAFETY: made by llcl_world_create, and nobody uses it any more.
+        drop(unsafe { Box::from_raw(world) });
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_versions_agree() {
+        let text = format!("{LLCL_VERSION_MAJOR}.{LLCL_VERSION_MINOR}.{LLCL_VERSION_PATCH}");
+        assert_eq!(text, env!("CARGO_PKG_VERSION"));
+    }
+}

@@ -1,0 +1,243 @@
+//! 3. Memory: regions, the addresses that name places in them, and how ranks tell each other.
+
+use crate::api::guard::{give, given, guard, guard_value};
+use crate::api::life::llcl_context_t;
+use crate::api::status::llcl_status_t;
+use crate::core::handle::{RegionHandle, free_region};
+use crate::fail;
+use crate::transport::address::Address;
+use crate::util::status::Result;
+use std::ffi::c_void;
+
+/// A piece of this rank's memory that operations may name, here and at peers.
+pub struct llcl_region_t(pub(super) RegionHandle);
+
+/// A place in a rank's memory: plain bytes, which mean the same in every rank and may be sent around
+/// in any way. Add to `offset` to go further; leave `key` alone.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct llcl_remote_t {
+    /// Bytes from the beginning of the region.
+    pub offset: u64,
+    /// Names the region; 0 names none.
+    pub key: u64,
+}
+
+/// A place in the calling rank's own memory, for the near side of operations. Means something only
+/// in the context that made it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct llcl_local_t {
+    /// Bytes from the beginning of the region.
+    pub offset: u64,
+    /// Names the region; 0 names none.
+    pub key: u64,
+}
+
+impl llcl_remote_t {
+    #[inline(always)]
+    pub(super) fn address(self) -> Address {
+        Address { offset: self.offset, key: self.key }
+    }
+}
+
+impl llcl_local_t {
+    #[inline(always)]
+    pub(super) fn address(self) -> Address {
+        Address { offset: self.offset, key: self.key }
+    }
+}
+
+fn check_size(size: usize, flags: u32) -> Result<()> {
+    if size == 0 {
+        fail!(ERR_INVALID, "size is 0, expected at least 1 byte");
+    }
+    if flags != 0 {
+        fail!(ERR_INVALID, "flags is {flags:#x}, expected 0");
+    }
+    Ok(())
+}
+
+/// Allocates a region of zeroed memory that the peers of the machine map when they first use it:
+/// their operations then are loads, stores and atomic instructions.
+///
+/// `context`: a live context. `size`: bytes, at least 1; memory is taken page by page as it is
+/// touched, huge pages are asked for from 2 MiB on. `flags`: 0. `region`: where the new region goes;
+/// ended by llcl_region_free or with the context.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_NO_MEMORY: more than the
+/// machine has, or all regions of the configuration exist; LLCL_ERR_STATE: the context is being
+/// finalized. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_region_allocate(
+    context: *mut llcl_context_t,
+    size: usize,
+    flags: u32,
+    region: *mut *mut llcl_region_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context and a place for a pointer.
+        let context = unsafe {
+            given(region, "region")?;
+            &given(context, "context")?.0
+        };
+        check_size(size, flags)?;
+        let made = context.make_region(None, size)?;
+        // SAFETY: checked above; a handle is all that a llcl_region_t holds.
+        unsafe { give(region, "region", made.cast()) }
+    })
+}
+
+/// Makes a region of memory that the caller owns: heap, stack or static. Peers reach it through the
+/// kernel, or by messages to this rank's progress thread; atomics on it are executed by this rank.
+///
+/// `context`: a live context. `address`: the first byte; stays valid until llcl_region_free has
+/// answered LLCL_OK. For atomics of n bytes it is aligned to n. `size`: bytes, at least 1. Regions
+/// may overlap. `flags`: 0. `region`: where the new region goes; ended by llcl_region_free or with
+/// the context.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_RANGE: the memory would leave
+/// the address space; LLCL_ERR_NO_MEMORY: all regions of the configuration exist; LLCL_ERR_STATE:
+/// the context is being finalized. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_region_register(
+    context: *mut llcl_context_t,
+    address: *mut c_void,
+    size: usize,
+    flags: u32,
+    region: *mut *mut llcl_region_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context and a place for a pointer.
+        let context = unsafe {
+            given(region, "region")?;
+            &given(context, "context")?.0
+        };
+        check_size(size, flags)?;
+        if address.is_null() {
+            fail!(ERR_INVALID, "address is NULL");
+        }
+        let made = context.make_region(Some(address.cast()), size)?;
+        // SAFETY: checked above; a handle is all that a llcl_region_t holds.
+        unsafe { give(region, "region", made.cast()) }
+    })
+}
+
+/// Ends a region. Its addresses fit nothing from now on, at any rank; memory that it allocated is
+/// gone when this returns, memory that was registered is the caller's alone again.
+///
+/// Waits for the operations of this rank that were accepted before. A peer that is in the middle of
+/// a copy by the kernel may still touch registered memory: agree with your peers first.
+/// `region`: ended by this call if it answers LLCL_OK.
+/// LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;
+/// LLCL_ERR_STATE: it was freed before (told as long as the handle has not been given out again);
+/// LLCL_ERR_INVALID: NULL. Any thread may call it, once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_region_free(region: *mut llcl_region_t) -> llcl_status_t {
+    // SAFETY: the caller gives a handle of a live context.
+    guard(|| free_region(&unsafe { given(region, "region")? }.0))
+}
+
+/// The first byte of a region, in this process.
+///
+/// `region`: a handle of a live context. NULL for NULL and for a region that was freed. Any thread
+/// may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_region_address(region: *const llcl_region_t) -> *mut c_void {
+    // SAFETY: the caller gives NULL or a handle of a live context.
+    unsafe { region.as_ref() }.map_or(std::ptr::null_mut(), |region| region.0.address().cast())
+}
+
+/// The bytes of a region.
+///
+/// `region`: a handle of a live context. 0 for NULL and for a region that was freed. Any thread may
+/// call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_region_size(region: *const llcl_region_t) -> usize {
+    // SAFETY: the caller gives NULL or a handle of a live context.
+    unsafe { region.as_ref() }.map_or(0, |region| region.0.size())
+}
+
+/// The place at `offset` bytes of a region, for the near side of this context's operations.
+///
+/// `region`: a handle of a live context; for NULL or a region that was freed the place fits nothing.
+/// `offset`: bytes; checked when the place is used, not here. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_region_local(
+    region: *const llcl_region_t,
+    offset: u64,
+) -> llcl_local_t {
+    // SAFETY: the caller gives NULL or a handle of a live context.
+    let at = unsafe { region.as_ref() }.map(|region| region.0.at(offset));
+    llcl_local_t { offset, key: at.map_or(0, |at| at.key) }
+}
+
+/// The place at `offset` bytes of a region, as every rank may use it for the far side of operations.
+///
+/// `region`: a handle of a live context; for NULL or a region that was freed the place fits nothing.
+/// `offset`: bytes; checked when the place is used, not here. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_region_remote(
+    region: *const llcl_region_t,
+    offset: u64,
+) -> llcl_remote_t {
+    // SAFETY: the caller gives NULL or a handle of a live context.
+    let at = unsafe { region.as_ref() }.map(|region| region.0.at(offset));
+    llcl_remote_t { offset, key: at.map_or(0, |at| at.key) }
+}
+
+/// Gathers bytes from every rank at every rank. Collective; meant for addresses and small tables.
+///
+/// `context`: a live context. `mine`: `size` bytes of this rank; may be NULL if `size` is 0. `size`:
+/// bytes, the same at every rank; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
+/// filled in the order of ranks; may be NULL if `size` is 0; must not overlap `mine`.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_PEER_DEAD: a rank
+/// has died or has left; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
+/// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
+/// unless they do not care which call meets which. The calling thread sleeps meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_exchange(
+    context: *mut llcl_context_t,
+    mine: *const c_void,
+    size: usize,
+    all: *mut c_void,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { &given(context, "context")?.0 };
+        let Some(total) = size.checked_mul(context.size() as usize) else {
+            fail!(ERR_RANGE, "size is {size}, too much for {} ranks", context.size());
+        };
+        if size == 0 {
+            return context.exchange(&[], &mut []);
+        }
+        // SAFETY: the caller gives `size` and `total` bytes that do not overlap.
+        unsafe {
+            let mine = std::slice::from_raw_parts(given(mine.cast::<u8>(), "mine")?, size);
+            given(all.cast::<u8>(), "all")?;
+            context.exchange(mine, std::slice::from_raw_parts_mut(all.cast(), total))
+        }
+    })
+}
+
+/// Where a peer's memory is mapped in this process: loads, stores and atomic instructions through
+/// the pointer are the caller's own, as on memory that threads share.
+///
+/// A store through it does not wake a thread that sleeps in llcl_wait_word; that one looks again
+/// within 10 ms. The pointer stays readable until the context ends or the region's place is used
+/// for another one; what it shows after the owner has freed the region is undefined.
+/// `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
+/// meant to be used from there.
+/// NULL where it is not mapped: the region is registered memory of another rank, or, with
+/// llcl_last_error() telling which, the peer, the key or the range is wrong. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_remote_pointer(
+    context: *mut llcl_context_t,
+    peer: u32,
+    remote: llcl_remote_t,
+    size: usize,
+) -> *mut c_void {
+    guard_value(std::ptr::null_mut(), || {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { &given(context, "context")?.0 };
+        Ok(context.remote_pointer(peer, remote.address(), size as u64)?.cast())
+    })
+}

@@ -1,0 +1,50 @@
+//! libllcl: one-sided reads, writes and atomics between the processes of a machine.
+//!
+//! Conventions, which hold for every function:
+//!
+//! - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened and nothing was
+//!   kept; its name gives the reason. A negative status is an error; llcl_last_error() then has a
+//!   sentence that names the parameter, its value and what was expected.
+//! - Handles are opaque pointers, made and ended by matching calls. Passing one that has ended is
+//!   undefined, except where a function says what it answers.
+//! - Parameter structs are read during the call only. Flag bits and kinds that are not defined here
+//!   are refused with LLCL_ERR_INVALID, and so is NULL wherever it is not allowed by name.
+//! - Out-parameters are written on success only.
+//! - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
+//!   request carries fires exactly once, with a status, whatever happens. Refused means: none fires.
+//! - Callbacks run on whatever thread ends the operation: the caller, before the call returns
+//!   (unless LLCL_FLAG_DEFER is given); a thread that waits in this library; or the progress thread.
+//!   They may post requests by the try functions; they must not block. What they post may end at
+//!   once; its callback then runs after the present one has returned, so a chain of any length
+//!   needs no more stack than one link. A thread keeps at most 64 such callbacks waiting; beyond
+//!   that the try functions answer LLCL_RETRY_QUEUE_FULL.
+//! - Order. Operations of one thread or of several may take effect in any order, except that the
+//!   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
+//!   done before an operation was accepted is seen by whoever sees its effect.
+//! - Threads. Every function may be called by any thread at any time, except where it says else.
+//!   No panic and no exception leaves the library; there is no process-wide state to set up, no
+//!   signal handler and no constructor.
+//! - Death of a peer is reported by LLCL_ERR_PEER_DEAD on everything pending on it, never by a hang.
+
+// The names are those of C; each is documented for the header, and its safety is the contract there.
+#![allow(non_camel_case_types, clippy::missing_safety_doc)]
+#![warn(missing_docs)]
+
+// In the order of the header; blank lines keep it.
+pub mod status;
+
+pub mod completion;
+
+pub mod life;
+
+pub mod memory;
+
+pub mod rma;
+
+pub mod small;
+
+pub mod atomics;
+
+pub mod wait;
+
+mod guard;

@@ -1,0 +1,336 @@
+//! 4. Reads and writes
+
+use crate::api::completion::llcl_completion_t;
+use crate::api::guard::{Parameters, submit};
+use crate::api::life::llcl_context_t;
+use crate::api::memory::{llcl_local_t, llcl_remote_t};
+use crate::api::status::{LLCL_OK, llcl_status_t};
+use crate::core::context::Context;
+use crate::core::submit::Request;
+use crate::engine::atomic;
+use crate::engine::command::{Command, Op};
+use crate::engine::direct::Local;
+use crate::fail;
+use crate::util::status::{Result, Status};
+
+/// Flag: the request goes through the lane, whatever the execution in force, and its completion
+/// never fires inside the call. For large copies that are to run beside the caller's work, and for
+/// callers that hold locks which their callbacks take.
+pub const LLCL_FLAG_DEFER: u32 = 1;
+
+/// The signal word is set to the value.
+pub const LLCL_SIGNAL_SET: u32 = 1;
+/// The value is added to the signal word.
+pub const LLCL_SIGNAL_ADD: u32 = 2;
+
+/// A read: from a peer's memory into a region of the caller.
+#[repr(C)]
+pub struct llcl_read_params_t {
+    /// The rank to read from.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// Where to read.
+    pub source: llcl_remote_t,
+    /// Where the bytes go.
+    pub destination: llcl_local_t,
+    /// How many bytes; 0 checks both places and touches nothing.
+    pub size: usize,
+    /// Fires when the bytes are there.
+    pub on_complete: llcl_completion_t,
+}
+
+/// A write: from a region of the caller into a peer's memory.
+#[repr(C)]
+pub struct llcl_write_params_t {
+    /// The rank to write to.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// The bytes.
+    pub source: llcl_local_t,
+    /// Where they go.
+    pub destination: llcl_remote_t,
+    /// How many bytes; 0 checks both places and touches nothing.
+    pub size: usize,
+    /// Fires when the source may be reused.
+    pub on_local: llcl_completion_t,
+    /// Fires when the bytes can be seen at the peer.
+    pub on_complete: llcl_completion_t,
+}
+
+/// A write, followed by a change of a word at the same peer.
+#[repr(C)]
+pub struct llcl_write_signal_params_t {
+    /// The rank to write to.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// The bytes.
+    pub source: llcl_local_t,
+    /// Where they go.
+    pub destination: llcl_remote_t,
+    /// How many bytes; 0 makes it a signal alone, both places still being checked.
+    pub size: usize,
+    /// The word: a uint64_t of the same peer, aligned to 8 bytes.
+    pub signal: llcl_remote_t,
+    /// What the word is set to, or what is added to it.
+    pub signal_value: u64,
+    /// LLCL_SIGNAL_SET or LLCL_SIGNAL_ADD.
+    pub signal_op: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Fires when the source may be reused.
+    pub on_local: llcl_completion_t,
+    /// Fires when bytes and signal can be seen at the peer.
+    pub on_complete: llcl_completion_t,
+}
+
+impl Parameters for llcl_read_params_t {
+    fn request(&self) -> Result<Request> {
+        let mut command = Command::new(Op::READ, self.peer);
+        command.remote = self.source.address();
+        command.size = self.size as u64;
+        command.on_complete = *self.on_complete.as_engine();
+        let local = Local::Region(self.destination.address());
+        Ok(Request { command, local, carry: false, flags: self.flags })
+    }
+}
+
+impl Parameters for llcl_write_params_t {
+    fn request(&self) -> Result<Request> {
+        let mut command = Command::new(Op::WRITE, self.peer);
+        command.remote = self.destination.address();
+        command.size = self.size as u64;
+        command.on_local = *self.on_local.as_engine();
+        command.on_complete = *self.on_complete.as_engine();
+        let local = Local::Region(self.source.address());
+        Ok(Request { command, local, carry: false, flags: self.flags })
+    }
+}
+
+impl Parameters for llcl_write_signal_params_t {
+    fn request(&self) -> Result<Request> {
+        let Ok(code) = atomic::signal_op(self.signal_op as u8) else {
+            fail!(ERR_INVALID, "signal_op is {}, expected LLCL_SIGNAL_*", self.signal_op);
+        };
+        if self.signal_op > LLCL_SIGNAL_ADD || self.reserved != 0 {
+            let (op, reserved) = (self.signal_op, self.reserved);
+            fail!(ERR_INVALID, "signal_op is {op}, reserved {reserved}, expected LLCL_SIGNAL_*, 0");
+        }
+        let mut command = Command::new(Op::WRITE_SIGNAL, self.peer);
+        command.code = code;
+        command.operand = self.signal_value;
+        command.signal = self.signal.address();
+        command.remote = self.destination.address();
+        command.size = self.size as u64;
+        command.on_local = *self.on_local.as_engine();
+        command.on_complete = *self.on_complete.as_engine();
+        let local = Local::Region(self.source.address());
+        Ok(Request { command, local, carry: false, flags: self.flags })
+    }
+}
+
+/// Reads from a peer, if that is possible now.
+///
+/// Source and destination may overlap, where they are memory of one process, as for memmove. The
+/// destination is undefined until `on_complete`.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+/// The interface is that of Endo and Taura's low-level communication layer (listing 1 there), with the
+/// reason of a refusal added.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_read_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_read_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.flags == 0
+        && p.on_complete.as_engine().is_ready()
+    {
+        let done = context.0.read_quickly(
+            p.peer,
+            p.source.address(),
+            p.destination.address(),
+            p.size as u64,
+        );
+        if done {
+            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
+            return LLCL_OK;
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit) }
+}
+
+/// Reads from a peer: like llcl_try_read_async, but tries until it is accepted, working for the lane
+/// meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_read_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_read_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_until_accepted) }
+}
+
+/// Reads from a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as for llcl_try_read_async; the completions must be
+/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_read(
+    context: *mut llcl_context_t,
+    params: *const llcl_read_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_and_wait) }
+}
+
+/// Writes to a peer, if that is possible now.
+///
+/// The source must not change until `on_local` or `on_complete`. Source and destination may overlap,
+/// where they are memory of one process, as for memmove.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+/// The interface is that of Endo and Taura's low-level communication layer (listing 1 there), with the
+/// reason of a refusal added.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_write_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.flags == 0
+        && p.on_local.as_engine().is_ready()
+        && p.on_complete.as_engine().is_ready()
+    {
+        let done = context.0.write_quickly(
+            p.peer,
+            p.source.address(),
+            p.destination.address(),
+            p.size as u64,
+        );
+        if done {
+            p.on_local.as_engine().fire(Status::OK, context.0.waiters());
+            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
+            return LLCL_OK;
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit) }
+}
+
+/// Writes to a peer: like llcl_try_write_async, but tries until it is accepted, working for the lane
+/// meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_until_accepted) }
+}
+
+/// Writes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as for llcl_try_write_async; the completions must be
+/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_and_wait) }
+}
+
+/// Writes to a peer and then changes a word there, if that is possible now.
+///
+/// Whoever sees the word changed sees the bytes. The source must not change until `on_local` or
+/// `on_complete`. A thread of the peer waits for the word by llcl_wait_word.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+/// The form is that of the put with signal of OpenSHMEM 1.5 and of the notification of GASPI.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_write_signal_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_signal_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.flags == 0
+        && p.reserved == 0
+        && p.on_local.as_engine().is_ready()
+        && p.on_complete.as_engine().is_ready()
+    {
+        let done = context.0.write_signal_quickly(
+            p.peer,
+            (p.source.address(), p.destination.address(), p.size as u64),
+            (p.signal.address(), p.signal_op, p.signal_value),
+        );
+        if done {
+            p.on_local.as_engine().fire(Status::OK, context.0.waiters());
+            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
+            return LLCL_OK;
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit) }
+}
+
+/// Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries until it is accepted, working for the lane
+/// meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write_signal_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_signal_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_until_accepted) }
+}
+
+/// Writes to a peer and then changes a word there and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as for llcl_try_write_signal_async; the completions must be
+/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write_signal(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_signal_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_and_wait) }
+}

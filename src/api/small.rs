@@ -1,0 +1,233 @@
+//! 5. Writes of bytes that the request carries itself
+
+use crate::api::completion::llcl_completion_t;
+use crate::api::guard::{Parameters, submit};
+use crate::api::life::llcl_context_t;
+use crate::api::memory::llcl_remote_t;
+use crate::api::status::{LLCL_OK, llcl_status_t};
+use crate::core::context::Context;
+use crate::core::submit::Request;
+use crate::engine::command::{Command, INLINE, Op};
+use crate::engine::direct::Local;
+use crate::fail;
+use crate::util::status::{Result, Status};
+use std::ffi::c_void;
+
+/// A write of one to eight bytes that are in the struct itself.
+#[repr(C)]
+pub struct llcl_write_value_params_t {
+    /// The rank to write to.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// Where the bytes go.
+    pub destination: llcl_remote_t,
+    /// The value: its `size` low-order bytes are written, in this machine's byte order.
+    pub value: u64,
+    /// How many bytes, 1 to 8.
+    pub size: usize,
+    /// Fires when the value can be seen at the peer.
+    pub on_complete: llcl_completion_t,
+}
+
+/// A write of a few bytes from anywhere.
+#[repr(C)]
+pub struct llcl_write_small_params_t {
+    /// The rank to write to.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// The bytes: any memory of the caller, who may reuse it when the call returns. May be NULL if
+    /// `size` is 0.
+    pub source: *const c_void,
+    /// Where the bytes go.
+    pub destination: llcl_remote_t,
+    /// How many bytes, at most `small` of llcl_capabilities_t; 0 checks the place and touches nothing.
+    pub size: usize,
+    /// Fires when the bytes can be seen at the peer.
+    pub on_complete: llcl_completion_t,
+}
+
+/// A request that carries its bytes.
+fn carrying(
+    peer: u32,
+    flags: u32,
+    destination: llcl_remote_t,
+    bytes: *const u8,
+    size: usize,
+    on_complete: &llcl_completion_t,
+) -> Request {
+    let mut command = Command::new(Op::WRITE, peer);
+    command.remote = destination.address();
+    command.size = size as u64;
+    command.on_complete = *on_complete.as_engine();
+    Request { command, local: Local::Pointer(bytes.cast_mut()), carry: true, flags }
+}
+
+impl Parameters for llcl_write_value_params_t {
+    fn request(&self) -> Result<Request> {
+        if !(1..=8).contains(&self.size) {
+            fail!(ERR_INVALID, "size is {}, expected 1 to 8", self.size);
+        }
+        let low_order = match cfg!(target_endian = "big") {
+            true => 8 - self.size,
+            false => 0,
+        };
+        let bytes = (&raw const self.value).cast::<u8>().wrapping_add(low_order);
+        let Self { peer, flags, destination, size, on_complete, .. } = self;
+        Ok(carrying(*peer, *flags, *destination, bytes, *size, on_complete))
+    }
+}
+
+impl Parameters for llcl_write_small_params_t {
+    fn request(&self) -> Result<Request> {
+        if self.source.is_null() && self.size > 0 {
+            fail!(ERR_INVALID, "source is NULL, expected {} bytes", self.size);
+        }
+        let source = match self.source.is_null() {
+            true => std::ptr::dangling(),
+            false => self.source.cast::<u8>(),
+        };
+        let Self { peer, flags, destination, size, on_complete, .. } = self;
+        Ok(carrying(*peer, *flags, *destination, source, *size, on_complete))
+    }
+}
+
+/// Writes a value to a peer, if that is possible now.
+///
+/// No source region is needed; `params` may be reused at once.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+/// It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus system uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_write_value_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_value_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.flags == 0
+        && p.on_complete.as_engine().is_ready()
+    {
+        // SAFETY: as the caller promises for what `params` names.
+        let done = unsafe {
+            p.size == 8
+                && context.0.write_bytes_quickly(
+                    p.peer,
+                    (&raw const p.value).cast(),
+                    p.destination.address(),
+                    8,
+                )
+        };
+        if done {
+            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
+            return LLCL_OK;
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit) }
+}
+
+/// Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, working for the lane
+/// meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write_value_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_value_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_until_accepted) }
+}
+
+/// Writes a value to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as for llcl_try_write_value_async; the completions must be
+/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write_value(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_value_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_and_wait) }
+}
+
+/// Writes a few bytes to a peer, if that is possible now.
+///
+/// The bytes are copied during the call; no source region is needed.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+/// It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus system uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_write_small_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_small_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.flags == 0
+        && p.on_complete.as_engine().is_ready()
+    {
+        // SAFETY: as the caller promises for what `params` names.
+        let done = unsafe {
+            p.size <= INLINE
+                && !p.source.is_null()
+                && context.0.write_bytes_quickly(
+                    p.peer,
+                    p.source.cast(),
+                    p.destination.address(),
+                    p.size as u64,
+                )
+        };
+        if done {
+            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
+            return LLCL_OK;
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit) }
+}
+
+/// Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted, working for the lane
+/// meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write_small_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_small_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_until_accepted) }
+}
+
+/// Writes a few bytes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as for llcl_try_write_small_async; the completions must be
+/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write_small(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_small_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe { submit(context, params, Context::submit_and_wait) }
+}

@@ -1,0 +1,80 @@
+//! 7. Waiting
+
+use crate::api::guard::{given, guard};
+use crate::api::life::llcl_context_t;
+use crate::api::status::llcl_status_t;
+use crate::fail;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// Waits until the operations of this context towards one peer that were accepted before have ended.
+///
+/// `context`: a live context. `peer`: a rank below llcl_size.
+/// LLCL_OK: their effects can be seen at the peer, or their completions have told otherwise;
+/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_INVALID: NULL, or no such rank;
+/// LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+/// Any thread may call it; it covers what any thread has posted before. Works for the lane
+/// meanwhile, and sleeps if it takes long.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_flush(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
+    // SAFETY: the caller gives a live context.
+    guard(|| unsafe { given(context, "context")? }.0.flush(Some(peer)))
+}
+
+/// Waits until the operations of this context that were accepted before have ended, whatever the
+/// peer.
+///
+/// `context`: a live context.
+/// LLCL_OK: all have ended, those with dead peers by LLCL_ERR_PEER_DEAD; LLCL_ERR_INVALID: NULL;
+/// LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+/// Any thread may call it; it covers what any thread has posted before. Works for the lane
+/// meanwhile, and sleeps if it takes long.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_status_t {
+    // SAFETY: the caller gives a live context.
+    guard(|| unsafe { given(context, "context")? }.0.flush(None))
+}
+
+/// Waits until a word has reached a value: working for the lane for LLCL_SPIN_US, then asleep.
+///
+/// Whatever changes the word through this library wakes the sleeper: a completion, a callback, any
+/// operation of a peer. A store through a pointer does not; it is noticed within 10 ms.
+/// `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
+/// atomic stores only while this waits. `at_least`: the value to be reached, compared unsigned (so
+/// a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
+/// for ever; 0: only looks.
+/// LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
+/// reached in time; LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
+/// context is being finalized, and the value has not been reached.
+/// Any number of threads may wait, for the same word or others; 16 can sleep fully, more only nap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_wait_word(
+    context: *mut llcl_context_t,
+    word: *const u64,
+    at_least: u64,
+    timeout_ns: i64,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { &given(context, "context")?.0 };
+        if word.is_null() || !(word as usize).is_multiple_of(8) {
+            fail!(ERR_INVALID, "word is {word:?}, expected an 8-byte aligned uint64_t");
+        }
+        // SAFETY: a live aligned word, which others change atomically only, by contract.
+        let word = unsafe { AtomicU64::from_ptr(word.cast_mut()) };
+        let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
+        context.wait_word(word, at_least, timeout)
+    })
+}
+
+/// Works for the lane for one round. Never needed: whatever must advance does so by itself.
+///
+/// `context`: a live context.
+/// LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;
+/// LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+/// Any thread may call it; callbacks may run on it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_progress(context: *mut llcl_context_t) -> llcl_status_t {
+    // SAFETY: the caller gives a live context.
+    guard(|| unsafe { given(context, "context")? }.0.progress_once())
+}

@@ -1,0 +1,184 @@
+//! Remote atomics.
+
+use crate::core::context::Context;
+use crate::core::submit::Request;
+use crate::engine::atomic::{self, op};
+use crate::engine::command::{Command, Op};
+use crate::engine::completion::Completion;
+use crate::engine::direct::Local;
+use crate::fail;
+use crate::transport::Access;
+use crate::transport::address::Address;
+use crate::util::pin::pin;
+use crate::util::status::Result;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An atomic operation as the user describes it.
+#[derive(Clone, Copy)]
+pub struct Atomic {
+    /// Whose word.
+    pub peer: u32,
+    /// The caller's flags.
+    pub flags: u32,
+    /// Which word.
+    pub target: Address,
+    /// The operation, as in the C interface.
+    pub op: u32,
+    /// The word's type, as in the C interface.
+    pub kind: u32,
+    /// First number.
+    pub operand: u64,
+    /// What a compare-and-swap compares with.
+    pub compare: u64,
+    /// Where the fetched value goes; may be null.
+    pub result: *mut u8,
+    /// Fires at the end.
+    pub on_complete: Completion,
+}
+
+impl Atomic {
+    /// The request, if the operation exists and makes sense for the type.
+    pub fn request(&self) -> Result<Request> {
+        let (op, kind) = checked(self.op, self.kind)?;
+        let width = atomic::width(kind).unwrap_or(8);
+        if op == op::LOAD && self.result.is_null() {
+            fail!(ERR_INVALID, "result is NULL, expected a place for what LLCL_OP_LOAD fetches");
+        }
+        if !(self.result as usize).is_multiple_of(width) {
+            fail!(ERR_INVALID, "result is {:?}, expected {width}-byte alignment", self.result);
+        }
+        let mut command = Command::new(Op::ATOMIC, self.peer);
+        command.code = op;
+        command.kind = kind;
+        command.remote = self.target;
+        command.operand = self.operand;
+        command.compare = self.compare;
+        command.on_complete = self.on_complete;
+        let local = Local::Pointer(self.result);
+        Ok(Request { command, local, carry: false, flags: self.flags })
+    }
+}
+
+/// The numbers of the C interface as the engine's, if they exist and fit each other.
+fn checked(op: u32, kind: u32) -> Result<(u8, u8)> {
+    let small = |number: u32| u8::try_from(number).unwrap_or(0);
+    let (op_, kind_) = (small(op), small(kind));
+    if !(op::LOAD..=op::MAX).contains(&op_) {
+        fail!(ERR_INVALID, "op is {op}, expected one of LLCL_OP_*");
+    }
+    if atomic::width(kind_).is_none() {
+        fail!(ERR_INVALID, "type is {kind}, expected one of LLCL_TYPE_*");
+    }
+    if !atomic::supported(op_, kind_) {
+        fail!(ERR_UNSUPPORTED, "op {op} is not offered on the floating-point type {kind}");
+    }
+    Ok((op_, kind_))
+}
+
+impl Context {
+    /// A fetch-add on a mapped u64, by the caller; None: it takes the long way.
+    ///
+    /// # Safety
+    /// `result` is null or valid for writing 8 bytes.
+    #[inline(always)]
+    pub unsafe fn fetch_add_quickly(
+        &self,
+        peer: u32,
+        target: Address,
+        operand: u64,
+        result: *mut u64,
+    ) -> bool {
+        // SAFETY: as the caller promises.
+        let change = |word: &AtomicU64| word.fetch_add(operand, Ordering::AcqRel);
+        unsafe { self.change_quickly(peer, target, result, change) }
+    }
+
+    /// A compare-and-swap on a mapped u64, by the caller; false: it takes the long way.
+    ///
+    /// # Safety
+    /// `result` is null or valid for writing 8 bytes.
+    #[inline(always)]
+    pub unsafe fn compare_swap_quickly(
+        &self,
+        peer: u32,
+        target: Address,
+        compare: u64,
+        desired: u64,
+        result: *mut u64,
+    ) -> bool {
+        let change = |word: &AtomicU64| {
+            let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+            word.compare_exchange(compare, desired, success, failure).unwrap_or_else(|old| old)
+        };
+        // SAFETY: as the caller promises.
+        unsafe { self.change_quickly(peer, target, result, change) }
+    }
+
+    #[inline(always)]
+    unsafe fn change_quickly(
+        &self,
+        peer: u32,
+        target: Address,
+        result: *mut u64,
+        change: impl FnOnce(&AtomicU64) -> u64,
+    ) -> bool {
+        if !self.direct.load(Ordering::Relaxed) {
+            return false;
+        }
+        let Some(port) = self.routes.known(peer) else { return false };
+        let _pinned = pin();
+        let Some(place) = port.find(target, 8) else { return false };
+        if !(place as usize).is_multiple_of(8) || !target.offset.is_multiple_of(8) {
+            return false;
+        }
+        // SAFETY: found, aligned, and mapped while we are pinned; result as the caller promises.
+        unsafe {
+            let old = change(AtomicU64::from_ptr(place.cast()));
+            port.waiters().touched(target, 8);
+            if !result.is_null() {
+                result.write_unaligned(old);
+            }
+        }
+        true
+    }
+
+    /// Who executes an atomic on that word: Some(true): the calling processor; Some(false): the
+    /// owner; None: the operation is not offered.
+    pub fn atomic_native(
+        &self,
+        peer: u32,
+        target: Address,
+        op: u32,
+        kind: u32,
+    ) -> Result<Option<bool>> {
+        self.must_be_open()?;
+        let port = self.routes.port(peer)?;
+        let supported = match checked(op, kind) {
+            Ok((_, kind)) => atomic::width(kind).unwrap_or(8),
+            Err(error) if error.status == crate::util::status::Status::ERR_UNSUPPORTED => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let access = self.routes.locate(port, target, supported as u64)?;
+        Ok(Some(access == Access::Mapped))
+    }
+}
+
+/// Whether the type exists at all; for tests of the table.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::atomic::kind;
+    use crate::util::status::Status;
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        assert_eq!(checked(op::ADD.into(), kind::F64.into()).unwrap(), (op::ADD, kind::F64));
+        let status = |op: u32, kind: u32| checked(op, kind).unwrap_err().status;
+        assert_eq!(status(0, 1), Status::ERR_INVALID);
+        assert_eq!(status(256 + 5, 1), Status::ERR_INVALID);
+        assert_eq!(status(5, 7), Status::ERR_INVALID);
+        assert_eq!(status(op::AND.into(), kind::F32.into()), Status::ERR_UNSUPPORTED);
+    }
+}

@@ -1,0 +1,152 @@
+//! The context: one rank's place in its world, with its memory, its lane and its progress thread.
+
+use crate::bootstrap::{Bootstrap, World};
+use crate::core::handle::Handles;
+use crate::core::progress::Progress;
+use crate::core::region::Regions;
+use crate::engine::completion::in_callback;
+use crate::engine::lane::{Execution, Lane};
+use crate::engine::routes::Routes;
+use crate::fail;
+use crate::transport::address::RANKS;
+use crate::transport::shm;
+use crate::transport::shm::segment::Segment;
+use crate::transport::waiters::Waiters;
+use crate::util::config::Config;
+use crate::util::pin;
+use crate::util::status::Result;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// See the head of the file. Everything in it may be used by any thread.
+pub struct Context {
+    /// Mapped memory may be touched by the caller: not in offload mode, not during finalize.
+    pub(super) direct: AtomicBool,
+    /// Requests are accepted.
+    pub(super) open: AtomicBool,
+    pub(super) routes: Arc<Routes>,
+    pub(super) lane: Arc<Lane>,
+    pub(super) regions: Regions,
+    pub(super) bootstrap: Arc<Bootstrap>,
+    pub(super) progress: Progress,
+    pub(super) handles: Handles,
+    config: Config,
+}
+
+impl Context {
+    /// Takes this rank's place: in `world`, else where the launcher has put this process, else in a
+    /// world of one. Not collective: peers are contacted when they are first used.
+    pub fn create(config: Config, world: Option<(&World, u32)>) -> Result<Context> {
+        let bootstrap = Arc::new(match world {
+            Some((world, rank)) => Bootstrap::from_world(world, rank)?,
+            None => Bootstrap::from_environment()?,
+        });
+        if bootstrap.size() > RANKS {
+            fail!(ERR_RANGE, "the world has {} ranks, expected at most {RANKS}", bootstrap.size());
+        }
+        // Before anyone can sleep on a word of ours.
+        pin::joins_global_fence();
+        let segment = Arc::new(Segment::create(&config)?);
+        bootstrap.publish(&shm::card(&segment), segment.descriptor().as_fd())?;
+        let kernel_copies = config.cma == 1;
+        let routes = Arc::new(Routes::new(segment.clone(), bootstrap.clone(), kernel_copies)?);
+        let execution = match config.execution {
+            0 => Execution::Auto,
+            1 => Execution::Offload,
+            _ => Execution::Direct,
+        };
+        let (queue, in_flight) = (config.queue_entries as usize, config.in_flight as usize);
+        let lane = Arc::new(Lane::new(routes.clone(), execution, queue, in_flight));
+        let spin = match execution {
+            Execution::Offload => config.progress_spin_us,
+            _ => config.spin_us.min(20),
+        };
+        let progress = Progress::start(routes.clone(), lane.clone(), Duration::from_micros(spin))?;
+        let (grave, mourner) = (Arc::downgrade(&routes), Arc::downgrade(&lane));
+        bootstrap.on_death(Box::new(move |peer| {
+            if let (Some(routes), Some(lane)) = (grave.upgrade(), mourner.upgrade()) {
+                routes.bury(peer);
+                lane.mourn();
+            }
+        }));
+        let regions = Regions::new(segment, routes.clone(), lane.clone(), config.regions as usize);
+        Ok(Context {
+            direct: AtomicBool::new(execution != Execution::Offload),
+            open: AtomicBool::new(true),
+            routes,
+            lane,
+            regions,
+            bootstrap,
+            progress,
+            handles: Handles::default(),
+            config,
+        })
+    }
+
+    /// This rank's number.
+    pub fn rank(&self) -> u32 {
+        self.routes.own().peer
+    }
+
+    /// How many ranks there are.
+    pub fn size(&self) -> u32 {
+        self.routes.size()
+    }
+
+    /// The values in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The paths to the peers.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// This rank's regions.
+    pub fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// This rank's sleeping threads, to be told of completions.
+    #[inline(always)]
+    pub fn waiters(&self) -> &Waiters {
+        self.routes.waiters()
+    }
+
+    /// Works for the lane for one round.
+    pub fn progress_once(&self) -> Result<()> {
+        self.may_block("llcl_progress")?;
+        self.lane.lend();
+        Ok(())
+    }
+
+    /// Gathers `mine` of every rank, in the order of ranks.
+    pub fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        self.may_block("llcl_exchange")?;
+        self.bootstrap.exchange(mine, all)
+    }
+
+    /// Ends the whole job.
+    pub fn abort(&self, code: i32) {
+        self.bootstrap.abort(code);
+    }
+
+    /// Refuses what may not be called now: anything after finalize has begun.
+    pub(super) fn must_be_open(&self) -> Result<()> {
+        if !self.open.load(Ordering::Relaxed) {
+            fail!(ERR_STATE, "the context is being finalized");
+        }
+        Ok(())
+    }
+
+    /// Refuses what may not be called inside a callback: anything that waits.
+    pub(super) fn may_block(&self, call: &str) -> Result<()> {
+        if in_callback() {
+            fail!(ERR_STATE, "{call} waits, and a callback may not; use a try function");
+        }
+        self.must_be_open()
+    }
+}

@@ -1,0 +1,32 @@
+//! The end of a context.
+
+use crate::core::context::Context;
+use crate::util::patience::Patience;
+use crate::util::status::Result;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+impl Context {
+    /// Ends what is under way, by success or cancellation, each operation once; waits for the other
+    /// ranks to come here too, serving them meanwhile; and stops the threads. Collective.
+    pub fn finalize(&self) -> Result<()> {
+        self.may_block("llcl_finalize")?;
+        self.direct.store(false, Ordering::Relaxed);
+        self.open.store(false, Ordering::Relaxed);
+        let limit = Instant::now() + Duration::from_millis(self.config().finalize_ms);
+        let mut patience = Patience::new(Duration::MAX);
+        while self.lane.is_idle() != Some(true) && Instant::now() < limit {
+            if !self.lane.lend() {
+                patience.pause();
+            }
+        }
+        while self.lane.cancel().is_none() {
+            patience.pause();
+        }
+        // From here on this rank asks for nothing; its progress thread still serves the others.
+        let fenced = self.bootstrap.fence_survivors();
+        self.progress.stop();
+        self.bootstrap.leave();
+        fenced
+    }
+}

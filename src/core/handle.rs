@@ -1,0 +1,111 @@
+//! What a region is for the user: an object with an address of its own, which lives until the
+//! context ends, so that a handle that was freed is recognised and not followed.
+
+use crate::core::context::Context;
+use crate::fail;
+use crate::transport::address::{Address, Key};
+use crate::util::status::Result;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Handles of freed regions that are kept from reuse, so that a second free is told as such.
+const QUARANTINE: usize = 256;
+
+/// A region as its user holds it.
+#[derive(Debug)]
+pub struct RegionHandle {
+    context: *const Context,
+    /// Its place among the context's handles.
+    at: usize,
+    key: AtomicU64,
+    address: AtomicPtr<u8>,
+    size: AtomicUsize,
+    live: AtomicBool,
+}
+
+// SAFETY: the context outlives its handles and may be used by any thread; the rest are atomics.
+unsafe impl Send for RegionHandle {}
+// SAFETY: as above.
+unsafe impl Sync for RegionHandle {}
+
+/// A context's handles.
+#[derive(Default)]
+pub struct Handles {
+    #[allow(clippy::vec_box, reason = "users hold the addresses")]
+    all: Mutex<(Vec<Box<RegionHandle>>, VecDeque<usize>)>,
+}
+
+impl RegionHandle {
+    /// Whether the region has not been freed.
+    pub fn is_live(&self) -> bool {
+        self.live.load(Ordering::Acquire)
+    }
+
+    /// Its first byte; null once it is freed.
+    pub fn address(&self) -> *mut u8 {
+        match self.is_live() {
+            true => self.address.load(Ordering::Relaxed),
+            false => std::ptr::null_mut(),
+        }
+    }
+
+    /// Its length; 0 once it is freed.
+    pub fn size(&self) -> usize {
+        if self.is_live() { self.size.load(Ordering::Relaxed) } else { 0 }
+    }
+
+    /// A place in it; of a freed region one that fits nothing.
+    pub fn at(&self, offset: u64) -> Address {
+        Address { offset, key: if self.is_live() { self.key.load(Ordering::Relaxed) } else { 0 } }
+    }
+}
+
+impl Context {
+    /// Makes a region of fresh memory, or of the caller's at `address`.
+    pub fn make_region(&self, address: Option<*mut u8>, size: usize) -> Result<*mut RegionHandle> {
+        self.must_be_open()?;
+        let made = match address {
+            None => self.regions().allocate(size)?,
+            Some(address) => self.regions().register(address, size)?,
+        };
+        let mut all = self.handles.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let (handles, freed) = &mut *all;
+        let at = match freed.len() > QUARANTINE {
+            true => freed.pop_front(),
+            false => None,
+        };
+        let at = at.unwrap_or_else(|| {
+            handles.push(Box::new(RegionHandle {
+                context: self,
+                at: handles.len(),
+                key: AtomicU64::new(0),
+                address: AtomicPtr::default(),
+                size: AtomicUsize::new(0),
+                live: AtomicBool::new(false),
+            }));
+            handles.len() - 1
+        });
+        let handle = &*handles[at];
+        handle.key.store(made.key.0, Ordering::Relaxed);
+        handle.address.store(made.address, Ordering::Relaxed);
+        handle.size.store(size, Ordering::Relaxed);
+        // Release: pairs with the Acquire in is_live().
+        handle.live.store(true, Ordering::Release);
+        Ok((&raw const *handle).cast_mut())
+    }
+}
+
+/// Frees the region behind a handle.
+pub fn free_region(handle: &RegionHandle) -> Result<()> {
+    // SAFETY: the context keeps its handles, so it is there as long as they are.
+    let context = unsafe { &*handle.context };
+    if !handle.is_live() {
+        fail!(ERR_STATE, "the region has been freed before");
+    }
+    context.regions().free(Key(handle.key.load(Ordering::Relaxed)))?;
+    handle.live.store(false, Ordering::Release);
+    let mut all = context.handles.all.lock().unwrap_or_else(PoisonError::into_inner);
+    all.1.push_back(handle.at);
+    Ok(())
+}

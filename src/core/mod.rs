@@ -1,0 +1,11 @@
+//! Layer 4: the context and what hangs on it.
+
+pub mod atomics;
+pub mod context;
+mod finalize;
+pub mod handle;
+mod progress;
+pub mod region;
+pub mod rma;
+pub mod submit;
+pub mod wait;

@@ -1,0 +1,72 @@
+//! The progress thread: everything advances when nobody else does it, and it sleeps in the kernel
+//! when there is nothing to do.
+
+use crate::engine::lane::{Lane, Turn};
+use crate::engine::routes::Routes;
+use crate::util::patience::Patience;
+use crate::util::status::Result;
+use crate::util::thread::spawn_quiet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long it naps while something cannot go on: a full inbox, a table without room, a request
+/// that its sender has not finished.
+const NAP: Duration = Duration::from_micros(50);
+
+/// Callbacks run on this stack; memory is taken as they use it.
+const STACK: usize = 1 << 20;
+
+/// The thread, until it is stopped.
+pub struct Progress {
+    stop: Arc<AtomicBool>,
+    routes: Arc<Routes>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Progress {
+    /// Starts the thread, which stays awake for `spin` after its last work.
+    pub fn start(routes: Arc<Routes>, lane: Arc<Lane>, spin: Duration) -> Result<Progress> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, bell) = (stop.clone(), routes.clone());
+        let thread =
+            spawn_quiet("llcl-progress", STACK, move || run(&stopped, &bell, &lane, spin))?;
+        Ok(Progress { stop, routes, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Ends the thread and waits for it.
+    pub fn stop(&self) {
+        // Release: pairs with the Acquire in run().
+        self.stop.store(true, Ordering::Release);
+        self.routes.bell().ring();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic of the thread has been reported; there is nothing left to save here.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(stop: &AtomicBool, routes: &Routes, lane: &Lane, spin: Duration) {
+    let mut patience = Patience::new(spin);
+    loop {
+        // Before the look for work, so that what comes after it ends the sleep.
+        let ticket = routes.bell().ticket();
+        // Acquire: pairs with the Release in stop().
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        if lane.turn() == Turn::Worked {
+            patience.renew();
+            continue;
+        }
+        if patience.pause() {
+            continue;
+        }
+        let limit = if lane.park() { None } else { Some(NAP) };
+        routes.bell().wait(ticket, limit);
+        lane.unpark();
+        patience.renew();
+    }
+}

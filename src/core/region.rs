@@ -1,0 +1,229 @@
+//! This rank's regions: memory that operations may name, here and at peers.
+
+use crate::engine::command::{ALL_PEERS, Command, Op};
+use crate::engine::completion::{Completion, in_callback};
+use crate::engine::lane::Lane;
+use crate::engine::routes::Routes;
+use crate::fail;
+use crate::transport::address::{Address, Key};
+use crate::transport::shm::segment::{Place, Segment};
+use crate::util::memory::Mapping;
+use crate::util::patience::Patience;
+use crate::util::status::{Error, Result, Status};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// One life of one region, as the table keeps it.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    place: Place,
+    address: usize,
+    size: usize,
+}
+
+#[derive(Default)]
+struct Table {
+    /// For each index the number of its present or next life, and the life.
+    entries: Vec<(u32, Option<Live>)>,
+    /// Indices whose life has ended.
+    vacant: Vec<usize>,
+    /// Mappings of regions that were freed while operations of before may still use them.
+    limbo: Vec<Mapping>,
+}
+
+/// The table of a context's regions.
+pub struct Regions {
+    segment: Arc<Segment>,
+    routes: Arc<Routes>,
+    lane: Arc<Lane>,
+    capacity: usize,
+    /// Where the numbering of lives begins: differs from context to context.
+    first_life: u32,
+    table: Mutex<Table>,
+}
+
+/// What the caller gets of a region.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    /// Its key.
+    pub key: Key,
+    /// Its first byte, here.
+    pub address: *mut u8,
+}
+
+const LIVES: u32 = 0xff_ffff;
+
+impl Regions {
+    pub(super) fn new(
+        segment: Arc<Segment>,
+        routes: Arc<Routes>,
+        lane: Arc<Lane>,
+        capacity: usize,
+    ) -> Regions {
+        Regions {
+            segment,
+            routes,
+            lane,
+            capacity,
+            first_life: random_life(),
+            table: Mutex::default(),
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A region of fresh zeroed memory that peers of the node map.
+    pub fn allocate(&self, size: usize) -> Result<Made> {
+        let mut table = self.table();
+        let index = self.vacant(&mut table)?;
+        let made = self.segment.allocate(size).and_then(|(place, mapping)| {
+            let address = mapping.base();
+            self.begin(&mut table, index, place, size, address, Some(mapping))
+        });
+        self.or_vacate(table, index, made)
+    }
+
+    /// A region of memory that the caller owns and keeps until the region is freed.
+    pub fn register(&self, address: *mut u8, size: usize) -> Result<Made> {
+        if (address as usize).checked_add(size).is_none() {
+            fail!(ERR_RANGE, "size is {size}, which from {address:?} leaves the address space");
+        }
+        let mut table = self.table();
+        let index = self.vacant(&mut table)?;
+        let made = self.begin(&mut table, index, Place::Own(address as u64), size, address, None);
+        self.or_vacate(table, index, made)
+    }
+
+    fn vacant(&self, table: &mut Table) -> Result<usize> {
+        if let Some(index) = table.vacant.pop() {
+            return Ok(index);
+        }
+        if table.entries.len() == self.capacity {
+            fail!(
+                ERR_NO_MEMORY,
+                "all {} regions of this context exist; see LLCL_REGIONS",
+                self.capacity
+            );
+        }
+        table.entries.push((self.first_life, None));
+        Ok(table.entries.len() - 1)
+    }
+
+    fn or_vacate(
+        &self,
+        mut table: MutexGuard<'_, Table>,
+        index: usize,
+        made: Result<Made>,
+    ) -> Result<Made> {
+        if made.is_err() {
+            table.vacant.push(index);
+        }
+        made
+    }
+
+    fn begin(
+        &self,
+        table: &mut Table,
+        index: usize,
+        place: Place,
+        size: usize,
+        address: *mut u8,
+        mapping: Option<Mapping>,
+    ) -> Result<Made> {
+        let (life, live) = &mut table.entries[index];
+        let key = Key::new(index, self.routes.own().peer, *life);
+        self.segment.publish(index, key.0, place, size as u64);
+        self.routes
+            .own()
+            .learn(key, self.segment.live(index), || Ok((mapping, address, size as u64)))?;
+        *live = Some(Live { place, address: address as usize, size });
+        Ok(Made { key, address })
+    }
+
+    /// Ends the region's life: from now on its key fits nothing, here and at every peer. Waits for
+    /// the operations that use it as their local side. Inside a callback, where waiting is not
+    /// possible: RETRY_BUSY unless nothing at all is under way.
+    pub fn free(&self, key: Key) -> Result<()> {
+        let waiting_allowed = !in_callback();
+        if !waiting_allowed && self.lane.is_idle() != Some(true) {
+            return Err(Error::bare(Status::RETRY_BUSY));
+        }
+        let (index, place, size) = self.end_life(key)?;
+        // After this nobody finds the region and nobody is in the middle of touching it.
+        let mapping = self.routes.own().forget(index);
+        if waiting_allowed {
+            self.settle();
+            drop(mapping);
+        } else {
+            self.table().limbo.extend(mapping);
+        }
+        self.segment.release(place, size);
+        self.table().vacant.push(index);
+        Ok(())
+    }
+
+    fn end_life(&self, key: Key) -> Result<(usize, Place, usize)> {
+        let (index, mut table) = (key.index(), self.table());
+        let Some((life, live)) = table.entries.get_mut(index) else {
+            fail!(ERR_KEY, "key {:#x} names no region of this context", key.0);
+        };
+        let current = Key::new(index, self.routes.own().peer, *life) == key;
+        let Some(ended) = live.take_if(|_| current) else {
+            fail!(ERR_STATE, "the region has been freed before");
+        };
+        *life = *life % LIVES + 1;
+        self.segment.retract(index);
+        Ok((index, ended.place, ended.size))
+    }
+
+    /// Waits until everything accepted before has ended.
+    fn settle(&self) {
+        let ended = AtomicU64::new(0);
+        let mut flush = Command::new(Op::FLUSH, ALL_PEERS);
+        flush.on_complete = Completion::store_on(&ended);
+        let mut patience = Patience::new(Duration::MAX);
+        loop {
+            match self.lane.put(flush, &[]) {
+                Ok(asleep) => break self.lane.nudge(asleep),
+                Err(_) => patience.pause(),
+            };
+        }
+        // Acquire: pairs with the Release of the completion.
+        while ended.load(Ordering::Acquire) == 0 {
+            self.lane.lend();
+            patience.pause();
+        }
+        self.table().limbo.clear();
+    }
+
+    /// The place of a word of this process as peers name it; Err: it lies in several regions, so
+    /// there is more than one name.
+    pub(super) fn name_of(&self, word: usize) -> std::result::Result<Option<Address>, ()> {
+        let table = self.table();
+        let mut names = table.entries.iter().enumerate().filter_map(|(index, (life, live))| {
+            let live = (*live)?;
+            let offset = word.checked_sub(live.address)?;
+            let key = Key::new(index, self.routes.own().peer, *life).0;
+            (offset < live.size).then_some(Address { offset: offset as u64, key })
+        });
+        match (names.next(), names.next()) {
+            (_, Some(_)) => Err(()),
+            (name, None) => Ok(name),
+        }
+    }
+}
+
+/// A number from 1 to LIVES that two contexts hardly share.
+fn random_life() -> u32 {
+    let mut bytes = [0u8; 4];
+    // SAFETY: bytes has room for four.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 4, 0) };
+    let seed = match got {
+        4 => u32::from_ne_bytes(bytes),
+        _ => std::process::id(),
+    };
+    seed % LIVES + 1
+}

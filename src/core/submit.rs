@@ -1,0 +1,191 @@
+//! From a request to its execution: the checks that all operations share, and the three ways on:
+//! done by the caller at once, queued, or posted under the role.
+
+use crate::core::context::Context;
+use crate::core::wait::wait_for;
+use crate::engine::command::{ALL_PEERS, Command, INLINE, Op};
+use crate::engine::completion::{self, Completion, WORD_FAILED};
+use crate::engine::direct::{self, Local, Outcome};
+use crate::engine::lane::Execution;
+use crate::fail;
+use crate::util::patience::Patience;
+use crate::util::pin::pin;
+use crate::util::status::{Error, Result, Status};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Through the lane, whatever the execution; the completion never fires inside the call.
+pub const FLAG_DEFER: u32 = 1;
+
+/// A request: the command, and what is not yet in it.
+#[derive(Clone, Copy)]
+pub struct Request {
+    /// What to do.
+    pub command: Command,
+    /// Our side of it.
+    pub local: Local,
+    /// The command is to carry its source bytes, which are the caller's only during the call.
+    pub carry: bool,
+    /// The caller's flags.
+    pub flags: u32,
+}
+
+impl Context {
+    /// Accepts the request, or says why not. Accepted: its completions fire exactly once.
+    pub fn submit(&self, request: &Request) -> Result<()> {
+        self.must_be_open()?;
+        check(request)?;
+        let Request { command, local, flags, .. } = request;
+        let execution = self.lane.execution();
+        if execution == Execution::Offload || flags & FLAG_DEFER != 0 {
+            direct::check(&self.routes, command)?;
+            return self.queue(request);
+        }
+        let outcome = match direct::signal_needs_agent(&self.routes, command)? {
+            true => Outcome::NeedsAgent,
+            false => direct::attempt(&self.routes, command, *local)?,
+        };
+        match outcome {
+            Outcome::Done => {
+                command.on_local.fire(Status::OK, self.routes.waiters());
+                command.on_complete.fire(Status::OK, self.routes.waiters());
+                Ok(())
+            }
+            _ if execution == Execution::Direct => self.lane.post_directly(*command, *local),
+            _ => self.queue(request),
+        }
+    }
+
+    fn queue(&self, request: &Request) -> Result<()> {
+        let mut command = request.command;
+        let asleep = {
+            // Until the command is in the queue, where a flush finds it, the pin keeps the region.
+            let _pinned = pin();
+            command.local = request.local.resolve(&self.routes, command.size)?;
+            let bytes: &[u8] = match request.carry {
+                // SAFETY: the caller's bytes, valid during the call, at most INLINE as checked.
+                true => unsafe { std::slice::from_raw_parts(command.local, command.size as usize) },
+                false => &[],
+            };
+            self.lane.put(command, bytes)?
+        };
+        self.lane.nudge(asleep);
+        Ok(())
+    }
+
+    /// Tries until the request is accepted, working for the lane meanwhile.
+    pub fn submit_until_accepted(&self, request: &Request) -> Result<()> {
+        self.may_block("this form")?;
+        let mut patience = Patience::new(Duration::MAX);
+        loop {
+            match self.submit(request) {
+                Err(error) if error.status.is_retry() => {
+                    if !self.lane.lend() {
+                        patience.pause();
+                    }
+                }
+                end => return end,
+            }
+        }
+    }
+
+    /// Does the request and waits for its end.
+    pub fn submit_and_wait(&self, request: &Request) -> Result<()> {
+        self.may_block("the blocking form")?;
+        let Command { on_local, on_complete, .. } = &request.command;
+        if on_local.kind != completion::NONE || on_complete.kind != completion::NONE {
+            fail!(
+                ERR_INVALID,
+                "a blocking call takes no completion, expected llcl_no_completion()"
+            );
+        }
+        let ended = AtomicU64::new(0);
+        let mut request = *request;
+        request.command.on_complete = Completion::store_on(&ended);
+        self.submit_until_accepted(&request)?;
+        self.outcome_of(&ended, "the operation")
+    }
+
+    /// Waits until the word of a STORE completion is set, and reads the status from it.
+    fn outcome_of(&self, ended: &AtomicU64, what: &str) -> Result<()> {
+        wait_for(self, ended);
+        match ended.load(Ordering::Acquire) {
+            word if word & WORD_FAILED == 0 => Ok(()),
+            word => {
+                let status = Status(word as i64 as i32);
+                let text = status.text().trim_end_matches('\0');
+                Err(Error::new(status, format!("{what} ended: {text}")))
+            }
+        }
+    }
+
+    /// Waits until everything accepted before, for one peer or for all, has ended.
+    pub fn flush(&self, peer: Option<u32>) -> Result<()> {
+        self.may_block("llcl_flush")?;
+        if let Some(peer) = peer {
+            if peer >= self.size() {
+                fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
+            }
+            if self.routes.is_dead(peer) {
+                fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
+            }
+        }
+        let ended = AtomicU64::new(0);
+        let mut flush = Command::new(Op::FLUSH, peer.unwrap_or(ALL_PEERS));
+        flush.on_complete = Completion::store_on(&ended);
+        let mut patience = Patience::new(Duration::MAX);
+        let asleep = loop {
+            match self.lane.put(flush, &[]) {
+                Ok(asleep) => break asleep,
+                Err(_) => {
+                    self.lane.lend();
+                    patience.pause();
+                }
+            }
+        };
+        self.lane.nudge(asleep);
+        self.outcome_of(&ended, "the flush")?;
+        match peer {
+            Some(peer) if self.routes.is_dead(peer) => {
+                fail!(ERR_PEER_DEAD, "rank {peer} has died or has left")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check(request: &Request) -> Result<()> {
+    let Request { command, flags, carry, .. } = request;
+    if flags & !FLAG_DEFER != 0 {
+        fail!(ERR_INVALID, "flags is {flags:#x}, expected no bit but LLCL_FLAG_DEFER");
+    }
+    let mut calls = 0;
+    for (completion, name) in
+        [(&command.on_local, "on_local"), (&command.on_complete, "on_complete")]
+    {
+        check_completion(completion, name)?;
+        calls += usize::from(completion.kind == completion::CALL);
+    }
+    if !completion::has_room(calls) {
+        return Err(Error::bare(Status::RETRY_QUEUE_FULL));
+    }
+    if *carry && command.size > INLINE as u64 {
+        fail!(ERR_RANGE, "size is {}, expected at most {INLINE}", command.size);
+    }
+    Ok(())
+}
+
+fn check_completion(completion: &Completion, name: &str) -> Result<()> {
+    if completion.is_valid() {
+        return Ok(());
+    }
+    let Completion { kind, reserved, target, .. } = *completion;
+    match kind {
+        _ if reserved != 0 => fail!(ERR_INVALID, "{name}.reserved is {reserved}, expected 0"),
+        completion::CALL => fail!(ERR_INVALID, "{name}.call is NULL, expected a function"),
+        completion::STORE | completion::ADD => {
+            fail!(ERR_INVALID, "{name}.target is {target:?}, expected an 8-byte aligned word")
+        }
+        _ => fail!(ERR_INVALID, "{name}.kind is {kind}, expected one of LLCL_COMPLETE_*"),
+    }
+}

@@ -1,0 +1,65 @@
+//! Waiting for a word: awake at first, working for the lane meanwhile; then asleep.
+
+use crate::core::context::Context;
+use crate::fail;
+use crate::util::patience::Patience;
+use crate::util::status::{Error, Result, Status};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a thread sleeps at most whose word has several names, of which peers may use any.
+const AMBIGUOUS: Duration = Duration::from_millis(1);
+
+impl Context {
+    /// Waits until `word` is at least `at_least`; None: for ever.
+    pub fn wait_word(
+        &self,
+        word: &AtomicU64,
+        at_least: u64,
+        timeout: Option<Duration>,
+    ) -> Result<()> {
+        // Acquire: what was done before the word was changed is seen.
+        let done = || word.load(Ordering::Acquire) >= at_least;
+        if done() {
+            return Ok(());
+        }
+        self.may_block("llcl_wait_word")?;
+        if timeout == Some(Duration::ZERO) {
+            self.lane.lend();
+            return if done() { Ok(()) } else { Err(Error::bare(Status::ERR_TIMEOUT)) };
+        }
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut patience = Patience::new(Duration::from_micros(self.config().spin_us));
+        while !self.lane.attend(done) {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                fail!(ERR_TIMEOUT, "the word did not reach {at_least} within {timeout:?}");
+            }
+            if !patience.pause() {
+                self.sleep(word, left, done);
+                patience.renew();
+            }
+        }
+        Ok(())
+    }
+
+    fn sleep(&self, word: &AtomicU64, left: Option<Duration>, done: impl Fn() -> bool) {
+        let (name, limit) = match self.regions.name_of(word.as_ptr() as usize) {
+            Ok(name) => (name, left),
+            Err(()) => (None, Some(left.map_or(AMBIGUOUS, |left| left.min(AMBIGUOUS)))),
+        };
+        self.routes.waiters().sleep(name, limit, done);
+    }
+}
+
+/// Waits for a completion word of the library's own, which is set in any case.
+pub(super) fn wait_for(context: &Context, word: &AtomicU64) {
+    let done = || word.load(Ordering::Acquire) != 0;
+    let mut patience = Patience::new(Duration::from_micros(context.config().spin_us));
+    while !context.lane.attend(done) {
+        if !patience.pause() {
+            context.routes.waiters().sleep(None, None, done);
+            patience.renew();
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The atomic operations themselves, on a word that is mapped here. There is one implementation,
+//! whoever executes it, so that a word has one history.
+
+use crate::util::status::Status;
+use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::AcqRel};
+
+/// Operations, numbered as in the C interface.
+pub mod op {
+    #![allow(missing_docs)]
+    pub const LOAD: u8 = 1;
+    pub const STORE: u8 = 2;
+    pub const SWAP: u8 = 3;
+    pub const COMPARE_SWAP: u8 = 4;
+    pub const ADD: u8 = 5;
+    pub const SUB: u8 = 6;
+    pub const AND: u8 = 7;
+    pub const OR: u8 = 8;
+    pub const XOR: u8 = 9;
+    pub const MIN: u8 = 10;
+    pub const MAX: u8 = 11;
+}
+
+/// Types, numbered as in the C interface.
+pub mod kind {
+    #![allow(missing_docs)]
+    pub const I32: u8 = 1;
+    pub const U32: u8 = 2;
+    pub const I64: u8 = 3;
+    pub const U64: u8 = 4;
+    pub const F32: u8 = 5;
+    pub const F64: u8 = 6;
+}
+
+/// Bytes of a word of this type; None: no such type.
+pub fn width(kind: u8) -> Option<usize> {
+    match kind {
+        kind::I32 | kind::U32 | kind::F32 => Some(4),
+        kind::I64 | kind::U64 | kind::F64 => Some(8),
+        _ => None,
+    }
+}
+
+/// Whether the operation makes sense for the type: bits of floating-point numbers are not combined.
+pub fn supported(op: u8, kind: u8) -> bool {
+    let floating = matches!(kind, kind::F32 | kind::F64);
+    width(kind).is_some()
+        && match op {
+            op::AND | op::OR | op::XOR => !floating,
+            op::LOAD..=op::MAX => true,
+            _ => false,
+        }
+}
+
+/// Executes a supported operation and returns what the word held before, in the low-order bytes.
+///
+/// # Safety
+/// `word` is mapped, aligned to the type's width, and changed by atomic operations only.
+#[inline]
+pub unsafe fn apply(word: *mut u8, op: u8, kind: u8, operand: u64, compare: u64) -> u64 {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match kind {
+            kind::U64 => on_u64(word.cast(), op, operand, compare),
+            kind::I64 => on_i64(word.cast(), op, operand, compare),
+            kind::U32 => on_u32(word.cast(), op, operand as u32, compare as u32).into(),
+            kind::I32 => on_i32(word.cast(), op, operand as u32, compare as u32).into(),
+            kind::F32 => {
+                let number = |bits: u32| f32::from_bits(bits);
+                let combine = |a, b| combine_f32(op, number(a), number(b)).to_bits();
+                match op {
+                    op::ADD | op::SUB | op::MIN | op::MAX => {
+                        let word = AtomicU32::from_ptr(word.cast());
+                        let next = |old| Some(combine(old, operand as u32));
+                        word.fetch_update(AcqRel, Acquire, next).unwrap_or_default().into()
+                    }
+                    _ => on_u32(word.cast(), op, operand as u32, compare as u32).into(),
+                }
+            }
+            _ => {
+                let number = |bits: u64| f64::from_bits(bits);
+                let combine = |a, b| combine_f64(op, number(a), number(b)).to_bits();
+                match op {
+                    op::ADD | op::SUB | op::MIN | op::MAX => {
+                        let word = AtomicU64::from_ptr(word.cast());
+                        let next = |old| Some(combine(old, operand));
+                        word.fetch_update(AcqRel, Acquire, next).unwrap_or_default()
+                    }
+                    _ => on_u64(word.cast(), op, operand, compare),
+                }
+            }
+        }
+    }
+}
+
+macro_rules! on_integer {
+    ($name:ident, $atomic:ty, $bits:ty, $number:ty) => {
+        /// The operations on one integer type; operands and result are its bits.
+        #[inline]
+        unsafe fn $name(word: *mut $number, op: u8, operand: $bits, compare: $bits) -> $bits {
+            // SAFETY: the caller of apply() vouches for the word.
+            let word = unsafe { <$atomic>::from_ptr(word) };
+            let (operand, compare) = (operand as $number, compare as $number);
+            let old = match op {
+                op::LOAD => word.load(Acquire),
+                // A store that fetches is a swap, and on this kind of word as cheap.
+                op::STORE | op::SWAP => word.swap(operand, AcqRel),
+                op::COMPARE_SWAP => {
+                    match word.compare_exchange(compare, operand, AcqRel, Acquire) {
+                        Ok(old) | Err(old) => old,
+                    }
+                }
+                op::ADD => word.fetch_add(operand, AcqRel),
+                op::SUB => word.fetch_sub(operand, AcqRel),
+                op::AND => word.fetch_and(operand, AcqRel),
+                op::OR => word.fetch_or(operand, AcqRel),
+                op::XOR => word.fetch_xor(operand, AcqRel),
+                op::MIN => word.fetch_min(operand, AcqRel),
+                _ => word.fetch_max(operand, AcqRel),
+            };
+            old as $bits
+        }
+    };
+}
+
+on_integer!(on_u64, AtomicU64, u64, u64);
+on_integer!(on_i64, AtomicI64, u64, i64);
+on_integer!(on_u32, AtomicU32, u32, u32);
+on_integer!(on_i32, AtomicI32, u32, i32);
+
+macro_rules! combine {
+    ($name:ident, $number:ty) => {
+        /// The operations that need arithmetic; min and max ignore a NaN.
+        fn $name(op: u8, old: $number, operand: $number) -> $number {
+            match op {
+                op::ADD => old + operand,
+                op::SUB => old - operand,
+                op::MIN => old.min(operand),
+                _ => old.max(operand),
+            }
+        }
+    };
+}
+
+combine!(combine_f32, f32);
+combine!(combine_f64, f64);
+
+/// Stores a fetched value where the user wants it; null: nowhere.
+///
+/// # Safety
+/// `result` is null or valid for writing the type's width.
+#[inline]
+pub unsafe fn deliver(result: *mut u8, kind: u8, old: u64) {
+    if result.is_null() {
+        return;
+    }
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match width(kind) {
+            Some(4) => result.cast::<u32>().write_unaligned(old as u32),
+            _ => result.cast::<u64>().write_unaligned(old),
+        }
+    }
+}
+
+/// What a signal does, numbered as in the C interface, as an atomic operation.
+pub fn signal_op(code: u8) -> Result<u8, Status> {
+    match code {
+        1 => Ok(op::STORE),
+        2 => Ok(op::ADD),
+        _ => Err(Status::ERR_INVALID),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn once(op: u8, kind: u8, word: u64, operand: u64, compare: u64) -> (u64, u64) {
+        let mut place = word;
+        // SAFETY: place is an aligned word of this frame.
+        let old = unsafe { apply((&raw mut place).cast(), op, kind, operand, compare) };
+        (old, place)
+    }
+
+    #[test]
+    fn signs_widths_and_wrap_around_are_those_of_the_type() {
+        let minus = -5i64 as u64;
+        assert_eq!(once(op::MIN, kind::I64, 3, minus, 0), (3, minus));
+        assert_eq!(once(op::MIN, kind::U64, 3, minus, 0), (3, 3));
+        assert_eq!(once(op::ADD, kind::U64, u64::MAX, 2, 0), (u64::MAX, 1));
+        assert_eq!(once(op::ADD, kind::U32, 0xffff_ffff, 1, 0), (0xffff_ffff, 0));
+        assert_eq!(once(op::MAX, kind::I32, 0xffff_fffe, 1, 0), (0xffff_fffe, 1));
+        assert_eq!(once(op::COMPARE_SWAP, kind::U64, 7, 9, 7), (7, 9));
+        assert_eq!(once(op::COMPARE_SWAP, kind::U64, 7, 9, 8), (7, 7));
+    }
+
+    #[test]
+    fn floating_point_adds_and_compares_as_numbers() {
+        let bits = |x: f64| x.to_bits();
+        assert_eq!(once(op::ADD, kind::F64, bits(1.5), bits(2.0), 0), (bits(1.5), bits(3.5)));
+        assert_eq!(once(op::MAX, kind::F64, bits(-1.0), bits(-2.0), 0).1, bits(-1.0));
+        let single = |x: f32| u64::from(x.to_bits());
+        assert_eq!(once(op::SUB, kind::F32, single(1.0), single(3.0), 0).1, single(-2.0));
+        assert!(!supported(op::AND, kind::F64));
+        assert!(supported(op::COMPARE_SWAP, kind::F32));
+        assert!(!supported(0, kind::U64) && !supported(12, kind::U64) && !supported(5, 7));
+    }
+}

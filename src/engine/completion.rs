@@ -1,0 +1,173 @@
+//! What happens when an operation ends: a call, a store or an addition, or nothing.
+
+use crate::transport::waiters::Waiters;
+use crate::util::status::Status;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The C function that a completion calls.
+pub type Callback = unsafe extern "C" fn(data: *mut c_void, status: Status);
+
+/// Nothing happens.
+pub const NONE: u32 = 0;
+/// A function is called.
+pub const CALL: u32 = 1;
+/// A word is set.
+pub const STORE: u32 = 2;
+/// A word is increased.
+pub const ADD: u32 = 3;
+
+/// Bit of a STORE or ADD word that says that an operation failed.
+pub const WORD_FAILED: u64 = 1 << 63;
+
+/// A completion as plain data. Its user vouches for the function, its argument and the word until
+/// it has fired.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Completion {
+    /// One of the kinds above.
+    pub kind: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// For CALL: the function; kept as an address so that a command is plain bytes.
+    pub call: *const c_void,
+    /// For CALL its first argument; for STORE and ADD the word.
+    pub target: *mut c_void,
+}
+
+impl Completion {
+    /// The completion that does nothing.
+    pub const NOTHING: Completion = Completion {
+        kind: NONE,
+        reserved: 0,
+        call: std::ptr::null(),
+        target: std::ptr::null_mut(),
+    };
+
+    /// A word that becomes non-zero.
+    pub fn store_on(word: &AtomicU64) -> Completion {
+        Completion { kind: STORE, target: word.as_ptr().cast(), ..Completion::NOTHING }
+    }
+
+    /// Whether it is well formed.
+    pub fn is_valid(&self) -> bool {
+        let word = !self.target.is_null() && (self.target as usize).is_multiple_of(8);
+        self.reserved == 0
+            && match self.kind {
+                NONE => true,
+                CALL => !self.call.is_null(),
+                STORE | ADD => word,
+                _ => false,
+            }
+    }
+
+    /// Whether it is well formed and can fire in the calling thread, now, beside another one.
+    #[inline(always)]
+    pub fn is_ready(&self) -> bool {
+        (self.kind == NONE && self.reserved == 0) || self.could_fire()
+    }
+
+    #[inline(never)]
+    fn could_fire(&self) -> bool {
+        self.is_valid() && (self.kind != CALL || has_room(2))
+    }
+
+    /// Tells the user. Each accepted operation does this once.
+    #[inline(always)]
+    pub fn fire(&self, status: Status, waiters: &Waiters) {
+        if self.kind != NONE {
+            self.fire_something(status, waiters);
+        }
+    }
+
+    fn fire_something(&self, status: Status, waiters: &Waiters) {
+        if self.kind == CALL {
+            // SAFETY: the user gave a function of this type, see the type's doc; null was refused.
+            let call = unsafe { std::mem::transmute::<*const c_void, Callback>(self.call) };
+            run(Pending { call, data: self.target, status }, waiters);
+            return;
+        }
+        // SAFETY: an aligned word that its user keeps alive until now, as the type's doc says.
+        let word = unsafe { AtomicU64::from_ptr(self.target.cast()) };
+        // Release, always: what the operation did is seen by whoever sees the word.
+        match (self.kind, status) {
+            (STORE, Status::OK) => word.store(1, Ordering::Release),
+            (STORE, _) => word.store(i64::from(status.0) as u64, Ordering::Release),
+            (_, Status::OK) => {
+                word.fetch_add(1, Ordering::Release);
+            }
+            (_, _) => {
+                // First the mark: who sees the count must not miss the failure.
+                word.fetch_or(WORD_FAILED, Ordering::Release);
+                word.fetch_add(1, Ordering::Release);
+            }
+        }
+        waiters.touched_privately();
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Pending {
+    call: Callback,
+    data: *mut c_void,
+    status: Status,
+}
+
+/// Callbacks that wait for the one that runs to return.
+const WAITING: usize = 64;
+
+/// A thread's callbacks. One that fires inside another (because that one posted something that
+/// completed at once) waits until the other has returned: the stack does not grow with the chain.
+struct Trampoline {
+    running: Cell<bool>,
+    first: Cell<usize>,
+    count: Cell<usize>,
+    waiting: [Cell<Option<Pending>>; WAITING],
+}
+
+thread_local! {
+    static TRAMPOLINE: Trampoline = const { Trampoline {
+        running: Cell::new(false),
+        first: Cell::new(0),
+        count: Cell::new(0),
+        waiting: [const { Cell::new(None) }; WAITING],
+    } };
+}
+
+/// Whether this thread runs a callback at the moment.
+pub fn in_callback() -> bool {
+    TRAMPOLINE.with(|t| t.running.get())
+}
+
+/// Whether `count` more callbacks of this thread have room to wait. Asked before an operation is
+/// accepted inside a callback, so that what is accepted can always fire.
+pub fn has_room(count: usize) -> bool {
+    TRAMPOLINE.with(|t| !t.running.get() || t.count.get() + count <= WAITING)
+}
+
+fn run(callback: Pending, waiters: &Waiters) {
+    TRAMPOLINE.with(|t| {
+        if t.running.get() {
+            let at = (t.first.get() + t.count.get()) % WAITING;
+            debug_assert!(t.count.get() < WAITING, "has_room() was not asked");
+            t.waiting[at].set(Some(callback));
+            t.count.set(t.count.get() + 1);
+            return;
+        }
+        t.running.set(true);
+        let mut next = Some(callback);
+        while let Some(callback) = next {
+            // SAFETY: function and argument are the user's, see Completion.
+            unsafe { (callback.call)(callback.data, callback.status) };
+            next = t.waiting[t.first.get()].take();
+            if next.is_some() {
+                t.first.set((t.first.get() + 1) % WAITING);
+                t.count.set(t.count.get() - 1);
+            }
+        }
+        t.running.set(false);
+    });
+    // The callback may have stored into any word that one of our threads waits for.
+    waiters.touched_privately();
+}

@@ -1,0 +1,261 @@
+//! Operations that the calling thread can do itself: on mapped memory by loads, stores and atomic
+//! instructions, on registered memory by the kernel. Used by callers and by the executor alike.
+
+use crate::engine::atomic;
+use crate::engine::command::{Command, Op};
+use crate::engine::routes::Routes;
+use crate::fail;
+use crate::transport::Access;
+use crate::transport::address::{Address, Key};
+use crate::transport::port::Port;
+use crate::util::pin::pin;
+use crate::util::status::Result;
+
+/// How often a region that vanishes between two looks is looked for again.
+const LOOKS: usize = 4;
+
+/// Where our side of an operation is.
+#[derive(Clone, Copy, Debug)]
+pub enum Local {
+    /// Memory that stays valid until the operation has ended.
+    Pointer(*mut u8),
+    /// A place in a region of ours, which another thread may free at any moment.
+    Region(Address),
+}
+
+impl Local {
+    /// The address. The caller is pinned for as long as it uses it.
+    pub fn resolve(self, routes: &Routes, size: u64) -> Result<*mut u8> {
+        match self {
+            Local::Pointer(pointer) => Ok(pointer),
+            Local::Region(address) => match routes.own().find(address, size) {
+                Some(pointer) => Ok(pointer),
+                None => missing(routes, address, size),
+            },
+        }
+    }
+}
+
+/// Says why a local address is not found.
+#[cold]
+fn missing(routes: &Routes, address: Address, size: u64) -> Result<*mut u8> {
+    match routes.own().length(Key(address.key)) {
+        Some(length) => address.check(size, length)?,
+        None if Key(address.key).owner() != routes.own().peer => {
+            fail!(ERR_KEY, "local key {:#x} is no key of rank {}", address.key, routes.own().peer)
+        }
+        None => {}
+    }
+    fail!(ERR_KEY, "local key {:#x} names no live region of this context", address.key)
+}
+
+/// How far an attempt got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done.
+    Done,
+    /// The owner's agent must do it.
+    NeedsAgent,
+    /// The data is there; the owner's agent must change the signal word.
+    SignalNeedsAgent,
+}
+
+/// Copies `size` bytes; as memmove, and a word that is aligned on both sides in one piece.
+///
+/// # Safety
+/// Both ranges are valid for `size` bytes.
+#[inline(always)]
+pub unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        if size == 8 {
+            let word = from.cast::<u64>().read_unaligned();
+            to.cast::<u64>().write_unaligned(word);
+        } else {
+            std::ptr::copy(from, to, size);
+        }
+    }
+}
+
+/// Does a command as far as this thread can. Answers an error when nothing has happened.
+pub fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
+    let port = routes.port(command.peer)?;
+    match command.op {
+        Op::READ => transfer(routes, port, command, local, Direction::FromPeer),
+        Op::WRITE => transfer(routes, port, command, local, Direction::ToPeer),
+        Op::WRITE_SIGNAL => {
+            // An impossible signal is refused before any data moves.
+            check_word(routes, port, command.signal, 8)?;
+            match transfer(routes, port, command, local, Direction::ToPeer)? {
+                Outcome::Done => signal(routes, port, command),
+                other => Ok(other),
+            }
+        }
+        Op::ATOMIC => atomic_operation(routes, port, command),
+        _ => fail!(ERR_INTERNAL, "a command of kind {:?} has no direct form", command.op),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    FromPeer,
+    ToPeer,
+}
+
+fn transfer(
+    routes: &Routes,
+    port: &Port,
+    command: &Command,
+    local: Local,
+    direction: Direction,
+) -> Result<Outcome> {
+    let (remote, size) = (command.remote, command.size);
+    for _ in 0..LOOKS {
+        match routes.locate(port, remote, size)? {
+            Access::Message(_) => {
+                // A wrong local side is told now, not by the agent's executor.
+                let _pinned = pin();
+                return local.resolve(routes, size).map(|_| Outcome::NeedsAgent);
+            }
+            Access::Kernel(address) => {
+                let transport = routes.transport(port);
+                let _pinned = pin();
+                let ours = local.resolve(routes, size)?;
+                // SAFETY: resolve() vouches for `size` bytes while we are pinned.
+                unsafe {
+                    match direction {
+                        Direction::FromPeer => {
+                            transport.kernel_read(port, address, ours, size as usize)?;
+                        }
+                        Direction::ToPeer => {
+                            transport.kernel_write(port, ours, address, size as usize)?;
+                            port.waiters().touched(remote, size);
+                        }
+                    }
+                }
+                return Ok(Outcome::Done);
+            }
+            Access::Mapped => {
+                let _pinned = pin();
+                let ours = local.resolve(routes, size)?;
+                let Some(theirs) = port.find(remote, size) else { continue };
+                // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
+                unsafe {
+                    match direction {
+                        Direction::FromPeer => copy(theirs, ours, size as usize),
+                        Direction::ToPeer => {
+                            copy(ours, theirs, size as usize);
+                            port.waiters().touched(remote, size);
+                        }
+                    }
+                }
+                return Ok(Outcome::Done);
+            }
+        }
+    }
+    vanished(port, remote)
+}
+
+fn vanished<T>(port: &Port, remote: Address) -> Result<T> {
+    fail!(ERR_KEY, "key {:#x} names no live region of rank {}", remote.key, port.peer)
+}
+
+/// Changes the word of a signal, after the data.
+fn signal(routes: &Routes, port: &Port, command: &Command) -> Result<Outcome> {
+    // The code of a signal is that of its atomic operation, see core::submit.
+    let word = Word { address: command.signal, op: command.code, kind: atomic::kind::U64 };
+    let done = change(routes, port, word, command.operand, 0)?;
+    Ok(done.map_or(Outcome::SignalNeedsAgent, |_| Outcome::Done))
+}
+
+fn atomic_operation(routes: &Routes, port: &Port, command: &Command) -> Result<Outcome> {
+    let word = Word { address: command.remote, op: command.code, kind: command.kind };
+    let Some(old) = change(routes, port, word, command.operand, command.compare)? else {
+        return Ok(Outcome::NeedsAgent);
+    };
+    // SAFETY: the user vouches for the place of the result until the completion has fired.
+    unsafe { atomic::deliver(command.local, command.kind, old) };
+    Ok(Outcome::Done)
+}
+
+/// A word and what is to be done to it.
+#[derive(Clone, Copy)]
+pub struct Word {
+    /// Where it is.
+    pub address: Address,
+    /// The operation.
+    pub op: u8,
+    /// The word's type.
+    pub kind: u8,
+}
+
+/// Changes a word if it is mapped here; None: its owner must.
+pub fn change(
+    routes: &Routes,
+    port: &Port,
+    word: Word,
+    operand: u64,
+    compare: u64,
+) -> Result<Option<u64>> {
+    let width = atomic::width(word.kind).unwrap_or(8) as u64;
+    for _ in 0..LOOKS {
+        if check_word(routes, port, word.address, width)? != Access::Mapped {
+            return Ok(None);
+        }
+        let _pinned = pin();
+        let Some(place) = port.find(word.address, width) else { continue };
+        // SAFETY: found, and aligned as check_word() says; mapped while we are pinned.
+        let old = unsafe { atomic::apply(place, word.op, word.kind, operand, compare) };
+        port.waiters().touched(word.address, width);
+        return Ok(Some(old));
+    }
+    vanished(port, word.address)
+}
+
+/// Whether a command changes a signal word that only its owner can change. The data then moves
+/// under the role, too: a command that is refused for want of room must not have moved any.
+pub fn signal_needs_agent(routes: &Routes, command: &Command) -> Result<bool> {
+    if command.op != Op::WRITE_SIGNAL {
+        return Ok(false);
+    }
+    let port = routes.port(command.peer)?;
+    routes.locate(port, command.remote, command.size)?;
+    Ok(check_word(routes, port, command.signal, 8)? != Access::Mapped)
+}
+
+/// How a word is reached, if it is there and aligned.
+fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) -> Result<Access> {
+    let access = routes.locate(port, address, width)?;
+    let place = match access {
+        Access::Kernel(place) | Access::Message(place) => place,
+        Access::Mapped => {
+            let _pinned = pin();
+            port.find(address, width).map_or(0, |place| place as u64)
+        }
+    };
+    if place % width != 0 || !address.offset.is_multiple_of(width) {
+        let offset = address.offset;
+        fail!(ERR_INVALID, "offset {offset} leads to no word aligned to {width} bytes");
+    }
+    Ok(access)
+}
+
+/// Whether a command would be accepted: what attempt() would refuse is refused with the same error.
+/// For commands that somebody else will execute.
+pub fn check(routes: &Routes, command: &Command) -> Result<()> {
+    let port = routes.port(command.peer)?;
+    match command.op {
+        Op::ATOMIC => {
+            let width = atomic::width(command.kind).unwrap_or(8) as u64;
+            check_word(routes, port, command.remote, width)?;
+        }
+        Op::READ | Op::WRITE | Op::WRITE_SIGNAL => {
+            routes.locate(port, command.remote, command.size)?;
+            if command.op == Op::WRITE_SIGNAL {
+                check_word(routes, port, command.signal, 8)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Reads, writes and atomics on memory that only its owner can touch, built from messages. Here
+//! and nowhere else. The asker stages the bytes in its own control area, in fragments of a chunk;
+//! the owner's agent copies between there and the region.
+
+use crate::engine::atomic;
+use crate::engine::command::{Command, Op};
+use crate::engine::direct::{self, Word};
+use crate::engine::routes::Routes;
+use crate::transport::address::Address;
+use crate::transport::port::Port;
+use crate::transport::shm::control::CHUNK;
+use crate::transport::{MESSAGE_WORDS, Message, Reply};
+use crate::util::pin::pin;
+use crate::util::status::{Error, Result, Status};
+
+/// Message kinds; words: key, offset, size, staging chunk.
+const READ: u32 = 1;
+const WRITE: u32 = 2;
+/// Words: key, offset, operation and type, operand, compare.
+const ATOMIC: u32 = 3;
+
+/// Which part of a command is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Bytes are being copied, `done` so far.
+    Data { done: u64 },
+    /// The signal word, or the word of an atomic, is being changed.
+    Word,
+}
+
+/// A command whose agent has been or will be asked.
+#[derive(Debug)]
+pub struct InFlight {
+    /// The command.
+    pub command: Command,
+    /// What is being done.
+    pub stage: Stage,
+    /// The staging chunk that it uses while it copies.
+    pub chunk: Option<u8>,
+    /// The message for the present stage lies in the peer's inbox.
+    pub sent: bool,
+    /// Counts up with each command, for flushes.
+    pub order: u64,
+}
+
+impl InFlight {
+    fn fragment(&self, done: u64) -> u64 {
+        (self.command.size - done).min(CHUNK as u64)
+    }
+
+    /// Copies the bytes that the present stage writes to the chunk, whose memory is `staging`. Once
+    /// per stage, at its beginning: a source that the command carried itself is gone later.
+    pub fn stage_bytes(&self, staging: Option<*mut u8>) {
+        if let (Stage::Data { done }, Some(staging)) = (self.stage, staging)
+            && self.command.op != Op::READ
+        {
+            let from = self.command.local.wrapping_add(done as usize);
+            // SAFETY: the source is valid until the completion fires; a fragment fits a chunk,
+            // which is ours until the command has ended.
+            unsafe { std::ptr::copy_nonoverlapping(from, staging, self.fragment(done) as usize) };
+        }
+    }
+
+    /// The message that asks for the present stage.
+    pub fn message(&self, source: u32, tag: u64) -> Message {
+        let command = &self.command;
+        let mut words = [0; MESSAGE_WORDS];
+        let kind = match self.stage {
+            Stage::Word => {
+                let (address, kind) = match command.op {
+                    Op::ATOMIC => (command.remote, command.kind),
+                    _ => (command.signal, atomic::kind::U64),
+                };
+                words[0] = address.key;
+                words[1] = address.offset;
+                words[2] = u64::from(command.code) | u64::from(kind) << 8;
+                words[3] = command.operand;
+                words[4] = command.compare;
+                ATOMIC
+            }
+            Stage::Data { done } => {
+                let size = self.fragment(done);
+                words[0] = command.remote.key;
+                words[1] = command.remote.offset + done;
+                words[2] = size;
+                words[3] = self.chunk.unwrap_or(u8::MAX).into();
+                if command.op == Op::READ { READ } else { WRITE }
+            }
+        };
+        Message { kind, source, tag, words }
+    }
+
+    /// Takes in the answer to the present stage. Some: the command has ended.
+    pub fn answered(&mut self, reply: Reply, staging: Option<*mut u8>) -> Option<Status> {
+        if reply.status != Status::OK {
+            return Some(reply.status);
+        }
+        match (self.stage, self.command.op) {
+            (Stage::Word, Op::ATOMIC) => {
+                let command = &self.command;
+                // SAFETY: the user vouches for the result's place until the completion fires.
+                unsafe { atomic::deliver(command.local, command.kind, reply.result) };
+                Some(Status::OK)
+            }
+            (Stage::Word, _) => Some(Status::OK),
+            (Stage::Data { done }, op) => {
+                let size = self.fragment(done);
+                if let (Op::READ, Some(staging)) = (op, staging) {
+                    let to = self.command.local.wrapping_add(done as usize);
+                    // SAFETY: the destination is valid until the completion fires; the chunk is ours.
+                    unsafe { std::ptr::copy_nonoverlapping(staging, to, size as usize) };
+                }
+                let ended = self.advance(done + size);
+                self.stage_bytes(staging);
+                ended
+            }
+        }
+    }
+
+    fn advance(&mut self, done: u64) -> Option<Status> {
+        self.sent = false;
+        if done < self.command.size {
+            self.stage = Stage::Data { done };
+        } else if self.command.op == Op::WRITE_SIGNAL {
+            self.stage = Stage::Word;
+        } else {
+            return Some(Status::OK);
+        }
+        None
+    }
+}
+
+/// Does what a peer asks for, in this rank's own memory, and answers.
+pub fn serve(routes: &Routes, message: &Message) {
+    // A peer that cannot be reached any more does not wait for an answer.
+    let Ok(port) = routes.port(message.source) else { return };
+    let (status, result) = match execute(routes, port, message) {
+        Ok(result) => (Status::OK, result),
+        Err(error) => (error.status, 0),
+    };
+    routes.transport(port).reply(port, Reply { tag: message.tag, status, result });
+}
+
+fn execute(routes: &Routes, asker: &Port, message: &Message) -> Result<u64> {
+    let address = Address { key: message.words[0], offset: message.words[1] };
+    if message.kind == ATOMIC {
+        let (op, kind) = (message.words[2] as u8, (message.words[2] >> 8) as u8);
+        if !atomic::supported(op, kind) {
+            return Err(Error::bare(Status::ERR_UNSUPPORTED));
+        }
+        let word = Word { address, op, kind };
+        let old = direct::change(routes, routes.own(), word, message.words[3], message.words[4])?;
+        return old.ok_or(Error::bare(Status::ERR_INTERNAL));
+    }
+    let size = message.words[2];
+    let chunk = routes.transport(asker).staging(asker, message.words[3] as usize);
+    let Some(staging) = chunk.filter(|_| size <= CHUNK as u64) else {
+        return Err(Error::bare(Status::ERR_INVALID));
+    };
+    let _pinned = pin();
+    let Some(own) = routes.own().find(address, size) else {
+        return Err(Error::bare(Status::ERR_KEY));
+    };
+    // SAFETY: the region is ours while we are pinned; a chunk has CHUNK bytes.
+    unsafe {
+        match message.kind {
+            READ => std::ptr::copy_nonoverlapping(own, staging, size as usize),
+            WRITE => {
+                std::ptr::copy_nonoverlapping(staging, own, size as usize);
+                routes.waiters().touched(address, size);
+            }
+            _ => return Err(Error::bare(Status::ERR_INVALID)),
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,65 @@
+//! A role: something that one thread at a time may hold, and that nobody waits for.
+
+use crate::util::sync::{AtomicU32, Ordering, UnsafeCell, fence};
+use std::ops::{Deref, DerefMut};
+
+/// A value that belongs to whoever holds the role.
+pub struct Role<T> {
+    held: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: only the one holder reaches the value, and `held` hands it on by Release and Acquire.
+unsafe impl<T: Send> Sync for Role<T> {}
+
+/// The role, held. Dropping it gives it up.
+pub struct Held<'a, T>(&'a Role<T>);
+
+impl<T> Role<T> {
+    /// A free role.
+    pub fn new(value: T) -> Role<T> {
+        Role { held: AtomicU32::new(0), value: UnsafeCell::new(value) }
+    }
+
+    /// Takes the role if it is free. What the caller has done before, a holder that this call
+    /// found sees after giving the role up: both sides have a full fence between their own word
+    /// and the other's (see `engine::lane`).
+    #[inline]
+    pub fn take(&self) -> Option<Held<'_, T>> {
+        // SeqCst fence: between what the caller published and the look at `held`; pairs with drop.
+        fence(Ordering::SeqCst);
+        if self.held.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        // Acquire: pairs with the Release in drop.
+        self.held
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+            .then(|| Held(self))
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: hands the value to the next holder.
+        self.0.held.store(0, Ordering::Release);
+        // SeqCst fence: between giving up and the look at what came meanwhile; pairs with take().
+        fence(Ordering::SeqCst);
+    }
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the holder alone reaches the value; the borrow ends before the role is given up.
+        self.0.value.with(|value| unsafe { &*value })
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and self is borrowed exclusively.
+        self.0.value.with_mut(|value| unsafe { &mut *value })
+    }
+}

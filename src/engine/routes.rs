@@ -1,0 +1,133 @@
+//! Which transport leads to which peer, and the ports to those that were talked to.
+
+use crate::bootstrap::Bootstrap;
+use crate::fail;
+use crate::transport::address::Address;
+use crate::transport::loopback::Loopback;
+use crate::transport::port::Port;
+use crate::transport::shm::Shm;
+use crate::transport::shm::segment::Segment;
+use crate::transport::waiters::Waiters;
+use crate::transport::{Access, Receiver, Transport};
+use crate::util::bell::Bell;
+use crate::util::pin::pin;
+use crate::util::status::Result;
+use once_cell::race::OnceBox;
+use std::sync::Arc;
+
+/// The ranks of the world as this one reaches them. A peer that was never talked to costs one
+/// pointer here.
+pub struct Routes {
+    // Declared first, hence dropped first: ports point into what the transports keep.
+    ports: Box<[OnceBox<Port>]>,
+    own: Port,
+    me: u32,
+    loopback: Loopback,
+    shm: Shm,
+    bootstrap: Arc<Bootstrap>,
+    segment: Arc<Segment>,
+}
+
+impl Routes {
+    /// Routes to everybody; nobody is contacted yet.
+    pub fn new(
+        segment: Arc<Segment>,
+        bootstrap: Arc<Bootstrap>,
+        kernel_copies: bool,
+    ) -> Result<Routes> {
+        let me = bootstrap.rank();
+        // SAFETY: the segment is kept below, longer than the transport and the ports.
+        let loopback = unsafe { Loopback::new(segment.control().waiters()) };
+        let shm = Shm::new(segment.clone(), bootstrap.clone(), kernel_copies);
+        let ports = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
+        Ok(Routes { ports, own: loopback.connect(me)?, me, loopback, shm, bootstrap, segment })
+    }
+
+    /// The receiving ends of all transports; to be taken once.
+    pub fn receivers(&self) -> Vec<Box<dyn Receiver>> {
+        vec![Box::new(self.shm.receiver()), Box::new(self.loopback.receiver())]
+    }
+
+    /// How many ranks there are.
+    pub fn size(&self) -> u32 {
+        self.ports.len() as u32
+    }
+
+    /// The port to this rank itself, in which the local sides of all operations are found.
+    #[inline(always)]
+    pub fn own(&self) -> &Port {
+        &self.own
+    }
+
+    /// This rank's sleeping threads.
+    #[inline(always)]
+    pub fn waiters(&self) -> &Waiters {
+        self.segment.control().waiters()
+    }
+
+    /// The port to a peer that was talked to; None for any other number.
+    #[inline(always)]
+    pub fn known(&self, peer: u32) -> Option<&Port> {
+        if peer == self.me {
+            return Some(&self.own);
+        }
+        self.ports.get(peer as usize)?.get()
+    }
+
+    /// The port to a peer, made at first use. Blocks until the peer has come up.
+    pub fn port(&self, peer: u32) -> Result<&Port> {
+        if let Some(port) = self.known(peer) {
+            return Ok(port);
+        }
+        let Some(place) = self.ports.get(peer as usize) else {
+            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.ports.len());
+        };
+        let port = place.get_or_try_init(|| self.shm.connect(peer).map(Box::new))?;
+        if self.bootstrap.is_dead(peer) {
+            port.close();
+        }
+        Ok(port)
+    }
+
+    /// The transport that leads to a peer.
+    pub fn transport(&self, port: &Port) -> &dyn Transport {
+        if port.peer == self.me { &self.loopback } else { &self.shm }
+    }
+
+    /// How a peer's memory is reached; once this says Mapped, the port finds it.
+    pub fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
+        let found = {
+            let _pinned = pin();
+            port.find(address, size).is_some()
+        };
+        match found {
+            true => Ok(Access::Mapped),
+            false => self.transport(port).locate(port, address, size),
+        }
+    }
+
+    /// This rank's own staging chunk `number`.
+    pub fn own_staging(&self, number: usize) -> Option<*mut u8> {
+        self.segment.control().chunk(number)
+    }
+
+    /// What this rank's progress thread sleeps on.
+    pub fn bell(&self) -> &Bell {
+        self.segment.control().bell()
+    }
+
+    /// Whether a peer has died or left.
+    pub fn is_dead(&self, peer: u32) -> bool {
+        self.bootstrap.is_dead(peer)
+    }
+
+    /// The peer is dead: nothing of it is found from now on.
+    pub fn bury(&self, peer: u32) {
+        self.shm.bury(peer);
+        if peer != self.me
+            && let Some(port) = self.known(peer)
+        {
+            port.close();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The table of a peer's regions as this process knows them, and the look-up that every access
+//! begins with.
+
+use crate::transport::address::{Address, INDICES, Key};
+use crate::util::memory::Mapping;
+use crate::util::status::Result;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// One region of one peer. All zero: nothing known.
+#[repr(C)]
+struct Entry {
+    /// The life that the rest describes; 0 while it is being changed.
+    key: AtomicU64,
+    /// Where the region is mapped here.
+    base: AtomicPtr<u8>,
+    /// Its length in bytes.
+    length: AtomicU64,
+    /// The owner's own word for this region: holds the same key for as long as the region lives.
+    live: AtomicPtr<AtomicU64>,
+}
+
+/// A peer's regions by index. The table takes address space for every index there can be, and
+/// memory only for the pages in use; so a look-up needs no bound and no second level.
+pub struct ImportTable {
+    entries: Mapping,
+}
+
+impl ImportTable {
+    /// A table that knows nothing.
+    pub fn new() -> Result<ImportTable> {
+        Ok(ImportTable { entries: Mapping::anonymous(INDICES * size_of::<Entry>())? })
+    }
+
+    #[inline(always)]
+    fn entry(&self, index: usize) -> &Entry {
+        debug_assert!(index < INDICES);
+        // SAFETY: the mapping holds INDICES entries, an index has 16 bits, and zero bytes are a
+        // valid entry.
+        unsafe { &*self.entries.base().cast::<Entry>().add(index) }
+    }
+
+    /// Where `size` bytes at `address` are mapped here, if the region is known, lives and holds
+    /// them. The caller is pinned, or is the one who alone forgets entries.
+    #[inline(always)]
+    pub fn find(&self, address: Address, size: u64) -> Option<*mut u8> {
+        let entry = self.entry(Key(address.key).index());
+        // Acquire: pairs with the Release in learn(); the entry's other words belong to the key.
+        if entry.key.load(Ordering::Acquire) != address.key || address.key == 0 {
+            return None;
+        }
+        // SAFETY: a non-zero key was stored after `live`, which points into a mapping that is
+        // kept as long as this table.
+        let live = unsafe { &*entry.live.load(Ordering::Relaxed) };
+        let length = entry.length.load(Ordering::Relaxed);
+        // Relaxed: the owner may end the region's life at any later moment anyway; its memory
+        // stays mapped here while the caller is pinned.
+        if live.load(Ordering::Relaxed) != address.key
+            || address.offset > length
+            || size > length - address.offset
+        {
+            return None;
+        }
+        Some(entry.base.load(Ordering::Relaxed).wrapping_add(address.offset as usize))
+    }
+
+    /// The length of the region, if it is known and lives.
+    pub fn length(&self, key: Key) -> Option<u64> {
+        self.find(Address { offset: 0, key: key.0 }, 0)?;
+        Some(self.entry(key.index()).length.load(Ordering::Relaxed))
+    }
+
+    /// Whether `key` is what the table has at its index.
+    pub fn knows(&self, key: Key) -> bool {
+        key.0 != 0 && self.entry(key.index()).key.load(Ordering::Acquire) == key.0
+    }
+
+    /// Fills an entry that is empty. Callers exclude one another; `live` outlives the table.
+    pub fn learn(&self, key: Key, base: *mut u8, length: u64, live: *mut AtomicU64) {
+        let entry = self.entry(key.index());
+        debug_assert_eq!(entry.key.load(Ordering::Relaxed), 0);
+        entry.base.store(base, Ordering::Relaxed);
+        entry.length.store(length, Ordering::Relaxed);
+        entry.live.store(live, Ordering::Relaxed);
+        // Release: pairs with the Acquire in find().
+        entry.key.store(key.0, Ordering::Release);
+    }
+
+    /// Empties the entry at `index`. What it led to may be unmapped after `quiesce`.
+    pub fn forget(&self, index: usize) {
+        // Relaxed: quiesce() orders it before the unmapping.
+        self.entry(index).key.store(0, Ordering::Relaxed);
+    }
+}

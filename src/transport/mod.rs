@@ -1,0 +1,124 @@
+//! Layer 2: how a rank's memory is reached. A transport answers, for one peer, where a remote
+//! address lies ([`Access`]), carries small [`Message`]s to the peer's agent, and brings answers
+//! back. What is mapped is touched by any thread directly; only what needs an agent at the other
+//! end goes through `post` and `poll`, which the holder of the lane's role calls.
+//!
+//! [`loopback`] is the smallest transport: read it first. Neither transport knows the other.
+
+pub mod address;
+pub mod import;
+pub mod loopback;
+pub mod port;
+pub mod shm;
+pub mod waiters;
+
+use crate::util::status::{Result, Status};
+use address::Address;
+use port::Port;
+
+/// How a span of remote memory can be reached from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is mapped: [`Port::find`] gives the address for loads, stores and atomic instructions.
+    Mapped,
+    /// The kernel copies from and to this address of the peer's process.
+    Kernel(u64),
+    /// Only the owner can touch it, at this address; ask its agent by message.
+    Message(u64),
+}
+
+/// Words that a [`Message`] carries besides its kind and tag.
+pub const MESSAGE_WORDS: usize = 12;
+
+/// A request to a peer's agent: plain data of fixed size. What the words mean is the engine's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Message {
+    /// What is asked for.
+    pub kind: u32,
+    /// Who asks.
+    pub source: u32,
+    /// Names the asker's operation; the answer carries it back.
+    pub tag: u64,
+    /// The rest, as the kind says.
+    pub words: [u64; MESSAGE_WORDS],
+}
+
+/// The answer to a [`Message`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The tag of the message that is answered.
+    pub tag: u64,
+    /// How it went.
+    pub status: Status,
+    /// What an atomic operation fetched; else 0.
+    pub result: u64,
+}
+
+/// What became of a message that was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// It lies in the peer's inbox.
+    Taken,
+    /// The inbox is full: nothing was sent; try again later.
+    Full,
+}
+
+/// What the polling side hands each event to.
+pub trait Sink {
+    /// A peer asks for something.
+    fn request(&mut self, message: &Message);
+    /// A peer answers.
+    fn reply(&mut self, reply: Reply);
+}
+
+/// What a transport offers to any thread, at any time.
+pub trait Transport: Send + Sync {
+    /// The path to a peer. Blocks until the peer has come up; its death is an error.
+    fn connect(&self, peer: u32) -> Result<Port>;
+
+    /// How `size` bytes at `address` are reached. Maps the region where that is possible; the
+    /// caller then finds it in the port. The caller is not pinned.
+    fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access>;
+
+    /// How memory that the peer registered in place is reached.
+    fn registered_access(&self, port: &Port) -> Access;
+
+    /// Copies `size` bytes from the peer's address to ours.
+    ///
+    /// # Safety
+    /// `to` is valid for writing `size` bytes.
+    unsafe fn kernel_read(&self, port: &Port, from: u64, to: *mut u8, size: usize) -> Result<()>;
+
+    /// Copies `size` bytes from ours to the peer's address.
+    ///
+    /// # Safety
+    /// `from` is valid for reading `size` bytes.
+    unsafe fn kernel_write(&self, port: &Port, from: *const u8, to: u64, size: usize)
+    -> Result<()>;
+
+    /// Sends a request to the peer's agent and wakes it if it sleeps.
+    fn post(&self, port: &Port, message: &Message) -> Posted;
+
+    /// Answers a request; there is always room, because the asker set it aside.
+    fn reply(&self, port: &Port, reply: Reply);
+
+    /// The staging chunk `number` of the peer: memory that both can touch. None: no such chunk.
+    fn staging(&self, port: &Port, number: usize) -> Option<*mut u8>;
+
+    /// The peer is dead: what it has half sent may be passed over.
+    fn bury(&self, peer: u32);
+}
+
+/// The receiving end of a transport. Only the holder of the lane's role has it.
+pub trait Receiver: Send {
+    /// Hands what has come to the sink, up to a bounded number; returns how many.
+    fn poll(&mut self, sink: &mut dyn Sink) -> usize;
+
+    /// Announces that nobody polls from now on, so that who sends something must ring. False:
+    /// something has come already, or is just coming.
+    fn arm(&mut self) -> bool;
+
+    /// Somebody polls again.
+    fn disarm(&mut self);
+}

@@ -1,0 +1,108 @@
+//! The path to one peer, as any thread uses it.
+
+use crate::transport::address::{Address, Key};
+use crate::transport::import::ImportTable;
+use crate::transport::waiters::Waiters;
+use crate::util::memory::Mapping;
+use crate::util::pin::quiesce;
+use crate::util::status::Result;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+
+/// What is known of one peer. Made at the first use of the peer and kept until the context ends.
+pub struct Port {
+    /// Its rank.
+    pub peer: u32,
+    /// Its process.
+    pub process: u32,
+    imports: ImportTable,
+    /// Its threads that sleep; in the control area that the transport keeps mapped.
+    waiters: *const Waiters,
+    learned: Mutex<Learned>,
+}
+
+#[derive(Default)]
+struct Learned {
+    /// What is mapped, by index. None for memory that the owner itself keeps.
+    mappings: HashMap<usize, Option<Mapping>>,
+    /// The peer is gone: nothing may be learned any more.
+    closed: bool,
+}
+
+// SAFETY: `waiters` points to shared memory that is kept as long as the port and holds atomics.
+unsafe impl Send for Port {}
+// SAFETY: as above.
+unsafe impl Sync for Port {}
+
+impl Port {
+    /// A port through which nothing is known yet.
+    ///
+    /// # Safety
+    /// `waiters` stays valid as long as the port.
+    pub unsafe fn new(peer: u32, process: u32, waiters: *const Waiters) -> Result<Port> {
+        let (imports, learned) = (ImportTable::new()?, Mutex::default());
+        Ok(Port { peer, process, imports, waiters, learned })
+    }
+
+    /// Where `size` bytes at `address` are mapped here, if they are. The caller is pinned.
+    #[inline(always)]
+    pub fn find(&self, address: Address, size: u64) -> Option<*mut u8> {
+        self.imports.find(address, size)
+    }
+
+    /// The length of a region that is known and lives.
+    pub fn length(&self, key: Key) -> Option<u64> {
+        self.imports.length(key)
+    }
+
+    /// The peer's sleeping threads: to be told of every store into its memory.
+    #[inline(always)]
+    pub fn waiters(&self) -> &Waiters {
+        // SAFETY: see new().
+        unsafe { &*self.waiters }
+    }
+
+    /// Makes a region findable. `make` maps it, and is called only if nobody was faster; what it
+    /// replaces is unmapped when no thread uses it any more. The caller is not pinned.
+    pub fn learn(
+        &self,
+        key: Key,
+        live: *mut AtomicU64,
+        make: impl FnOnce() -> Result<(Option<Mapping>, *mut u8, u64)>,
+    ) -> Result<()> {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if learned.closed || self.imports.knows(key) {
+            return Ok(());
+        }
+        let (mapping, base, length) = make()?;
+        if let Some(old) = learned.mappings.remove(&key.index()) {
+            self.imports.forget(key.index());
+            quiesce();
+            drop(old);
+        }
+        learned.mappings.insert(key.index(), mapping);
+        self.imports.learn(key, base, length, live);
+        Ok(())
+    }
+
+    /// Makes the region at `index` impossible to find and waits until no thread uses it. What it
+    /// was mapped by is the caller's, who unmaps it. The caller is not pinned.
+    pub fn forget(&self, index: usize) -> Option<Mapping> {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = learned.mappings.remove(&index)?;
+        self.imports.forget(index);
+        quiesce();
+        old
+    }
+
+    /// The peer is gone: nothing of it is found from now on. Its mappings stay until the port
+    /// goes, because pointers into them may have been handed out.
+    pub fn close(&self) {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.closed = true;
+        for index in learned.mappings.keys() {
+            self.imports.forget(*index);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The control area: the beginning of every rank's memory file, mapped by the peers that talk to
+//! it. Its layout follows from four numbers, which stand in its header.
+
+use crate::fail;
+use crate::transport::shm::inbox::{Counters, Inbox, Slot};
+use crate::transport::shm::replies::{Board, Place, Replies};
+use crate::transport::waiters::Waiters;
+use crate::util::bell::Bell;
+use crate::util::config::Config;
+use crate::util::memory::{Mapping, MemoryFile, page_size, whole_pages};
+use crate::util::status::Result;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the first word of a control area holds; the last digit is the layout's version.
+const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca1");
+/// Bytes of one staging chunk.
+pub const CHUNK: usize = 32 << 10;
+/// Staging chunks of one rank.
+pub const CHUNKS: usize = 16;
+
+/// The numbers that the layout follows from, as they stand at the beginning of the area.
+#[repr(C)]
+struct Header {
+    magic: AtomicU64,
+    regions: AtomicU64,
+    inbox_entries: AtomicU64,
+    in_flight: AtomicU64,
+    bell: Bell,
+    waiters: Waiters,
+    board: Board,
+    counters: Counters,
+}
+
+/// What peers read of one region. Written by the owner only.
+#[repr(C, align(64))]
+pub struct DirectoryEntry {
+    /// The region's key while it lives; 0 before and after. Written last, cleared first.
+    pub key: AtomicU64,
+    /// 1: the base is an offset in the memory file; 2: an address in the owner's process.
+    pub kind: AtomicU64,
+    /// Where the region begins.
+    pub base: AtomicU64,
+    /// Its length in bytes.
+    pub length: AtomicU64,
+}
+
+/// `kind` of a region that peers can map.
+pub const KIND_FILE: u64 = 1;
+/// `kind` of memory that the owner registered in place.
+pub const KIND_ADDRESS: u64 = 2;
+
+#[derive(Clone, Copy)]
+struct Layout {
+    regions: usize,
+    inbox_entries: usize,
+    in_flight: usize,
+    directory: usize,
+    inbox: usize,
+    places: usize,
+    staging: usize,
+    total: usize,
+}
+
+impl Layout {
+    fn new(regions: u64, inbox_entries: u64, in_flight: u64) -> Layout {
+        let (regions, inbox_entries) = (regions as usize, inbox_entries as usize);
+        let in_flight = in_flight as usize;
+        let page = page_size();
+        let round = |at: usize| at.next_multiple_of(page);
+        let directory = round(size_of::<Header>());
+        let inbox = round(directory + regions * size_of::<DirectoryEntry>());
+        let places = round(inbox + inbox_entries * size_of::<Slot>());
+        let staging = round(places + in_flight * size_of::<Place>());
+        let total = staging + CHUNKS * CHUNK;
+        Layout { regions, inbox_entries, in_flight, directory, inbox, places, staging, total }
+    }
+}
+
+/// A control area, one's own or a peer's.
+pub struct Control {
+    mapping: Mapping,
+    layout: Layout,
+}
+
+impl Control {
+    /// Lays out this rank's area at the beginning of `file`.
+    pub fn create(file: &MemoryFile, config: &Config) -> Result<Control> {
+        let layout = Layout::new(config.regions, config.inbox_entries, config.in_flight);
+        file.extend(layout.total as u64)?;
+        let control = Control { mapping: file.map(0, layout.total)?, layout };
+        let header = control.header();
+        header.regions.store(config.regions, Ordering::Relaxed);
+        header.inbox_entries.store(config.inbox_entries, Ordering::Relaxed);
+        header.in_flight.store(config.in_flight, Ordering::Relaxed);
+        control.inbox().reset(0);
+        // Release: whoever sees the magic sees the rest; pairs with open().
+        header.magic.store(MAGIC, Ordering::Release);
+        Ok(control)
+    }
+
+    /// Maps a peer's area. Whatever stands in it is checked before it is believed.
+    pub fn open(file: &MemoryFile, peer: u32) -> Result<Control> {
+        let length = file.length()?;
+        let head = whole_pages(size_of::<Header>()).unwrap_or(usize::MAX);
+        if length < head as u64 {
+            fail!(ERR_SYSTEM, "memory file of rank {peer} has {length} bytes, expected {head}");
+        }
+        let mapping = file.map(0, head)?;
+        // SAFETY: the mapping is longer than a header, and any bytes are a valid header.
+        let header = unsafe { &*mapping.base().cast::<Header>() };
+        // Acquire: pairs with the Release in create().
+        let magic = header.magic.load(Ordering::Acquire);
+        let regions = header.regions.load(Ordering::Relaxed);
+        let inbox_entries = header.inbox_entries.load(Ordering::Relaxed);
+        let in_flight = header.in_flight.load(Ordering::Relaxed);
+        let sane = (1..=65535).contains(&regions)
+            && (8..=65536).contains(&inbox_entries)
+            && inbox_entries.is_power_of_two()
+            && (64..=3904).contains(&in_flight);
+        if magic != MAGIC || !sane {
+            fail!(ERR_SYSTEM, "memory file of rank {peer} was laid out by another version");
+        }
+        let layout = Layout::new(regions, inbox_entries, in_flight);
+        if length < layout.total as u64 {
+            fail!(ERR_SYSTEM, "memory file of rank {peer} has {length} bytes, too few");
+        }
+        Ok(Control { mapping: file.map(0, layout.total)?, layout })
+    }
+
+    fn at<T>(&self, offset: usize) -> *mut T {
+        self.mapping.base().wrapping_add(offset).cast()
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping begins with a header, which is made of atomics.
+        unsafe { &*self.at(0) }
+    }
+
+    /// The first byte, by which a peer checks that it reads the right process.
+    pub fn base(&self) -> *mut u8 {
+        self.mapping.base()
+    }
+
+    /// Bytes of the whole area: where regions begin in the file.
+    pub fn length(&self) -> usize {
+        self.layout.total
+    }
+
+    /// What the rank's agent sleeps on.
+    pub fn bell(&self) -> &Bell {
+        &self.header().bell
+    }
+
+    /// The rank's sleeping threads.
+    pub fn waiters(&self) -> &Waiters {
+        &self.header().waiters
+    }
+
+    /// The directory entry at `index`, if the rank has that many.
+    pub fn directory(&self, index: usize) -> Option<&DirectoryEntry> {
+        let at = self.layout.directory + index * size_of::<DirectoryEntry>();
+        // SAFETY: the layout has `regions` entries there, made of atomics.
+        (index < self.layout.regions).then(|| unsafe { &*self.at(at) })
+    }
+
+    /// The rank's inbox.
+    pub fn inbox(&self) -> Inbox<'_> {
+        // SAFETY: the layout has that many slots there, made of atomics.
+        let slots = unsafe {
+            std::slice::from_raw_parts(self.at(self.layout.inbox), self.layout.inbox_entries)
+        };
+        Inbox { counters: &self.header().counters, slots }
+    }
+
+    /// The rank's reply board.
+    pub fn replies(&self) -> Replies<'_> {
+        // SAFETY: the layout has that many places there, made of atomics.
+        let places = unsafe {
+            std::slice::from_raw_parts(self.at(self.layout.places), self.layout.in_flight)
+        };
+        Replies { board: &self.header().board, places }
+    }
+
+    /// The staging chunk with this number; None where there is none.
+    pub fn chunk(&self, number: usize) -> Option<*mut u8> {
+        (number < CHUNKS).then(|| self.at(self.layout.staging + number * CHUNK))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_sees_what_the_owner_laid_out_and_refuses_what_it_did_not() {
+        let file = MemoryFile::create().unwrap();
+        assert!(Control::open(&file, 3).is_err());
+        let own = Control::create(&file, &Config::from_environment().unwrap()).unwrap();
+        let seen = Control::open(&file, 3).unwrap();
+        own.directory(5).unwrap().key.store(77, Ordering::Relaxed);
+        assert_eq!(seen.directory(5).unwrap().key.load(Ordering::Relaxed), 77);
+        assert!(seen.directory(1024).is_none());
+        assert!(seen.chunk(CHUNKS).is_none());
+        own.header().regions.store(0, Ordering::Relaxed);
+        let error = Control::open(&file, 3).err().unwrap();
+        assert!(error.message().contains("rank 3"), "{error}");
+    }
+}

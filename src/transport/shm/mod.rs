@@ -1,0 +1,216 @@
+//! Shared memory between the processes of one node. Every rank has one memory file; peers map its
+//! control area at first use and its regions one by one. Descriptors come through the bootstrap,
+//! so nothing has a name and nothing is left behind, whoever is killed.
+
+pub mod control;
+pub mod inbox;
+mod kernel;
+pub mod receiver;
+pub mod replies;
+pub mod segment;
+
+use crate::bootstrap::Bootstrap;
+use crate::fail;
+use crate::transport::address::{Address, Key};
+use crate::transport::port::Port;
+use crate::transport::{Access, Message, Posted, Reply, Transport};
+use crate::util::memory::MemoryFile;
+use crate::util::status::Result;
+use control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
+use once_cell::sync::OnceCell;
+use segment::{HUGE, Segment};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+/// The transport to the ranks of this node.
+pub struct Shm {
+    own: Arc<Segment>,
+    bootstrap: Arc<Bootstrap>,
+    links: Box<[OnceCell<Box<Link>>]>,
+    dead: Arc<[AtomicBool]>,
+    kernel_copies: bool,
+}
+
+/// What is kept of a peer that was talked to.
+struct Link {
+    file: MemoryFile,
+    control: Control,
+    process: u32,
+    /// The kernel lets us copy from and to its process.
+    kernel_copies: bool,
+}
+
+/// What a rank tells the others of itself, besides its memory file: its process and where its
+/// control area lies there, so that they can see whether the kernel copies from there.
+pub fn card(own: &Segment) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&u64::from(std::process::id()).to_ne_bytes());
+    bytes[8..].copy_from_slice(&(own.control().base() as u64).to_ne_bytes());
+    bytes
+}
+
+impl Shm {
+    /// The transport of the rank whose memory is `own`.
+    pub fn new(own: Arc<Segment>, bootstrap: Arc<Bootstrap>, kernel_copies: bool) -> Shm {
+        let size = bootstrap.size() as usize;
+        let links = (0..size).map(|_| OnceCell::new()).collect();
+        let dead = (0..size).map(|_| AtomicBool::new(false)).collect();
+        Shm { own, bootstrap, links, dead, kernel_copies }
+    }
+
+    /// The receiving end; to be taken once.
+    pub fn receiver(&self) -> receiver::ShmReceiver {
+        receiver::ShmReceiver::new(self.own.clone(), self.dead.clone())
+    }
+
+    fn link(&self, peer: u32) -> Result<&Link> {
+        self.links[peer as usize]
+            .get_or_try_init(|| self.open(peer).map(Box::new))
+            .map(|link| &**link)
+    }
+
+    fn open(&self, peer: u32) -> Result<Link> {
+        let card = self.bootstrap.lookup(peer)?;
+        let words: Option<[u8; 16]> = card.blob.as_slice().try_into().ok();
+        let Some(words) = words.map(u128::from_ne_bytes) else {
+            fail!(ERR_SYSTEM, "card of rank {peer} has {} bytes, expected 16", card.blob.len());
+        };
+        let (process, base) = (words as u64 as u32, (words >> 64) as u64);
+        let file = MemoryFile::received(card.fd);
+        let control = Control::open(&file, peer)?;
+        let kernel_copies = self.kernel_copies && reaches(process, base, &control);
+        Ok(Link { file, control, process, kernel_copies })
+    }
+
+    /// The link behind a port: made by connect() before there was a port.
+    fn linked(&self, port: &Port) -> &Link {
+        match self.links[port.peer as usize].get() {
+            Some(link) => link,
+            None => unreachable!("a port without a link"),
+        }
+    }
+}
+
+/// Whether the kernel copies from `process`, and it is the one that the control area belongs to.
+fn reaches(process: u32, base: u64, control: &Control) -> bool {
+    let mut seen = [0u8; 8];
+    // SAFETY: seen has 8 bytes.
+    if unsafe { kernel::read(process, base, seen.as_mut_ptr(), 8) }.is_err() {
+        return false;
+    }
+    // SAFETY: the control area is mapped and begins with a word that does not change.
+    let expected = unsafe { control.base().cast::<[u8; 8]>().read() };
+    seen == expected
+}
+
+/// A directory entry as it was at one moment, or None if it does not hold `key`.
+fn snapshot(entry: &DirectoryEntry, key: u64) -> Option<(u64, u64, u64)> {
+    // Acquire: pairs with the Release in Segment::publish.
+    let before = entry.key.load(Ordering::Acquire);
+    let kind = entry.kind.load(Ordering::Relaxed);
+    let base = entry.base.load(Ordering::Relaxed);
+    let length = entry.length.load(Ordering::Relaxed);
+    // Keeps the second look at the key behind the other loads; pairs with the fence in publish().
+    fence(Ordering::Acquire);
+    let after = entry.key.load(Ordering::Relaxed);
+    (key != 0 && before == key && after == key).then_some((kind, base, length))
+}
+
+impl Transport for Shm {
+    fn connect(&self, peer: u32) -> Result<Port> {
+        let link = self.link(peer)?;
+        // SAFETY: links are never taken back, and the routes drop their ports before the transport.
+        unsafe { Port::new(peer, link.process, link.control.waiters()) }
+    }
+
+    fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
+        let (key, link) = (Key(address.key), self.linked(port));
+        if self.dead[port.peer as usize].load(Ordering::Acquire) {
+            fail!(ERR_PEER_DEAD, "rank {} has died or has left", port.peer);
+        }
+        if address.key != 0 && key.owner() != port.peer {
+            let (owner, peer) = (key.owner(), port.peer);
+            fail!(ERR_KEY, "key {:#x} is of rank {owner}, expected one of peer {peer}", key.0);
+        }
+        let entry = link.control.directory(key.index());
+        let Some((kind, base, length)) = entry.and_then(|entry| snapshot(entry, key.0)) else {
+            fail!(ERR_KEY, "key {:#x} names no live region of rank {}", key.0, port.peer);
+        };
+        address.check(size, length)?;
+        match kind {
+            KIND_FILE => {
+                let live = self.live(link, key);
+                port.learn(key, live, || {
+                    if base
+                        .checked_add(length)
+                        .is_none_or(|end| link.file.length().is_ok_and(|file| end > file))
+                    {
+                        fail!(ERR_SYSTEM, "rank {} published a region outside its file", port.peer);
+                    }
+                    let mapping = link.file.map(base, length as usize)?;
+                    if length as usize >= HUGE {
+                        mapping.advise_huge();
+                    }
+                    let start = mapping.base();
+                    Ok((Some(mapping), start, length))
+                })?;
+                Ok(Access::Mapped)
+            }
+            KIND_ADDRESS if link.kernel_copies => Ok(Access::Kernel(base + address.offset)),
+            _ => Ok(Access::Message(base + address.offset)),
+        }
+    }
+
+    fn registered_access(&self, port: &Port) -> Access {
+        if self.linked(port).kernel_copies { Access::Kernel(0) } else { Access::Message(0) }
+    }
+
+    unsafe fn kernel_read(&self, port: &Port, from: u64, to: *mut u8, size: usize) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { kernel::read(port.process, from, to, size) }
+    }
+
+    unsafe fn kernel_write(
+        &self,
+        port: &Port,
+        from: *const u8,
+        to: u64,
+        size: usize,
+    ) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { kernel::write(port.process, from, to, size) }
+    }
+
+    fn post(&self, port: &Port, message: &Message) -> Posted {
+        let control = &self.linked(port).control;
+        let (posted, asleep) = control.inbox().send(message);
+        if asleep {
+            control.bell().ring();
+        }
+        posted
+    }
+
+    fn reply(&self, port: &Port, reply: Reply) {
+        let control = &self.linked(port).control;
+        if control.replies().put(reply) {
+            control.bell().ring();
+        }
+    }
+
+    fn staging(&self, port: &Port, number: usize) -> Option<*mut u8> {
+        self.linked(port).control.chunk(number)
+    }
+
+    fn bury(&self, peer: u32) {
+        // Release: what is known of the death comes before; pairs with the Acquire in locate().
+        self.dead[peer as usize].store(true, Ordering::Release);
+    }
+}
+
+impl Shm {
+    fn live(&self, link: &Link, key: Key) -> *mut std::sync::atomic::AtomicU64 {
+        link.control
+            .directory(key.index())
+            .map_or(std::ptr::null_mut(), |entry| (&raw const entry.key).cast_mut())
+    }
+}

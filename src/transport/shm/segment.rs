@@ -1,0 +1,105 @@
+//! This rank's own memory: one memory file that holds the control area and every allocated region,
+//! and the directory by which peers find them.
+
+use crate::fail;
+use crate::transport::shm::control::{Control, KIND_ADDRESS, KIND_FILE};
+use crate::util::config::Config;
+use crate::util::memory::{Mapping, MemoryFile, physical_memory, whole_pages};
+use crate::util::status::Result;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// From this size on, huge pages are worth asking for.
+pub const HUGE: usize = 2 << 20;
+
+/// One rank's memory file with its control area.
+pub struct Segment {
+    file: MemoryFile,
+    control: Control,
+    /// Where the next region begins. Only grows: a freed range gives its pages back, and the file
+    /// has address space for ever.
+    end: AtomicU64,
+    hugepages: bool,
+}
+
+/// Where a region's bytes are.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// In the memory file, from this offset on.
+    File(u64),
+    /// In the owner's process, at this address.
+    Own(u64),
+}
+
+impl Segment {
+    /// A fresh file with an empty control area.
+    pub fn create(config: &Config) -> Result<Segment> {
+        let file = MemoryFile::create()?;
+        let control = Control::create(&file, config)?;
+        let end = AtomicU64::new(control.length() as u64);
+        Ok(Segment { file, control, end, hugepages: config.hugepages == 1 })
+    }
+
+    /// The control area.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// The descriptor that peers receive.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Takes `size` bytes of the file and maps them. They read as zero. Callers exclude one another.
+    pub fn allocate(&self, size: usize) -> Result<(Place, Mapping)> {
+        let most = physical_memory();
+        let Some(length) = whole_pages(size).filter(|length| *length as u64 <= most) else {
+            fail!(ERR_NO_MEMORY, "size is {size}, expected at most the machine's {most} bytes");
+        };
+        let offset = self.end.load(Ordering::Relaxed);
+        self.file.extend(offset + length as u64)?;
+        let mapping = self.file.map(offset, length)?;
+        if self.hugepages && size >= HUGE {
+            mapping.advise_huge();
+        }
+        self.end.store(offset + length as u64, Ordering::Relaxed);
+        Ok((Place::File(offset), mapping))
+    }
+
+    /// Gives an allocated region's memory back to the kernel, whoever still has it mapped.
+    pub fn release(&self, place: Place, size: usize) {
+        if let Place::File(offset) = place {
+            self.file.release(offset, whole_pages(size).unwrap_or(size) as u64);
+        }
+    }
+
+    /// Lets peers find a region. The index is free and below the configured number of regions.
+    pub fn publish(&self, index: usize, key: u64, place: Place, size: u64) {
+        let Some(entry) = self.control.directory(index) else { return };
+        let (kind, base) = match place {
+            Place::File(offset) => (KIND_FILE, offset),
+            Place::Own(address) => (KIND_ADDRESS, address),
+        };
+        // A reader that sees one of the new words must not see the old key a second time.
+        fence(Ordering::Release);
+        entry.kind.store(kind, Ordering::Relaxed);
+        entry.base.store(base, Ordering::Relaxed);
+        entry.length.store(size, Ordering::Relaxed);
+        // Release: pairs with the Acquire in shm::Shm::locate.
+        entry.key.store(key, Ordering::Release);
+    }
+
+    /// Ends a region's life in the eyes of everybody.
+    pub fn retract(&self, index: usize) {
+        if let Some(entry) = self.control.directory(index) {
+            entry.key.store(0, Ordering::Release);
+        }
+    }
+
+    /// The word that holds the region's key while it lives.
+    pub fn live(&self, index: usize) -> *mut AtomicU64 {
+        self.control
+            .directory(index)
+            .map_or(std::ptr::null_mut(), |entry| (&raw const entry.key).cast_mut())
+    }
+}

@@ -1,0 +1,121 @@
+//! A counter to sleep on, possibly in memory shared by processes. `engine::doorbell` says in which
+//! order of steps no wake-up is lost.
+
+use std::time::Duration;
+
+#[cfg(not(loom))]
+use crate::util::futex;
+use crate::util::sync::{AtomicU32, Ordering};
+
+/// A counter to sleep on. Four zero bytes are a bell that was never rung, so one can be laid into
+/// fresh shared memory. A foreign process that scribbles over the word can cause idle rounds or
+/// make sleeps last as long as their limit, and nothing worse.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Bell {
+    word: AtomicU32,
+    #[cfg(loom)]
+    kernel: kernel::Kernel,
+}
+
+/// The count at the time when the sleeper began to look for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u32);
+
+impl Bell {
+    /// A bell that was never rung.
+    pub fn new() -> Bell {
+        Bell::default()
+    }
+
+    /// Step 1 of the protocol: to be taken before the sources are armed.
+    #[inline]
+    pub fn ticket(&self) -> Ticket {
+        // Acquire: pairs with the Release in count(); a ticket that includes a ring comes after
+        // the change of the source that caused it.
+        Ticket(self.word.load(Ordering::Acquire))
+    }
+
+    /// Ends the sleep of everybody on this bell.
+    pub fn ring(&self) {
+        self.count();
+        self.wake(i32::MAX);
+    }
+
+    /// Ends the sleep of one. Only where each of the sleepers could do the work: otherwise the one
+    /// that cannot may use up the wake-up of the one that can.
+    pub fn ring_one(&self) {
+        self.count();
+        self.wake(1);
+    }
+
+    /// Sleeps until the bell is rung after `ticket` was taken, at most for `limit` (`None`: no
+    /// limit). False when the time ran out. True may also come early: look for work again.
+    pub fn wait(&self, ticket: Ticket, limit: Option<Duration>) -> bool {
+        self.sleep(ticket.0, limit)
+    }
+
+    fn count(&self) {
+        // Release: the work and the cleared mark come before it; pairs with the Acquire in
+        // ticket(). A wrapped count equals an old ticket only after 2^32 rings within one sleep,
+        // each of which would have ended it.
+        self.word.fetch_add(1, Ordering::Release);
+    }
+
+    #[cfg(not(loom))]
+    fn wake(&self, sleepers: i32) {
+        futex::wake(&self.word, sleepers);
+    }
+
+    #[cfg(not(loom))]
+    fn sleep(&self, ticket: u32, limit: Option<Duration>) -> bool {
+        futex::wait(&self.word, ticket, limit)
+    }
+
+    #[cfg(loom)]
+    fn wake(&self, sleepers: i32) {
+        self.kernel.wake(sleepers);
+    }
+
+    #[cfg(loom)]
+    fn sleep(&self, ticket: u32, _limit: Option<Duration>) -> bool {
+        self.kernel.wait(&self.word, ticket)
+    }
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Bell>() == 4);
+
+/// The kernel's futex as what it is: a lock around "compare and queue" and around "wake".
+#[cfg(loom)]
+mod kernel {
+    use super::{AtomicU32, Ordering};
+    use loom::sync::{Condvar, Mutex};
+
+    #[derive(Debug, Default)]
+    pub struct Kernel {
+        queue: Mutex<()>,
+        sleepers: Condvar,
+    }
+
+    impl Kernel {
+        /// FUTEX_WAIT. The relaxed read is on purpose: the kernel promises no more about it than
+        /// that it is atomic with the queueing.
+        pub fn wait(&self, word: &AtomicU32, expected: u32) -> bool {
+            let queue = self.queue.lock().unwrap();
+            if word.load(Ordering::Relaxed) == expected {
+                drop(self.sleepers.wait(queue).unwrap());
+            }
+            true
+        }
+
+        /// FUTEX_WAKE.
+        pub fn wake(&self, sleepers: i32) {
+            let _queue = self.queue.lock().unwrap();
+            match sleepers {
+                1 => self.sleepers.notify_one(),
+                _ => self.sleepers.notify_all(),
+            }
+        }
+    }
+}

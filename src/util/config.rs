@@ -1,0 +1,205 @@
+//! The configuration: one row per variable, each with its default, unit, range and purpose.
+//! `llcl-info -c` prints this table. A value comes from the caller's struct, else from the
+//! environment, else from the default.
+
+use crate::fail;
+use crate::util::status::Result;
+
+/// What a variable accepts.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// One of these words; the value is the word's position.
+    Words(&'static [&'static str]),
+    /// A whole number from the first to the second, a multiple of the third.
+    Number(u64, u64, u64),
+    /// A power of two from the first to the second.
+    Power(u64, u64),
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Row {
+    /// The environment variable.
+    pub name: &'static str,
+    /// Its value when nobody sets it, in the form in which it would be set.
+    pub default: &'static str,
+    /// What one of it is; empty for words.
+    pub unit: &'static str,
+    /// What is accepted.
+    pub kind: Kind,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// Where a value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// The environment.
+    Environment,
+    /// The caller's configuration struct.
+    Caller,
+}
+
+macro_rules! table {
+    ($($field:ident: $name:literal, $default:literal, $unit:literal, $kind:expr, $help:literal;)*) => {
+        /// The variables, in the order in which they are printed.
+        pub const TABLE: &[Row] = &[$(Row {
+            name: $name, default: $default, unit: $unit, kind: $kind, help: $help,
+        }),*];
+
+        /// The values in force.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $(#[doc = $help] pub $field: u64,)*
+            origins: Vec<Origin>,
+        }
+
+        impl Config {
+            /// Reads the environment; a variable that is set to what it does not accept is an
+            /// error and never silently the default.
+            pub fn from_environment() -> Result<Config> {
+                let mut origins = Vec::new();
+                Ok(Config {
+                    $($field: {
+                        let row = &TABLE[origins.len()];
+                        let (value, origin) = row.read(std::env::var_os(row.name))?;
+                        origins.push(origin);
+                        value
+                    },)*
+                    origins,
+                })
+            }
+
+            /// Every value in the order of [`TABLE`], with its origin.
+            pub fn values(&self) -> Vec<(u64, Origin)> {
+                [$(self.$field),*].into_iter().zip(self.origins.iter().copied()).collect()
+            }
+
+            $(
+                #[doc = concat!("Sets `", $name, "` from the caller's struct, where 0 means unset.")]
+                pub fn $field(&mut self, value: u64) -> Result<()> {
+                    if value != 0 {
+                        let at = TABLE.iter().position(|row| row.name == $name).unwrap_or_default();
+                        TABLE[at].check(value, stringify!($field))?;
+                        self.$field = value;
+                        self.origins[at] = Origin::Caller;
+                    }
+                    Ok(())
+                }
+            )*
+        }
+    };
+}
+
+/// The words of `LLCL_EXECUTION`; their positions plus one are the C constants.
+pub const EXECUTIONS: &[&str] = &["auto", "offload", "direct"];
+const SWITCH: &[&str] = &["off", "on"];
+
+table! {
+    execution: "LLCL_EXECUTION", "auto", "", Kind::Words(EXECUTIONS),
+        "Who runs an operation that needs the lane: the caller when it can, the progress thread, or the caller only.";
+    queue_entries: "LLCL_QUEUE_ENTRIES", "1024", "commands", Kind::Power(8, 65536),
+        "Length of the command queue; when it is full the try functions answer LLCL_RETRY_QUEUE_FULL.";
+    in_flight: "LLCL_IN_FLIGHT", "1024", "operations", Kind::Number(64, 3904, 64),
+        "Operations that may wait for an answer of another rank at one time.";
+    regions: "LLCL_REGIONS", "1024", "regions", Kind::Number(1, 65535, 1),
+        "Regions that may exist at one time in one context.";
+    inbox_entries: "LLCL_INBOX_ENTRIES", "256", "messages", Kind::Power(8, 65536),
+        "Requests of other ranks that may wait in this rank's inbox, whatever the number of ranks.";
+    cma: "LLCL_CMA", "on", "", Kind::Words(SWITCH),
+        "Reach a peer's registered memory by process_vm_readv and process_vm_writev where the kernel allows it.";
+    hugepages: "LLCL_HUGEPAGES", "on", "", Kind::Words(SWITCH),
+        "Advise the kernel to back allocated regions of 2 MiB and more by huge pages.";
+    spin_us: "LLCL_SPIN_US", "50", "microseconds", Kind::Number(0, 1_000_000, 1),
+        "How long a waiting thread stays awake, yielding the core to whoever wants it, before it sleeps.";
+    progress_spin_us: "LLCL_PROGRESS_SPIN_US", "100", "microseconds", Kind::Number(0, 1_000_000, 1),
+        "How long the progress thread stays awake after its last work when LLCL_EXECUTION is offload.";
+    finalize_ms: "LLCL_FINALIZE_MS", "1000", "milliseconds", Kind::Number(0, 600_000, 1),
+        "How long llcl_finalize lets operations finish before it cancels them.";
+}
+
+impl Row {
+    fn read(&self, set: Option<std::ffi::OsString>) -> Result<(u64, Origin)> {
+        let (text, origin) = match &set {
+            Some(text) => (text.to_string_lossy(), Origin::Environment),
+            None => (self.default.into(), Origin::Default),
+        };
+        let value = match self.kind {
+            Kind::Words(words) => words.iter().position(|word| *word == text).map(|at| at as u64),
+            Kind::Number(..) | Kind::Power(..) => text.parse().ok(),
+        };
+        match value {
+            Some(value) => self.check(value, self.name).map(|()| (value, origin)),
+            None => fail!(ERR_INVALID, "{} is \"{text}\", expected {}", self.name, self.range()),
+        }
+    }
+
+    fn check(&self, value: u64, called: &str) -> Result<()> {
+        let good = match self.kind {
+            Kind::Words(words) => value < words.len() as u64,
+            Kind::Number(low, high, step) => {
+                (low..=high).contains(&value) && value.is_multiple_of(step)
+            }
+            Kind::Power(low, high) => (low..=high).contains(&value) && value.is_power_of_two(),
+        };
+        if !good {
+            fail!(ERR_INVALID, "{called} is {value}, expected {}", self.range());
+        }
+        Ok(())
+    }
+
+    /// What is accepted, in words.
+    pub fn range(&self) -> String {
+        match self.kind {
+            Kind::Words(words) => words.join(", or "),
+            Kind::Number(low, high, 1) => format!("a whole number from {low} to {high}"),
+            Kind::Number(low, high, step) => format!("a multiple of {step} from {low} to {high}"),
+            Kind::Power(low, high) => format!("a power of two from {low} to {high}"),
+        }
+    }
+
+    /// A value as it would be set.
+    pub fn show(&self, value: u64) -> String {
+        match self.kind {
+            Kind::Words(words) => words[value as usize].to_string(),
+            Kind::Number(..) | Kind::Power(..) => value.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_accepted_by_its_own_row() {
+        for row in TABLE {
+            let (value, origin) = row.read(None).unwrap();
+            assert_eq!(origin, Origin::Default);
+            assert_eq!(row.show(value), row.default);
+        }
+    }
+
+    #[test]
+    fn a_bad_value_names_the_variable_and_the_range() {
+        for bad in ["", "12", "7", "-8", "1e3", "131072", "eight"] {
+            let row = TABLE.iter().find(|row| row.name == "LLCL_QUEUE_ENTRIES").unwrap();
+            let error = row.read(Some(bad.into())).unwrap_err();
+            assert!(error.message().contains("LLCL_QUEUE_ENTRIES is "), "{error}");
+            assert!(error.message().contains("a power of two from 8 to 65536"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_callers_struct_wins_and_is_checked() {
+        let mut config = Config::from_environment().unwrap();
+        config.queue_entries(0).unwrap();
+        assert_eq!(config.queue_entries, 1024);
+        config.queue_entries(64).unwrap();
+        assert_eq!(config.queue_entries, 64);
+        assert_eq!(config.values()[1], (64, Origin::Caller));
+        assert!(config.queue_entries(63).is_err());
+    }
+}

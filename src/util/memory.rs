@@ -1,0 +1,177 @@
+//! Memory from the kernel: anonymous files that are shared by descriptor, and mappings that
+//! unmap themselves.
+
+use crate::fail;
+use crate::util::status::{Error, Result, Status};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+/// The size of a page, in bytes.
+pub fn page_size() -> usize {
+    // SAFETY: sysconf has no precondition.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+/// `size` rounded up to whole pages, or None where that does not fit.
+pub fn whole_pages(size: usize) -> Option<usize> {
+    let page = page_size();
+    size.checked_add(page - 1).map(|sum| sum & !(page - 1))
+}
+
+/// The machine's memory, in bytes: what no single allocation can exceed.
+pub fn physical_memory() -> u64 {
+    // SAFETY: sysconf has no precondition.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    pages.max(0) as u64 * page_size() as u64
+}
+
+/// A memory file with no name anywhere: it goes when the last descriptor and mapping go.
+#[derive(Debug)]
+pub struct MemoryFile(OwnedFd);
+
+impl MemoryFile {
+    /// A new file of no length.
+    pub fn create() -> Result<MemoryFile> {
+        // SAFETY: the name is NUL-terminated; it is only a label in /proc.
+        let fd = unsafe { libc::memfd_create(c"llcl".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(Error::system("memfd_create"));
+        }
+        // SAFETY: fd was opened above and belongs to nobody else.
+        Ok(MemoryFile(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// A file that another rank sent.
+    pub fn received(fd: OwnedFd) -> MemoryFile {
+        MemoryFile(fd)
+    }
+
+    /// Makes the file at least `length` bytes long; new bytes read as zero and cost nothing yet.
+    pub fn extend(&self, length: u64) -> Result<()> {
+        // SAFETY: a plain system call on a descriptor that self owns.
+        if unsafe { libc::ftruncate(self.0.as_raw_fd(), length as libc::off_t) } != 0 {
+            return Err(Error::system("ftruncate"));
+        }
+        Ok(())
+    }
+
+    /// The file's length in bytes.
+    pub fn length(&self) -> Result<u64> {
+        // SAFETY: all-zero is a valid stat, which fstat then fills.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: stat is a valid place for the answer.
+        if unsafe { libc::fstat(self.0.as_raw_fd(), &mut stat) } != 0 {
+            return Err(Error::system("fstat"));
+        }
+        Ok(stat.st_size as u64)
+    }
+
+    /// Gives the pages of a range back to the kernel. Mappings stay valid and read as zero.
+    pub fn release(&self, offset: u64, length: u64) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: a plain system call. Its failure would only delay the return of memory.
+        unsafe { libc::fallocate(self.0.as_raw_fd(), mode, offset as i64, length as i64) };
+    }
+
+    /// Maps `length` bytes from `offset`, shared, for loads and stores.
+    pub fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
+        Mapping::new(length, libc::MAP_SHARED, self.0.as_raw_fd(), offset)
+    }
+}
+
+impl AsFd for MemoryFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A mapping that is undone when it is dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: a mapping is an address range; what is done in it is synchronised by its users.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Address space that reads as zero and takes memory page by page as it is written.
+    pub fn anonymous(length: usize) -> Result<Mapping> {
+        Mapping::new(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
+    }
+
+    fn new(length: usize, flags: i32, fd: i32, offset: u64) -> Result<Mapping> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the kernel chooses the place, so nothing that exists is touched.
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), length, access, flags, fd, offset as libc::off_t)
+        };
+        if base == libc::MAP_FAILED {
+            let errno = std::io::Error::last_os_error();
+            if errno.raw_os_error() == Some(libc::ENOMEM) {
+                fail!(ERR_NO_MEMORY, "mmap of {length} bytes: {errno}");
+            }
+            return Err(Error::system("mmap"));
+        }
+        match NonNull::new(base.cast()) {
+            Some(base) => Ok(Mapping { base, length }),
+            None => Err(Error::bare(Status::ERR_SYSTEM)),
+        }
+    }
+
+    /// The first byte.
+    pub fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// How many bytes there are.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Asks for huge pages; the kernel may decline, which costs nothing but speed.
+    pub fn advise_huge(&self) {
+        // SAFETY: the range is ours; the advice does not change what it holds.
+        unsafe { libc::madvise(self.base().cast(), self.length, libc::MADV_HUGEPAGE) };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by new(); its users have ended before its owner drops it.
+        unsafe { libc::munmap(self.base().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_mappings_of_one_range_show_the_same_bytes_until_they_are_released() {
+        let page = page_size();
+        let file = MemoryFile::create().unwrap();
+        file.extend(4 * page as u64).unwrap();
+        assert_eq!(file.length().unwrap(), 4 * page as u64);
+        let (a, b) = (file.map(page as u64, page).unwrap(), file.map(page as u64, page).unwrap());
+        // SAFETY: both mappings are alive and a page long.
+        unsafe {
+            a.base().write(42);
+            assert_eq!(b.base().read(), 42);
+            file.release(page as u64, page as u64);
+            assert_eq!(b.base().read(), 0);
+        }
+    }
+
+    #[test]
+    fn sizes_round_up_to_pages() {
+        let page = page_size();
+        assert_eq!(whole_pages(1), Some(page));
+        assert_eq!(whole_pages(page), Some(page));
+        assert_eq!(whole_pages(page + 1), Some(2 * page));
+        assert_eq!(whole_pages(usize::MAX), None);
+    }
+}
