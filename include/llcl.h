@@ -1,226 +1,1219 @@
-/* DRAFT of llcl.h: will be replaced by the generated header with the same names, types and meaning. */
+/* llcl.h - the C interface of libllcl 0.1.0
+ * Generated from src/api by `make header` (cbindgen 0.29.4); changes belong there.
+ * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef LLCL_H
 #define LLCL_H
+
+/*
+ * libllcl: one-sided reads, writes and atomics between the processes of a machine.
+ *
+ * Conventions, which hold for every function:
+ *
+ * - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened and nothing was
+ *   kept; its name gives the reason. A negative status is an error; llcl_last_error() then has a
+ *   sentence that names the parameter, its value and what was expected.
+ * - Handles are opaque pointers, made and ended by matching calls. Passing one that has ended is
+ *   undefined, except where a function says what it answers.
+ * - Parameter structs are read during the call only. Flag bits and kinds that are not defined here
+ *   are refused with LLCL_ERR_INVALID, and so is NULL wherever it is not allowed by name.
+ * - Out-parameters are written on success only.
+ * - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
+ *   request carries fires exactly once, with a status, whatever happens. Refused means: none fires.
+ * - Callbacks run on whatever thread ends the operation: the caller, before the call returns
+ *   (unless LLCL_FLAG_DEFER is given); a thread that waits in this library; or the progress thread.
+ *   They may post requests by the try functions; they must not block. What they post may end at
+ *   once; its callback then runs after the present one has returned, so a chain of any length
+ *   needs no more stack than one link. A thread keeps at most 64 such callbacks waiting; beyond
+ *   that the try functions answer LLCL_RETRY_QUEUE_FULL.
+ * - Order. Operations of one thread or of several may take effect in any order, except that the
+ *   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
+ *   done before an operation was accepted is seen by whoever sees its effect.
+ * - Threads. Every function may be called by any thread at any time, except where it says else.
+ *   No panic and no exception leaves the library; there is no process-wide state to set up, no
+ *   signal handler and no constructor.
+ * - Death of a peer is reported by LLCL_ERR_PEER_DEAD on everything pending on it, never by a hang.
+ */
+
 #include <stddef.h>
 #include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- conventions ---- */
-typedef int32_t llcl_status_t;
+/*
+ * 0. Statuses
+ */
+
+/** Accepted, or done. */
 #define LLCL_OK 0
-/* positive: try again; nothing happened, nothing was kept */
+
+/** Try again: the command queue is full. Let others run, or wait for something, and repeat. */
 #define LLCL_RETRY_QUEUE_FULL 1
-#define LLCL_RETRY_NO_TAG 2     /* direct mode only: the table of operations in flight is full */
-#define LLCL_RETRY_BUSY 3       /* direct mode: device lock held; region_free: operations under way */
-#define LLCL_ERR_INVALID (-1)   /* NULL where not allowed, unknown flag/op/kind, bad size for the call, peer >= size */
-#define LLCL_ERR_RANGE (-2)     /* offset+size leaves the region; peer number too large */
+
+/**
+ * Try again (direct mode): as many operations wait for other ranks as LLCL_IN_FLIGHT allows.
+ */
+#define LLCL_RETRY_NO_TAG 2
+
+/**
+ * Try again: another thread uses what is needed (direct mode), or the region is still in use.
+ */
+#define LLCL_RETRY_BUSY 3
+
+/** A parameter has a value that it may not have. */
+#define LLCL_ERR_INVALID (-1)
+
+/** An offset, a size or a number lies outside of what exists. */
+#define LLCL_ERR_RANGE (-2)
+
+/** Memory, a table or a limit of the kernel is exhausted. */
 #define LLCL_ERR_NO_MEMORY (-3)
+
+/** The peer has died or has left the world. */
 #define LLCL_ERR_PEER_DEAD (-4)
+
+/** llcl_finalize ended the operation; it may have taken effect in part. */
 #define LLCL_ERR_CANCELED (-5)
-#define LLCL_ERR_UNSUPPORTED (-6) /* e.g. float AND */
+
+/** The operation is not offered, as AND on floating-point numbers. */
+#define LLCL_ERR_UNSUPPORTED (-6)
+
+/** A system call failed; llcl_last_error() names it. */
 #define LLCL_ERR_SYSTEM (-7)
-#define LLCL_ERR_STATE (-8)     /* e.g. blocking call inside a callback; call on a context being finalized */
+
+/** Not now: inside a callback, during llcl_finalize, or a second time. */
+#define LLCL_ERR_STATE (-8)
+
+/** The time ran out. */
 #define LLCL_ERR_TIMEOUT (-9)
-#define LLCL_ERR_KEY (-10)      /* stale, forged, wrong peer, region of another context */
+
+/** The address names no live region of that rank: freed, forged, of another rank or context. */
+#define LLCL_ERR_KEY (-10)
+
+/** A defect of this library. Please report it. */
 #define LLCL_ERR_INTERNAL (-11)
-const char *llcl_status_string(llcl_status_t status);   /* static text, never NULL */
-const char *llcl_last_error(void);                      /* this thread's last message in full */
 
-typedef struct llcl_context llcl_context_t;
-typedef struct llcl_region llcl_region_t;
-typedef struct llcl_world llcl_world_t;
+/** What a call answers: 0, "try again" if positive, an error if negative. */
+typedef int32_t llcl_status_t;
 
-/* ---- completion ---- */
-typedef void (*llcl_callback_fn)(void *data, llcl_status_t status);
+/**
+ * One line about a status.
+ *
+ * `status`: any number. Returns static text, never NULL; for numbers that are no status, too.
+ * Any thread may call it at any time.
+ */
+const char *llcl_status_string(llcl_status_t status);
+
+/**
+ * The sentence of the calling thread's last error: which parameter, which value, what was expected.
+ *
+ * Returns text that stays valid until the thread's next failing call, never NULL; empty when none
+ * has failed. Statuses of the "try again" kind leave it alone. Each thread has its own.
+ */
+const char *llcl_last_error(void);
+
+/*
+ * 1. Completions: what happens when an operation ends.
+ */
+
+/** Nothing happens. */
 #define LLCL_COMPLETE_NONE 0u
+
+/** The function is called. */
 #define LLCL_COMPLETE_CALL 1u
+
+/**
+ * The word becomes 1; or, if the operation failed, the status as a 64-bit number (bit 63 set).
+ */
 #define LLCL_COMPLETE_STORE 2u
+
+/** The word grows by 1; if the operation failed, bit 63 is set as well. */
 #define LLCL_COMPLETE_ADD 3u
+
+/** The bit of a STORE or ADD word that says that an operation failed. */
 #define LLCL_WORD_FAILED ((uint64_t)1 << 63)
-typedef struct llcl_completion {
+
+/**
+ * A function that a completion calls: with the data given beside it, and how the operation ended.
+ * It may post requests by the try functions and must not block; see the conventions.
+ */
+typedef void (*llcl_callback_fn)(void *data, llcl_status_t status);
+
+/**
+ * What happens when an operation ends. The function, its data and the word stay the caller's and
+ * must stay valid until it has happened.
+ */
+typedef struct llcl_completion_t {
+    /** One of LLCL_COMPLETE_*. */
     uint32_t kind;
-    uint32_t reserved;      /* 0 */
-    llcl_callback_fn call;  /* kind CALL */
-    void *target;           /* CALL: data (may be NULL); STORE and ADD: a uint64_t, 8-byte aligned */
+    /** 0. */
+    uint32_t reserved;
+    /** For CALL: the function. Else ignored. */
+    llcl_callback_fn call;
+    /**
+     * For CALL: the data for the function, may be NULL. For STORE and ADD: a uint64_t, aligned to 8
+     * bytes. Else ignored.
+     */
+    void *target;
 } llcl_completion_t;
-/* STORE: the word becomes 1 on LLCL_OK, else (uint64_t)(int64_t)status (that is, bit 63 set).
-   ADD:   the word grows by 1; when the status is not LLCL_OK bit 63 (LLCL_WORD_FAILED) is set as well. */
+
+/**
+ * The completion that does nothing. Its user learns of the end by llcl_flush.
+ *
+ * Returns the struct by value. Any thread may call it.
+ */
 llcl_completion_t llcl_no_completion(void);
+
+/**
+ * The completion that calls a function.
+ *
+ * `call`: the function; a request with NULL here is refused. `data`: its first argument, may be
+ * NULL. Returns the struct by value. Any thread may call it; on which thread the function runs
+ * is told in the conventions.
+ */
 llcl_completion_t llcl_call(llcl_callback_fn call, void *data);
+
+/**
+ * The completion that sets a word: to 1, or to the negative status as a 64-bit number.
+ *
+ * `word`: the caller's, aligned to 8 bytes, valid until it is set; a request with NULL here is
+ * refused. Set it to 0 before, and wait with llcl_wait_word(context, word, 1, ...): failures end
+ * the wait as well. Returns the struct by value. Any thread may call it.
+ */
 llcl_completion_t llcl_store_on(uint64_t *word);
+
+/**
+ * The completion that adds 1 to a word, and sets LLCL_WORD_FAILED in it if the operation failed.
+ *
+ * `word`: the caller's, aligned to 8 bytes, valid until all operations that name it have ended;
+ * a request with NULL here is refused. Any number of operations may share it. Returns the
+ * struct by value. Any thread may call it.
+ */
 llcl_completion_t llcl_add_on(uint64_t *word);
 
-/* ---- 1 life ---- */
+/*
+ * 2. Life: contexts, worlds, and what can be asked of them.
+ */
+
+/** Major version: grows when programs must be changed. */
+#define LLCL_VERSION_MAJOR 0u
+
+/** Minor version: grows when functions are added. */
+#define LLCL_VERSION_MINOR 1u
+
+/** Patch version. */
+#define LLCL_VERSION_PATCH 0u
+
+/** As the environment variable LLCL_EXECUTION says, else LLCL_EXECUTION_AUTO. */
 #define LLCL_EXECUTION_FROM_ENVIRONMENT 0u
+
+/**
+ * The caller does what it can itself; the rest is done by whoever is at hand, at the latest by the
+ * progress thread.
+ */
 #define LLCL_EXECUTION_AUTO 1u
+
+/** Every request goes through the queue to the progress thread. */
 #define LLCL_EXECUTION_OFFLOAD 2u
+
+/** The caller posts everything itself and is told to try again while another thread does. */
 #define LLCL_EXECUTION_DIRECT 3u
-typedef struct llcl_config {
-    uint64_t struct_size;     /* set by llcl_config_default */
-    llcl_world_t *world;      /* NULL: from the environment (llcl-run), else a world inside this process */
-    uint32_t rank;            /* rank within `world`; ignored when world is NULL */
-    uint32_t execution;       /* LLCL_EXECUTION_*; 0: LLCL_EXECUTION, else auto */
-    uint32_t queue_entries;   /* 0: LLCL_QUEUE_ENTRIES, else 1024; a power of two, 8..=65536 */
-    uint32_t in_flight;       /* 0: LLCL_IN_FLIGHT, else 1024; multiple of 64, 64..=3904 */
-    uint32_t regions;         /* 0: LLCL_REGIONS, else 1024; 1..=65535 at once */
-    uint32_t reserved;        /* 0 */
-} llcl_config_t;
-llcl_status_t llcl_config_default(llcl_config_t *config);
-llcl_status_t llcl_init(const llcl_config_t *config /* NULL: defaults */, llcl_context_t **context);
-llcl_status_t llcl_finalize(llcl_context_t *context);   /* collective; completes or cancels what is under way; regions are freed */
-void llcl_abort(llcl_context_t *context, int32_t exit_code); /* ends the whole job; does not return */
-uint32_t llcl_rank(const llcl_context_t *context);
-uint32_t llcl_size(const llcl_context_t *context);
-#define LLCL_VERSION_MAJOR 0
-#define LLCL_VERSION_MINOR 1
-#define LLCL_VERSION_PATCH 0
-uint32_t llcl_version(void);            /* major << 16 | minor << 8 | patch */
-const char *llcl_version_string(void);  /* "0.1.0" */
-llcl_status_t llcl_peer_alive(llcl_context_t *context, uint32_t peer); /* LLCL_OK or LLCL_ERR_PEER_DEAD */
-typedef struct llcl_capabilities {
-    uint64_t struct_size;    /* set by the caller before the call */
-    uint32_t execution;      /* what is in force */
-    uint32_t queue_entries;
-    uint32_t in_flight;
-    uint32_t regions;
-    uint64_t small;          /* most bytes of llcl_try_write_small_async */
-    uint64_t page;           /* granularity of allocated regions */
-} llcl_capabilities_t;
-llcl_status_t llcl_query(llcl_context_t *context, llcl_capabilities_t *capabilities);
+
+/** The peer is this rank itself. */
 #define LLCL_TRANSPORT_LOOPBACK 1u
+
+/** The peer is reached through shared memory. */
 #define LLCL_TRANSPORT_SHM 2u
-#define LLCL_ACCESS_MAPPED 1u     /* loads and stores */
-#define LLCL_ACCESS_KERNEL 2u     /* process_vm_readv, process_vm_writev */
-#define LLCL_ACCESS_MESSAGE 3u    /* executed by the owner's progress thread */
-typedef struct llcl_peer_info {
+
+/** Memory is reached by loads and stores. */
+#define LLCL_ACCESS_MAPPED 1u
+
+/** Memory is reached by process_vm_readv and process_vm_writev. */
+#define LLCL_ACCESS_KERNEL 2u
+
+/** Memory is reached by messages to its owner's progress thread. */
+#define LLCL_ACCESS_MESSAGE 3u
+
+/** One rank's place in a world, with everything that hangs on it. */
+typedef struct llcl_context_t llcl_context_t;
+
+/** A world whose ranks are threads of this process. */
+typedef struct llcl_world_t llcl_world_t;
+
+/**
+ * How a context is to be. Begin with llcl_config_default. A field that is 0 takes its value from
+ * the environment variable in brackets, else its default.
+ */
+typedef struct llcl_config_t {
+    /** Bytes of this struct, as llcl_config_default sets it. */
     uint64_t struct_size;
+    /**
+     * The world of this process to take a place in; NULL: the place that llcl-run gave to this
+     * process, or a world of one rank. Must outlive the context.
+     */
+    llcl_world_t *world;
+    /** The place in `world`, from 0 on; without a world it is ignored. */
+    uint32_t rank;
+    /** One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto]. */
+    uint32_t execution;
+    /**
+     * Commands that the queue holds; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+     */
+    uint32_t queue_entries;
+    /**
+     * Operations that wait for other ranks at one time; a multiple of 64 from 64 to 3904
+     * [LLCL_IN_FLIGHT; 1024].
+     */
+    uint32_t in_flight;
+    /** Regions at one time, 1 to 65535 [LLCL_REGIONS; 1024]. */
+    uint32_t regions;
+    /** 0. */
+    uint32_t reserved;
+} llcl_config_t;
+
+/** What a context can do. */
+typedef struct llcl_capabilities_t {
+    /** Bytes of this struct, set by the caller before the call. */
+    uint64_t struct_size;
+    /** The execution in force, one of LLCL_EXECUTION_*. */
+    uint32_t execution;
+    /** Commands that the queue holds. */
+    uint32_t queue_entries;
+    /** Operations that may wait for other ranks at one time. */
+    uint32_t in_flight;
+    /** Regions that may exist at one time. */
+    uint32_t regions;
+    /** Most bytes of llcl_try_write_small_async. */
+    uint64_t small;
+    /** Bytes of a page: allocated regions begin on one. */
+    uint64_t page;
+} llcl_capabilities_t;
+
+/** How a peer is reached. */
+typedef struct llcl_peer_info_t {
+    /** Bytes of this struct, set by the caller before the call. */
+    uint64_t struct_size;
+    /** One of LLCL_TRANSPORT_*. */
     uint32_t transport;
-    uint32_t registered_access;   /* how registered memory of that peer is read and written */
-    uint32_t process;             /* its process id */
+    /**
+     * How memory that the peer registered is read and written: one of LLCL_ACCESS_*. Memory that it
+     * allocated is always mapped.
+     */
+    uint32_t registered_access;
+    /** Its process id. */
+    uint32_t process;
+    /** 0. */
     uint32_t reserved;
 } llcl_peer_info_t;
-llcl_status_t llcl_query_peer(llcl_context_t *context, uint32_t peer, llcl_peer_info_t *info);
-/* a world of `size` ranks inside this process: ranks as threads */
-llcl_status_t llcl_world_create(uint32_t size, llcl_world_t **world);
-llcl_status_t llcl_world_free(llcl_world_t *world); /* after every rank's llcl_finalize, else LLCL_RETRY_BUSY */
 
-/* ---- 2 memory ---- */
-typedef struct llcl_remote { uint64_t offset; uint64_t key; } llcl_remote_t;  /* plain bytes, valid in every rank */
-typedef struct llcl_local { uint64_t offset; uint64_t key; } llcl_local_t;    /* valid in the context that made it */
-llcl_status_t llcl_region_allocate(llcl_context_t *context, size_t size, uint32_t flags /* 0 */, llcl_region_t **region);
-llcl_status_t llcl_region_register(llcl_context_t *context, void *address, size_t size, uint32_t flags /* 0 */, llcl_region_t **region);
-llcl_status_t llcl_region_free(llcl_region_t *region);  /* LLCL_RETRY_BUSY while accepted operations use it as their local side */
-void *llcl_region_address(const llcl_region_t *region); /* NULL for NULL */
+/**
+ * Fills a configuration with "as the environment says, else the default" throughout.
+ *
+ * `config`: the caller's struct to be filled; its content before does not matter.
+ * LLCL_OK; LLCL_ERR_INVALID if `config` is NULL. Any thread may call it.
+ */
+llcl_status_t llcl_config_default(llcl_config_t *config);
+
+/**
+ * Takes this rank's place in its world. Not collective: peers are contacted when they are used.
+ *
+ * `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
+ * caller ends it by llcl_finalize.
+ * LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
+ * variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there; LLCL_ERR_RANGE: there is no
+ * such rank in `world`; LLCL_ERR_STATE: the place is or was taken; LLCL_ERR_NO_MEMORY or
+ * LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
+ * Any thread may call it. It starts the progress thread and one that hears of deaths; both block
+ * all signals and sleep while there is nothing to do.
+ */
+llcl_status_t llcl_init(const llcl_config_t *config,
+                        llcl_context_t **context);
+
+/**
+ * Leaves the world. Collective: returns when every living rank has come here.
+ *
+ * Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
+ * LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served. All regions of the context
+ * end with it, and every handle and pointer that came from it.
+ * `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
+ * LLCL_ERR_STATE (inside a callback). LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone.
+ * No other thread may be in a call on this context, or begin one; callbacks may run on the calling
+ * thread and on the progress thread until it returns, and what they post is refused.
+ */
+llcl_status_t llcl_finalize(llcl_context_t *context);
+
+/**
+ * Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code` (1 for 0).
+ *
+ * `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
+ * call it, also inside a callback. No exit handler runs.
+ */
+void llcl_abort(llcl_context_t *context,
+                int32_t exit_code);
+
+/**
+ * This rank's number, from 0 on.
+ *
+ * `context`: a live context; for NULL the answer is 0. Any thread may call it.
+ */
+uint32_t llcl_rank(const llcl_context_t *context);
+
+/**
+ * How many ranks the world has.
+ *
+ * `context`: a live context; for NULL the answer is 0. Any thread may call it.
+ */
+uint32_t llcl_size(const llcl_context_t *context);
+
+/**
+ * The version of the library that runs: major << 16 | minor << 8 | patch. Any thread may call it.
+ */
+uint32_t llcl_version(void);
+
+/**
+ * The version of the library that runs, as text. Static, never NULL. Any thread may call it.
+ */
+const char *llcl_version_string(void);
+
+/**
+ * Whether a peer lives, as far as is known here: the kernel tells of a death within milliseconds.
+ *
+ * `context`: a live context. `peer`: a rank below llcl_size.
+ * LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left;
+ * LLCL_ERR_INVALID: `context` is NULL or there is no such rank. Any thread may call it.
+ */
+llcl_status_t llcl_peer_alive(llcl_context_t *context,
+                              uint32_t peer);
+
+/**
+ * What the context can do, and the values in force.
+ *
+ * `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
+ */
+llcl_status_t llcl_query(llcl_context_t *context,
+                         llcl_capabilities_t *capabilities);
+
+/**
+ * How a peer is reached. Contacts it if that has not happened yet, which may take until it has come
+ * up.
+ *
+ * `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
+ * struct_size set; filled.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it
+ * has died or has left; LLCL_ERR_SYSTEM: its memory cannot be mapped. Any thread may call it.
+ */
+llcl_status_t llcl_query_peer(llcl_context_t *context,
+                              uint32_t peer,
+                              llcl_peer_info_t *info);
+
+/**
+ * Makes a world whose ranks are threads of this process. Each rank then calls llcl_init with its
+ * number in the configuration.
+ *
+ * `size`: ranks, 1 to 4096. `world`: where the new world goes; ended by llcl_world_free.
+ * LLCL_OK; LLCL_ERR_INVALID: no such size, or NULL; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the
+ * machine refuses sockets or a thread. Any thread may call it.
+ */
+llcl_status_t llcl_world_create(uint32_t size,
+                                llcl_world_t **world);
+
+/**
+ * Ends a world of this process.
+ *
+ * `world`: from llcl_world_create; ended by this call if it answers LLCL_OK.
+ * LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized; LLCL_ERR_INVALID: NULL. No other thread
+ * may use the world at the same time.
+ */
+llcl_status_t llcl_world_free(llcl_world_t *world);
+
+/*
+ * 3. Memory: regions, the addresses that name places in them, and how ranks tell each other.
+ */
+
+/** A piece of this rank's memory that operations may name, here and at peers. */
+typedef struct llcl_region_t llcl_region_t;
+
+/**
+ * A place in the calling rank's own memory, for the near side of operations. Means something only
+ * in the context that made it.
+ */
+typedef struct llcl_local_t {
+    /** Bytes from the beginning of the region. */
+    uint64_t offset;
+    /** Names the region; 0 names none. */
+    uint64_t key;
+} llcl_local_t;
+
+/**
+ * A place in a rank's memory: plain bytes, which mean the same in every rank and may be sent around
+ * in any way. Add to `offset` to go further; leave `key` alone.
+ */
+typedef struct llcl_remote_t {
+    /** Bytes from the beginning of the region. */
+    uint64_t offset;
+    /** Names the region; 0 names none. */
+    uint64_t key;
+} llcl_remote_t;
+
+/**
+ * Allocates a region of zeroed memory that the peers of the machine map when they first use it:
+ * their operations then are loads, stores and atomic instructions.
+ *
+ * `context`: a live context. `size`: bytes, at least 1; memory is taken page by page as it is
+ * touched, huge pages are asked for from 2 MiB on. `flags`: 0. `region`: where the new region goes;
+ * ended by llcl_region_free or with the context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_NO_MEMORY: more than the
+ * machine has, or all regions of the configuration exist; LLCL_ERR_STATE: the context is being
+ * finalized. Any thread may call it.
+ */
+llcl_status_t llcl_region_allocate(llcl_context_t *context,
+                                   size_t size,
+                                   uint32_t flags,
+                                   llcl_region_t **region);
+
+/**
+ * Makes a region of memory that the caller owns: heap, stack or static. Peers reach it through the
+ * kernel, or by messages to this rank's progress thread; atomics on it are executed by this rank.
+ *
+ * `context`: a live context. `address`: the first byte; stays valid until llcl_region_free has
+ * answered LLCL_OK. For atomics of n bytes it is aligned to n. `size`: bytes, at least 1. Regions
+ * may overlap. `flags`: 0. `region`: where the new region goes; ended by llcl_region_free or with
+ * the context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_RANGE: the memory would leave
+ * the address space; LLCL_ERR_NO_MEMORY: all regions of the configuration exist; LLCL_ERR_STATE:
+ * the context is being finalized. Any thread may call it.
+ */
+llcl_status_t llcl_region_register(llcl_context_t *context,
+                                   void *address,
+                                   size_t size,
+                                   uint32_t flags,
+                                   llcl_region_t **region);
+
+/**
+ * Ends a region. Its addresses fit nothing from now on, at any rank; memory that it allocated is
+ * gone when this returns, memory that was registered is the caller's alone again.
+ *
+ * Waits for the operations of this rank that were accepted before. A peer that is in the middle of
+ * a copy by the kernel may still touch registered memory: agree with your peers first.
+ * `region`: ended by this call if it answers LLCL_OK.
+ * LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;
+ * LLCL_ERR_STATE: it was freed before (told as long as the handle has not been given out again);
+ * LLCL_ERR_INVALID: NULL. Any thread may call it, once.
+ */
+llcl_status_t llcl_region_free(llcl_region_t *region);
+
+/**
+ * The first byte of a region, in this process.
+ *
+ * `region`: a handle of a live context. NULL for NULL and for a region that was freed. Any thread
+ * may call it.
+ */
+void *llcl_region_address(const llcl_region_t *region);
+
+/**
+ * The bytes of a region.
+ *
+ * `region`: a handle of a live context. 0 for NULL and for a region that was freed. Any thread may
+ * call it.
+ */
 size_t llcl_region_size(const llcl_region_t *region);
-llcl_local_t llcl_region_local(const llcl_region_t *region, uint64_t offset);
-llcl_remote_t llcl_region_remote(const llcl_region_t *region, uint64_t offset);
-llcl_status_t llcl_exchange(llcl_context_t *context, const void *mine, size_t size, void *all); /* all-gather of size() * size bytes; collective; size 0 is a fence */
-void *llcl_remote_pointer(llcl_context_t *context, uint32_t peer, llcl_remote_t remote, size_t size); /* NULL where not mapped (see llcl_last_error) */
 
-/* ---- 3 RMA ---- */
-#define LLCL_FLAG_DEFER 1u   /* through the lane, whatever the mode; the completion never fires inside the call */
-typedef struct llcl_read_params {
-    uint32_t peer; uint32_t flags;
-    llcl_remote_t source; llcl_local_t destination;
+/**
+ * The place at `offset` bytes of a region, for the near side of this context's operations.
+ *
+ * `region`: a handle of a live context; for NULL or a region that was freed the place fits nothing.
+ * `offset`: bytes; checked when the place is used, not here. Any thread may call it.
+ */
+llcl_local_t llcl_region_local(const llcl_region_t *region,
+                                      uint64_t offset);
+
+/**
+ * The place at `offset` bytes of a region, as every rank may use it for the far side of operations.
+ *
+ * `region`: a handle of a live context; for NULL or a region that was freed the place fits nothing.
+ * `offset`: bytes; checked when the place is used, not here. Any thread may call it.
+ */
+llcl_remote_t llcl_region_remote(const llcl_region_t *region,
+                                        uint64_t offset);
+
+/**
+ * Gathers bytes from every rank at every rank. Collective; meant for addresses and small tables.
+ *
+ * `context`: a live context. `mine`: `size` bytes of this rank; may be NULL if `size` is 0. `size`:
+ * bytes, the same at every rank; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
+ * filled in the order of ranks; may be NULL if `size` is 0; must not overlap `mine`.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_PEER_DEAD: a rank
+ * has died or has left; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
+ * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
+ * unless they do not care which call meets which. The calling thread sleeps meanwhile.
+ */
+llcl_status_t llcl_exchange(llcl_context_t *context,
+                            const void *mine,
+                            size_t size,
+                            void *all);
+
+/**
+ * Where a peer's memory is mapped in this process: loads, stores and atomic instructions through
+ * the pointer are the caller's own, as on memory that threads share.
+ *
+ * A store through it does not wake a thread that sleeps in llcl_wait_word; that one looks again
+ * within 10 ms. The pointer stays readable until the context ends or the region's place is used
+ * for another one; what it shows after the owner has freed the region is undefined.
+ * `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
+ * meant to be used from there.
+ * NULL where it is not mapped: the region is registered memory of another rank, or, with
+ * llcl_last_error() telling which, the peer, the key or the range is wrong. Any thread may call it.
+ */
+void *llcl_remote_pointer(llcl_context_t *context,
+                          uint32_t peer,
+                          llcl_remote_t remote,
+                          size_t size);
+
+/*
+ * 4. Reads and writes
+ */
+
+/**
+ * Flag: the request goes through the lane, whatever the execution in force, and its completion
+ * never fires inside the call. For large copies that are to run beside the caller's work, and for
+ * callers that hold locks which their callbacks take.
+ */
+#define LLCL_FLAG_DEFER 1u
+
+/** The signal word is set to the value. */
+#define LLCL_SIGNAL_SET 1u
+
+/** The value is added to the signal word. */
+#define LLCL_SIGNAL_ADD 2u
+
+/** A read: from a peer's memory into a region of the caller. */
+typedef struct llcl_read_params_t {
+    /** The rank to read from. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** Where to read. */
+    llcl_remote_t source;
+    /** Where the bytes go. */
+    llcl_local_t destination;
+    /** How many bytes; 0 checks both places and touches nothing. */
     size_t size;
+    /** Fires when the bytes are there. */
     llcl_completion_t on_complete;
 } llcl_read_params_t;
-typedef struct llcl_write_params {
-    uint32_t peer; uint32_t flags;
-    llcl_local_t source; llcl_remote_t destination;
-    size_t size;
-    llcl_completion_t on_local; llcl_completion_t on_complete;
-} llcl_write_params_t;
-typedef struct llcl_write_value_params {
-    uint32_t peer; uint32_t flags;
+
+/** A write: from a region of the caller into a peer's memory. */
+typedef struct llcl_write_params_t {
+    /** The rank to write to. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** The bytes. */
+    llcl_local_t source;
+    /** Where they go. */
     llcl_remote_t destination;
-    uint64_t value; size_t size;      /* 1..8 low-order bytes, in memory order of the host */
+    /** How many bytes; 0 checks both places and touches nothing. */
+    size_t size;
+    /** Fires when the source may be reused. */
+    llcl_completion_t on_local;
+    /** Fires when the bytes can be seen at the peer. */
+    llcl_completion_t on_complete;
+} llcl_write_params_t;
+
+/** A write, followed by a change of a word at the same peer. */
+typedef struct llcl_write_signal_params_t {
+    /** The rank to write to. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** The bytes. */
+    llcl_local_t source;
+    /** Where they go. */
+    llcl_remote_t destination;
+    /** How many bytes; 0 makes it a signal alone, both places still being checked. */
+    size_t size;
+    /** The word: a uint64_t of the same peer, aligned to 8 bytes. */
+    llcl_remote_t signal;
+    /** What the word is set to, or what is added to it. */
+    uint64_t signal_value;
+    /** LLCL_SIGNAL_SET or LLCL_SIGNAL_ADD. */
+    uint32_t signal_op;
+    /** 0. */
+    uint32_t reserved;
+    /** Fires when the source may be reused. */
+    llcl_completion_t on_local;
+    /** Fires when bytes and signal can be seen at the peer. */
+    llcl_completion_t on_complete;
+} llcl_write_signal_params_t;
+
+/**
+ * Reads from a peer, if that is possible now.
+ *
+ * Source and destination may overlap, where they are memory of one process, as for memmove. The
+ * destination is undefined until `on_complete`.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+ * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+ * The interface is that of Endo and Taura's low-level communication layer (listing 1 there), with the
+ * reason of a refusal added.
+ */
+llcl_status_t llcl_try_read_async(llcl_context_t *context,
+                                  const llcl_read_params_t *params);
+
+/**
+ * Reads from a peer: like llcl_try_read_async, but tries until it is accepted, working for the lane
+ * meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_read_async(llcl_context_t *context,
+                              const llcl_read_params_t *params);
+
+/**
+ * Reads from a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as for llcl_try_read_async; the completions must be
+ * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+ * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_read(llcl_context_t *context,
+                        const llcl_read_params_t *params);
+
+/**
+ * Writes to a peer, if that is possible now.
+ *
+ * The source must not change until `on_local` or `on_complete`. Source and destination may overlap,
+ * where they are memory of one process, as for memmove.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+ * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+ * The interface is that of Endo and Taura's low-level communication layer (listing 1 there), with the
+ * reason of a refusal added.
+ */
+llcl_status_t llcl_try_write_async(llcl_context_t *context,
+                                   const llcl_write_params_t *params);
+
+/**
+ * Writes to a peer: like llcl_try_write_async, but tries until it is accepted, working for the lane
+ * meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write_async(llcl_context_t *context,
+                               const llcl_write_params_t *params);
+
+/**
+ * Writes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as for llcl_try_write_async; the completions must be
+ * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+ * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write(llcl_context_t *context,
+                         const llcl_write_params_t *params);
+
+/**
+ * Writes to a peer and then changes a word there, if that is possible now.
+ *
+ * Whoever sees the word changed sees the bytes. The source must not change until `on_local` or
+ * `on_complete`. A thread of the peer waits for the word by llcl_wait_word.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+ * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+ * The form is that of the put with signal of OpenSHMEM 1.5 and of the notification of GASPI.
+ */
+llcl_status_t llcl_try_write_signal_async(llcl_context_t *context,
+                                          const llcl_write_signal_params_t *params);
+
+/**
+ * Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries until it is accepted, working for the lane
+ * meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write_signal_async(llcl_context_t *context,
+                                      const llcl_write_signal_params_t *params);
+
+/**
+ * Writes to a peer and then changes a word there and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as for llcl_try_write_signal_async; the completions must be
+ * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+ * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write_signal(llcl_context_t *context,
+                                const llcl_write_signal_params_t *params);
+
+/*
+ * 5. Writes of bytes that the request carries itself
+ */
+
+/** A write of one to eight bytes that are in the struct itself. */
+typedef struct llcl_write_value_params_t {
+    /** The rank to write to. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** Where the bytes go. */
+    llcl_remote_t destination;
+    /** The value: its `size` low-order bytes are written, in this machine's byte order. */
+    uint64_t value;
+    /** How many bytes, 1 to 8. */
+    size_t size;
+    /** Fires when the value can be seen at the peer. */
     llcl_completion_t on_complete;
 } llcl_write_value_params_t;
-typedef struct llcl_write_small_params {
-    uint32_t peer; uint32_t flags;
-    const void *source;               /* any memory; reusable when the call returns */
+
+/** A write of a few bytes from anywhere. */
+typedef struct llcl_write_small_params_t {
+    /** The rank to write to. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /**
+     * The bytes: any memory of the caller, who may reuse it when the call returns. May be NULL if
+     * `size` is 0.
+     */
+    const void *source;
+    /** Where the bytes go. */
     llcl_remote_t destination;
-    size_t size;                      /* at most capabilities.small */
+    /**
+     * How many bytes, at most `small` of llcl_capabilities_t; 0 checks the place and touches nothing.
+     */
+    size_t size;
+    /** Fires when the bytes can be seen at the peer. */
     llcl_completion_t on_complete;
 } llcl_write_small_params_t;
-#define LLCL_SIGNAL_SET 1u
-#define LLCL_SIGNAL_ADD 2u
-typedef struct llcl_write_signal_params {
-    uint32_t peer; uint32_t flags;
-    llcl_local_t source; llcl_remote_t destination;
-    size_t size;
-    llcl_remote_t signal;             /* an 8-byte aligned uint64_t in a region of the same peer */
-    uint64_t signal_value; uint32_t signal_op; uint32_t reserved;
-    llcl_completion_t on_local; llcl_completion_t on_complete;
-} llcl_write_signal_params_t;
-/* ---- 4 atomics ---- */
+
+/**
+ * Writes a value to a peer, if that is possible now.
+ *
+ * No source region is needed; `params` may be reused at once.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+ * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+ * It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus system uses it.
+ */
+llcl_status_t llcl_try_write_value_async(llcl_context_t *context,
+                                         const llcl_write_value_params_t *params);
+
+/**
+ * Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, working for the lane
+ * meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write_value_async(llcl_context_t *context,
+                                     const llcl_write_value_params_t *params);
+
+/**
+ * Writes a value to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as for llcl_try_write_value_async; the completions must be
+ * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+ * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write_value(llcl_context_t *context,
+                               const llcl_write_value_params_t *params);
+
+/**
+ * Writes a few bytes to a peer, if that is possible now.
+ *
+ * The bytes are copied during the call; no source region is needed.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+ * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+ * It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus system uses it.
+ */
+llcl_status_t llcl_try_write_small_async(llcl_context_t *context,
+                                         const llcl_write_small_params_t *params);
+
+/**
+ * Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted, working for the lane
+ * meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write_small_async(llcl_context_t *context,
+                                     const llcl_write_small_params_t *params);
+
+/**
+ * Writes a few bytes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as for llcl_try_write_small_async; the completions must be
+ * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+ * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write_small(llcl_context_t *context,
+                               const llcl_write_small_params_t *params);
+
+/*
+ * 6. Atomics: on words of a peer, each with one history whoever changes it how.
+ */
+
+/** int32_t */
 #define LLCL_TYPE_I32 1u
+
+/** uint32_t */
 #define LLCL_TYPE_U32 2u
+
+/** int64_t */
 #define LLCL_TYPE_I64 3u
+
+/** uint64_t */
 #define LLCL_TYPE_U64 4u
+
+/** float */
 #define LLCL_TYPE_F32 5u
+
+/** double */
 #define LLCL_TYPE_F64 6u
+
+/** Fetches the word. */
 #define LLCL_OP_LOAD 1u
+
+/** Sets the word to the operand. */
 #define LLCL_OP_STORE 2u
+
+/** Sets the word to the operand and fetches what it was; as STORE with a result. */
 #define LLCL_OP_SWAP 3u
+
+/** Sets the word to the operand if its bits equal those of `compare`. */
 #define LLCL_OP_COMPARE_SWAP 4u
+
+/** Adds; integers wrap around. */
 #define LLCL_OP_ADD 5u
+
+/** Subtracts; integers wrap around. */
 #define LLCL_OP_SUB 6u
+
+/** Bitwise and, of integers. */
 #define LLCL_OP_AND 7u
+
+/** Bitwise or, of integers. */
 #define LLCL_OP_OR 8u
+
+/** Bitwise exclusive or, of integers. */
 #define LLCL_OP_XOR 9u
+
+/** The smaller one; of a number and a NaN the number. */
 #define LLCL_OP_MIN 10u
+
+/** The larger one; of a number and a NaN the number. */
 #define LLCL_OP_MAX 11u
-typedef struct llcl_atomic_params {
-    uint32_t peer; uint32_t flags;
-    llcl_remote_t target;             /* aligned to the type's size */
-    uint32_t op; uint32_t type;
-    uint64_t operand;                 /* the value's bytes in the low-order part (4 or 8), floats as their bits */
-    uint64_t compare;                 /* for LLCL_OP_COMPARE_SWAP; compared as bits, floats too */
-    void *result;                     /* NULL: not fetched; else 4 or 8 bytes of any memory of the caller, aligned to the type, written before on_complete */
+
+/**
+ * Any processor of the machine changes the word, by its atomic instructions; so may the program,
+ * through pointers, with the atomics of C.
+ */
+#define LLCL_DOMAIN_PROCESSOR 1u
+
+/**
+ * Only the process that owns the word changes it, in the name of the others; so may the owner's
+ * program with the atomics of C.
+ */
+#define LLCL_DOMAIN_OWNER 2u
+
+/** How an atomic operation would be executed. */
+typedef struct llcl_atomic_info_t {
+    /** Bytes of this struct, set by the caller before the call. */
+    uint64_t struct_size;
+    /** 1: the operation is offered for the type; 0: it makes no sense for it. */
+    uint32_t supported;
+    /** One of LLCL_DOMAIN_*; 0 where it is not supported. */
+    uint32_t domain;
+    /** 1: the calling processor executes it; 0: the owner does, asked by a message. */
+    uint32_t native;
+    /** 0. */
+    uint32_t reserved;
+} llcl_atomic_info_t;
+
+/** An atomic operation. */
+typedef struct llcl_atomic_params_t {
+    /** The rank whose word it is. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** The word, aligned to its size. */
+    llcl_remote_t target;
+    /** One of LLCL_OP_*. */
+    uint32_t op;
+    /** One of LLCL_TYPE_*. */
+    uint32_t type;
+    /** The operand: its bits, in the low-order part. Ignored by LOAD. */
+    uint64_t operand;
+    /** What COMPARE_SWAP compares with, in the same form. Else ignored. */
+    uint64_t compare;
+    /**
+     * Where the word's former value goes: 4 or 8 bytes of any memory of the caller, as the type
+     * says, aligned, written before `on_complete` fires. NULL: it is not fetched (not with LOAD).
+     */
+    void *result;
+    /** Fires when it has happened. */
     llcl_completion_t on_complete;
-} llcl_atomic_params_t;               /* LLCL_OP_LOAD needs a result */
-typedef struct llcl_fetch_add_params {       /* uint64_t */
-    uint32_t peer; uint32_t flags;
-    llcl_remote_t target; uint64_t operand; uint64_t *result;
+} llcl_atomic_params_t;
+
+/** A fetch-add on a uint64_t. */
+typedef struct llcl_fetch_add_params_t {
+    /** The rank whose word it is. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** The word, aligned to 8 bytes. */
+    llcl_remote_t target;
+    /** What is added, modulo 2 to the 64th. */
+    uint64_t operand;
+    /** Where the former value goes, written before `on_complete` fires; may be NULL. */
+    uint64_t *result;
+    /** Fires when it has happened. */
     llcl_completion_t on_complete;
 } llcl_fetch_add_params_t;
-typedef struct llcl_compare_swap_params {    /* uint64_t */
-    uint32_t peer; uint32_t flags;
-    llcl_remote_t target; uint64_t compare; uint64_t desired; uint64_t *result;
+
+/** A compare-and-swap on a uint64_t. */
+typedef struct llcl_compare_swap_params_t {
+    /** The rank whose word it is. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** The word, aligned to 8 bytes. */
+    llcl_remote_t target;
+    /** What the word must be for the exchange to happen. */
+    uint64_t compare;
+    /** What it then becomes. */
+    uint64_t desired;
+    /**
+     * Where the former value goes, written before `on_complete` fires; may be NULL. The exchange
+     * happened if it equals `compare`.
+     */
+    uint64_t *result;
+    /** Fires when it has happened, or not. */
     llcl_completion_t on_complete;
 } llcl_compare_swap_params_t;
-#define LLCL_DOMAIN_PROCESSOR 1u  /* lock-prefixed instructions of whichever processor asks */
-#define LLCL_DOMAIN_OWNER 2u      /* only the owner's process touches the word */
-typedef struct llcl_atomic_info { uint64_t struct_size; uint32_t supported; uint32_t domain; uint32_t native; uint32_t reserved; } llcl_atomic_info_t;
-/* supported 0/1; native 1: executed by the calling processor, 0: by a message to the owner */
-llcl_status_t llcl_atomic_query(llcl_context_t *context, uint32_t peer, llcl_remote_t target, uint32_t op, uint32_t type, llcl_atomic_info_t *info);
 
-/* ---- 5 three tiers: try (may answer "try again"), async (tries until accepted), blocking (on_complete and on_local must be none) ---- */
-#define LLCL_TIERS_(name, params) \
-    llcl_status_t llcl_try_##name##_async(llcl_context_t *context, const params *p); \
-    llcl_status_t llcl_##name##_async(llcl_context_t *context, const params *p); \
-    llcl_status_t llcl_##name(llcl_context_t *context, const params *p);
-LLCL_TIERS_(read, llcl_read_params_t)
-LLCL_TIERS_(write, llcl_write_params_t)
-LLCL_TIERS_(write_value, llcl_write_value_params_t)
-LLCL_TIERS_(write_small, llcl_write_small_params_t)
-LLCL_TIERS_(write_signal, llcl_write_signal_params_t)
-LLCL_TIERS_(atomic, llcl_atomic_params_t)
-LLCL_TIERS_(fetch_add, llcl_fetch_add_params_t)
-LLCL_TIERS_(compare_swap, llcl_compare_swap_params_t)
-/* Zero size: addresses are checked, nothing is touched, completes with LLCL_OK. Overlap of source and destination: as memmove.
-   Inside a callback the async and blocking tiers, llcl_flush*, llcl_wait_word, llcl_exchange, llcl_finalize answer LLCL_ERR_STATE. */
-llcl_status_t llcl_flush(llcl_context_t *context, uint32_t peer); /* everything accepted before has completed; LLCL_ERR_PEER_DEAD when the peer is dead */
+/**
+ * How an atomic operation on a word would be executed.
+ *
+ * `context`: a live context. `peer`: whose word. `target`: the word. `op`: one of LLCL_OP_*. `type`:
+ * one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
+ * LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no such
+ * peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
+ * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being finalized.
+ * Any thread may call it.
+ */
+llcl_status_t llcl_atomic_query(llcl_context_t *context,
+                                uint32_t peer,
+                                llcl_remote_t target,
+                                uint32_t op,
+                                uint32_t type,
+                                llcl_atomic_info_t *info);
+
+/**
+ * Changes or fetches a word of a peer atomically, if that is possible now.
+ *
+ * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+ * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * LLCL_ERR_UNSUPPORTED: the operation makes no sense for the type.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+ * The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
+ * evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+ */
+llcl_status_t llcl_try_atomic_async(llcl_context_t *context,
+                                    const llcl_atomic_params_t *params);
+
+/**
+ * Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it is accepted, working for the lane
+ * meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_atomic_async(llcl_context_t *context,
+                                const llcl_atomic_params_t *params);
+
+/**
+ * Changes or fetches a word of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as for llcl_try_atomic_async; the completions must be
+ * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+ * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_atomic(llcl_context_t *context,
+                          const llcl_atomic_params_t *params);
+
+/**
+ * Adds to a uint64_t of a peer atomically, if that is possible now.
+ *
+ * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+ * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+ * The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
+ * evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+ */
+llcl_status_t llcl_try_fetch_add_async(llcl_context_t *context,
+                                       const llcl_fetch_add_params_t *params);
+
+/**
+ * Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, working for the lane
+ * meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_fetch_add_async(llcl_context_t *context,
+                                   const llcl_fetch_add_params_t *params);
+
+/**
+ * Adds to a uint64_t of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as for llcl_try_fetch_add_async; the completions must be
+ * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+ * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_fetch_add(llcl_context_t *context,
+                             const llcl_fetch_add_params_t *params);
+
+/**
+ * Exchanges a uint64_t of a peer if it has an expected value, atomically, if that is possible now.
+ *
+ * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
+ * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
+ * The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
+ * evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+ */
+llcl_status_t llcl_try_compare_swap_async(llcl_context_t *context,
+                                          const llcl_compare_swap_params_t *params);
+
+/**
+ * Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, working for the lane
+ * meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_compare_swap_async(llcl_context_t *context,
+                                      const llcl_compare_swap_params_t *params);
+
+/**
+ * Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as for llcl_try_compare_swap_async; the completions must be
+ * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
+ * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_compare_swap(llcl_context_t *context,
+                                const llcl_compare_swap_params_t *params);
+
+/*
+ * 7. Waiting
+ */
+
+/**
+ * Waits until the operations of this context towards one peer that were accepted before have ended.
+ *
+ * `context`: a live context. `peer`: a rank below llcl_size.
+ * LLCL_OK: their effects can be seen at the peer, or their completions have told otherwise;
+ * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_INVALID: NULL, or no such rank;
+ * LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+ * Any thread may call it; it covers what any thread has posted before. Works for the lane
+ * meanwhile, and sleeps if it takes long.
+ */
+llcl_status_t llcl_flush(llcl_context_t *context,
+                         uint32_t peer);
+
+/**
+ * Waits until the operations of this context that were accepted before have ended, whatever the
+ * peer.
+ *
+ * `context`: a live context.
+ * LLCL_OK: all have ended, those with dead peers by LLCL_ERR_PEER_DEAD; LLCL_ERR_INVALID: NULL;
+ * LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+ * Any thread may call it; it covers what any thread has posted before. Works for the lane
+ * meanwhile, and sleeps if it takes long.
+ */
 llcl_status_t llcl_flush_all(llcl_context_t *context);
-/* Waits until *word >= at_least (unsigned, acquire). word: any memory of this process, 8-byte aligned. timeout_ns < 0: for ever; 0: a test. */
-llcl_status_t llcl_wait_word(llcl_context_t *context, const uint64_t *word, uint64_t at_least, int64_t timeout_ns);
-llcl_status_t llcl_progress(llcl_context_t *context); /* one round; never needed */
+
+/**
+ * Waits until a word has reached a value: working for the lane for LLCL_SPIN_US, then asleep.
+ *
+ * Whatever changes the word through this library wakes the sleeper: a completion, a callback, any
+ * operation of a peer. A store through a pointer does not; it is noticed within 10 ms.
+ * `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
+ * atomic stores only while this waits. `at_least`: the value to be reached, compared unsigned (so
+ * a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
+ * for ever; 0: only looks.
+ * LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
+ * reached in time; LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
+ * context is being finalized, and the value has not been reached.
+ * Any number of threads may wait, for the same word or others; 16 can sleep fully, more only nap.
+ */
+llcl_status_t llcl_wait_word(llcl_context_t *context,
+                             const uint64_t *word,
+                             uint64_t at_least,
+                             int64_t timeout_ns);
+
+/**
+ * Works for the lane for one round. Never needed: whatever must advance does so by itself.
+ *
+ * `context`: a live context.
+ * LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;
+ * LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+ * Any thread may call it; callbacks may run on it.
+ */
+llcl_status_t llcl_progress(llcl_context_t *context);
 
 #ifdef __cplusplus
 }
 #endif
-#endif
+
+#endif /* LLCL_H */

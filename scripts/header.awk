@@ -1,7 +1,7 @@
 # Puts cbindgen's output for one chapter into the form that a C programmer reads:
 # constants carry their type and negative ones parentheses, types go by their typedef names,
 # Rust's "# Safety" sections go, short comments take one line.
-FNR == NR { type[$1] = $2; next }
+FILENAME == ARGV[1] { type[$1] = $2; next }
 
 /^\/\*\*$/ || /^[ ]+\/\*\*$/ { indent = $0; sub(/\/\*\*$/, "", indent); count = 0; skip = 0; comment = 1; next }
 comment && /^ *\*\/$/ { flush_comment(); comment = 0; next }
