@@ -20,7 +20,7 @@ static void fire(void *data, llcl_status_t status)
     llcl_context_t *context = in->context;
     llcl_capabilities_t found = {0};
     uint64_t word = 0;
-    unsigned char byte[8];
+    unsigned char byte[8], all[16];
     CHECK_OK(status);
     wild.on_complete = llcl_no_completion();
     for (wild.operation = 0; wild.operation < WILD_OPERATIONS; wild.operation++) {
@@ -32,7 +32,7 @@ static void fire(void *data, llcl_status_t status)
     CHECK_STATUS(llcl_flush(context, in->wild.peer), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_flush_all(context), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_wait_word(context, &word, 1, 1000000), LLCL_ERR_STATE);
-    CHECK_STATUS(llcl_exchange(context, byte, 1, byte), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_exchange(context, byte, 1, all), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_finalize(context), LLCL_ERR_STATE);
     found.struct_size = sizeof found;
     CHECK_OK(llcl_query(context, &found));

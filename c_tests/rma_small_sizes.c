@@ -24,7 +24,7 @@ static void post(llcl_context_t *context, const struct transfer *transfer)
     POST(llcl_try_write_small_async(context, &small));
     memset(source, 0xff, sizeof source);
     small.size = limit + 1;
-    CHECK_STATUS(llcl_try_write_small_async(context, &small), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_try_write_small_async(context, &small), LLCL_ERR_RANGE);
     small.size = 1;
     small.source = NULL;
     CHECK_STATUS(llcl_try_write_small_async(context, &small), LLCL_ERR_INVALID);
