@@ -92,8 +92,8 @@ typedef struct bench_options {
     int quick;
     int pin;
     int repeats;
-    int alone;         /* `memory` only: print the resident bytes of a world of one */
-    double against;    /* `memory` only: resident KiB of a rank in a world of two, 0: unknown */
+    int alone;         /* `memory` only: print what a world of one takes, and nothing else */
+    double against;    /* `memory` only: own KiB of a rank in a world of two, 0: unknown */
     int show;          /* 1: this process prints; 0: it is a passive rank */
 } bench_options_t;
 

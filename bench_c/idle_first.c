@@ -31,24 +31,33 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
              how == WAIT_SPIN ? "spin" : "llcl_wait_word");
     snprintf(first, sizeof first, "first: %s", what);
     snprintf(rest, sizeof rest, "next: %s", what);
-    bench_record_t record = {.what = first, .unit = "ns", .limit_name = "futex wake", .ranks = (int)world->size, .threads = 1,
+    int kernel = memory == BENCH_REGISTERED; /* a system call with cold caches: part of the limit */
+    bench_record_t record = {.what = first, .unit = "ns",
+                             .limit_name = !kernel ? "futex wake" : offload ? "futex wake + process_vm" : "process_vm", .ranks = (int)world->size, .threads = 1,
                              .size = 8, .count = 1};
     if (caller_can)
-        record.target = "ratio<=0.5";
+        record.target = kernel ? "ratio<=1.5" : "ratio<=0.5"; /* no wake-up in it */
     else if (offload)
         record.target = "ratio<=1.5";
     bench_record_t next = record;
     next.what = rest;
+    next.limit_name = "futex wake";
     next.count = BURST - 1;
     next.target = offload ? "ratio<=0.25" : NULL; /* not a wake-up per request */
     bench_request_t request = world_request(world, BENCH_WRITE, memory, 0, 8, llcl_store_on(&word), flags);
     for (int i = 0; i < options->repeats; i++) {
-        double wake = world_wake(world, idle_us), behind[BURST];
+        double wake = world_wake(world, idle_us), behind[BURST], system_call = 0;
+        if (kernel) {
+            bench_sleep_us(idle_us);
+            uint64_t before = bench_ticks();
+            limits_vm_copy(world->peer_process, world->source_memory, world->peer_registered, 8, 1);
+            system_call = (double)(bench_ticks() - before) / bench_ticks_per_ns();
+        }
         bench_sleep_us(idle_us);
         double ours = once(world, &request, how);
         for (int k = 1; k < BURST; k++)
             behind[k] = once(world, &request, how);
-        bench_add(&record.series, wake, ours, NAN);
+        bench_add(&record.series, (kernel && !offload ? 0 : wake) + system_call, ours, NAN);
         bench_add(&next.series, wake, bench_percentile(behind + 1, BURST - 1, 50), NAN);
     }
     bench_emit(&record);

@@ -103,7 +103,7 @@ int main(int argc, char **argv)
                     measure(&world, &options, (bench_op_t)op, (bench_memory_t)memory, sizes[i]);
             measure(&world, &options, BENCH_FETCH_ADD, (bench_memory_t)memory, 8);
         }
-        char step[96];
+        char step[160];
         snprintf(step, sizeof step, "the clock takes %.0f ns and moves in steps of that order; for short times see msgrate (ns per op)",
                  limits_ticks(100000));
         bench_note(step);

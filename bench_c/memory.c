@@ -8,23 +8,40 @@
 
 static const char *about = "Resident memory of a rank after llcl_init, and bytes for each peer that is never talked to.";
 
-/* KiB of a line of smaps_rollup, such as "Rss:". */
-static double rollup_kib(const char *name)
+typedef struct resident {
+    double all; /* KiB */
+    double own; /* KiB, without the pages of program and libraries that merely reflect their files */
+} resident_t;
+
+/* From /proc/self/smaps, which counts pages exactly. */
+static resident_t resident(void)
 {
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    char line[256];
-    double kib = NAN;
+    FILE *file = fopen("/proc/self/smaps", "r");
+    char line[512], path[256];
+    int backed = 0; /* the mapping at hand shows a file of a file system */
+    resident_t sum = {0, 0};
     if (file == NULL)
-        bench_die("memory: /proc/self/smaps_rollup cannot be read");
-    while (fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, name, strlen(name)) == 0)
-            kib = strtod(line + strlen(name), NULL);
+        bench_die("memory: /proc/self/smaps cannot be read");
+    while (fgets(line, sizeof line, file) != NULL) {
+        unsigned long from, to;
+        double kib;
+        if (sscanf(line, "%lx-%lx", &from, &to) == 2) {
+            path[0] = '\0';
+            sscanf(line, "%*s %*s %*s %*s %*s %255s", path);
+            backed = path[0] == '/' && strncmp(path, "/memfd:", 7) != 0 && strncmp(path, "/dev/zero", 9) != 0;
+        } else if (sscanf(line, "Rss: %lf", &kib) == 1) {
+            sum.all += kib;
+            sum.own += backed ? 0 : kib;
+        } else if (backed && sscanf(line, "Anonymous: %lf", &kib) == 1) {
+            sum.own += kib;
+        }
+    }
     fclose(file);
-    return kib;
+    return sum;
 }
 
 /* The same program as a world of one: the measure for what the peers add. */
-static double alone_kib(const bench_options_t *options)
+static resident_t alone_resident(const bench_options_t *options)
 {
     int ends[2];
     if (pipe(ends) != 0)
@@ -48,7 +65,10 @@ static double alone_kib(const bench_options_t *options)
     waitpid(child, NULL, 0);
     if (got <= 0)
         bench_die("memory: the world of one told nothing");
-    return strtod(text, NULL);
+    resident_t alone;
+    if (sscanf(text, "%lf %lf", &alone.all, &alone.own) != 2)
+        bench_die("memory: the world of one told '%s'", text);
+    return alone;
 }
 
 static llcl_context_t *open_context(const bench_options_t *options)
@@ -65,29 +85,23 @@ static llcl_context_t *open_context(const bench_options_t *options)
     return context;
 }
 
-typedef struct resident {
-    double rss, own; /* KiB: all that is resident; of that, what no file backs */
-} resident_t;
-
-static resident_t resident(void) { return (resident_t){rollup_kib("Rss:"), rollup_kib("Anonymous:")}; }
-
-static void report(const bench_options_t *options, uint32_t size, const resident_t *all, double alone)
+static void report(const bench_options_t *options, uint32_t size, const resident_t *all, resident_t alone)
 {
     bench_record_t rank = {.what = "rank resident", .unit = "KiB", .limit_name = "16 MiB", .ranks = (int)size, .threads = 1,
                            .target = size == 2 ? "ratio<=1" : NULL};
-    bench_record_t own = {.what = "rank resident; no file behind it", .unit = "KiB", .ranks = (int)size, .threads = 1};
-    bench_record_t peer = {.what = "per peer; against a world of one", .unit = "bytes", .limit_name = "1 KiB",
+    bench_record_t own = {.what = "rank resident; own memory", .unit = "KiB", .ranks = (int)size, .threads = 1};
+    bench_record_t peer = {.what = "own memory per peer; against one rank", .unit = "bytes", .limit_name = "1 KiB",
                            .ranks = (int)size, .threads = 1};
     bench_record_t slope = peer;
-    slope.what = "per peer; against a world of two";
+    slope.what = "own memory per peer; against two ranks";
     slope.target = "ratio<=1";
     for (uint32_t i = 0; i < size && i < BENCH_MAX_REPEATS; i++) {
-        bench_add(&rank.series, 16384, all[i].rss, NAN);
+        bench_add(&rank.series, 16384, all[i].all, NAN);
         bench_add(&own.series, NAN, all[i].own, NAN);
         if (size > 1)
-            bench_add(&peer.series, 1024, (all[i].rss - alone) * 1024 / (size - 1), NAN);
+            bench_add(&peer.series, 1024, (all[i].own - alone.own) * 1024 / (size - 1), NAN);
         if (size > 2 && options->against > 0)
-            bench_add(&slope.series, 1024, (all[i].rss - options->against) * 1024 / (size - 2), NAN);
+            bench_add(&slope.series, 1024, (all[i].own - options->against) * 1024 / (size - 2), NAN);
     }
     bench_begin(options, about);
     bench_emit(&rank);
@@ -96,6 +110,7 @@ static void report(const bench_options_t *options, uint32_t size, const resident
         bench_emit(&peer);
     if (slope.series.repeats > 0)
         bench_emit(&slope);
+    bench_note("own memory: resident pages but those of program and libraries that reflect their files; no peer was talked to");
     bench_end();
 }
 
@@ -105,12 +120,14 @@ int main(int argc, char **argv)
     if (options.alone) {
         llcl_context_t *context = open_context(&options);
         resident_t mine = resident();
-        printf("%.0f\n", mine.rss);
+        printf("%.0f %.0f\n", mine.all, mine.own);
         bench_check(llcl_finalize(context), "llcl_finalize");
         return 0;
     }
     const char *rank_text = getenv("LLCL_RANK");
-    double alone = rank_text != NULL && strcmp(rank_text, "0") == 0 ? alone_kib(&options) : 0;
+    resident_t alone = {0, 0};
+    if (rank_text != NULL && strcmp(rank_text, "0") == 0)
+        alone = alone_resident(&options);
     llcl_context_t *context = open_context(&options);
     uint32_t size = llcl_size(context);
     bench_check(llcl_exchange(context, NULL, 0, NULL), "llcl_exchange"); /* everyone is there */

@@ -106,7 +106,7 @@ int main(int argc, char **argv)
             measure_burst(&world, &options, (bench_op_t)op, 0);
         for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
             measure_burst(&world, &options, (bench_op_t)op, LLCL_FLAG_DEFER);
-        char step[96];
+        char step[160];
         snprintf(step, sizeof step, "the clock takes %.0f ns and moves in steps of that order; the rows \"%d in a row\" are finer",
                  limits_ticks(100000), BURST);
         bench_note(step);
