@@ -1,0 +1,70 @@
+/* Lets ThreadSanitizer see ranks-as-threads as one program. Ranks of one process map each other's
+ * files a second time, and the checker goes by addresses: order made through one mapping is unknown
+ * at the other. In the instrumented programs (ld --wrap) a range of a file that is mapped already is
+ * therefore handed out again at its first address, and unmapped by its last user. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+struct shared {
+    dev_t device;
+    ino_t file;
+    off_t offset;
+    size_t length;
+    int protection;
+    void *base;
+    size_t users;
+    struct shared *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shared *all;
+
+void *__real_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *address, size_t length);
+void *__wrap_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *address, size_t length);
+
+void *__wrap_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+    struct stat about;
+    if (address != NULL || fd < 0 || !(flags & MAP_SHARED) || fstat(fd, &about) != 0)
+        return __real_mmap(address, length, protection, flags, fd, offset);
+    pthread_mutex_lock(&lock);
+    struct shared *s = all;
+    while (s != NULL && !(s->device == about.st_dev && s->file == about.st_ino && s->offset == offset &&
+                          s->length == length && s->protection == protection))
+        s = s->next;
+    void *base = s != NULL ? s->base : __real_mmap(NULL, length, protection, flags, fd, offset);
+    if (s == NULL && base != MAP_FAILED) {
+        s = malloc(sizeof *s);
+        if (s == NULL)
+            abort();
+        *s = (struct shared){about.st_dev, about.st_ino, offset, length, protection, base, 0, all};
+        all = s;
+    }
+    if (s != NULL)
+        s->users++;
+    pthread_mutex_unlock(&lock);
+    return base;
+}
+
+int __wrap_munmap(void *address, size_t length)
+{
+    pthread_mutex_lock(&lock);
+    struct shared **link = &all;
+    while (*link != NULL && !((*link)->base == address && (*link)->length == length))
+        link = &(*link)->next;
+    struct shared *s = *link;
+    int last = s == NULL || --s->users == 0;
+    if (s != NULL && last) {
+        *link = s->next;
+        free(s);
+    }
+    int answer = last ? __real_munmap(address, length) : 0;
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
