@@ -29,34 +29,35 @@ static void configure(llcl_config_t *config)
 static void run(llcl_context_t *context)
 {
     uint32_t peer = (llcl_rank(context) + 1) % llcl_size(context);
-    struct shared target;
+    struct shared target, mine;
     struct held held;
-    llcl_write_value_params_t value = {0};
+    llcl_write_params_t write = {0};
     llcl_status_t status;
     uint64_t accepted = 0;
     int round;
     share(context, ALLOCATED, 4096, &target);
-    value.peer = peer;
-    value.flags = LLCL_FLAG_DEFER;
-    value.destination = remote_at(&target, peer, 0);
-    value.size = 8;
+    region_make(context, REGISTERED, 64, &mine);
+    write.peer = peer;
+    write.flags = LLCL_FLAG_DEFER;
+    write.source = llcl_region_local(mine.region, 0);
+    write.destination = remote_at(&target, peer, 0);
+    write.size = 8;
     for (round = 0; round < 10; round++) {
         memset(&held, 0, sizeof held);
         pthread_mutex_init(&held.lock, NULL);
         pthread_mutex_lock(&held.lock);
-        value.on_complete = llcl_call(hold, &held);
-        POST(llcl_try_write_value_async(context, &value));
+        write.on_complete = llcl_call(hold, &held);
+        POST(llcl_try_write_async(context, &write));
         AWAIT(&held.entered, 1);
-        value.on_complete = count_in(&held.tally);
+        write.on_complete = count_in(&held.tally);
         for (accepted = 0; accepted < 10000; accepted++) {
-            value.value = accepted + 1;
-            status = llcl_try_write_value_async(context, &value);
+            status = llcl_try_write_async(context, &write);
             if (status != LLCL_OK)
                 break;
         }
         CHECK_STATUS(status, LLCL_RETRY_QUEUE_FULL);
-        CHECK(accepted >= 8);
-        CHECK_STATUS(llcl_try_write_value_async(context, &value), LLCL_RETRY_QUEUE_FULL);
+        CHECK(accepted >= 7); /* the one that is held up may still have its place */
+        CHECK_STATUS(llcl_try_write_async(context, &write), LLCL_RETRY_QUEUE_FULL);
         CHECK_EQUAL(word_get(&held.tally.fired), 0);
         pthread_mutex_unlock(&held.lock);
         AWAIT(&held.tally.fired, accepted);
@@ -66,6 +67,7 @@ static void run(llcl_context_t *context)
         pthread_mutex_destroy(&held.lock);
     }
     share_end(context, &target);
+    region_drop(&mine);
 }
 
 TEST_MAIN_CONFIG(run, configure)
