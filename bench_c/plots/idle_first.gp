@@ -15,4 +15,4 @@ set boxwidth 0.24
 set style fill solid 0.8
 plot for [i=1:3] for [k=1:3] rows('first: ' . word(cases, k), word(modes, i)) using (2 * k - 1 + (i - 2) * 0.27):12 with boxes lc rgb color(i) title (k == 1 ? word(modes, i) : ''), \
      for [i=1:3] for [k=1:3] rows('next: ' . word(cases, k), word(modes, i)) using (2 * k + (i - 2) * 0.27):12 with boxes lc rgb color(i) notitle, \
-     for [i=1:3] for [k=1:3] rows('first: ' . word(cases, k), word(modes, i)) using (2 * k - 1 + (i - 2) * 0.27):17 with points pt 2 ps 1.5 lw 2 lc rgb '#333333' title (k == 1 && i == 1 ? 'futex wake after the same rest' : '')
+     for [i=1:3] for [k=1:3] rows('first: ' . word(cases, k), word(modes, i)) using (2 * k - 1 + (i - 2) * 0.27):17 with points pt 2 ps 1.5 lw 2 lc rgb '#333333' title (k == 1 && i == 1 ? 'limit: a futex wake (registered: a cold process\_vm)' : '')
