@@ -1,12 +1,13 @@
 //! 6. Atomics: on words of a peer, each with one history whoever changes it how.
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{Parameters, give, given, guard, submit};
+use crate::api::guard::{Parameters, give, given, guard, submit, wake};
 use crate::api::life::{known_size, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::atomics::Atomic;
 use crate::core::context::Context;
+use crate::core::rma::Quick;
 use crate::core::submit::Request;
 use crate::util::status::{Result, Status};
 use std::ffi::c_void;
@@ -202,16 +203,16 @@ pub unsafe extern "C" fn llcl_atomic_query(
         // SAFETY: the caller gives a live context and a struct.
         let (context, asked) = unsafe { (&given(context, "context")?.0, given(info, "info")?) };
         known_size(asked.struct_size, size_of::<llcl_atomic_info_t>())?;
-        let native = context.atomic_native(peer, target.address(), op, r#type)?;
+        let execution = context.atomic_execution(peer, target.address(), op, r#type)?;
         let answer = llcl_atomic_info_t {
             struct_size: asked.struct_size,
-            supported: native.is_some().into(),
-            domain: match native {
-                Some(true) => LLCL_DOMAIN_PROCESSOR,
-                Some(false) => LLCL_DOMAIN_OWNER,
+            supported: execution.is_some().into(),
+            domain: match execution {
+                Some(execution) if execution.owners => LLCL_DOMAIN_OWNER,
+                Some(_) => LLCL_DOMAIN_PROCESSOR,
                 None => 0,
             },
-            native: (native == Some(true)).into(),
+            native: execution.is_some_and(|execution| execution.native).into(),
             reserved: 0,
         };
         // SAFETY: as above.
@@ -291,12 +292,37 @@ pub unsafe extern "C" fn llcl_try_fetch_add_async(
     // SAFETY: the caller gives NULL or valid objects.
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
         && p.flags == 0
+        && p.on_complete.as_engine().is_nothing()
+    {
+        // SAFETY: the caller vouches for the place of the result.
+        match unsafe { context.0.fetch_add_word(p.peer, p.target.address(), p.operand, p.result) } {
+            Quick::Done => return LLCL_OK,
+            Quick::Wake(port) => return wake(port, p.target.address()),
+            Quick::No => {}
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { fetch_add_otherwise(context, params) }
+}
+
+/// The ways with a completion, then all the rest.
+#[inline(never)]
+unsafe extern "C" fn fetch_add_otherwise(
+    context: *mut llcl_context_t,
+    params: *const llcl_fetch_add_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.flags == 0
         && p.on_complete.as_engine().is_ready()
     {
-        // SAFETY: as the caller promises for what `params` names.
-        let done =
-            unsafe { context.0.fetch_add_quickly(p.peer, p.target.address(), p.operand, p.result) };
-        if done {
+        // SAFETY: the caller vouches for the place of the result.
+        let quick =
+            unsafe { context.0.fetch_add_word(p.peer, p.target.address(), p.operand, p.result) };
+        if let Quick::Wake(port) = &quick {
+            port.waiters().wake_at(p.target.address(), 8);
+        }
+        if !matches!(quick, Quick::No) {
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
             return LLCL_OK;
         }
@@ -354,19 +380,50 @@ pub unsafe extern "C" fn llcl_try_compare_swap_async(
     // SAFETY: the caller gives NULL or valid objects.
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
         && p.flags == 0
-        && p.on_complete.as_engine().is_ready()
+        && p.on_complete.as_engine().is_nothing()
     {
-        // SAFETY: as the caller promises for what `params` names.
-        let done = unsafe {
-            context.0.compare_swap_quickly(
+        // SAFETY: the caller vouches for the place of the result.
+        match unsafe {
+            context.0.compare_swap_word(
                 p.peer,
                 p.target.address(),
-                p.compare,
-                p.desired,
+                (p.compare, p.desired),
+                p.result,
+            )
+        } {
+            Quick::Done => return LLCL_OK,
+            Quick::Wake(port) => return wake(port, p.target.address()),
+            Quick::No => {}
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { compare_swap_otherwise(context, params) }
+}
+
+/// The ways with a completion, then all the rest.
+#[inline(never)]
+unsafe extern "C" fn compare_swap_otherwise(
+    context: *mut llcl_context_t,
+    params: *const llcl_compare_swap_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.flags == 0
+        && p.on_complete.as_engine().is_ready()
+    {
+        // SAFETY: the caller vouches for the place of the result.
+        let quick = unsafe {
+            context.0.compare_swap_word(
+                p.peer,
+                p.target.address(),
+                (p.compare, p.desired),
                 p.result,
             )
         };
-        if done {
+        if let Quick::Wake(port) = &quick {
+            port.waiters().wake_at(p.target.address(), 8);
+        }
+        if !matches!(quick, Quick::No) {
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
             return LLCL_OK;
         }

@@ -4,6 +4,8 @@
 use crate::api::life::llcl_context_t;
 use crate::core::context::Context;
 use crate::core::submit::Request;
+use crate::transport::address::Address;
+use crate::transport::port::Port;
 use crate::util::status::{Error, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -81,6 +83,15 @@ pub unsafe fn submit<P: Parameters>(
         let (context, params) = unsafe { (given(context, "context")?, given(params, "params")?) };
         tier(&context.0, &params.request()?)
     })
+}
+
+/// Ends a quick operation on a word that somebody may sleep on. Of C's calling convention, which
+/// does not unwind: so the quick operations can end with it and need no frame.
+#[cold]
+#[inline(never)]
+pub extern "C" fn wake(port: &Port, word: Address) -> i32 {
+    port.waiters().wake_at(word, 8);
+    Status::OK.0
 }
 
 #[cfg(test)]

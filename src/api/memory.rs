@@ -226,8 +226,8 @@ pub unsafe extern "C" fn llcl_exchange(
 /// for another one; what it shows after the owner has freed the region is undefined.
 /// `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
 /// meant to be used from there.
-/// NULL where it is not mapped: the region is registered memory of another rank, or, with
-/// llcl_last_error() telling which, the peer, the key or the range is wrong. Any thread may call it.
+/// NULL, with a sentence in llcl_last_error(), where the memory is not mapped (registered memory of
+/// another rank) or the peer, the key or the range is wrong. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_remote_pointer(
     context: *mut llcl_context_t,

@@ -1,11 +1,12 @@
 //! 4. Reads and writes
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{Parameters, submit};
+use crate::api::guard::{Parameters, submit, wake};
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
+use crate::core::rma::Quick;
 use crate::core::submit::Request;
 use crate::engine::atomic;
 use crate::engine::command::{Command, Op};
@@ -152,6 +153,25 @@ pub unsafe extern "C" fn llcl_try_read_async(
 ) -> llcl_status_t {
     // SAFETY: the caller gives NULL or valid objects.
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.size == 8
+        && p.flags == 0
+        && p.on_complete.as_engine().is_nothing()
+        && context.0.read_word(p.peer, p.source.address(), p.destination.address())
+    {
+        return LLCL_OK;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { read_otherwise(context, params) }
+}
+
+/// The ways other than that of a word: any size and completion on mapped memory, then all the rest.
+#[inline(never)]
+unsafe extern "C" fn read_otherwise(
+    context: *mut llcl_context_t,
+    params: *const llcl_read_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
         && p.flags == 0
         && p.on_complete.as_engine().is_ready()
     {
@@ -214,6 +234,29 @@ pub unsafe extern "C" fn llcl_read(
 /// reason of a refusal added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.size == 8
+        && p.flags == 0
+        && p.on_local.as_engine().is_nothing()
+        && p.on_complete.as_engine().is_nothing()
+    {
+        match context.0.write_word(p.peer, p.source.address(), p.destination.address()) {
+            Quick::Done => return LLCL_OK,
+            Quick::Wake(port) => return wake(port, p.destination.address()),
+            Quick::No => {}
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { write_otherwise(context, params) }
+}
+
+/// The ways other than that of a word: any size and completion on mapped memory, then all the rest.
+#[inline(never)]
+unsafe extern "C" fn write_otherwise(
     context: *mut llcl_context_t,
     params: *const llcl_write_params_t,
 ) -> llcl_status_t {

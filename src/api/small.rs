@@ -1,11 +1,12 @@
 //! 5. Writes of bytes that the request carries itself
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{Parameters, submit};
+use crate::api::guard::{Parameters, submit, wake};
 use crate::api::life::llcl_context_t;
 use crate::api::memory::llcl_remote_t;
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
+use crate::core::rma::Quick;
 use crate::core::submit::Request;
 use crate::engine::command::{Command, INLINE, Op};
 use crate::engine::direct::Local;
@@ -107,6 +108,28 @@ impl Parameters for llcl_write_small_params_t {
 /// It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus system uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_value_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_write_value_params_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
+        && p.size == 8
+        && p.flags == 0
+        && p.on_complete.as_engine().is_nothing()
+    {
+        match context.0.write_value(p.peer, p.value, p.destination.address()) {
+            Quick::Done => return LLCL_OK,
+            Quick::Wake(port) => return wake(port, p.destination.address()),
+            Quick::No => {}
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { write_value_otherwise(context, params) }
+}
+
+/// The ways other than that of a word: any size and completion on mapped memory, then all the rest.
+#[inline(never)]
+unsafe extern "C" fn write_value_otherwise(
     context: *mut llcl_context_t,
     params: *const llcl_write_value_params_t,
 ) -> llcl_status_t {

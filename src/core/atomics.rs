@@ -1,6 +1,7 @@
 //! Remote atomics.
 
 use crate::core::context::Context;
+use crate::core::rma::Quick;
 use crate::core::submit::Request;
 use crate::engine::atomic::{self, op};
 use crate::engine::command::{Command, Op};
@@ -8,9 +9,9 @@ use crate::engine::completion::Completion;
 use crate::engine::direct::Local;
 use crate::fail;
 use crate::transport::Access;
-use crate::transport::address::Address;
-use crate::util::pin::pin;
-use crate::util::status::Result;
+use crate::transport::address::{Address, Key};
+use crate::util::pin::pin_if_known;
+use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An atomic operation as the user describes it.
@@ -76,101 +77,106 @@ fn checked(op: u32, kind: u32) -> Result<(u8, u8)> {
 }
 
 impl Context {
-    /// A fetch-add on a mapped u64, by the caller; None: it takes the long way.
+    /// A fetch-add on a mapped u64, by the caller.
     ///
     /// # Safety
     /// `result` is null or valid for writing 8 bytes.
     #[inline(always)]
-    pub unsafe fn fetch_add_quickly(
+    pub unsafe fn fetch_add_word(
         &self,
         peer: u32,
         target: Address,
         operand: u64,
         result: *mut u64,
-    ) -> bool {
-        // SAFETY: as the caller promises.
+    ) -> Quick<'_> {
         let change = |word: &AtomicU64| word.fetch_add(operand, Ordering::AcqRel);
-        unsafe { self.change_quickly(peer, target, result, change) }
+        // SAFETY: as the caller promises.
+        unsafe { self.change_word(peer, target, result, change) }
     }
 
-    /// A compare-and-swap on a mapped u64, by the caller; false: it takes the long way.
+    /// A compare-and-swap on a mapped u64, by the caller.
     ///
     /// # Safety
     /// `result` is null or valid for writing 8 bytes.
     #[inline(always)]
-    pub unsafe fn compare_swap_quickly(
+    pub unsafe fn compare_swap_word(
         &self,
         peer: u32,
         target: Address,
-        compare: u64,
-        desired: u64,
+        (compare, desired): (u64, u64),
         result: *mut u64,
-    ) -> bool {
+    ) -> Quick<'_> {
         let change = |word: &AtomicU64| {
             let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
             word.compare_exchange(compare, desired, success, failure).unwrap_or_else(|old| old)
         };
         // SAFETY: as the caller promises.
-        unsafe { self.change_quickly(peer, target, result, change) }
+        unsafe { self.change_word(peer, target, result, change) }
     }
 
     #[inline(always)]
-    unsafe fn change_quickly(
+    unsafe fn change_word(
         &self,
         peer: u32,
         target: Address,
         result: *mut u64,
         change: impl FnOnce(&AtomicU64) -> u64,
-    ) -> bool {
-        if !self.direct.load(Ordering::Relaxed) {
-            return false;
-        }
-        let Some(port) = self.routes.known(peer) else { return false };
-        let _pinned = pin();
-        let Some(place) = port.find(target, 8) else { return false };
-        if !(place as usize).is_multiple_of(8) || !target.offset.is_multiple_of(8) {
-            return false;
-        }
-        // SAFETY: found, aligned, and mapped while we are pinned; result as the caller promises.
-        unsafe {
-            let old = change(AtomicU64::from_ptr(place.cast()));
-            port.waiters().touched(target, 8);
-            if !result.is_null() {
-                result.write_unaligned(old);
+    ) -> Quick<'_> {
+        let Some(port) = self.quick_port(peer) else { return Quick::No };
+        {
+            let Some(_pinned) = pin_if_known() else { return Quick::No };
+            let Some(place) = port.find(target, 8) else { return Quick::No };
+            if !(place as u64 | target.offset | result as u64).is_multiple_of(8) {
+                return Quick::No;
+            }
+            // SAFETY: found, aligned, and mapped while we are pinned; result as the caller promises.
+            unsafe {
+                let old = change(AtomicU64::from_ptr(place.cast()));
+                if !result.is_null() {
+                    result.write(old);
+                }
             }
         }
-        true
+        if port.waiters().any() { Quick::Wake(port) } else { Quick::Done }
     }
 
-    /// Who executes an atomic on that word: Some(true): the calling processor; Some(false): the
-    /// owner; None: the operation is not offered.
-    pub fn atomic_native(
+    /// How an atomic on that word would be executed; None: it is not offered for the type.
+    pub fn atomic_execution(
         &self,
         peer: u32,
         target: Address,
         op: u32,
         kind: u32,
-    ) -> Result<Option<bool>> {
+    ) -> Result<Option<AtomicExecution>> {
         self.must_be_open()?;
         let port = self.routes.port(peer)?;
-        let supported = match checked(op, kind) {
+        let width = match checked(op, kind) {
             Ok((_, kind)) => atomic::width(kind).unwrap_or(8),
-            Err(error) if error.status == crate::util::status::Status::ERR_UNSUPPORTED => {
-                return Ok(None);
-            }
+            Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(None),
             Err(error) => return Err(error),
         };
-        let access = self.routes.locate(port, target, supported as u64)?;
-        Ok(Some(access == Access::Mapped))
+        let native = self.routes.locate(port, target, width as u64)? == Access::Mapped;
+        let owners = match peer == self.rank() {
+            true => self.regions.is_registered(Key(target.key)),
+            false => !native,
+        };
+        Ok(Some(AtomicExecution { native, owners }))
     }
 }
 
-/// Whether the type exists at all; for tests of the table.
+/// How an atomic operation is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicExecution {
+    /// By the calling processor.
+    pub native: bool,
+    /// Only the owner's process touches the word, whoever asks: it is registered memory.
+    pub owners: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::atomic::kind;
-    use crate::util::status::Status;
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {

@@ -143,6 +143,13 @@ impl Regions {
         Ok(Made { key, address })
     }
 
+    /// Whether a live region is memory that the caller registered.
+    pub(super) fn is_registered(&self, key: Key) -> bool {
+        let table = self.table();
+        let live = table.entries.get(key.index()).and_then(|(_, live)| *live);
+        matches!(live, Some(Live { place: Place::Own(_), .. }))
+    }
+
     /// Ends the region's life: from now on its key fits nothing, here and at every peer. Waits for
     /// the operations that use it as their local side. Inside a callback, where waiting is not
     /// possible: RETRY_BUSY unless nothing at all is under way.

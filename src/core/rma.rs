@@ -1,42 +1,98 @@
 //! Reads and writes on mapped memory, done by the caller: the short way, which takes no lock, no
-//! queue and no allocation. Budget for 8 bytes: a look-up on each side, two plain stores for the
-//! pin, the copy, and one load to see whether somebody sleeps on the word. What does not fit goes
-//! the long way, through `core::submit`.
+//! queue and no allocation. What does not fit goes the long way, through `core::submit`.
+//!
+//! Budget of a word: a look-up on each side, two plain stores for the pin, the copy, and one load
+//! to see whether somebody sleeps on the word. Nothing is called, so that the compiler needs no
+//! frame: what must be called is left to the caller, as the last thing it does.
 
 use crate::core::context::Context;
 use crate::engine::atomic;
 use crate::engine::direct::copy;
+use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
-use crate::util::pin::pin;
+use crate::transport::port::Port;
+use crate::util::pin::{pin, pin_if_known};
 use crate::util::status::Result;
 use std::sync::atomic::Ordering;
 
+/// What became of an attempt on a word.
+pub enum Quick<'a> {
+    /// It is done.
+    Done,
+    /// It is done, and somebody may sleep on the word: `Port::waiters` must be told.
+    Wake(&'a Port),
+    /// It takes another way.
+    No,
+}
+
 impl Context {
-    /// Reads; false: it takes the long way.
+    /// The port to a peer whose mapped memory the caller may touch itself.
     #[inline(always)]
-    pub fn read_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
-        if !self.direct.load(Ordering::Relaxed) {
-            return false;
+    pub(super) fn quick_port(&self, peer: u32) -> Option<&Port> {
+        match self.direct.load(Ordering::Relaxed) {
+            true => self.routes.known(peer),
+            false => None,
         }
-        let Some(port) = self.routes.known(peer) else { return false };
+    }
+
+    /// Reads 8 bytes.
+    #[inline(always)]
+    pub fn read_word(&self, peer: u32, from: Address, to: Address) -> bool {
+        let Some(port) = self.quick_port(peer) else { return false };
+        let Some(_pinned) = pin_if_known() else { return false };
+        let Some(theirs) = port.find(from, 8) else { return false };
+        let Some(ours) = self.routes.own().find_own(to, 8) else { return false };
+        // SAFETY: both look-ups vouch for 8 bytes while we are pinned.
+        unsafe { copy(theirs, ours, 8) };
+        true
+    }
+
+    /// Writes 8 bytes from a region.
+    #[inline(always)]
+    pub fn write_word(&self, peer: u32, from: Address, to: Address) -> Quick<'_> {
+        let Some(port) = self.quick_port(peer) else { return Quick::No };
+        {
+            let Some(_pinned) = pin_if_known() else { return Quick::No };
+            let Some(theirs) = port.find(to, 8) else { return Quick::No };
+            let Some(ours) = self.routes.own().find_own(from, 8) else { return Quick::No };
+            // SAFETY: both look-ups vouch for 8 bytes while we are pinned.
+            unsafe { copy(ours, theirs, 8) };
+        }
+        if port.waiters().any() { Quick::Wake(port) } else { Quick::Done }
+    }
+
+    /// Writes 8 bytes that the caller has at hand.
+    #[inline(always)]
+    pub fn write_value(&self, peer: u32, value: u64, to: Address) -> Quick<'_> {
+        let Some(port) = self.quick_port(peer) else { return Quick::No };
+        {
+            let Some(_pinned) = pin_if_known() else { return Quick::No };
+            let Some(theirs) = port.find(to, 8) else { return Quick::No };
+            // SAFETY: the look-up vouches for 8 bytes while we are pinned.
+            unsafe { theirs.cast::<u64>().write_unaligned(value) };
+        }
+        if port.waiters().any() { Quick::Wake(port) } else { Quick::Done }
+    }
+
+    /// Reads; false: it takes the long way.
+    #[inline]
+    pub fn read_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
+        let Some(port) = self.quick_port(peer) else { return false };
         let _pinned = pin();
         let Some(theirs) = port.find(from, size) else { return false };
-        let Some(ours) = self.routes.own().find(to, size) else { return false };
+        let Some(ours) = self.routes.own().find_own(to, size) else { return false };
         // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
         unsafe { copy(theirs, ours, size as usize) };
         true
     }
 
     /// Writes from a region; false: it takes the long way.
-    #[inline(always)]
+    #[inline]
     pub fn write_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
-        if !self.direct.load(Ordering::Relaxed) {
-            return false;
-        }
-        let Some(port) = self.routes.known(peer) else { return false };
+        let Some(port) = self.quick_port(peer) else { return false };
         let _pinned = pin();
-        let Some(ours) = self.routes.own().find(from, size) else { return false };
+        let Some(ours) = self.routes.own().find_own(from, size) else { return false };
         let Some(theirs) = port.find(to, size) else { return false };
         // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
         unsafe { copy(ours, theirs, size as usize) };
@@ -48,7 +104,7 @@ impl Context {
     ///
     /// # Safety
     /// `from` is valid for reading `size` bytes.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn write_bytes_quickly(
         &self,
         peer: u32,
@@ -56,10 +112,7 @@ impl Context {
         to: Address,
         size: u64,
     ) -> bool {
-        if !self.direct.load(Ordering::Relaxed) {
-            return false;
-        }
-        let Some(port) = self.routes.known(peer) else { return false };
+        let Some(port) = self.quick_port(peer) else { return false };
         let _pinned = pin();
         let Some(theirs) = port.find(to, size) else { return false };
         // SAFETY: the look-up vouches for `size` bytes while we are pinned, the caller for his.
@@ -69,23 +122,20 @@ impl Context {
     }
 
     /// Writes from a region and then changes the signal word; false: it takes the long way.
-    #[inline(always)]
+    #[inline]
     pub fn write_signal_quickly(
         &self,
         peer: u32,
         (from, to, size): (Address, Address, u64),
         (signal, code, value): (Address, u32, u64),
     ) -> bool {
-        if !self.direct.load(Ordering::Relaxed) {
-            return false;
-        }
-        let Some(port) = self.routes.known(peer) else { return false };
+        let Some(port) = self.quick_port(peer) else { return false };
         let Ok(op) = atomic::signal_op(code.min(255) as u8) else { return false };
         let _pinned = pin();
-        let Some(ours) = self.routes.own().find(from, size) else { return false };
+        let Some(ours) = self.routes.own().find_own(from, size) else { return false };
         let Some(theirs) = port.find(to, size) else { return false };
         let Some(word) = port.find(signal, 8) else { return false };
-        if !(word as usize).is_multiple_of(8) || signal.offset % 8 != 0 {
+        if !(word as u64 | signal.offset).is_multiple_of(8) {
             return false;
         }
         // SAFETY: the look-ups vouch for `size` bytes and an aligned word while we are pinned. The
@@ -99,15 +149,17 @@ impl Context {
         true
     }
 
-    /// Where a peer's memory is mapped here, for loads and stores of the caller's own; null where
-    /// it is not mapped.
+    /// Where a peer's memory is mapped here, for loads and stores of the caller's own.
     pub fn remote_pointer(&self, peer: u32, remote: Address, size: u64) -> Result<*mut u8> {
         self.must_be_open()?;
         let port = self.routes.port(peer)?;
         if self.routes.locate(port, remote, size)? != Access::Mapped {
-            return Ok(std::ptr::null_mut());
+            fail!(ERR_UNSUPPORTED, "registered memory of rank {peer} is not mapped here");
         }
         let _pinned = pin();
-        Ok(port.find(remote, size).unwrap_or(std::ptr::null_mut()))
+        match port.find(remote, size) {
+            Some(pointer) => Ok(pointer),
+            None => fail!(ERR_KEY, "key {:#x} names no live region of rank {peer}", remote.key),
+        }
     }
 }

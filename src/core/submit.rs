@@ -69,7 +69,10 @@ impl Context {
             };
             self.lane.put(command, bytes)?
         };
-        self.lane.nudge(asleep);
+        match request.flags & FLAG_DEFER {
+            0 => self.lane.nudge(asleep),
+            _ => self.lane.leave_to_others(asleep),
+        }
         Ok(())
     }
 

@@ -62,10 +62,16 @@ impl Completion {
             }
     }
 
+    /// Whether it does nothing and is well formed.
+    #[inline(always)]
+    pub fn is_nothing(&self) -> bool {
+        u64::from(self.kind) | u64::from(self.reserved) << 32 == 0
+    }
+
     /// Whether it is well formed and can fire in the calling thread, now, beside another one.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
-        (self.kind == NONE && self.reserved == 0) || self.could_fire()
+        self.is_nothing() || self.could_fire()
     }
 
     #[inline(never)]

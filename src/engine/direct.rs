@@ -91,7 +91,7 @@ pub fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outco
                 other => Ok(other),
             }
         }
-        Op::ATOMIC => atomic_operation(routes, port, command),
+        Op::ATOMIC => atomic_operation(routes, port, command, local),
         _ => fail!(ERR_INTERNAL, "a command of kind {:?} has no direct form", command.op),
     }
 }
@@ -168,13 +168,19 @@ fn signal(routes: &Routes, port: &Port, command: &Command) -> Result<Outcome> {
     Ok(done.map_or(Outcome::SignalNeedsAgent, |_| Outcome::Done))
 }
 
-fn atomic_operation(routes: &Routes, port: &Port, command: &Command) -> Result<Outcome> {
+fn atomic_operation(
+    routes: &Routes,
+    port: &Port,
+    command: &Command,
+    local: Local,
+) -> Result<Outcome> {
     let word = Word { address: command.remote, op: command.code, kind: command.kind };
     let Some(old) = change(routes, port, word, command.operand, command.compare)? else {
         return Ok(Outcome::NeedsAgent);
     };
+    let place = local.resolve(routes, 0)?;
     // SAFETY: the user vouches for the place of the result until the completion has fired.
-    unsafe { atomic::deliver(command.local, command.kind, old) };
+    unsafe { atomic::deliver(place, command.kind, old) };
     Ok(Outcome::Done)
 }
 

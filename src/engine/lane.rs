@@ -103,11 +103,17 @@ impl Lane {
     pub fn nudge(&self, asleep: bool) {
         // A thread inside a callback may be far down in somebody's stack, and holds the role often.
         if self.execution == Execution::Offload || in_callback() {
-            if asleep {
-                self.routes.bell().ring();
-            }
+            self.leave_to_others(asleep);
         } else {
             self.help();
+        }
+    }
+
+    /// The same for a command that the caller must not execute itself.
+    #[inline]
+    pub fn leave_to_others(&self, asleep: bool) {
+        if asleep {
+            self.routes.bell().ring();
         }
     }
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 /// One region of one peer. All zero: nothing known.
 #[repr(C)]
 struct Entry {
-    /// The life that the rest describes; 0 while it is being changed.
+    /// The life that the rest describes; while there is none, a number that is no key of this index
+    /// (0, and 1 for index 0), so that one comparison is enough to refuse the key 0, too.
     key: AtomicU64,
     /// Where the region is mapped here.
     base: AtomicPtr<u8>,
@@ -17,6 +18,17 @@ struct Entry {
     length: AtomicU64,
     /// The owner's own word for this region: holds the same key for as long as the region lives.
     live: AtomicPtr<AtomicU64>,
+}
+
+impl Entry {
+    #[inline(always)]
+    fn place(&self, address: Address, size: u64) -> Option<*mut u8> {
+        let length = self.length.load(Ordering::Relaxed);
+        if address.offset > length || size > length - address.offset {
+            return None;
+        }
+        Some(self.base.load(Ordering::Relaxed).wrapping_add(address.offset as usize))
+    }
 }
 
 /// A peer's regions by index. The table takes address space for every index there can be, and
@@ -28,7 +40,9 @@ pub struct ImportTable {
 impl ImportTable {
     /// A table that knows nothing.
     pub fn new() -> Result<ImportTable> {
-        Ok(ImportTable { entries: Mapping::anonymous(INDICES * size_of::<Entry>())? })
+        let table = ImportTable { entries: Mapping::anonymous(INDICES * size_of::<Entry>())? };
+        table.forget(0);
+        Ok(table)
     }
 
     #[inline(always)]
@@ -45,22 +59,29 @@ impl ImportTable {
     pub fn find(&self, address: Address, size: u64) -> Option<*mut u8> {
         let entry = self.entry(Key(address.key).index());
         // Acquire: pairs with the Release in learn(); the entry's other words belong to the key.
-        if entry.key.load(Ordering::Acquire) != address.key || address.key == 0 {
+        if entry.key.load(Ordering::Acquire) != address.key {
             return None;
         }
-        // SAFETY: a non-zero key was stored after `live`, which points into a mapping that is
+        // SAFETY: a key of this index was stored after `live`, which points into a mapping that is
         // kept as long as this table.
         let live = unsafe { &*entry.live.load(Ordering::Relaxed) };
-        let length = entry.length.load(Ordering::Relaxed);
         // Relaxed: the owner may end the region's life at any later moment anyway; its memory
         // stays mapped here while the caller is pinned.
-        if live.load(Ordering::Relaxed) != address.key
-            || address.offset > length
-            || size > length - address.offset
-        {
+        if live.load(Ordering::Relaxed) != address.key {
             return None;
         }
-        Some(entry.base.load(Ordering::Relaxed).wrapping_add(address.offset as usize))
+        entry.place(address, size)
+    }
+
+    /// The same in the table of one's own regions, whose entries end with the region.
+    #[inline(always)]
+    pub fn find_own(&self, address: Address, size: u64) -> Option<*mut u8> {
+        let entry = self.entry(Key(address.key).index());
+        // Acquire: as in find().
+        if entry.key.load(Ordering::Acquire) != address.key {
+            return None;
+        }
+        entry.place(address, size)
     }
 
     /// The length of the region, if it is known and lives.
@@ -77,7 +98,6 @@ impl ImportTable {
     /// Fills an entry that is empty. Callers exclude one another; `live` outlives the table.
     pub fn learn(&self, key: Key, base: *mut u8, length: u64, live: *mut AtomicU64) {
         let entry = self.entry(key.index());
-        debug_assert_eq!(entry.key.load(Ordering::Relaxed), 0);
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(length, Ordering::Relaxed);
         entry.live.store(live, Ordering::Relaxed);
@@ -88,6 +108,6 @@ impl ImportTable {
     /// Empties the entry at `index`. What it led to may be unmapped after `quiesce`.
     pub fn forget(&self, index: usize) {
         // Relaxed: quiesce() orders it before the unmapping.
-        self.entry(index).key.store(0, Ordering::Relaxed);
+        self.entry(index).key.store((index == 0).into(), Ordering::Relaxed);
     }
 }

@@ -51,6 +51,12 @@ impl Port {
         self.imports.find(address, size)
     }
 
+    /// The same in the port to oneself.
+    #[inline(always)]
+    pub fn find_own(&self, address: Address, size: u64) -> Option<*mut u8> {
+        self.imports.find_own(address, size)
+    }
+
     /// The length of a region that is known and lives.
     pub fn length(&self, key: Key) -> Option<u64> {
         self.imports.length(key)

@@ -44,24 +44,35 @@ impl Waiters {
     /// To be called after a store into `size` bytes at `address` of the rank's memory.
     #[inline(always)]
     pub fn touched(&self, address: Address, size: u64) {
+        if self.any() {
+            self.wake_at(address, size);
+        }
+    }
+
+    /// Whether somebody sleeps: to be asked after the store.
+    #[inline(always)]
+    pub fn any(&self) -> bool {
         // Keeps the compiler from looking before the store; the processor is held back by the
         // sleeper's global fence.
         compiler_fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::Relaxed) != 0 {
-            self.wake(|key, offset| {
-                key == address.key
-                    && offset < address.offset.saturating_add(size)
-                    && address.offset < offset.saturating_add(8)
-            });
-        }
+        self.sleepers.load(Ordering::Relaxed) != 0
+    }
+
+    /// Wakes those who sleep on a word in `size` bytes at `address`.
+    #[cold]
+    pub fn wake_at(&self, address: Address, size: u64) {
+        self.wake(|key, offset| {
+            key == address.key
+                && offset < address.offset.saturating_add(size)
+                && address.offset < offset.saturating_add(8)
+        });
     }
 
     /// To be called after the rank's own process stored into a completion word, or ran a callback
     /// that may have stored anywhere.
     #[inline(always)]
     pub fn touched_privately(&self) {
-        compiler_fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::Relaxed) != 0 {
+        if self.any() {
             self.wake(|_, _| true);
         }
     }

@@ -14,19 +14,22 @@
 
 use crossbeam_utils::CachePadded;
 use once_cell::sync::Lazy;
-use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, PoisonError};
 
-/// One thread's pin: odd while pinned. Written by its thread alone.
+/// One thread's pin: the epoch in which it was taken, or 0 while it is not held. Written by its
+/// thread alone. It is stored and not counted up, so that one operation does not wait for the last.
 #[derive(Default)]
 struct Pin {
-    count: AtomicU64,
-    /// Whether a living thread uses it; a pin is reused, never freed.
-    taken: AtomicBool,
+    epoch: AtomicU64,
     /// The kernel does not run the fence, so the thread must.
     fences: AtomicBool,
+    /// Whether a living thread uses it; a pin is reused, never freed.
+    taken: AtomicBool,
 }
+
+/// Counts the calls of quiesce(). Read by every pin; its line changes when memory is unmapped.
+static EPOCH: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(1));
 
 struct Registry {
     pins: Mutex<Vec<&'static CachePadded<Pin>>>,
@@ -38,8 +41,6 @@ static REGISTRY: Lazy<Registry> =
     Lazy::new(|| Registry { pins: Mutex::new(Vec::new()), asymmetric: register_membarrier() });
 
 thread_local! {
-    /// This thread's pin, null before its first use. No destructor, so that reading it is one load.
-    static MINE: Cell<*const Pin> = const { Cell::new(std::ptr::null()) };
     /// Gives the pin back when the thread ends.
     static RETURN: Return = const { Return };
 }
@@ -48,12 +49,80 @@ struct Return;
 
 impl Drop for Return {
     fn drop(&mut self) {
-        let mine = MINE.replace(std::ptr::null());
+        let mine = mine::get();
+        mine::set(std::ptr::null());
         // SAFETY: mine is null or one of the registry's pins, which live for ever.
         if let Some(pin) = unsafe { mine.as_ref() } {
-            // Release: pairs with the Acquire in adopt(); the next user sees an even count.
+            // Release: pairs with the Acquire in adopt(); the next user sees a pin that is not held.
             pin.taken.store(false, Ordering::Release);
         }
+    }
+}
+
+/// This thread's pin; null before its first use.
+///
+/// A thread-local variable of a shared library costs a call each time it is read, and the registers
+/// that the call may change. On x86-64 eight bytes of the initial thread-local block need one load
+/// instead (see docs/decisions/0002-unmapping.md for what that is worth).
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod mine {
+    use super::Pin;
+
+    std::arch::global_asm!(
+        ".pushsection .tbss,\"awT\",@nobits",
+        ".balign 8",
+        ".type llcl_rs_pin,@object",
+        ".size llcl_rs_pin,8",
+        "llcl_rs_pin:",
+        ".zero 8",
+        ".popsection",
+    );
+
+    #[inline(always)]
+    pub fn get() -> *const Pin {
+        let pin: *const Pin;
+        // SAFETY: reads the variable above through the thread's own segment; nothing else.
+        unsafe {
+            std::arch::asm!(
+                "mov {0}, qword ptr [rip + llcl_rs_pin@GOTTPOFF]",
+                "mov {0}, qword ptr fs:[{0}]",
+                out(reg) pin,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        pin
+    }
+
+    pub fn set(pin: *const Pin) {
+        // SAFETY: writes the variable above through the thread's own segment; nothing else.
+        unsafe {
+            std::arch::asm!(
+                "mov {0}, qword ptr [rip + llcl_rs_pin@GOTTPOFF]",
+                "mov qword ptr fs:[{0}], {1}",
+                out(reg) _,
+                in(reg) pin,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+mod mine {
+    use super::Pin;
+    use std::cell::Cell;
+
+    thread_local! {
+        static MINE: Cell<*const Pin> = const { Cell::new(std::ptr::null()) };
+    }
+
+    #[inline(always)]
+    pub fn get() -> *const Pin {
+        MINE.get()
+    }
+
+    pub fn set(pin: *const Pin) {
+        MINE.set(pin);
     }
 }
 
@@ -66,15 +135,23 @@ pub struct Pinned<'a> {
 /// Pins this thread. Must not be nested, and its holder must not wait for another thread.
 #[inline(always)]
 pub fn pin<'a>() -> Pinned<'a> {
-    let mine = MINE.get();
+    match pin_if_known() {
+        Some(pinned) => pinned,
+        None => hold(adopt()),
+    }
+}
+
+/// The same for code that must not call anything; None in a thread that has never been pinned.
+#[inline(always)]
+pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
     // SAFETY: mine is null or one of the registry's pins, which live for ever.
-    let pin = match unsafe { mine.as_ref() } {
-        Some(pin) => pin,
-        None => adopt(),
-    };
-    let count = pin.count.load(Ordering::Relaxed);
-    debug_assert!(count & 1 == 0, "pins do not nest");
-    pin.count.store(count + 1, Ordering::Relaxed);
+    unsafe { mine::get().as_ref() }.map(|pin| hold(pin))
+}
+
+#[inline(always)]
+fn hold(pin: &Pin) -> Pinned<'_> {
+    debug_assert!(pin.epoch.load(Ordering::Relaxed) == 0, "pins do not nest");
+    pin.epoch.store(EPOCH.load(Ordering::Relaxed), Ordering::Relaxed);
     // Keeps the compiler from moving look-ups above the store; the processor is held back by the
     // membarrier in quiesce().
     compiler_fence(Ordering::SeqCst);
@@ -87,9 +164,8 @@ pub fn pin<'a>() -> Pinned<'a> {
 impl Drop for Pinned<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        let count = self.pin.count.load(Ordering::Relaxed);
         // Release: everything done under the pin comes before; pairs with the Acquire in quiesce().
-        self.pin.count.store(count + 1, Ordering::Release);
+        self.pin.epoch.store(0, Ordering::Release);
     }
 }
 
@@ -110,7 +186,7 @@ fn adopt() -> &'static Pin {
             }
         };
     pin.taken.store(true, Ordering::Relaxed);
-    MINE.set(&raw const **pin);
+    mine::set(&raw const **pin);
     // Registers the destructor; in a thread that is already ending the pin stays taken.
     let _ = RETURN.try_with(|_| ());
     pin
@@ -118,6 +194,9 @@ fn adopt() -> &'static Pin {
 
 /// Waits until every pin held at this moment has been given up. Must not be called while pinned.
 pub fn quiesce() {
+    // A thread that pins itself in the new epoch, or in the old one but after the fence, looks the
+    // address up after it was made impossible to find.
+    let epoch = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
     if REGISTRY.asymmetric {
         membarrier(MEMBARRIER_PRIVATE_EXPEDITED);
     }
@@ -125,8 +204,7 @@ pub fn quiesce() {
     let pins = REGISTRY.pins.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for pin in pins {
         // Acquire: pairs with the Release of unpinning; what the thread did is over.
-        let count = pin.count.load(Ordering::Acquire);
-        while count & 1 == 1 && pin.count.load(Ordering::Acquire) == count {
+        while (1..epoch).contains(&pin.epoch.load(Ordering::Acquire)) {
             std::thread::yield_now();
         }
     }
