@@ -34,8 +34,7 @@ static void link_on(struct chain *chain)
 static void next(void *data, llcl_status_t status)
 {
     struct chain *chain = data;
-    char here;
-    uintptr_t address = (uintptr_t)&here;
+    uintptr_t address = (uintptr_t)__builtin_frame_address(0);
     CHECK_OK(status);
     /* How far the stack goes within one thread; links may run on different ones. */
     if (!pthread_equal(chain->thread, pthread_self())) {

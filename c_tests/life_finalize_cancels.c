@@ -6,10 +6,10 @@
  */
 #include "stopped.h"
 
-#define READS 200u
+#define REQUESTS 200u
 
 static uint64_t canceled, accepted;
-static uint32_t fired[READS];
+static uint32_t fired[REQUESTS];
 
 static void fire(void *data, llcl_status_t status)
 {
@@ -27,6 +27,23 @@ static void *wake(void *data)
     return NULL;
 }
 
+/* Every other request carries its bytes in the queue itself. */
+static llcl_status_t post(llcl_context_t *context, const struct shared *target,
+                          const struct shared *mine, uint32_t i)
+{
+    llcl_read_params_t read = {0};
+    llcl_write_small_params_t small = {0};
+    unsigned char bytes[400] = {0};
+    read.peer = small.peer = 1;
+    read.source = small.destination = remote_at(target, 1, 0);
+    read.on_complete = small.on_complete = llcl_call(fire, &fired[i]);
+    read.destination = llcl_region_local(mine->region, i * 8);
+    read.size = 8;
+    small.source = bytes;
+    small.size = i % 5 * 100;
+    return i % 2 ? llcl_try_write_small_async(context, &small) : llcl_try_read_async(context, &read);
+}
+
 static void check(llcl_context_t *context, const struct shared *target)
 {
     struct shared mine;
@@ -34,18 +51,12 @@ static void check(llcl_context_t *context, const struct shared *target)
     llcl_status_t status = LLCL_OK;
     pid_t stopped;
     uint32_t i;
-    region_make(context, REGISTERED, READS * 8, &mine);
+    region_make(context, REGISTERED, REQUESTS * 8, &mine);
     memset(mine.bytes, 0x33, mine.size);
     stopped = peer_stop(context, 1);
-    for (i = 0; i < READS; i++) {
-        llcl_read_params_t read = {0};
-        read.peer = 1;
-        read.source = remote_at(target, 1, 0);
-        read.destination = llcl_region_local(mine.region, i * 8);
-        read.size = 8;
-        read.on_complete = llcl_call(fire, &fired[i]);
+    for (i = 0; i < REQUESTS; i++) {
         do
-            status = llcl_try_read_async(context, &read);
+            status = post(context, target, &mine, i);
         while (status == LLCL_RETRY_BUSY);
         if (status != LLCL_OK)
             break;
@@ -56,7 +67,7 @@ static void check(llcl_context_t *context, const struct shared *target)
     CHECK(pthread_create(&thread, NULL, wake, &stopped) == 0);
     CHECK_OK(test_finalize(context));
     CHECK(pthread_join(thread, NULL) == 0);
-    for (i = 0; i < READS; i++)
+    for (i = 0; i < REQUESTS; i++)
         CHECK_EQUAL(fired[i], i < accepted);
     sleep_ms(50);
     CHECK(bytes_are(mine.bytes, mine.size, 0x33));
@@ -67,7 +78,7 @@ static void check(llcl_context_t *context, const struct shared *target)
 static void run(llcl_context_t *context)
 {
     struct shared target;
-    share(context, REGISTERED, 64, &target);
+    share(context, REGISTERED, 4096, &target);
     fence(context);
     if (llcl_rank(context) == 0)
         check(context, &target);
