@@ -4,7 +4,7 @@ use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
 use crate::bootstrap::World;
 use crate::core::context::Context;
-use crate::engine::command::INLINE;
+use crate::engine::queued::INLINE;
 use crate::fail;
 use crate::transport::Access;
 use crate::util::config::Config;

@@ -122,7 +122,7 @@ impl Context {
         result: *mut u64,
         change: impl FnOnce(&AtomicU64) -> u64,
     ) -> Quick<'_> {
-        let Some(port) = self.quick_port(peer) else { return Quick::No };
+        let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
             let Some(place) = port.find(target, 8) else { return Quick::No };

@@ -9,21 +9,23 @@ use crate::engine::lane::{Execution, Lane};
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::RANKS;
+use crate::transport::port::Port;
 use crate::transport::shm;
 use crate::transport::shm::segment::Segment;
 use crate::transport::waiters::Waiters;
 use crate::util::config::Config;
 use crate::util::pin;
 use crate::util::status::Result;
+use once_cell::race::OnceBox;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// See the head of the file. Everything in it may be used by any thread.
 pub struct Context {
-    /// Mapped memory may be touched by the caller: not in offload mode, not during finalize.
-    pub(super) direct: AtomicBool,
+    /// What the short way of reads and writes needs.
+    pub(super) quick: Quick,
     /// Requests are accepted.
     pub(super) open: AtomicBool,
     pub(super) routes: Arc<Routes>,
@@ -33,6 +35,39 @@ pub struct Context {
     pub(super) progress: Progress,
     pub(super) handles: Handles,
     config: Config,
+}
+
+/// What the short way of reads and writes needs, in one place: no pointer is followed twice.
+pub(super) struct Quick {
+    /// Peers whose mapped memory the caller may touch itself: none in offload mode and during
+    /// finalize, else all.
+    pub(super) peers: AtomicU32,
+    ports: *const OnceBox<Port>,
+    own: *const Port,
+}
+
+// SAFETY: both pointers lead into the routes, which the context keeps and any thread may use.
+unsafe impl Send for Quick {}
+// SAFETY: as above.
+unsafe impl Sync for Quick {}
+
+impl Quick {
+    /// The port to a peer whose mapped memory the caller may touch itself.
+    #[inline(always)]
+    pub(super) fn port(&self, peer: u32) -> Option<&Port> {
+        if peer >= self.peers.load(Ordering::Relaxed) {
+            return None;
+        }
+        // SAFETY: there are at least `peers` ports, and the context keeps the routes.
+        unsafe { &*self.ports.add(peer as usize) }.get()
+    }
+
+    /// The port to this rank itself.
+    #[inline(always)]
+    pub(super) fn own(&self) -> &Port {
+        // SAFETY: the context keeps the routes, and they keep the port.
+        unsafe { &*self.own }
+    }
 }
 
 impl Context {
@@ -71,9 +106,16 @@ impl Context {
                 lane.mourn();
             }
         }));
+        let places = routes.places();
+        let direct = if execution == Execution::Offload { 0 } else { places.len() };
+        let quick = Quick {
+            peers: AtomicU32::new(direct as u32),
+            ports: places.as_ptr(),
+            own: routes.own(),
+        };
         let regions = Regions::new(segment, routes.clone(), lane.clone(), config.regions as usize);
         Ok(Context {
-            direct: AtomicBool::new(execution != Execution::Offload),
+            quick,
             open: AtomicBool::new(true),
             routes,
             lane,

@@ -11,7 +11,7 @@ impl Context {
     /// ranks to come here too, serving them meanwhile; and stops the threads. Collective.
     pub fn finalize(&self) -> Result<()> {
         self.may_block("llcl_finalize")?;
-        self.direct.store(false, Ordering::Relaxed);
+        self.quick.peers.store(0, Ordering::Relaxed);
         self.open.store(false, Ordering::Relaxed);
         let limit = Instant::now() + Duration::from_millis(self.config().finalize_ms);
         let mut patience = Patience::new(Duration::MAX);

@@ -193,7 +193,7 @@ impl Regions {
         flush.on_complete = Completion::store_on(&ended);
         let mut patience = Patience::new(Duration::MAX);
         loop {
-            match self.lane.put(flush, &[]) {
+            match self.lane.put(&flush, &[]) {
                 Ok(asleep) => break self.lane.nudge(asleep),
                 Err(_) => patience.pause(),
             };

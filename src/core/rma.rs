@@ -14,7 +14,6 @@ use crate::transport::address::Address;
 use crate::transport::port::Port;
 use crate::util::pin::{pin, pin_if_known};
 use crate::util::status::Result;
-use std::sync::atomic::Ordering;
 
 /// What became of an attempt on a word.
 pub enum Quick<'a> {
@@ -27,22 +26,13 @@ pub enum Quick<'a> {
 }
 
 impl Context {
-    /// The port to a peer whose mapped memory the caller may touch itself.
-    #[inline(always)]
-    pub(super) fn quick_port(&self, peer: u32) -> Option<&Port> {
-        match self.direct.load(Ordering::Relaxed) {
-            true => self.routes.known(peer),
-            false => None,
-        }
-    }
-
     /// Reads 8 bytes.
     #[inline(always)]
     pub fn read_word(&self, peer: u32, from: Address, to: Address) -> bool {
-        let Some(port) = self.quick_port(peer) else { return false };
+        let Some(port) = self.quick.port(peer) else { return false };
         let Some(_pinned) = pin_if_known() else { return false };
         let Some(theirs) = port.find(from, 8) else { return false };
-        let Some(ours) = self.routes.own().find_own(to, 8) else { return false };
+        let Some(ours) = self.quick.own().find_own(to, 8) else { return false };
         // SAFETY: both look-ups vouch for 8 bytes while we are pinned.
         unsafe { copy(theirs, ours, 8) };
         true
@@ -51,11 +41,11 @@ impl Context {
     /// Writes 8 bytes from a region.
     #[inline(always)]
     pub fn write_word(&self, peer: u32, from: Address, to: Address) -> Quick<'_> {
-        let Some(port) = self.quick_port(peer) else { return Quick::No };
+        let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
             let Some(theirs) = port.find(to, 8) else { return Quick::No };
-            let Some(ours) = self.routes.own().find_own(from, 8) else { return Quick::No };
+            let Some(ours) = self.quick.own().find_own(from, 8) else { return Quick::No };
             // SAFETY: both look-ups vouch for 8 bytes while we are pinned.
             unsafe { copy(ours, theirs, 8) };
         }
@@ -65,7 +55,7 @@ impl Context {
     /// Writes 8 bytes that the caller has at hand.
     #[inline(always)]
     pub fn write_value(&self, peer: u32, value: u64, to: Address) -> Quick<'_> {
-        let Some(port) = self.quick_port(peer) else { return Quick::No };
+        let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
             let Some(theirs) = port.find(to, 8) else { return Quick::No };
@@ -78,10 +68,10 @@ impl Context {
     /// Reads; false: it takes the long way.
     #[inline]
     pub fn read_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
-        let Some(port) = self.quick_port(peer) else { return false };
+        let Some(port) = self.quick.port(peer) else { return false };
         let _pinned = pin();
         let Some(theirs) = port.find(from, size) else { return false };
-        let Some(ours) = self.routes.own().find_own(to, size) else { return false };
+        let Some(ours) = self.quick.own().find_own(to, size) else { return false };
         // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
         unsafe { copy(theirs, ours, size as usize) };
         true
@@ -90,9 +80,9 @@ impl Context {
     /// Writes from a region; false: it takes the long way.
     #[inline]
     pub fn write_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
-        let Some(port) = self.quick_port(peer) else { return false };
+        let Some(port) = self.quick.port(peer) else { return false };
         let _pinned = pin();
-        let Some(ours) = self.routes.own().find_own(from, size) else { return false };
+        let Some(ours) = self.quick.own().find_own(from, size) else { return false };
         let Some(theirs) = port.find(to, size) else { return false };
         // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
         unsafe { copy(ours, theirs, size as usize) };
@@ -112,7 +102,7 @@ impl Context {
         to: Address,
         size: u64,
     ) -> bool {
-        let Some(port) = self.quick_port(peer) else { return false };
+        let Some(port) = self.quick.port(peer) else { return false };
         let _pinned = pin();
         let Some(theirs) = port.find(to, size) else { return false };
         // SAFETY: the look-up vouches for `size` bytes while we are pinned, the caller for his.
@@ -129,10 +119,10 @@ impl Context {
         (from, to, size): (Address, Address, u64),
         (signal, code, value): (Address, u32, u64),
     ) -> bool {
-        let Some(port) = self.quick_port(peer) else { return false };
+        let Some(port) = self.quick.port(peer) else { return false };
         let Ok(op) = atomic::signal_op(code.min(255) as u8) else { return false };
         let _pinned = pin();
-        let Some(ours) = self.routes.own().find_own(from, size) else { return false };
+        let Some(ours) = self.quick.own().find_own(from, size) else { return false };
         let Some(theirs) = port.find(to, size) else { return false };
         let Some(word) = port.find(signal, 8) else { return false };
         if !(word as u64 | signal.offset).is_multiple_of(8) {

@@ -3,10 +3,11 @@
 
 use crate::core::context::Context;
 use crate::core::wait::wait_for;
-use crate::engine::command::{ALL_PEERS, Command, INLINE, Op};
+use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::{self, Completion, WORD_FAILED};
 use crate::engine::direct::{self, Local, Outcome};
 use crate::engine::lane::Execution;
+use crate::engine::queued::INLINE;
 use crate::fail;
 use crate::util::patience::Patience;
 use crate::util::pin::pin;
@@ -67,7 +68,7 @@ impl Context {
                 true => unsafe { std::slice::from_raw_parts(command.local, command.size as usize) },
                 false => &[],
             };
-            self.lane.put(command, bytes)?
+            self.lane.put(&command, bytes)?
         };
         match request.flags & FLAG_DEFER {
             0 => self.lane.nudge(asleep),
@@ -138,7 +139,7 @@ impl Context {
         flush.on_complete = Completion::store_on(&ended);
         let mut patience = Patience::new(Duration::MAX);
         let asleep = loop {
-            match self.lane.put(flush, &[]) {
+            match self.lane.put(&flush, &[]) {
                 Ok(asleep) => break asleep,
                 Err(_) => {
                     self.lane.lend();

@@ -9,7 +9,7 @@ use crate::transport::Access;
 use crate::transport::address::{Address, Key};
 use crate::transport::port::Port;
 use crate::util::pin::pin;
-use crate::util::status::Result;
+use crate::util::status::{Result, Status};
 
 /// How often a region that vanishes between two looks is looked for again.
 const LOOKS: usize = 4;
@@ -111,49 +111,65 @@ fn transfer(
 ) -> Result<Outcome> {
     let (remote, size) = (command.remote, command.size);
     for _ in 0..LOOKS {
-        match routes.locate(port, remote, size)? {
+        {
+            let _pinned = pin();
+            if let Some(theirs) = port.find(remote, size) {
+                let ours = local.resolve(routes, size)?;
+                // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
+                unsafe {
+                    match direction {
+                        Direction::FromPeer => copy(theirs, ours, size as usize),
+                        Direction::ToPeer => copy(ours, theirs, size as usize),
+                    }
+                }
+                if direction == Direction::ToPeer {
+                    port.waiters().touched(remote, size);
+                }
+                return Ok(Outcome::Done);
+            }
+        }
+        match routes.transport(port).locate(port, remote, size)? {
+            Access::Mapped => {}
             Access::Message(_) => {
                 // A wrong local side is told now, not by the agent's executor.
                 let _pinned = pin();
                 return local.resolve(routes, size).map(|_| Outcome::NeedsAgent);
             }
             Access::Kernel(address) => {
-                let transport = routes.transport(port);
-                let _pinned = pin();
-                let ours = local.resolve(routes, size)?;
-                // SAFETY: resolve() vouches for `size` bytes while we are pinned.
-                unsafe {
-                    match direction {
-                        Direction::FromPeer => {
-                            transport.kernel_read(port, address, ours, size as usize)?;
-                        }
-                        Direction::ToPeer => {
-                            transport.kernel_write(port, ours, address, size as usize)?;
-                            port.waiters().touched(remote, size);
-                        }
-                    }
+                let copied = kernel_copy(routes, port, command, local, direction, address);
+                if matches!(&copied, Err(error) if error.status == Status::ERR_PEER_DEAD) {
+                    // Told here before the launcher tells: from now on everybody is told the same.
+                    routes.bury(port.peer);
                 }
-                return Ok(Outcome::Done);
-            }
-            Access::Mapped => {
-                let _pinned = pin();
-                let ours = local.resolve(routes, size)?;
-                let Some(theirs) = port.find(remote, size) else { continue };
-                // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
-                unsafe {
-                    match direction {
-                        Direction::FromPeer => copy(theirs, ours, size as usize),
-                        Direction::ToPeer => {
-                            copy(ours, theirs, size as usize);
-                            port.waiters().touched(remote, size);
-                        }
-                    }
-                }
-                return Ok(Outcome::Done);
+                return copied;
             }
         }
     }
     vanished(port, remote)
+}
+
+fn kernel_copy(
+    routes: &Routes,
+    port: &Port,
+    command: &Command,
+    local: Local,
+    direction: Direction,
+    theirs: u64,
+) -> Result<Outcome> {
+    let (transport, size) = (routes.transport(port), command.size as usize);
+    let _pinned = pin();
+    let ours = local.resolve(routes, command.size)?;
+    // SAFETY: resolve() vouches for `size` bytes while we are pinned.
+    unsafe {
+        match direction {
+            Direction::FromPeer => transport.kernel_read(port, theirs, ours, size)?,
+            Direction::ToPeer => {
+                transport.kernel_write(port, ours, theirs, size)?;
+                port.waiters().touched(command.remote, command.size);
+            }
+        }
+    }
+    Ok(Outcome::Done)
 }
 
 fn vanished<T>(port: &Port, remote: Address) -> Result<T> {
@@ -205,15 +221,20 @@ pub fn change(
 ) -> Result<Option<u64>> {
     let width = atomic::width(word.kind).unwrap_or(8) as u64;
     for _ in 0..LOOKS {
+        {
+            let _pinned = pin();
+            if let Some(place) = port.find(word.address, width)
+                && (place as u64 | word.address.offset).is_multiple_of(width)
+            {
+                // SAFETY: found, aligned, and mapped while we are pinned.
+                let old = unsafe { atomic::apply(place, word.op, word.kind, operand, compare) };
+                port.waiters().touched(word.address, width);
+                return Ok(Some(old));
+            }
+        }
         if check_word(routes, port, word.address, width)? != Access::Mapped {
             return Ok(None);
         }
-        let _pinned = pin();
-        let Some(place) = port.find(word.address, width) else { continue };
-        // SAFETY: found, and aligned as check_word() says; mapped while we are pinned.
-        let old = unsafe { atomic::apply(place, word.op, word.kind, operand, compare) };
-        port.waiters().touched(word.address, width);
-        return Ok(Some(old));
     }
     vanished(port, word.address)
 }

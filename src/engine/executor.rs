@@ -1,40 +1,51 @@
 //! The executor: takes commands from the queue, does what it can itself and asks agents for the
 //! rest. Stops, leaving the queue as it is, where the table of operations in flight has no room.
 
-use crate::engine::command::{Command, INLINE, Op, SLOT_BYTES, slots_for, unpack};
+use crate::engine::command::{Command, Op};
+use crate::engine::completion;
 use crate::engine::direct::{self, Local, Outcome};
 use crate::engine::fallback::Stage;
+use crate::engine::queued::{INLINE, SLOT_BYTES};
 use crate::engine::routes::Routes;
 use crate::engine::work::{Work, fire};
 use crate::util::status::Status;
 
 /// Commands taken in one round, so that answers get their turn.
 const BATCH: usize = 64;
-/// A command of more bytes gives its slot back at once: the next one may be long in coming.
+/// A command of more bytes takes so long that producers should not wait for it.
 const LARGE: u64 = 4096;
 
 impl Work {
     /// Executes up to a batch of commands; returns how many slots of the queue it emptied.
+    #[inline]
     pub(super) fn execute(&mut self, routes: &Routes) -> usize {
         let (mut slots, mut released) = (0, 0);
         while slots < BATCH {
-            let Some(mut command) = self.consumer.peek(slots - released).copied() else { break };
-            let mut bytes = [0u8; INLINE];
-            if command.extra > 0 {
-                self.gather(&command, slots - released, &mut bytes);
-                command.local = bytes.as_mut_ptr();
-            }
-            let large = command.size > LARGE;
-            if !self.execute_one(routes, command) {
-                break;
-            }
-            slots += 1 + usize::from(command.extra);
-            if large || slots - released >= BATCH / 4 {
+            let Some(queued) = self.consumer.peek(slots - released) else { break };
+            let (mut command, extra) = queued.take();
+            // User code and large copies may take long: what is done by now is given back before.
+            let slow = command.on_complete.kind == completion::CALL || command.size > LARGE;
+            if slots > released && (slow || slots - released >= BATCH / 4) {
                 self.consumer.release(slots - released);
                 released = slots;
             }
+            let done = match extra {
+                0 => self.execute_one(routes, command),
+                _ => {
+                    let mut bytes = [0u8; INLINE];
+                    self.gather(slots - released, extra, &mut bytes);
+                    command.local = bytes.as_mut_ptr();
+                    self.execute_one(routes, command)
+                }
+            };
+            if !done {
+                break;
+            }
+            slots += 1 + extra;
         }
-        self.consumer.release(slots - released);
+        if slots > released {
+            self.consumer.release(slots - released);
+        }
         slots
     }
 
@@ -72,11 +83,11 @@ impl Work {
         room
     }
 
-    /// Collects the bytes behind a command.
-    fn gather(&self, command: &Command, at: usize, bytes: &mut [u8; INLINE]) {
-        for i in 0..usize::from(command.extra).min(slots_for(INLINE)) {
+    /// Collects the bytes in the slots behind the command at `at`.
+    fn gather(&self, at: usize, extra: usize, bytes: &mut [u8; INLINE]) {
+        for (i, piece) in bytes.chunks_mut(SLOT_BYTES).take(extra).enumerate() {
             if let Some(slot) = self.consumer.peek(at + 1 + i) {
-                bytes[i * SLOT_BYTES..(i + 1) * SLOT_BYTES].copy_from_slice(unpack(slot));
+                slot.take_bytes(piece);
             }
         }
     }

@@ -14,15 +14,17 @@
 //!    and a progress thread that parked because of that, rely on it. Between "give up" and "look",
 //!    and on the other side between "publish" and "try to take", lies a full fence (`engine::role`).
 
-use crate::engine::command::{Command, Op, SLOT_BYTES, pack, slots_for};
+use crate::engine::command::{Command, Op};
 use crate::engine::completion::in_callback;
 use crate::engine::direct::Local;
+use crate::engine::queued::{Queued, SLOT_BYTES, slots_for};
 use crate::engine::ring::Ring;
 use crate::engine::role::{Held, Role};
 use crate::engine::routes::Routes;
 use crate::engine::work::{Work, fire};
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
+use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,10 +55,12 @@ pub enum Turn {
 
 /// See the head of the file.
 pub struct Lane {
-    ring: Ring<Command>,
-    role: Role<Work>,
+    ring: Ring<Queued>,
+    /// On a line of its own, as `parked`: the progress thread writes them all the time, and every
+    /// requester reads what stands beside them.
+    role: CachePadded<Role<Work>>,
     routes: Arc<Routes>,
-    parked: AtomicBool,
+    parked: CachePadded<AtomicBool>,
     /// A peer has died since the last round.
     deaths: AtomicBool,
     execution: Execution,
@@ -73,8 +77,9 @@ impl Lane {
         let bell = routes.clone();
         let (ring, consumer) = Ring::new(queue_entries, move || bell.bell().ring());
         let work = Work::new(consumer, routes.receivers(), in_flight);
-        let (parked, deaths) = (AtomicBool::new(false), AtomicBool::new(false));
-        Lane { ring, role: Role::new(work), routes, parked, deaths, execution }
+        let role = CachePadded::new(Role::new(work));
+        let (parked, deaths) = (CachePadded::default(), AtomicBool::new(false));
+        Lane { ring, role, routes, parked, deaths, execution }
     }
 
     /// The execution in force.
@@ -85,15 +90,14 @@ impl Lane {
     /// Puts a command into the queue, with the bytes that it carries. The caller is pinned until
     /// this returns where the command's local side is a region; it then calls `nudge`.
     #[inline]
-    pub fn put(&self, mut command: Command, bytes: &[u8]) -> Result<bool> {
+    pub fn put(&self, command: &Command, bytes: &[u8]) -> Result<bool> {
         let extra = slots_for(bytes.len());
         let Some(mut reservation) = self.ring.reserve(1 + extra) else {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         };
-        command.extra = extra as u8;
-        reservation.write(0, command);
+        reservation.slot_mut(0).put(command, extra);
         for (i, piece) in bytes.chunks(SLOT_BYTES).enumerate() {
-            reservation.write(1 + i, pack(piece));
+            reservation.slot_mut(1 + i).put_bytes(piece);
         }
         Ok(reservation.commit())
     }
@@ -171,14 +175,7 @@ impl Lane {
         }
         let Some(mut work) = self.role.take() else { return done() };
         work.disarm();
-        let mut looks = 0;
-        while !done() && looks < LOOKS {
-            match work.round(&self.routes, &self.deaths) {
-                0 => looks += 1,
-                _ => looks = 0,
-            }
-            std::hint::spin_loop();
-        }
+        self.burst(&mut work, &done);
         if !self.leave(work) {
             self.help();
         }
@@ -205,16 +202,37 @@ impl Lane {
             self.routes.bell().ring();
             return true;
         }
-        // Rule 3. The fence is in drop().
-        self.ring.is_empty() && (armed || !self.parked.load(Ordering::Relaxed))
+        // Rule 3. The fence is in drop(). In offload mode no requester relies on it.
+        let queue = self.execution == Execution::Offload || self.ring.is_empty();
+        queue && (armed || !self.parked.load(Ordering::Relaxed))
     }
 
-    /// One turn of the progress thread.
+    /// One turn of the progress thread: a burst of looks, so that what comes within a microsecond
+    /// is met by somebody who is awake and has the role.
     pub fn turn(&self) -> Turn {
-        match self.help() {
-            true => Turn::Worked,
-            false => Turn::Idle,
+        let Some(mut work) = self.role.take() else { return Turn::Idle };
+        work.disarm();
+        let worked = self.burst(&mut work, || false);
+        if !self.leave(work) && self.execution != Execution::Offload {
+            self.help();
         }
+        if worked { Turn::Worked } else { Turn::Idle }
+    }
+
+    /// Looks for work until there was none for a while, or until `done`. True: there was some.
+    #[inline]
+    fn burst(&self, work: &mut Work, done: impl Fn() -> bool) -> bool {
+        let (mut worked, mut looks) = (false, 0);
+        while looks < LOOKS && !done() {
+            match work.round(&self.routes, &self.deaths) {
+                0 => {
+                    looks += 1;
+                    std::hint::spin_loop();
+                }
+                _ => (worked, looks) = (true, 0),
+            }
+        }
+        worked
     }
 
     /// Prepares the progress thread's sleep. The ticket of the bell was read before. False: there
@@ -284,24 +302,32 @@ impl Work {
 
     /// Announces to all sources that nobody works from now on; false: one has work.
     fn arm(&mut self) -> bool {
+        self.armed = true;
         self.unsent == 0
             && self.consumer.try_wait()
             && self.receivers.iter_mut().all(|receiver| receiver.arm())
     }
 
+    /// Takes that back. It costs a write to lines that producers use, so only what was armed is.
     fn disarm(&mut self) {
+        if !std::mem::take(&mut self.armed) {
+            return;
+        }
         self.consumer.cancel_wait();
         self.receivers.iter_mut().for_each(|receiver| receiver.disarm());
     }
 
     fn cancel(&mut self, routes: &Routes) -> usize {
         let mut count = self.end_if(routes, Status::ERR_CANCELED, |op| op.command.op != Op::FLUSH);
-        while let Some(command) = self.consumer.peek(0).copied() {
+        while let Some((command, extra)) = self.consumer.peek(0).map(Queued::take) {
+            self.consumer.release(1);
+            // The slots of its bytes have been filled before its own.
+            let carried = (0..extra).take_while(|i| self.consumer.peek(*i).is_some()).count();
+            self.consumer.release(carried);
             if command.op != Op::NOTHING {
                 fire(routes, &command, Status::ERR_CANCELED);
                 count += 1;
             }
-            self.consumer.release(1 + usize::from(command.extra));
         }
         count + self.end_if(routes, Status::ERR_CANCELED, |_| true)
     }

@@ -9,6 +9,7 @@ pub mod doorbell;
 mod executor;
 mod fallback;
 pub mod lane;
+pub mod queued;
 pub mod ring;
 mod role;
 pub mod routes;

@@ -20,7 +20,6 @@ use std::sync::Arc;
 pub struct Routes {
     // Declared first, hence dropped first: ports point into what the transports keep.
     ports: Box<[OnceBox<Port>]>,
-    own: Port,
     me: u32,
     loopback: Loopback,
     shm: Shm,
@@ -39,8 +38,10 @@ impl Routes {
         // SAFETY: the segment is kept below, longer than the transport and the ports.
         let loopback = unsafe { Loopback::new(segment.control().waiters()) };
         let shm = Shm::new(segment.clone(), bootstrap.clone(), kernel_copies);
-        let ports = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
-        Ok(Routes { ports, own: loopback.connect(me)?, me, loopback, shm, bootstrap, segment })
+        let ports: Box<[OnceBox<Port>]> = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
+        // The port to oneself is there from the beginning.
+        ports[me as usize].get_or_try_init(|| loopback.connect(me).map(Box::new))?;
+        Ok(Routes { ports, me, loopback, shm, bootstrap, segment })
     }
 
     /// The receiving ends of all transports; to be taken once.
@@ -56,7 +57,15 @@ impl Routes {
     /// The port to this rank itself, in which the local sides of all operations are found.
     #[inline(always)]
     pub fn own(&self) -> &Port {
-        &self.own
+        match self.ports[self.me as usize].get() {
+            Some(port) => port,
+            None => unreachable!("new() has made it"),
+        }
+    }
+
+    /// The places of the ports, for look-ups that bypass everything else.
+    pub fn places(&self) -> &[OnceBox<Port>] {
+        &self.ports
     }
 
     /// This rank's sleeping threads.
@@ -68,9 +77,6 @@ impl Routes {
     /// The port to a peer that was talked to; None for any other number.
     #[inline(always)]
     pub fn known(&self, peer: u32) -> Option<&Port> {
-        if peer == self.me {
-            return Some(&self.own);
-        }
         self.ports.get(peer as usize)?.get()
     }
 
@@ -118,7 +124,7 @@ impl Routes {
 
     /// Whether a peer has died or left.
     pub fn is_dead(&self, peer: u32) -> bool {
-        self.bootstrap.is_dead(peer)
+        self.shm.is_dead(peer) || self.bootstrap.is_dead(peer)
     }
 
     /// The peer is dead: nothing of it is found from now on.

@@ -3,6 +3,7 @@
 use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::Completion;
 use crate::engine::fallback::{InFlight, Stage};
+use crate::engine::queued::Queued;
 use crate::engine::ring::Consumer;
 use crate::engine::routes::Routes;
 use crate::engine::slots::{Slots, Tag};
@@ -12,7 +13,9 @@ use crate::util::status::Status;
 
 /// Belongs to the holder of the role alone.
 pub struct Work {
-    pub(super) consumer: Consumer<Command>,
+    pub(super) consumer: Consumer<Queued>,
+    /// Sources may be armed.
+    pub(super) armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: Slots<InFlight>,
     /// Bit i: staging chunk i is free.
@@ -28,12 +31,13 @@ pub struct Work {
 
 impl Work {
     pub(super) fn new(
-        consumer: Consumer<Command>,
+        consumer: Consumer<Queued>,
         receivers: Vec<Box<dyn Receiver>>,
         in_flight: usize,
     ) -> Work {
         Work {
             consumer,
+            armed: false,
             receivers,
             slots: Slots::new(in_flight),
             chunks: (1 << CHUNKS) - 1,

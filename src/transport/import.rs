@@ -23,8 +23,8 @@ struct Entry {
 impl Entry {
     #[inline(always)]
     fn place(&self, address: Address, size: u64) -> Option<*mut u8> {
-        let length = self.length.load(Ordering::Relaxed);
-        if address.offset > length || size > length - address.offset {
+        let last = self.length.load(Ordering::Relaxed).checked_sub(size)?;
+        if address.offset > last {
             return None;
         }
         Some(self.base.load(Ordering::Relaxed).wrapping_add(address.offset as usize))

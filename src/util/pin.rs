@@ -14,6 +14,7 @@
 
 use crossbeam_utils::CachePadded;
 use once_cell::sync::Lazy;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, PoisonError};
 
@@ -22,8 +23,6 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default)]
 struct Pin {
     epoch: AtomicU64,
-    /// The kernel does not run the fence, so the thread must.
-    fences: AtomicBool,
     /// Whether a living thread uses it; a pin is reused, never freed.
     taken: AtomicBool,
 }
@@ -41,31 +40,31 @@ static REGISTRY: Lazy<Registry> =
     Lazy::new(|| Registry { pins: Mutex::new(Vec::new()), asymmetric: register_membarrier() });
 
 thread_local! {
-    /// Gives the pin back when the thread ends.
-    static RETURN: Return = const { Return };
+    /// This thread's pin in any case; given back when the thread ends.
+    static MINE: Mine = const { Mine(Cell::new(std::ptr::null())) };
 }
 
-struct Return;
+struct Mine(Cell<*const Pin>);
 
-impl Drop for Return {
+impl Drop for Mine {
     fn drop(&mut self) {
-        let mine = mine::get();
-        mine::set(std::ptr::null());
-        // SAFETY: mine is null or one of the registry's pins, which live for ever.
-        if let Some(pin) = unsafe { mine.as_ref() } {
+        quick::set(std::ptr::null());
+        // SAFETY: it is null or one of the registry's pins, which live for ever.
+        if let Some(pin) = unsafe { self.0.get().as_ref() } {
             // Release: pairs with the Acquire in adopt(); the next user sees a pin that is not held.
             pin.taken.store(false, Ordering::Release);
         }
     }
 }
 
-/// This thread's pin; null before its first use.
+/// This thread's pin, where the kernel runs the fence; null before its first use and where it does
+/// not.
 ///
 /// A thread-local variable of a shared library costs a call each time it is read, and the registers
 /// that the call may change. On x86-64 eight bytes of the initial thread-local block need one load
 /// instead (see docs/decisions/0002-unmapping.md for what that is worth).
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod mine {
+mod quick {
     use super::Pin;
 
     std::arch::global_asm!(
@@ -108,21 +107,21 @@ mod mine {
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-mod mine {
+mod quick {
     use super::Pin;
     use std::cell::Cell;
 
     thread_local! {
-        static MINE: Cell<*const Pin> = const { Cell::new(std::ptr::null()) };
+        static PIN: Cell<*const Pin> = const { Cell::new(std::ptr::null()) };
     }
 
     #[inline(always)]
     pub fn get() -> *const Pin {
-        MINE.get()
+        PIN.get()
     }
 
     pub fn set(pin: *const Pin) {
-        MINE.set(pin);
+        PIN.set(pin);
     }
 }
 
@@ -137,15 +136,16 @@ pub struct Pinned<'a> {
 pub fn pin<'a>() -> Pinned<'a> {
     match pin_if_known() {
         Some(pinned) => pinned,
-        None => hold(adopt()),
+        None => pin_slowly(),
     }
 }
 
-/// The same for code that must not call anything; None in a thread that has never been pinned.
+/// The same for code that must not call anything. None in a thread that has never been pinned, and
+/// where the kernel does not run the fence.
 #[inline(always)]
 pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
-    // SAFETY: mine is null or one of the registry's pins, which live for ever.
-    unsafe { mine::get().as_ref() }.map(|pin| hold(pin))
+    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    unsafe { quick::get().as_ref() }.map(|pin| hold(pin))
 }
 
 #[inline(always)]
@@ -155,10 +155,19 @@ fn hold(pin: &Pin) -> Pinned<'_> {
     // Keeps the compiler from moving look-ups above the store; the processor is held back by the
     // membarrier in quiesce().
     compiler_fence(Ordering::SeqCst);
-    if pin.fences.load(Ordering::Relaxed) {
+    Pinned { pin }
+}
+
+#[cold]
+#[inline(never)]
+fn pin_slowly<'a>() -> Pinned<'a> {
+    let known = MINE.try_with(|mine| mine.0.get()).unwrap_or(std::ptr::null());
+    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    let pinned = hold(unsafe { known.as_ref() }.unwrap_or_else(adopt));
+    if !REGISTRY.asymmetric {
         fence(Ordering::SeqCst);
     }
-    Pinned { pin }
+    pinned
 }
 
 impl Drop for Pinned<'_> {
@@ -180,15 +189,16 @@ fn adopt() -> &'static Pin {
             Some(pin) => pin,
             None => {
                 let pin: &'static CachePadded<Pin> = Box::leak(Box::default());
-                pin.fences.store(!REGISTRY.asymmetric, Ordering::Relaxed);
                 pins.push(pin);
                 pin
             }
         };
     pin.taken.store(true, Ordering::Relaxed);
-    mine::set(&raw const **pin);
-    // Registers the destructor; in a thread that is already ending the pin stays taken.
-    let _ = RETURN.try_with(|_| ());
+    // In a thread that is already ending there is nowhere to keep it: it stays taken, 128 bytes.
+    let kept = MINE.try_with(|mine| mine.0.set(&raw const **pin)).is_ok();
+    if kept && REGISTRY.asymmetric {
+        quick::set(&raw const **pin);
+    }
     pin
 }
 

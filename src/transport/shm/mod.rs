@@ -63,6 +63,12 @@ impl Shm {
         receiver::ShmReceiver::new(self.own.clone(), self.dead.clone())
     }
 
+    /// Whether bury() was called for a peer.
+    pub fn is_dead(&self, peer: u32) -> bool {
+        // Acquire: pairs with the Release in bury().
+        self.dead.get(peer as usize).is_some_and(|dead| dead.load(Ordering::Acquire))
+    }
+
     fn link(&self, peer: u32) -> Result<&Link> {
         self.links[peer as usize]
             .get_or_try_init(|| self.open(peer).map(Box::new))
@@ -125,7 +131,7 @@ impl Transport for Shm {
 
     fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         let (key, link) = (Key(address.key), self.linked(port));
-        if self.dead[port.peer as usize].load(Ordering::Acquire) {
+        if self.is_dead(port.peer) {
             fail!(ERR_PEER_DEAD, "rank {} has died or has left", port.peer);
         }
         if address.key != 0 && key.owner() != port.peer {
