@@ -297,7 +297,7 @@ pub unsafe extern "C" fn llcl_try_fetch_add_async(
         // SAFETY: the caller vouches for the place of the result.
         match unsafe { context.0.fetch_add_word(p.peer, p.target.address(), p.operand, p.result) } {
             Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, p.target.address()),
+            Quick::Wake(port) => return wake(port, p.target.offset, p.target.key),
             Quick::No => {}
         }
     }
@@ -392,7 +392,7 @@ pub unsafe extern "C" fn llcl_try_compare_swap_async(
             )
         } {
             Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, p.target.address()),
+            Quick::Wake(port) => return wake(port, p.target.offset, p.target.key),
             Quick::No => {}
         }
     }

@@ -89,8 +89,8 @@ pub unsafe fn submit<P: Parameters>(
 /// does not unwind: so the quick operations can end with it and need no frame.
 #[cold]
 #[inline(never)]
-pub extern "C" fn wake(port: &Port, word: Address) -> i32 {
-    port.waiters().wake_at(word, 8);
+pub extern "C" fn wake(port: &Port, offset: u64, key: u64) -> i32 {
+    port.waiters().wake_at(Address { offset, key }, 8);
     Status::OK.0
 }
 

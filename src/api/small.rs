@@ -120,7 +120,7 @@ pub unsafe extern "C" fn llcl_try_write_value_async(
     {
         match context.0.write_value(p.peer, p.value, p.destination.address()) {
             Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, p.destination.address()),
+            Quick::Wake(port) => return wake(port, p.destination.offset, p.destination.key),
             Quick::No => {}
         }
     }

@@ -125,7 +125,7 @@ impl Context {
         let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
-            let Some(place) = port.find(target, 8) else { return Quick::No };
+            let Some(place) = port.find_word(target) else { return Quick::No };
             if !(place as u64 | target.offset | result as u64).is_multiple_of(8) {
                 return Quick::No;
             }

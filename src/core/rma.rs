@@ -31,8 +31,8 @@ impl Context {
     pub fn read_word(&self, peer: u32, from: Address, to: Address) -> bool {
         let Some(port) = self.quick.port(peer) else { return false };
         let Some(_pinned) = pin_if_known() else { return false };
-        let Some(theirs) = port.find(from, 8) else { return false };
-        let Some(ours) = self.quick.own().find_own(to, 8) else { return false };
+        let Some(theirs) = port.find_word(from) else { return false };
+        let Some(ours) = self.quick.own().find_own_word(to) else { return false };
         // SAFETY: both look-ups vouch for 8 bytes while we are pinned.
         unsafe { copy(theirs, ours, 8) };
         true
@@ -44,8 +44,8 @@ impl Context {
         let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
-            let Some(theirs) = port.find(to, 8) else { return Quick::No };
-            let Some(ours) = self.quick.own().find_own(from, 8) else { return Quick::No };
+            let Some(theirs) = port.find_word(to) else { return Quick::No };
+            let Some(ours) = self.quick.own().find_own_word(from) else { return Quick::No };
             // SAFETY: both look-ups vouch for 8 bytes while we are pinned.
             unsafe { copy(ours, theirs, 8) };
         }
@@ -58,7 +58,7 @@ impl Context {
         let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
-            let Some(theirs) = port.find(to, 8) else { return Quick::No };
+            let Some(theirs) = port.find_word(to) else { return Quick::No };
             // SAFETY: the look-up vouches for 8 bytes while we are pinned.
             unsafe { theirs.cast::<u64>().write_unaligned(value) };
         }

@@ -6,21 +6,45 @@ use crate::util::memory::Mapping;
 use crate::util::status::Result;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// One region of one peer. All zero: nothing known.
-#[repr(C)]
+/// One region of one peer.
+#[repr(C, align(64))]
 struct Entry {
     /// The life that the rest describes; while there is none, a number that is no key of this index
     /// (0, and 1 for index 0), so that one comparison is enough to refuse the key 0, too.
     key: AtomicU64,
     /// Where the region is mapped here.
     base: AtomicPtr<u8>,
-    /// Its length in bytes.
-    length: AtomicU64,
+    /// How many offsets leave room for 8 bytes: spares words a subtraction and a comparison.
+    words: AtomicU64,
     /// The owner's own word for this region: holds the same key for as long as the region lives.
     live: AtomicPtr<AtomicU64>,
+    /// Its length in bytes.
+    length: AtomicU64,
 }
 
+/// Bytes of a word.
+const WORD: u64 = 8;
+
 impl Entry {
+    #[inline(always)]
+    fn place_of_word(&self, offset: u64) -> Option<*mut u8> {
+        if offset >= self.words.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(self.base.load(Ordering::Relaxed).wrapping_add(offset as usize))
+    }
+
+    /// Whether the region lives in its owner's eyes.
+    #[inline(always)]
+    fn lives(&self, key: u64) -> bool {
+        // SAFETY: a key of this index was stored after `live`, which points into a mapping that is
+        // kept as long as this table.
+        let live = unsafe { &*self.live.load(Ordering::Relaxed) };
+        // Relaxed: the owner may end the region's life at any later moment anyway; its memory
+        // stays mapped here while the caller is pinned.
+        live.load(Ordering::Relaxed) == key
+    }
+
     #[inline(always)]
     fn place(&self, address: Address, size: u64) -> Option<*mut u8> {
         let last = self.length.load(Ordering::Relaxed).checked_sub(size)?;
@@ -53,35 +77,39 @@ impl ImportTable {
         unsafe { &*self.entries.base().cast::<Entry>().add(index) }
     }
 
+    /// The entry of a region, if it is known. Its owner may have ended its life.
+    #[inline(always)]
+    fn known(&self, key: u64) -> Option<&Entry> {
+        let entry = self.entry(Key(key).index());
+        // Acquire: pairs with the Release in learn(); the entry's other words belong to the key.
+        (entry.key.load(Ordering::Acquire) == key).then_some(entry)
+    }
+
     /// Where `size` bytes at `address` are mapped here, if the region is known, lives and holds
     /// them. The caller is pinned, or is the one who alone forgets entries.
     #[inline(always)]
     pub fn find(&self, address: Address, size: u64) -> Option<*mut u8> {
-        let entry = self.entry(Key(address.key).index());
-        // Acquire: pairs with the Release in learn(); the entry's other words belong to the key.
-        if entry.key.load(Ordering::Acquire) != address.key {
-            return None;
-        }
-        // SAFETY: a key of this index was stored after `live`, which points into a mapping that is
-        // kept as long as this table.
-        let live = unsafe { &*entry.live.load(Ordering::Relaxed) };
-        // Relaxed: the owner may end the region's life at any later moment anyway; its memory
-        // stays mapped here while the caller is pinned.
-        if live.load(Ordering::Relaxed) != address.key {
-            return None;
-        }
-        entry.place(address, size)
+        let entry = self.known(address.key)?;
+        if entry.lives(address.key) { entry.place(address, size) } else { None }
     }
 
-    /// The same in the table of one's own regions, whose entries end with the region.
+    /// The same for 8 bytes.
+    #[inline(always)]
+    pub fn find_word(&self, address: Address) -> Option<*mut u8> {
+        let entry = self.known(address.key)?;
+        if entry.lives(address.key) { entry.place_of_word(address.offset) } else { None }
+    }
+
+    /// As find() in the table of one's own regions, whose entries end with the region.
     #[inline(always)]
     pub fn find_own(&self, address: Address, size: u64) -> Option<*mut u8> {
-        let entry = self.entry(Key(address.key).index());
-        // Acquire: as in find().
-        if entry.key.load(Ordering::Acquire) != address.key {
-            return None;
-        }
-        entry.place(address, size)
+        self.known(address.key)?.place(address, size)
+    }
+
+    /// The same for 8 bytes.
+    #[inline(always)]
+    pub fn find_own_word(&self, address: Address) -> Option<*mut u8> {
+        self.known(address.key)?.place_of_word(address.offset)
     }
 
     /// The length of the region, if it is known and lives.
@@ -100,6 +128,7 @@ impl ImportTable {
         let entry = self.entry(key.index());
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(length, Ordering::Relaxed);
+        entry.words.store((length + 1).saturating_sub(WORD), Ordering::Relaxed);
         entry.live.store(live, Ordering::Relaxed);
         // Release: pairs with the Acquire in find().
         entry.key.store(key.0, Ordering::Release);

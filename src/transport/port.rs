@@ -51,7 +51,19 @@ impl Port {
         self.imports.find(address, size)
     }
 
-    /// The same in the port to oneself.
+    /// The same for 8 bytes.
+    #[inline(always)]
+    pub fn find_word(&self, address: Address) -> Option<*mut u8> {
+        self.imports.find_word(address)
+    }
+
+    /// As find_word(), in the port to oneself.
+    #[inline(always)]
+    pub fn find_own_word(&self, address: Address) -> Option<*mut u8> {
+        self.imports.find_own_word(address)
+    }
+
+    /// As find(), in the port to oneself.
     #[inline(always)]
     pub fn find_own(&self, address: Address, size: u64) -> Option<*mut u8> {
         self.imports.find_own(address, size)
