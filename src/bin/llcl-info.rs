@@ -1,10 +1,17 @@
-//! `llcl-info`: what this build of the library is, what it finds on this machine, and, with `-c`,
-//! the configuration in force and where each value came from.
+//! `llcl-info`: what this build of the library is and can do on this machine; with `-c`, the
+//! configuration in force and where each value came from.
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use llcl::util::config::{Config, Origin, TABLE};
+use llcl::bootstrap::World;
+use llcl::core::context::Context;
+use llcl::engine::queued::INLINE;
+use llcl::transport::Access;
+use llcl::util::config::{Config, EXECUTIONS, Origin, TABLE};
+use llcl::util::memory::page_size;
+use llcl::util::pin::joins_global_fence;
+use llcl::util::status::Result;
 
 /// Tells about this installation of libllcl.
 #[derive(Parser)]
@@ -28,8 +35,46 @@ fn main() -> ExitCode {
     if arguments.config {
         println!();
         print_table(&config);
+        return ExitCode::SUCCESS;
     }
-    ExitCode::SUCCESS
+    match print_capabilities(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("llcl-info: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a context of this machine can do, seen by making one.
+fn print_capabilities(config: Config) -> Result<()> {
+    let (execution, kernel_copies) = (EXECUTIONS[config.execution as usize], config.cma == 1);
+    let world = World::create(2)?;
+    let context = Context::create(config.clone(), Some((&world, 0)))?;
+    let other = Context::create(config, Some((&world, 1)))?;
+    let (routes, port) = (context.routes(), context.routes().port(1)?);
+    let registered = match routes.transport(port).registered_access(port) {
+        Access::Kernel(_) => "process_vm_readv, process_vm_writev",
+        _ if kernel_copies => "messages to the owner: the kernel refuses process_vm_readv",
+        _ => "messages to the owner: LLCL_CMA is off",
+    };
+    let wake = match joins_global_fence() {
+        true => "by every store of the library (membarrier)",
+        false => "by naps: the kernel has no membarrier",
+    };
+    println!("\nexecution            {execution}");
+    println!("small writes         up to {INLINE} bytes");
+    println!("page                 {} bytes", page_size());
+    println!("\ntransport loopback   this rank: loads, stores, atomic instructions");
+    println!("transport shm        ranks of this machine:");
+    println!("  allocated memory   mapped: loads, stores, atomic instructions");
+    println!("  registered memory  {registered}; atomics by the owner");
+    println!("  sleepers are woken {wake}");
+    std::thread::scope(|scope| {
+        // Collective: both ranks leave at the same time.
+        let leaving = scope.spawn(|| other.finalize());
+        context.finalize().and(leaving.join().unwrap_or(Ok(())))
+    })
 }
 
 /// One variable per paragraph: the values in columns, then what is accepted and what it does.
