@@ -258,7 +258,8 @@ typedef struct llcl_config_t {
     /** One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto]. */
     uint32_t execution;
     /**
-     * Commands that the queue holds; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+     * Commands that the queue holds, one that carries its bytes counting one more for each 120 bytes
+     * begun; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
      */
     uint32_t queue_entries;
     /**
@@ -563,8 +564,8 @@ llcl_status_t llcl_exchange(llcl_context_t *context,
  * for another one; what it shows after the owner has freed the region is undefined.
  * `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
  * meant to be used from there.
- * NULL where it is not mapped: the region is registered memory of another rank, or, with
- * llcl_last_error() telling which, the peer, the key or the range is wrong. Any thread may call it.
+ * NULL, with a sentence in llcl_last_error(), where the memory is not mapped (registered memory of
+ * another rank) or the peer, the key or the range is wrong. Any thread may call it.
  */
 void *llcl_remote_pointer(llcl_context_t *context,
                           uint32_t peer,
@@ -985,43 +986,6 @@ typedef struct llcl_atomic_params_t {
     llcl_completion_t on_complete;
 } llcl_atomic_params_t;
 
-/** A fetch-add on a uint64_t. */
-typedef struct llcl_fetch_add_params_t {
-    /** The rank whose word it is. */
-    uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
-    uint32_t flags;
-    /** The word, aligned to 8 bytes. */
-    llcl_remote_t target;
-    /** What is added, modulo 2 to the 64th. */
-    uint64_t operand;
-    /** Where the former value goes, written before `on_complete` fires; may be NULL. */
-    uint64_t *result;
-    /** Fires when it has happened. */
-    llcl_completion_t on_complete;
-} llcl_fetch_add_params_t;
-
-/** A compare-and-swap on a uint64_t. */
-typedef struct llcl_compare_swap_params_t {
-    /** The rank whose word it is. */
-    uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
-    uint32_t flags;
-    /** The word, aligned to 8 bytes. */
-    llcl_remote_t target;
-    /** What the word must be for the exchange to happen. */
-    uint64_t compare;
-    /** What it then becomes. */
-    uint64_t desired;
-    /**
-     * Where the former value goes, written before `on_complete` fires; may be NULL. The exchange
-     * happened if it equals `compare`.
-     */
-    uint64_t *result;
-    /** Fires when it has happened, or not. */
-    llcl_completion_t on_complete;
-} llcl_compare_swap_params_t;
-
 /**
  * How an atomic operation on a word would be executed.
  *
@@ -1077,6 +1041,47 @@ llcl_status_t llcl_atomic_async(llcl_context_t *context,
  */
 llcl_status_t llcl_atomic(llcl_context_t *context,
                           const llcl_atomic_params_t *params);
+
+/*
+ * 7. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
+ */
+
+/** A fetch-add on a uint64_t. */
+typedef struct llcl_fetch_add_params_t {
+    /** The rank whose word it is. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** The word, aligned to 8 bytes. */
+    llcl_remote_t target;
+    /** What is added, modulo 2 to the 64th. */
+    uint64_t operand;
+    /** Where the former value goes, written before `on_complete` fires; may be NULL. */
+    uint64_t *result;
+    /** Fires when it has happened. */
+    llcl_completion_t on_complete;
+} llcl_fetch_add_params_t;
+
+/** A compare-and-swap on a uint64_t. */
+typedef struct llcl_compare_swap_params_t {
+    /** The rank whose word it is. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** The word, aligned to 8 bytes. */
+    llcl_remote_t target;
+    /** What the word must be for the exchange to happen. */
+    uint64_t compare;
+    /** What it then becomes. */
+    uint64_t desired;
+    /**
+     * Where the former value goes, written before `on_complete` fires; may be NULL. The exchange
+     * happened if it equals `compare`.
+     */
+    uint64_t *result;
+    /** Fires when it has happened, or not. */
+    llcl_completion_t on_complete;
+} llcl_compare_swap_params_t;
 
 /**
  * Adds to a uint64_t of a peer atomically, if that is possible now.
@@ -1155,7 +1160,7 @@ llcl_status_t llcl_compare_swap(llcl_context_t *context,
                                 const llcl_compare_swap_params_t *params);
 
 /*
- * 7. Waiting
+ * 8. Waiting
  */
 
 /**
@@ -1187,7 +1192,9 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
  * Waits until a word has reached a value: working for the lane for LLCL_SPIN_US, then asleep.
  *
  * Whatever changes the word through this library wakes the sleeper: a completion, a callback, any
- * operation of a peer. A store through a pointer does not; it is noticed within 10 ms.
+ * operation of a peer. A store through a pointer does not; it is noticed within 10 ms. Atomics,
+ * signals, values and writes of 8 aligned bytes also tell that what was done before is there; a
+ * word in the midst of a larger write is seen when it is there, and tells nothing of its neighbours.
  * `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
  * atomic stores only while this waits. `at_least`: the value to be reached, compared unsigned (so
  * a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:

@@ -1,15 +1,15 @@
 //! 6. Atomics: on words of a peer, each with one history whoever changes it how.
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{Parameters, give, given, guard, submit, wake};
+use crate::api::guard::{give, given, guard};
 use crate::api::life::{known_size, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
-use crate::api::status::{LLCL_OK, llcl_status_t};
+use crate::api::posting::{Parameters, submit};
+use crate::api::status::llcl_status_t;
 use crate::core::atomics::Atomic;
 use crate::core::context::Context;
-use crate::core::rma::Quick;
 use crate::core::submit::Request;
-use crate::util::status::{Result, Status};
+use crate::util::status::Result;
 use std::ffi::c_void;
 
 /// int32_t
@@ -79,43 +79,6 @@ pub struct llcl_atomic_params_t {
     pub on_complete: llcl_completion_t,
 }
 
-/// A fetch-add on a uint64_t.
-#[repr(C)]
-pub struct llcl_fetch_add_params_t {
-    /// The rank whose word it is.
-    pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
-    pub flags: u32,
-    /// The word, aligned to 8 bytes.
-    pub target: llcl_remote_t,
-    /// What is added, modulo 2 to the 64th.
-    pub operand: u64,
-    /// Where the former value goes, written before `on_complete` fires; may be NULL.
-    pub result: *mut u64,
-    /// Fires when it has happened.
-    pub on_complete: llcl_completion_t,
-}
-
-/// A compare-and-swap on a uint64_t.
-#[repr(C)]
-pub struct llcl_compare_swap_params_t {
-    /// The rank whose word it is.
-    pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
-    pub flags: u32,
-    /// The word, aligned to 8 bytes.
-    pub target: llcl_remote_t,
-    /// What the word must be for the exchange to happen.
-    pub compare: u64,
-    /// What it then becomes.
-    pub desired: u64,
-    /// Where the former value goes, written before `on_complete` fires; may be NULL. The exchange
-    /// happened if it equals `compare`.
-    pub result: *mut u64,
-    /// Fires when it has happened, or not.
-    pub on_complete: llcl_completion_t,
-}
-
 /// How an atomic operation would be executed.
 #[repr(C)]
 pub struct llcl_atomic_info_t {
@@ -140,40 +103,6 @@ impl Parameters for llcl_atomic_params_t {
             op: self.op,
             kind: self.r#type,
             operand: self.operand,
-            compare: self.compare,
-            result: self.result.cast(),
-            on_complete: *self.on_complete.as_engine(),
-        };
-        atomic.request()
-    }
-}
-
-impl Parameters for llcl_fetch_add_params_t {
-    fn request(&self) -> Result<Request> {
-        let atomic = Atomic {
-            peer: self.peer,
-            flags: self.flags,
-            target: self.target.address(),
-            op: LLCL_OP_ADD,
-            kind: LLCL_TYPE_U64,
-            operand: self.operand,
-            compare: 0,
-            result: self.result.cast(),
-            on_complete: *self.on_complete.as_engine(),
-        };
-        atomic.request()
-    }
-}
-
-impl Parameters for llcl_compare_swap_params_t {
-    fn request(&self) -> Result<Request> {
-        let atomic = Atomic {
-            peer: self.peer,
-            flags: self.flags,
-            target: self.target.address(),
-            op: LLCL_OP_COMPARE_SWAP,
-            kind: LLCL_TYPE_U64,
-            operand: self.desired,
             compare: self.compare,
             result: self.result.cast(),
             on_complete: *self.on_complete.as_engine(),
@@ -266,195 +195,6 @@ pub unsafe extern "C" fn llcl_atomic_async(
 pub unsafe extern "C" fn llcl_atomic(
     context: *mut llcl_context_t,
     params: *const llcl_atomic_params_t,
-) -> llcl_status_t {
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
-}
-
-/// Adds to a uint64_t of a peer atomically, if that is possible now.
-///
-/// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
-/// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
-/// evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_try_fetch_add_async(
-    context: *mut llcl_context_t,
-    params: *const llcl_fetch_add_params_t,
-) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
-        && p.on_complete.as_engine().is_nothing()
-    {
-        // SAFETY: the caller vouches for the place of the result.
-        match unsafe { context.0.fetch_add_word(p.peer, p.target.address(), p.operand, p.result) } {
-            Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, p.target.offset, p.target.key),
-            Quick::No => {}
-        }
-    }
-    // SAFETY: as the caller promises.
-    unsafe { fetch_add_otherwise(context, params) }
-}
-
-/// The ways with a completion, then all the rest.
-#[inline(never)]
-unsafe extern "C" fn fetch_add_otherwise(
-    context: *mut llcl_context_t,
-    params: *const llcl_fetch_add_params_t,
-) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
-        && p.on_complete.as_engine().is_ready()
-    {
-        // SAFETY: the caller vouches for the place of the result.
-        let quick =
-            unsafe { context.0.fetch_add_word(p.peer, p.target.address(), p.operand, p.result) };
-        if let Quick::Wake(port) = &quick {
-            port.waiters().wake_at(p.target.address(), 8);
-        }
-        if !matches!(quick, Quick::No) {
-            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
-            return LLCL_OK;
-        }
-    }
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
-}
-
-/// Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, working for the lane
-/// meanwhile.
-///
-/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
-/// callback LLCL_ERR_STATE. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_fetch_add_async(
-    context: *mut llcl_context_t,
-    params: *const llcl_fetch_add_params_t,
-) -> llcl_status_t {
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
-}
-
-/// Adds to a uint64_t of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
-///
-/// `context` and `params`: as for llcl_try_fetch_add_async; the completions must be
-/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
-/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_fetch_add(
-    context: *mut llcl_context_t,
-    params: *const llcl_fetch_add_params_t,
-) -> llcl_status_t {
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
-}
-
-/// Exchanges a uint64_t of a peer if it has an expected value, atomically, if that is possible now.
-///
-/// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
-/// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
-/// evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_try_compare_swap_async(
-    context: *mut llcl_context_t,
-    params: *const llcl_compare_swap_params_t,
-) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
-        && p.on_complete.as_engine().is_nothing()
-    {
-        // SAFETY: the caller vouches for the place of the result.
-        match unsafe {
-            context.0.compare_swap_word(
-                p.peer,
-                p.target.address(),
-                (p.compare, p.desired),
-                p.result,
-            )
-        } {
-            Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, p.target.offset, p.target.key),
-            Quick::No => {}
-        }
-    }
-    // SAFETY: as the caller promises.
-    unsafe { compare_swap_otherwise(context, params) }
-}
-
-/// The ways with a completion, then all the rest.
-#[inline(never)]
-unsafe extern "C" fn compare_swap_otherwise(
-    context: *mut llcl_context_t,
-    params: *const llcl_compare_swap_params_t,
-) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
-        && p.on_complete.as_engine().is_ready()
-    {
-        // SAFETY: the caller vouches for the place of the result.
-        let quick = unsafe {
-            context.0.compare_swap_word(
-                p.peer,
-                p.target.address(),
-                (p.compare, p.desired),
-                p.result,
-            )
-        };
-        if let Quick::Wake(port) = &quick {
-            port.waiters().wake_at(p.target.address(), 8);
-        }
-        if !matches!(quick, Quick::No) {
-            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
-            return LLCL_OK;
-        }
-    }
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
-}
-
-/// Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, working for the lane
-/// meanwhile.
-///
-/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
-/// callback LLCL_ERR_STATE. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_compare_swap_async(
-    context: *mut llcl_context_t,
-    params: *const llcl_compare_swap_params_t,
-) -> llcl_status_t {
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
-}
-
-/// Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
-///
-/// `context` and `params`: as for llcl_try_compare_swap_async; the completions must be
-/// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
-/// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_compare_swap(
-    context: *mut llcl_context_t,
-    params: *const llcl_compare_swap_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
     unsafe { submit(context, params, Context::submit_and_wait) }

@@ -1,11 +1,6 @@
 //! The boundary that every function passes: pointers are checked, panics stop, errors become
 //! statuses and leave their sentence.
 
-use crate::api::life::llcl_context_t;
-use crate::core::context::Context;
-use crate::core::submit::Request;
-use crate::transport::address::Address;
-use crate::transport::port::Port;
 use crate::util::status::{Error, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -59,39 +54,6 @@ pub unsafe fn give<T>(pointer: *mut T, name: &str, value: T) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe { pointer.write(value) };
     Ok(())
-}
-
-/// The parameters of an operation, from which its request is made.
-pub trait Parameters {
-    /// The request, if what can be said without a context is right.
-    fn request(&self) -> Result<Request>;
-}
-
-/// Makes a request of the parameters and hands it to one of the three tiers.
-///
-/// # Safety
-/// Pointers that are not null point to a live context and to valid parameters, whose own promises
-/// are kept.
-#[inline(never)]
-pub unsafe fn submit<P: Parameters>(
-    context: *const llcl_context_t,
-    params: *const P,
-    tier: fn(&Context, &Request) -> Result<()>,
-) -> i32 {
-    guard(|| {
-        // SAFETY: as the caller promises.
-        let (context, params) = unsafe { (given(context, "context")?, given(params, "params")?) };
-        tier(&context.0, &params.request()?)
-    })
-}
-
-/// Ends a quick operation on a word that somebody may sleep on. Of C's calling convention, which
-/// does not unwind: so the quick operations can end with it and need no frame.
-#[cold]
-#[inline(never)]
-pub extern "C" fn wake(port: &Port, offset: u64, key: u64) -> i32 {
-    port.waiters().wake_at(Address { offset, key }, 8);
-    Status::OK.0
 }
 
 #[cfg(test)]

@@ -59,7 +59,8 @@ pub struct llcl_config_t {
     pub rank: u32,
     /// One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto].
     pub execution: u32,
-    /// Commands that the queue holds; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+    /// Commands that the queue holds, one that carries its bytes counting one more for each 120 bytes
+    /// begun; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
     pub queue_entries: u32,
     /// Operations that wait for other ranks at one time; a multiple of 64 from 64 to 3904
     /// [LLCL_IN_FLIGHT; 1024].

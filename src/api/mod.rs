@@ -45,6 +45,9 @@ pub mod small;
 
 pub mod atomics;
 
+pub mod words;
+
 pub mod wait;
 
 mod guard;
+mod posting;

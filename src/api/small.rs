@@ -1,9 +1,9 @@
 //! 5. Writes of bytes that the request carries itself
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{Parameters, submit, wake};
 use crate::api::life::llcl_context_t;
 use crate::api::memory::llcl_remote_t;
+use crate::api::posting::{Parameters, submit, wake};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
 use crate::core::rma::Quick;

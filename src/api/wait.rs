@@ -1,4 +1,4 @@
-//! 7. Waiting
+//! 8. Waiting
 
 use crate::api::guard::{given, guard};
 use crate::api::life::llcl_context_t;
@@ -38,7 +38,9 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
 /// Waits until a word has reached a value: working for the lane for LLCL_SPIN_US, then asleep.
 ///
 /// Whatever changes the word through this library wakes the sleeper: a completion, a callback, any
-/// operation of a peer. A store through a pointer does not; it is noticed within 10 ms.
+/// operation of a peer. A store through a pointer does not; it is noticed within 10 ms. Atomics,
+/// signals, values and writes of 8 aligned bytes also tell that what was done before is there; a
+/// word in the midst of a larger write is seen when it is there, and tells nothing of its neighbours.
 /// `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
 /// atomic stores only while this waits. `at_least`: the value to be reached, compared unsigned (so
 /// a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:

@@ -126,7 +126,7 @@ impl Context {
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
             let Some(place) = port.find_word(target) else { return Quick::No };
-            if !(place as u64 | target.offset | result as u64).is_multiple_of(8) {
+            if !(result as usize).is_multiple_of(8) {
                 return Quick::No;
             }
             // SAFETY: found, aligned, and mapped while we are pinned; result as the caller promises.

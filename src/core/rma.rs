@@ -7,13 +7,14 @@
 
 use crate::core::context::Context;
 use crate::engine::atomic;
-use crate::engine::direct::copy;
+use crate::engine::direct::{copy, copy_word};
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
 use crate::transport::port::Port;
 use crate::util::pin::{pin, pin_if_known};
 use crate::util::status::Result;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What became of an attempt on a word.
 pub enum Quick<'a> {
@@ -26,19 +27,19 @@ pub enum Quick<'a> {
 }
 
 impl Context {
-    /// Reads 8 bytes.
+    /// Reads an aligned word.
     #[inline(always)]
     pub fn read_word(&self, peer: u32, from: Address, to: Address) -> bool {
         let Some(port) = self.quick.port(peer) else { return false };
         let Some(_pinned) = pin_if_known() else { return false };
         let Some(theirs) = port.find_word(from) else { return false };
         let Some(ours) = self.quick.own().find_own_word(to) else { return false };
-        // SAFETY: both look-ups vouch for 8 bytes while we are pinned.
-        unsafe { copy(theirs, ours, 8) };
+        // SAFETY: both look-ups vouch for an aligned word while we are pinned.
+        unsafe { copy_word(theirs, ours) };
         true
     }
 
-    /// Writes 8 bytes from a region.
+    /// Writes an aligned word from a region.
     #[inline(always)]
     pub fn write_word(&self, peer: u32, from: Address, to: Address) -> Quick<'_> {
         let Some(port) = self.quick.port(peer) else { return Quick::No };
@@ -46,21 +47,23 @@ impl Context {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
             let Some(theirs) = port.find_word(to) else { return Quick::No };
             let Some(ours) = self.quick.own().find_own_word(from) else { return Quick::No };
-            // SAFETY: both look-ups vouch for 8 bytes while we are pinned.
-            unsafe { copy(ours, theirs, 8) };
+            // SAFETY: both look-ups vouch for an aligned word while we are pinned.
+            unsafe { copy_word(ours, theirs) };
         }
         if port.waiters().any() { Quick::Wake(port) } else { Quick::Done }
     }
 
-    /// Writes 8 bytes that the caller has at hand.
+    /// Writes an aligned word that the caller has at hand.
     #[inline(always)]
     pub fn write_value(&self, peer: u32, value: u64, to: Address) -> Quick<'_> {
         let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
             let Some(theirs) = port.find_word(to) else { return Quick::No };
-            // SAFETY: the look-up vouches for 8 bytes while we are pinned.
-            unsafe { theirs.cast::<u64>().write_unaligned(value) };
+            // SAFETY: the look-up vouches for an aligned word while we are pinned.
+            let word = unsafe { AtomicU64::from_ptr(theirs.cast()) };
+            // Release: as in copy_word().
+            word.store(value, Ordering::Release);
         }
         if port.waiters().any() { Quick::Wake(port) } else { Quick::Done }
     }
@@ -124,10 +127,7 @@ impl Context {
         let _pinned = pin();
         let Some(ours) = self.quick.own().find_own(from, size) else { return false };
         let Some(theirs) = port.find(to, size) else { return false };
-        let Some(word) = port.find(signal, 8) else { return false };
-        if !(word as u64 | signal.offset).is_multiple_of(8) {
-            return false;
-        }
+        let Some(word) = port.find_word(signal) else { return false };
         // SAFETY: the look-ups vouch for `size` bytes and an aligned word while we are pinned. The
         // change of the word is a release, so it is never seen before the data.
         unsafe {

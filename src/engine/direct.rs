@@ -10,6 +10,7 @@ use crate::transport::address::{Address, Key};
 use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often a region that vanishes between two looks is looked for again.
 const LOOKS: usize = 4;
@@ -60,7 +61,8 @@ pub enum Outcome {
     SignalNeedsAgent,
 }
 
-/// Copies `size` bytes; as memmove, and a word that is aligned on both sides in one piece.
+/// Copies `size` bytes; as memmove. A word that is aligned on both sides is moved in one piece and
+/// orders what came before it, so that it may be waited for.
 ///
 /// # Safety
 /// Both ranges are valid for `size` bytes.
@@ -68,13 +70,25 @@ pub enum Outcome {
 pub unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
     // SAFETY: passed on to the caller.
     unsafe {
-        if size == 8 {
-            let word = from.cast::<u64>().read_unaligned();
-            to.cast::<u64>().write_unaligned(word);
+        if size == 8 && (from as usize | to as usize).is_multiple_of(8) {
+            copy_word(from, to);
         } else {
             std::ptr::copy(from, to, size);
         }
     }
+}
+
+/// Copies an aligned word.
+///
+/// # Safety
+/// Both are aligned and valid for 8 bytes.
+#[inline(always)]
+pub unsafe fn copy_word(from: *const u8, to: *mut u8) {
+    // SAFETY: passed on to the caller; other threads and processes use such words atomically.
+    let (from, to) =
+        unsafe { (AtomicU64::from_ptr(from.cast_mut().cast()), AtomicU64::from_ptr(to.cast())) };
+    // Acquire and Release: a word is what ranks tell each other by that other memory is ready.
+    to.store(from.load(Ordering::Acquire), Ordering::Release);
 }
 
 /// Does a command as far as this thread can. Answers an error when nothing has happened.

@@ -4,7 +4,7 @@
 
 use crate::engine::atomic;
 use crate::engine::command::{Command, Op};
-use crate::engine::direct::{self, Word};
+use crate::engine::direct::{self, Word, copy};
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::transport::port::Port;
@@ -57,7 +57,7 @@ impl InFlight {
             let from = self.command.local.wrapping_add(done as usize);
             // SAFETY: the source is valid until the completion fires; a fragment fits a chunk,
             // which is ours until the command has ended.
-            unsafe { std::ptr::copy_nonoverlapping(from, staging, self.fragment(done) as usize) };
+            unsafe { copy(from, staging, self.fragment(done) as usize) };
         }
     }
 
@@ -108,10 +108,12 @@ impl InFlight {
                 if let (Op::READ, Some(staging)) = (op, staging) {
                     let to = self.command.local.wrapping_add(done as usize);
                     // SAFETY: the destination is valid until the completion fires; the chunk is ours.
-                    unsafe { std::ptr::copy_nonoverlapping(staging, to, size as usize) };
+                    unsafe { copy(staging, to, size as usize) };
                 }
                 let ended = self.advance(done + size);
-                self.stage_bytes(staging);
+                if ended.is_none() {
+                    self.stage_bytes(staging);
+                }
                 ended
             }
         }
@@ -164,9 +166,9 @@ fn execute(routes: &Routes, asker: &Port, message: &Message) -> Result<u64> {
     // SAFETY: the region is ours while we are pinned; a chunk has CHUNK bytes.
     unsafe {
         match message.kind {
-            READ => std::ptr::copy_nonoverlapping(own, staging, size as usize),
+            READ => copy(own, staging, size as usize),
             WRITE => {
-                std::ptr::copy_nonoverlapping(staging, own, size as usize);
+                copy(staging, own, size as usize);
                 routes.waiters().touched(address, size);
             }
             _ => return Err(Error::bare(Status::ERR_INVALID)),

@@ -320,10 +320,9 @@ impl Work {
     fn cancel(&mut self, routes: &Routes) -> usize {
         let mut count = self.end_if(routes, Status::ERR_CANCELED, |op| op.command.op != Op::FLUSH);
         while let Some((command, extra)) = self.consumer.peek(0).map(Queued::take) {
-            self.consumer.release(1);
-            // The slots of its bytes have been filled before its own.
-            let carried = (0..extra).take_while(|i| self.consumer.peek(*i).is_some()).count();
-            self.consumer.release(carried);
+            // The slots of its bytes were filled before its own; they go together.
+            let shown = (0..=extra).take_while(|at| self.consumer.peek(*at).is_some()).count();
+            self.consumer.release(shown);
             if command.op != Op::NOTHING {
                 fire(routes, &command, Status::ERR_CANCELED);
                 count += 1;

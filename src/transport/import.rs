@@ -14,7 +14,7 @@ struct Entry {
     key: AtomicU64,
     /// Where the region is mapped here.
     base: AtomicPtr<u8>,
-    /// How many offsets leave room for 8 bytes: spares words a subtraction and a comparison.
+    /// How many aligned words there are; 0 where the region itself is not aligned.
     words: AtomicU64,
     /// The owner's own word for this region: holds the same key for as long as the region lives.
     live: AtomicPtr<AtomicU64>,
@@ -28,7 +28,9 @@ const WORD: u64 = 8;
 impl Entry {
     #[inline(always)]
     fn place_of_word(&self, offset: u64) -> Option<*mut u8> {
-        if offset >= self.words.load(Ordering::Relaxed) {
+        // An offset that is not aligned becomes a number larger than any count: one comparison
+        // checks both.
+        if offset.rotate_right(WORD.trailing_zeros()) >= self.words.load(Ordering::Relaxed) {
             return None;
         }
         Some(self.base.load(Ordering::Relaxed).wrapping_add(offset as usize))
@@ -93,7 +95,7 @@ impl ImportTable {
         if entry.lives(address.key) { entry.place(address, size) } else { None }
     }
 
-    /// The same for 8 bytes.
+    /// The same for an aligned word of 8 bytes.
     #[inline(always)]
     pub fn find_word(&self, address: Address) -> Option<*mut u8> {
         let entry = self.known(address.key)?;
@@ -106,7 +108,7 @@ impl ImportTable {
         self.known(address.key)?.place(address, size)
     }
 
-    /// The same for 8 bytes.
+    /// The same for an aligned word of 8 bytes.
     #[inline(always)]
     pub fn find_own_word(&self, address: Address) -> Option<*mut u8> {
         self.known(address.key)?.place_of_word(address.offset)
@@ -128,7 +130,8 @@ impl ImportTable {
         let entry = self.entry(key.index());
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(length, Ordering::Relaxed);
-        entry.words.store((length + 1).saturating_sub(WORD), Ordering::Relaxed);
+        let words = if (base as u64).is_multiple_of(WORD) { length / WORD } else { 0 };
+        entry.words.store(words, Ordering::Relaxed);
         entry.live.store(live, Ordering::Relaxed);
         // Release: pairs with the Acquire in find().
         entry.key.store(key.0, Ordering::Release);

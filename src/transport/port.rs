@@ -51,7 +51,7 @@ impl Port {
         self.imports.find(address, size)
     }
 
-    /// The same for 8 bytes.
+    /// The same for an aligned word of 8 bytes.
     #[inline(always)]
     pub fn find_word(&self, address: Address) -> Option<*mut u8> {
         self.imports.find_word(address)

@@ -70,9 +70,11 @@ mod quick {
     std::arch::global_asm!(
         ".pushsection .tbss,\"awT\",@nobits",
         ".balign 8",
-        ".type llcl_rs_pin,@object",
-        ".size llcl_rs_pin,8",
-        "llcl_rs_pin:",
+        ".globl rs_llcl_pin",
+        ".hidden rs_llcl_pin",
+        ".type rs_llcl_pin,@object",
+        ".size rs_llcl_pin,8",
+        "rs_llcl_pin:",
         ".zero 8",
         ".popsection",
     );
@@ -83,7 +85,7 @@ mod quick {
         // SAFETY: reads the variable above through the thread's own segment; nothing else.
         unsafe {
             std::arch::asm!(
-                "mov {0}, qword ptr [rip + llcl_rs_pin@GOTTPOFF]",
+                "mov {0}, qword ptr [rip + rs_llcl_pin@GOTTPOFF]",
                 "mov {0}, qword ptr fs:[{0}]",
                 out(reg) pin,
                 options(nostack, preserves_flags, readonly),
@@ -96,7 +98,7 @@ mod quick {
         // SAFETY: writes the variable above through the thread's own segment; nothing else.
         unsafe {
             std::arch::asm!(
-                "mov {0}, qword ptr [rip + llcl_rs_pin@GOTTPOFF]",
+                "mov {0}, qword ptr [rip + rs_llcl_pin@GOTTPOFF]",
                 "mov qword ptr fs:[{0}], {1}",
                 out(reg) _,
                 in(reg) pin,
