@@ -1,7 +1,7 @@
 //! The context: one rank's place in its world, with its memory, its lane and its progress thread.
 
 use crate::bootstrap::{Bootstrap, World};
-use crate::core::handle::Handles;
+use crate::core::handle::{Handles, RegionHandle};
 use crate::core::progress::Progress;
 use crate::core::region::Regions;
 use crate::engine::completion::in_callback;
@@ -30,7 +30,7 @@ pub struct Context {
     pub(super) open: AtomicBool,
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
-    pub(super) regions: Regions,
+    pub(super) regions: Arc<Regions>,
     pub(super) bootstrap: Arc<Bootstrap>,
     pub(super) progress: Progress,
     pub(super) handles: Handles,
@@ -113,7 +113,9 @@ impl Context {
             ports: places.as_ptr(),
             own: routes.own(),
         };
-        let regions = Regions::new(segment, routes.clone(), lane.clone(), config.regions as usize);
+        let capacity = config.regions as usize;
+        let regions = Arc::new(Regions::new(segment, routes.clone(), lane.clone(), capacity));
+        let handles = Handles::new(regions.clone());
         Ok(Context {
             quick,
             open: AtomicBool::new(true),
@@ -122,7 +124,7 @@ impl Context {
             regions,
             bootstrap,
             progress,
-            handles: Handles::default(),
+            handles,
             config,
         })
     }
@@ -147,9 +149,10 @@ impl Context {
         &self.routes
     }
 
-    /// This rank's regions.
-    pub fn regions(&self) -> &Regions {
-        &self.regions
+    /// Makes a region of fresh memory, or of the caller's at `address`.
+    pub fn make_region(&self, address: Option<*mut u8>, size: usize) -> Result<*mut RegionHandle> {
+        self.must_be_open()?;
+        self.handles.make(address, size)
     }
 
     /// This rank's sleeping threads, to be told of completions.

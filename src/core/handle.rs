@@ -1,13 +1,13 @@
 //! What a region is for the user: an object with an address of its own, which lives until the
 //! context ends, so that a handle that was freed is recognised and not followed.
 
-use crate::core::context::Context;
+use crate::core::region::Regions;
 use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::util::status::Result;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Handles of freed regions that are kept from reuse, so that a second free is told as such.
 const QUARANTINE: usize = 256;
@@ -15,7 +15,8 @@ const QUARANTINE: usize = 256;
 /// A region as its user holds it.
 #[derive(Debug)]
 pub struct RegionHandle {
-    context: *const Context,
+    /// Where it is kept; null never.
+    handles: *const Handles,
     /// Its place among the context's handles.
     at: usize,
     key: AtomicU64,
@@ -24,14 +25,14 @@ pub struct RegionHandle {
     live: AtomicBool,
 }
 
-// SAFETY: the context outlives its handles and may be used by any thread; the rest are atomics.
+// SAFETY: the context keeps its handles, which any thread may use; the rest are atomics.
 unsafe impl Send for RegionHandle {}
 // SAFETY: as above.
 unsafe impl Sync for RegionHandle {}
 
-/// A context's handles.
-#[derive(Default)]
+/// A context's handles. Stays where it is once it has made one.
 pub struct Handles {
+    regions: Arc<Regions>,
     #[allow(clippy::vec_box, reason = "users hold the addresses")]
     all: Mutex<(Vec<Box<RegionHandle>>, VecDeque<usize>)>,
 }
@@ -61,15 +62,19 @@ impl RegionHandle {
     }
 }
 
-impl Context {
+impl Handles {
+    /// No handles yet.
+    pub fn new(regions: Arc<Regions>) -> Handles {
+        Handles { regions, all: Mutex::default() }
+    }
+
     /// Makes a region of fresh memory, or of the caller's at `address`.
-    pub fn make_region(&self, address: Option<*mut u8>, size: usize) -> Result<*mut RegionHandle> {
-        self.must_be_open()?;
+    pub fn make(&self, address: Option<*mut u8>, size: usize) -> Result<*mut RegionHandle> {
         let made = match address {
-            None => self.regions().allocate(size)?,
-            Some(address) => self.regions().register(address, size)?,
+            None => self.regions.allocate(size)?,
+            Some(address) => self.regions.register(address, size)?,
         };
-        let mut all = self.handles.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let (handles, freed) = &mut *all;
         let at = match freed.len() > QUARANTINE {
             true => freed.pop_front(),
@@ -77,7 +82,7 @@ impl Context {
         };
         let at = at.unwrap_or_else(|| {
             handles.push(Box::new(RegionHandle {
-                context: self,
+                handles: self,
                 at: handles.len(),
                 key: AtomicU64::new(0),
                 address: AtomicPtr::default(),
@@ -98,14 +103,14 @@ impl Context {
 
 /// Frees the region behind a handle.
 pub fn free_region(handle: &RegionHandle) -> Result<()> {
-    // SAFETY: the context keeps its handles, so it is there as long as they are.
-    let context = unsafe { &*handle.context };
     if !handle.is_live() {
         fail!(ERR_STATE, "the region has been freed before");
     }
-    context.regions().free(Key(handle.key.load(Ordering::Relaxed)))?;
+    // SAFETY: the context keeps the handles as long as anyone may use one of them.
+    let handles = unsafe { &*handle.handles };
+    handles.regions.free(Key(handle.key.load(Ordering::Relaxed)))?;
     handle.live.store(false, Ordering::Release);
-    let mut all = context.handles.all.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = handles.all.lock().unwrap_or_else(PoisonError::into_inner);
     all.1.push_back(handle.at);
     Ok(())
 }
