@@ -2,9 +2,9 @@
 
 use crate::api::guard::{given, guard};
 use crate::api::life::llcl_context_t;
+use crate::api::memory::llcl_remote_t;
 use crate::core::context::Context;
 use crate::core::submit::Request;
-use crate::transport::address::Address;
 use crate::transport::port::Port;
 use crate::util::status::{Result, Status};
 
@@ -36,7 +36,13 @@ pub unsafe fn submit<P: Parameters>(
 /// does not unwind: so the quick operations can end with it and need no frame.
 #[cold]
 #[inline(never)]
-pub extern "C" fn wake(port: &Port, offset: u64, key: u64) -> i32 {
-    port.waiters().wake_at(Address { offset, key }, 8);
+pub extern "C" fn wake(port: &Port, word: &llcl_remote_t) -> i32 {
+    port.waiters().wake_at(word.address(), 8);
     Status::OK.0
+}
+
+/// Peer and flags as the one number that lies in the parameters: read and compared at once.
+#[inline(always)]
+pub fn joined(peer: u32, flags: u32) -> u64 {
+    u64::from(peer) | u64::from(flags) << 32
 }

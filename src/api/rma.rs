@@ -3,7 +3,7 @@
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
-use crate::api::posting::{Parameters, submit, wake};
+use crate::api::posting::{Parameters, joined, submit, wake};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
 use crate::core::rma::Quick;
@@ -154,9 +154,8 @@ pub unsafe extern "C" fn llcl_try_read_async(
     // SAFETY: the caller gives NULL or valid objects.
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
         && p.size == 8
-        && p.flags == 0
         && p.on_complete.as_engine().is_nothing()
-        && context.0.read_word(p.peer, p.source.address(), p.destination.address())
+        && context.0.read_word(joined(p.peer, p.flags), p.source.address(), p.destination.address())
     {
         return LLCL_OK;
     }
@@ -240,13 +239,16 @@ pub unsafe extern "C" fn llcl_try_write_async(
     // SAFETY: the caller gives NULL or valid objects.
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
         && p.size == 8
-        && p.flags == 0
         && p.on_local.as_engine().is_nothing()
         && p.on_complete.as_engine().is_nothing()
     {
-        match context.0.write_word(p.peer, p.source.address(), p.destination.address()) {
+        match context.0.write_word(
+            joined(p.peer, p.flags),
+            p.source.address(),
+            p.destination.address(),
+        ) {
             Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, p.destination.offset, p.destination.key),
+            Quick::Wake(port) => return wake(port, &p.destination),
             Quick::No => {}
         }
     }

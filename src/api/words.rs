@@ -4,7 +4,7 @@ use crate::api::atomics::{LLCL_OP_ADD, LLCL_OP_COMPARE_SWAP, LLCL_TYPE_U64};
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, submit, wake};
+use crate::api::posting::{Parameters, joined, submit, wake};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::atomics::Atomic;
 use crate::core::context::Context;
@@ -103,13 +103,19 @@ pub unsafe extern "C" fn llcl_try_fetch_add_async(
 ) -> llcl_status_t {
     // SAFETY: the caller gives NULL or valid objects.
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
         && p.on_complete.as_engine().is_nothing()
     {
         // SAFETY: the caller vouches for the place of the result.
-        match unsafe { context.0.fetch_add_word(p.peer, p.target.address(), p.operand, p.result) } {
+        match unsafe {
+            context.0.fetch_add_word(
+                joined(p.peer, p.flags),
+                p.target.address(),
+                p.operand,
+                p.result,
+            )
+        } {
             Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, p.target.offset, p.target.key),
+            Quick::Wake(port) => return wake(port, &p.target),
             Quick::No => {}
         }
     }
@@ -125,12 +131,17 @@ unsafe extern "C" fn fetch_add_otherwise(
 ) -> llcl_status_t {
     // SAFETY: the caller gives NULL or valid objects.
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
         && p.on_complete.as_engine().is_ready()
     {
         // SAFETY: the caller vouches for the place of the result.
-        let quick =
-            unsafe { context.0.fetch_add_word(p.peer, p.target.address(), p.operand, p.result) };
+        let quick = unsafe {
+            context.0.fetch_add_word(
+                joined(p.peer, p.flags),
+                p.target.address(),
+                p.operand,
+                p.result,
+            )
+        };
         if let Quick::Wake(port) = &quick {
             port.waiters().wake_at(p.target.address(), 8);
         }
@@ -191,20 +202,19 @@ pub unsafe extern "C" fn llcl_try_compare_swap_async(
 ) -> llcl_status_t {
     // SAFETY: the caller gives NULL or valid objects.
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
         && p.on_complete.as_engine().is_nothing()
     {
         // SAFETY: the caller vouches for the place of the result.
         match unsafe {
             context.0.compare_swap_word(
-                p.peer,
+                joined(p.peer, p.flags),
                 p.target.address(),
                 (p.compare, p.desired),
                 p.result,
             )
         } {
             Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, p.target.offset, p.target.key),
+            Quick::Wake(port) => return wake(port, &p.target),
             Quick::No => {}
         }
     }
@@ -220,13 +230,12 @@ unsafe extern "C" fn compare_swap_otherwise(
 ) -> llcl_status_t {
     // SAFETY: the caller gives NULL or valid objects.
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
         && p.on_complete.as_engine().is_ready()
     {
         // SAFETY: the caller vouches for the place of the result.
         let quick = unsafe {
             context.0.compare_swap_word(
-                p.peer,
+                joined(p.peer, p.flags),
                 p.target.address(),
                 (p.compare, p.desired),
                 p.result,

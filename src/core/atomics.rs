@@ -84,7 +84,7 @@ impl Context {
     #[inline(always)]
     pub unsafe fn fetch_add_word(
         &self,
-        peer: u32,
+        peer: u64,
         target: Address,
         operand: u64,
         result: *mut u64,
@@ -101,7 +101,7 @@ impl Context {
     #[inline(always)]
     pub unsafe fn compare_swap_word(
         &self,
-        peer: u32,
+        peer: u64,
         target: Address,
         (compare, desired): (u64, u64),
         result: *mut u64,
@@ -117,7 +117,7 @@ impl Context {
     #[inline(always)]
     unsafe fn change_word(
         &self,
-        peer: u32,
+        peer: u64,
         target: Address,
         result: *mut u64,
         change: impl FnOnce(&AtomicU64) -> u64,

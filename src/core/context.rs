@@ -9,6 +9,7 @@ use crate::engine::lane::{Execution, Lane};
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::RANKS;
+use crate::transport::import::OwnTable;
 use crate::transport::port::Port;
 use crate::transport::shm;
 use crate::transport::shm::segment::Segment;
@@ -43,7 +44,7 @@ pub(super) struct Quick {
     /// finalize, else all.
     pub(super) peers: AtomicU32,
     ports: *const OnceBox<Port>,
-    own: *const Port,
+    pub(super) own: OwnTable,
 }
 
 // SAFETY: both pointers lead into the routes, which the context keeps and any thread may use.
@@ -52,21 +53,15 @@ unsafe impl Send for Quick {}
 unsafe impl Sync for Quick {}
 
 impl Quick {
-    /// The port to a peer whose mapped memory the caller may touch itself.
+    /// The port to a peer whose mapped memory the caller may touch itself. Peer and flags come as one
+    /// number, flags in the upper half: any flag makes a peer that does not exist.
     #[inline(always)]
-    pub(super) fn port(&self, peer: u32) -> Option<&Port> {
-        if peer >= self.peers.load(Ordering::Relaxed) {
+    pub(super) fn port(&self, peer: u64) -> Option<&Port> {
+        if peer >= u64::from(self.peers.load(Ordering::Relaxed)) {
             return None;
         }
         // SAFETY: there are at least `peers` ports, and the context keeps the routes.
         unsafe { &*self.ports.add(peer as usize) }.get()
-    }
-
-    /// The port to this rank itself.
-    #[inline(always)]
-    pub(super) fn own(&self) -> &Port {
-        // SAFETY: the context keeps the routes, and they keep the port.
-        unsafe { &*self.own }
     }
 }
 
@@ -111,7 +106,8 @@ impl Context {
         let quick = Quick {
             peers: AtomicU32::new(direct as u32),
             ports: places.as_ptr(),
-            own: routes.own(),
+            // SAFETY: the context keeps the routes, and they keep the port where it is.
+            own: unsafe { routes.own().own_table() },
         };
         let capacity = config.regions as usize;
         let regions = Arc::new(Regions::new(segment, routes.clone(), lane.clone(), capacity));

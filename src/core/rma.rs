@@ -29,11 +29,11 @@ pub enum Quick<'a> {
 impl Context {
     /// Reads an aligned word.
     #[inline(always)]
-    pub fn read_word(&self, peer: u32, from: Address, to: Address) -> bool {
+    pub fn read_word(&self, peer: u64, from: Address, to: Address) -> bool {
         let Some(port) = self.quick.port(peer) else { return false };
         let Some(_pinned) = pin_if_known() else { return false };
         let Some(theirs) = port.find_word(from) else { return false };
-        let Some(ours) = self.quick.own().find_own_word(to) else { return false };
+        let Some(ours) = self.quick.own.find_word(to) else { return false };
         // SAFETY: both look-ups vouch for an aligned word while we are pinned.
         unsafe { copy_word(theirs, ours) };
         true
@@ -41,21 +41,24 @@ impl Context {
 
     /// Writes an aligned word from a region.
     #[inline(always)]
-    pub fn write_word(&self, peer: u32, from: Address, to: Address) -> Quick<'_> {
+    pub fn write_word(&self, peer: u64, from: Address, to: Address) -> Quick<'_> {
         let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
+            // One side after the other: fewer numbers to be kept at hand, so fewer registers saved.
+            let Some(ours) = self.quick.own.find_word(from) else { return Quick::No };
+            // SAFETY: the look-up vouches for an aligned word while we are pinned.
+            let value = unsafe { AtomicU64::from_ptr(ours.cast()) }.load(Ordering::Acquire);
             let Some(theirs) = port.find_word(to) else { return Quick::No };
-            let Some(ours) = self.quick.own().find_own_word(from) else { return Quick::No };
-            // SAFETY: both look-ups vouch for an aligned word while we are pinned.
-            unsafe { copy_word(ours, theirs) };
+            // SAFETY: as above. Release: as in copy_word().
+            unsafe { AtomicU64::from_ptr(theirs.cast()) }.store(value, Ordering::Release);
         }
         if port.waiters().any() { Quick::Wake(port) } else { Quick::Done }
     }
 
     /// Writes an aligned word that the caller has at hand.
     #[inline(always)]
-    pub fn write_value(&self, peer: u32, value: u64, to: Address) -> Quick<'_> {
+    pub fn write_value(&self, peer: u64, value: u64, to: Address) -> Quick<'_> {
         let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let Some(_pinned) = pin_if_known() else { return Quick::No };
@@ -71,10 +74,10 @@ impl Context {
     /// Reads; false: it takes the long way.
     #[inline]
     pub fn read_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
-        let Some(port) = self.quick.port(peer) else { return false };
+        let Some(port) = self.quick.port(peer.into()) else { return false };
         let _pinned = pin();
         let Some(theirs) = port.find(from, size) else { return false };
-        let Some(ours) = self.quick.own().find_own(to, size) else { return false };
+        let Some(ours) = self.quick.own.find(to, size) else { return false };
         // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
         unsafe { copy(theirs, ours, size as usize) };
         true
@@ -83,9 +86,9 @@ impl Context {
     /// Writes from a region; false: it takes the long way.
     #[inline]
     pub fn write_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
-        let Some(port) = self.quick.port(peer) else { return false };
+        let Some(port) = self.quick.port(peer.into()) else { return false };
         let _pinned = pin();
-        let Some(ours) = self.quick.own().find_own(from, size) else { return false };
+        let Some(ours) = self.quick.own.find(from, size) else { return false };
         let Some(theirs) = port.find(to, size) else { return false };
         // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
         unsafe { copy(ours, theirs, size as usize) };
@@ -105,7 +108,7 @@ impl Context {
         to: Address,
         size: u64,
     ) -> bool {
-        let Some(port) = self.quick.port(peer) else { return false };
+        let Some(port) = self.quick.port(peer.into()) else { return false };
         let _pinned = pin();
         let Some(theirs) = port.find(to, size) else { return false };
         // SAFETY: the look-up vouches for `size` bytes while we are pinned, the caller for his.
@@ -122,10 +125,10 @@ impl Context {
         (from, to, size): (Address, Address, u64),
         (signal, code, value): (Address, u32, u64),
     ) -> bool {
-        let Some(port) = self.quick.port(peer) else { return false };
+        let Some(port) = self.quick.port(peer.into()) else { return false };
         let Ok(op) = atomic::signal_op(code.min(255) as u8) else { return false };
         let _pinned = pin();
-        let Some(ours) = self.quick.own().find_own(from, size) else { return false };
+        let Some(ours) = self.quick.own.find(from, size) else { return false };
         let Some(theirs) = port.find(to, size) else { return false };
         let Some(word) = port.find_word(signal) else { return false };
         // SAFETY: the look-ups vouch for `size` bytes and an aligned word while we are pinned. The

@@ -3,6 +3,9 @@
 use crate::util::sync::{AtomicU32, Ordering, UnsafeCell, fence};
 use std::ops::{Deref, DerefMut};
 
+#[cfg(all(test, loom))]
+mod models;
+
 /// A value that belongs to whoever holds the role.
 pub struct Role<T> {
     held: AtomicU32,

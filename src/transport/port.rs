@@ -1,7 +1,7 @@
 //! The path to one peer, as any thread uses it.
 
 use crate::transport::address::{Address, Key};
-use crate::transport::import::ImportTable;
+use crate::transport::import::{ImportTable, OwnTable};
 use crate::transport::waiters::Waiters;
 use crate::util::memory::Mapping;
 use crate::util::pin::quiesce;
@@ -57,16 +57,13 @@ impl Port {
         self.imports.find_word(address)
     }
 
-    /// As find_word(), in the port to oneself.
-    #[inline(always)]
-    pub fn find_own_word(&self, address: Address) -> Option<*mut u8> {
-        self.imports.find_own_word(address)
-    }
-
-    /// As find(), in the port to oneself.
-    #[inline(always)]
-    pub fn find_own(&self, address: Address, size: u64) -> Option<*mut u8> {
-        self.imports.find_own(address, size)
+    /// The table of a port to oneself.
+    ///
+    /// # Safety
+    /// The port stays where it is, and the table is used no longer than it is there.
+    pub unsafe fn own_table(&self) -> OwnTable {
+        // SAFETY: as the caller promises.
+        unsafe { self.imports.own() }
     }
 
     /// The length of a region that is known and lives.

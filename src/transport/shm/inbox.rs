@@ -19,6 +19,9 @@
 use crate::transport::{MESSAGE_WORDS, Message, Posted};
 use crate::util::sync::{AtomicU64, Ordering};
 
+#[cfg(all(test, loom))]
+mod models;
+
 const FREE: u64 = 0;
 const CLAIMED: u64 = 1;
 const READY: u64 = 2;

@@ -9,6 +9,9 @@ use crate::transport::Reply;
 use crate::util::status::Status;
 use crate::util::sync::{AtomicU64, Ordering};
 
+#[cfg(all(test, loom))]
+mod models;
+
 const WAITING: u64 = 1 << 63;
 /// Places per word of `ready`.
 pub const GROUP: usize = 64;
