@@ -6,13 +6,19 @@
 //! Work comes from three sources: the queue, the inbox, the reply board. Each can be *armed*: its
 //! next producer then learns that it must ring the bell (`engine::doorbell`). The rules:
 //!
-//! 1. The progress thread sets `parked` before it sleeps. It sleeps only if it could arm all
-//!    sources, or if somebody else holds the role.
-//! 2. Whoever gives the role up while `parked` is set arms all sources before; if one of them has
+//! 1. The progress thread counts `parked` up before it sleeps and when it is awake again: odd means
+//!    that it sleeps. It sleeps only if it could arm all sources, or if somebody else holds the role.
+//! 2. Whoever gives the role up while `parked` is odd arms all sources before; if one of them has
 //!    work, it rings the bell instead.
-//! 3. After giving the role up, the holder looks once more: a requester that found the role taken,
-//!    and a progress thread that parked because of that, rely on it. Between "give up" and "look",
-//!    and on the other side between "publish" and "try to take", lies a full fence (`engine::role`).
+//! 3. After giving the role up, the holder, be it the progress thread that parks, looks once more: a
+//!    requester that found the role taken, and a progress thread that parked because of that, rely
+//!    on it. Between "give up" and "look", and on the other side between "publish" and "try to
+//!    take", lies a full fence (`engine::role`). What was armed counts only if `parked` is the
+//!    same as before: else the progress thread was woken meanwhile by what came, found the role
+//!    taken, and sleeps again.
+//! 4. A death cannot be armed for. Whoever looks for the last time looks for deaths, too.
+//!
+//! `engine::role` has models of these rules.
 
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::in_callback;
@@ -26,7 +32,7 @@ use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Rounds that a thread works for others before it hands over to the progress thread.
 const ROUNDS: usize = 16;
@@ -60,7 +66,7 @@ pub struct Lane {
     /// requester reads what stands beside them.
     role: CachePadded<Role<Work>>,
     routes: Arc<Routes>,
-    parked: CachePadded<AtomicBool>,
+    parked: CachePadded<AtomicU64>,
     /// A peer has died since the last round.
     deaths: AtomicBool,
     execution: Execution,
@@ -196,15 +202,23 @@ impl Lane {
     /// Gives the role up by the rules above. False: there is something to do again.
     fn leave(&self, mut work: Held<'_, Work>) -> bool {
         let parked = self.parked.load(Ordering::Relaxed);
-        let armed = parked && work.arm();
+        let asleep = is_asleep(parked);
+        let armed = asleep && work.arm();
         drop(work);
-        if parked && !armed {
+        if asleep && !armed {
             self.routes.bell().ring();
             return true;
         }
-        // Rule 3. The fence is in drop(). In offload mode no requester relies on it.
+        // Rules 3 and 4. The fence is in drop().
+        let now = self.parked.load(Ordering::Relaxed);
+        self.is_quiet() && (!is_asleep(now) || (armed && now == parked))
+    }
+
+    /// The last look after the role was given up: the sources that do not ring in any case.
+    fn is_quiet(&self) -> bool {
+        // In offload mode no requester relies on it.
         let queue = self.execution == Execution::Offload || self.ring.is_empty();
-        queue && (armed || !self.parked.load(Ordering::Relaxed))
+        queue && !self.deaths.load(Ordering::Relaxed)
     }
 
     /// One turn of the progress thread: a burst of looks, so that what comes within a microsecond
@@ -238,17 +252,23 @@ impl Lane {
     /// Prepares the progress thread's sleep. The ticket of the bell was read before. False: there
     /// is something to do, or to look after soon.
     pub fn park(&self) -> bool {
-        self.parked.store(true, Ordering::Relaxed);
+        self.count_parked();
         // The fence between this and the look at the role is in take().
-        match self.role.take() {
-            Some(mut work) => work.arm(),
-            None => true,
-        }
+        let Some(mut work) = self.role.take() else { return true };
+        let armed = work.arm();
+        drop(work);
+        // Rules 3 and 4, for this holder too.
+        armed && self.is_quiet()
     }
 
     /// The progress thread is awake again.
     pub fn unpark(&self) {
-        self.parked.store(false, Ordering::Relaxed);
+        self.count_parked();
+    }
+
+    /// Only the progress thread counts.
+    fn count_parked(&self) {
+        self.parked.store(self.parked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// A peer has died: what is pending on it ends in the next round, which this brings about.
@@ -281,6 +301,10 @@ impl Lane {
             idle
         })
     }
+}
+
+fn is_asleep(parked: u64) -> bool {
+    parked % 2 == 1
 }
 
 impl Work {
