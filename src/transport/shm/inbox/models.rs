@@ -187,17 +187,21 @@ fn loom_a_ticket_without_a_sender_stops_nobody() {
     });
 }
 
-/// The slot that a dead rank has begun to write is used again, by the message that comes through.
+/// The slot that a dead rank has begun to write is used again, for the second message from here.
 #[test]
 fn loom_a_slot_claimed_by_a_dead_rank_is_free_again() {
     check(3, || {
-        let (area, mut next) = (area(1, 0), 0);
+        let (area, mut next) = (area(2, 0), 0);
         let dying = spawn(&area, |area| area.die_writing(1));
         let sender = spawn(&area, |area| area.send(2));
         assert_eq!(area.receive(&mut next, false, 1), [2]);
         dying.join().unwrap();
         sender.join().unwrap();
-        assert_eq!(area.take(&mut next, true), Taken::Nothing);
+        for source in [3, 4] {
+            assert_eq!(area.send(source), 0);
+            assert_eq!(area.receive(&mut next, false, 1), [source]);
+        }
+        assert_eq!(area.take(&mut next, false), Taken::Nothing);
     });
 }
 
