@@ -28,6 +28,8 @@
  * - Order. Operations of one thread or of several may take effect in any order, except that the
  *   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
  *   done before an operation was accepted is seen by whoever sees its effect.
+ * - First use. What first touches a peer, also by a try function, waits until the peer has called
+ *   llcl_init, and maps its memory: some 0.1 ms. Later uses do not wait.
  * - Threads. Every function may be called by any thread at any time, except where it says else.
  *   No panic and no exception leaves the library; there is no process-wide state to set up, no
  *   signal handler and no constructor.
@@ -73,7 +75,7 @@ extern "C" {
 /** The peer has died or has left the world. */
 #define LLCL_ERR_PEER_DEAD (-4)
 
-/** llcl_finalize ended the operation; it may have taken effect in part. */
+/** llcl_finalize ended the operation; it may or may not have taken effect. */
 #define LLCL_ERR_CANCELED (-5)
 
 /** The operation is not offered, as AND on floating-point numbers. */

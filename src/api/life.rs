@@ -193,14 +193,13 @@ pub unsafe extern "C" fn llcl_init(
 /// thread and on the progress thread until it returns, and what they post is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_status_t {
-    use crate::util::status::Status;
     guard(|| {
         // SAFETY: the caller gives a live context.
-        let ended = unsafe { given(context, "context")? }.0.finalize();
-        if !matches!(&ended, Err(error) if error.status == Status::ERR_STATE) {
-            // SAFETY: made by llcl_init, and nobody uses it any more.
-            drop(unsafe { Box::from_raw(context) });
-        }
+        let live = unsafe { &given(context, "context")?.0 };
+        live.may_finalize()?;
+        let ended = live.finalize();
+        // SAFETY: made by llcl_init, and nobody uses it any more.
+        drop(unsafe { Box::from_raw(context) });
         ended
     })
 }

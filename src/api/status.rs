@@ -22,7 +22,7 @@ pub const LLCL_ERR_RANGE: i32 = -2;
 pub const LLCL_ERR_NO_MEMORY: i32 = -3;
 /// The peer has died or has left the world.
 pub const LLCL_ERR_PEER_DEAD: i32 = -4;
-/// llcl_finalize ended the operation; it may have taken effect in part.
+/// llcl_finalize ended the operation; it may or may not have taken effect.
 pub const LLCL_ERR_CANCELED: i32 = -5;
 /// The operation is not offered, as AND on floating-point numbers.
 pub const LLCL_ERR_UNSUPPORTED: i32 = -6;

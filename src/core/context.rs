@@ -4,6 +4,7 @@ use crate::bootstrap::{Bootstrap, World};
 use crate::core::handle::{Handles, RegionHandle};
 use crate::core::progress::Progress;
 use crate::core::region::Regions;
+use crate::core::rest::Rest;
 use crate::engine::completion::in_callback;
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::routes::Routes;
@@ -76,8 +77,8 @@ impl Context {
         if bootstrap.size() > RANKS {
             fail!(ERR_RANGE, "the world has {} ranks, expected at most {RANKS}", bootstrap.size());
         }
-        // Before anyone can sleep on a word of ours.
-        pin::joins_global_fence();
+        // Before anyone can sleep on a word of ours. Where the kernel refuses, sleepers nap.
+        let _ = pin::joins_global_fence();
         let segment = Arc::new(Segment::create(&config)?);
         bootstrap.publish(&shm::card(&segment), segment.descriptor().as_fd())?;
         let kernel_copies = config.cma == 1;
@@ -94,11 +95,10 @@ impl Context {
             _ => config.spin_us.min(20),
         };
         let progress = Progress::start(routes.clone(), lane.clone(), Duration::from_micros(spin))?;
-        let (grave, mourner) = (Arc::downgrade(&routes), Arc::downgrade(&lane));
+        let grave = Arc::downgrade(&routes);
         bootstrap.on_death(Box::new(move |peer| {
-            if let (Some(routes), Some(lane)) = (grave.upgrade(), mourner.upgrade()) {
+            if let Some(routes) = grave.upgrade() {
                 routes.bury(peer);
-                lane.mourn();
             }
         }));
         let places = routes.places();
@@ -109,8 +109,7 @@ impl Context {
             // SAFETY: the context keeps the routes, and they keep the port where it is.
             own: unsafe { routes.own().own_table() },
         };
-        let capacity = config.regions as usize;
-        let regions = Arc::new(Regions::new(segment, routes.clone(), lane.clone(), capacity));
+        let regions = Arc::new(Regions::new(segment, routes.clone(), lane.clone(), &config));
         let handles = Handles::new(regions.clone());
         Ok(Context {
             quick,
@@ -149,6 +148,12 @@ impl Context {
     pub fn make_region(&self, address: Option<*mut u8>, size: usize) -> Result<*mut RegionHandle> {
         self.must_be_open()?;
         self.handles.make(address, size)
+    }
+
+    /// What a thread needs that waits for the lane.
+    pub(super) fn rest(&self) -> Rest<'_> {
+        let spin = Duration::from_micros(self.config.spin_us);
+        Rest { lane: &self.lane, routes: &self.routes, spin }
     }
 
     /// This rank's sleeping threads, to be told of completions.

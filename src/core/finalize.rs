@@ -7,10 +7,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl Context {
+    /// Refuses finalize() where it would wait for itself.
+    pub fn may_finalize(&self) -> Result<()> {
+        self.may_block("llcl_finalize")
+    }
+
     /// Ends what is under way, by success or cancellation, each operation once; waits for the other
-    /// ranks to come here too, serving them meanwhile; and stops the threads. Collective.
+    /// ranks to come here too, serving them meanwhile; and stops the threads. Collective. The
+    /// context is over, whatever the answer is.
     pub fn finalize(&self) -> Result<()> {
-        self.may_block("llcl_finalize")?;
         self.quick.peers.store(0, Ordering::Relaxed);
         self.open.store(false, Ordering::Relaxed);
         let limit = Instant::now() + Duration::from_millis(self.config().finalize_ms);

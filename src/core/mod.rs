@@ -6,6 +6,7 @@ mod finalize;
 pub mod handle;
 mod progress;
 pub mod region;
+mod rest;
 pub mod rma;
 pub mod submit;
 pub mod wait;

@@ -11,9 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long it naps while something cannot go on: a full inbox, a table without room, a request
-/// that its sender has not finished.
-const NAP: Duration = Duration::from_micros(50);
+/// How long it naps at first, and at most, while something cannot go on: a full inbox, a table
+/// without room, a request that its sender has not finished.
+const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
+/// How long it sleeps at most. A peer that is stopped, not killed, between sending and ringing is
+/// the one case in which nobody rings.
+const SLEEP: Duration = Duration::from_secs(1);
 
 /// Callbacks run on this stack; memory is taken as they use it.
 const STACK: usize = 1 << 20;
@@ -49,7 +52,8 @@ impl Progress {
 }
 
 fn run(stop: &AtomicBool, routes: &Routes, lane: &Lane, spin: Duration) {
-    let mut patience = Patience::new(spin);
+    let _abort = AbortOnPanic;
+    let (mut patience, mut nap) = (Patience::new(spin), NAPS.0);
     loop {
         // Before the look for work, so that what comes after it ends the sleep.
         let ticket = routes.bell().ticket();
@@ -57,16 +61,38 @@ fn run(stop: &AtomicBool, routes: &Routes, lane: &Lane, spin: Duration) {
         if stop.load(Ordering::Acquire) {
             return;
         }
-        if lane.turn() == Turn::Worked {
-            patience.renew();
-            continue;
+        match lane.turn() {
+            Turn::Idle => {}
+            turn => {
+                if turn == Turn::Stretched {
+                    // Without the role: better here than in the middle of a batch.
+                    std::thread::yield_now();
+                }
+                patience.renew();
+                nap = NAPS.0;
+                continue;
+            }
         }
         if patience.pause() {
             continue;
         }
-        let limit = if lane.park() { None } else { Some(NAP) };
-        routes.bell().wait(ticket, limit);
+        let asleep = lane.park();
+        let rung = routes.bell().wait(ticket, Some(if asleep { SLEEP } else { nap }));
         lane.unpark();
-        patience.renew();
+        nap = if asleep { NAPS.0 } else { (nap * 2).min(NAPS.1) };
+        if rung {
+            patience.renew();
+        }
+    }
+}
+
+/// Without its progress thread a rank would hang, and with it all others; so it ends, loudly.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
     }
 }

@@ -1,16 +1,18 @@
 //! This rank's regions: memory that operations may name, here and at peers.
 
-use crate::engine::command::{ALL_PEERS, Command, Op};
-use crate::engine::completion::{Completion, in_callback};
+use crate::core::rest::Rest;
+use crate::engine::command::ALL_PEERS;
+use crate::engine::completion::in_callback;
 use crate::engine::lane::Lane;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::transport::shm::segment::{Place, Segment};
+use crate::util::config::Config;
 use crate::util::memory::Mapping;
-use crate::util::patience::Patience;
+use crate::util::random::random;
 use crate::util::status::{Error, Result, Status};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,8 +28,9 @@ struct Live {
 struct Table {
     /// For each index the number of its present or next life, and the life.
     entries: Vec<(u32, Option<Live>)>,
-    /// Indices whose life has ended.
-    vacant: Vec<usize>,
+    /// Indices whose life has ended, the one that ended first in front: a key comes back as late as
+    /// possible.
+    vacant: VecDeque<usize>,
     /// Mappings of regions that were freed while operations of before may still use them.
     limbo: Vec<Mapping>,
 }
@@ -38,6 +41,7 @@ pub struct Regions {
     routes: Arc<Routes>,
     lane: Arc<Lane>,
     capacity: usize,
+    spin: Duration,
     /// Where the numbering of lives begins: differs from context to context.
     first_life: u32,
     table: Mutex<Table>,
@@ -59,16 +63,11 @@ impl Regions {
         segment: Arc<Segment>,
         routes: Arc<Routes>,
         lane: Arc<Lane>,
-        capacity: usize,
+        config: &Config,
     ) -> Regions {
-        Regions {
-            segment,
-            routes,
-            lane,
-            capacity,
-            first_life: random_life(),
-            table: Mutex::default(),
-        }
+        let (capacity, spin) = (config.regions as usize, Duration::from_micros(config.spin_us));
+        let first_life = random() as u32 % LIVES + 1;
+        Regions { segment, routes, lane, capacity, spin, first_life, table: Mutex::default() }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -98,7 +97,7 @@ impl Regions {
     }
 
     fn vacant(&self, table: &mut Table) -> Result<usize> {
-        if let Some(index) = table.vacant.pop() {
+        if let Some(index) = table.vacant.pop_front() {
             return Ok(index);
         }
         if table.entries.len() == self.capacity {
@@ -119,7 +118,7 @@ impl Regions {
         made: Result<Made>,
     ) -> Result<Made> {
         if made.is_err() {
-            table.vacant.push(index);
+            table.vacant.push_front(index);
         }
         made
     }
@@ -162,13 +161,15 @@ impl Regions {
         // After this nobody finds the region and nobody is in the middle of touching it.
         let mapping = self.routes.own().forget(index);
         if waiting_allowed {
-            self.settle();
+            let rest = Rest { lane: &self.lane, routes: &self.routes, spin: self.spin };
+            rest.flush(ALL_PEERS)?;
             drop(mapping);
+            self.table().limbo.clear();
         } else {
             self.table().limbo.extend(mapping);
         }
         self.segment.release(place, size);
-        self.table().vacant.push(index);
+        self.table().vacant.push_back(index);
         Ok(())
     }
 
@@ -186,26 +187,6 @@ impl Regions {
         Ok((index, ended.place, ended.size))
     }
 
-    /// Waits until everything accepted before has ended.
-    fn settle(&self) {
-        let ended = AtomicU64::new(0);
-        let mut flush = Command::new(Op::FLUSH, ALL_PEERS);
-        flush.on_complete = Completion::store_on(&ended);
-        let mut patience = Patience::new(Duration::MAX);
-        loop {
-            match self.lane.put(&flush, &[]) {
-                Ok(asleep) => break self.lane.nudge(asleep),
-                Err(_) => patience.pause(),
-            };
-        }
-        // Acquire: pairs with the Release of the completion.
-        while ended.load(Ordering::Acquire) == 0 {
-            self.lane.lend();
-            patience.pause();
-        }
-        self.table().limbo.clear();
-    }
-
     /// The place of a word of this process as peers name it; Err: it lies in several regions, so
     /// there is more than one name.
     pub(super) fn name_of(&self, word: usize) -> std::result::Result<Option<Address>, ()> {
@@ -221,16 +202,4 @@ impl Regions {
             (name, None) => Ok(name),
         }
     }
-}
-
-/// A number from 1 to LIVES that two contexts hardly share.
-fn random_life() -> u32 {
-    let mut bytes = [0u8; 4];
-    // SAFETY: bytes has room for four.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 4, 0) };
-    let seed = match got {
-        4 => u32::from_ne_bytes(bytes),
-        _ => std::process::id(),
-    };
-    seed % LIVES + 1
 }

@@ -2,18 +2,15 @@
 //! done by the caller at once, queued, or posted under the role.
 
 use crate::core::context::Context;
-use crate::core::wait::wait_for;
-use crate::engine::command::{ALL_PEERS, Command, Op};
+use crate::engine::command::{ALL_PEERS, Command};
 use crate::engine::completion::{self, Completion, WORD_FAILED};
 use crate::engine::direct::{self, Local, Outcome};
 use crate::engine::lane::Execution;
 use crate::engine::queued::INLINE;
 use crate::fail;
-use crate::util::patience::Patience;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 /// Through the lane, whatever the execution; the completion never fires inside the call.
 pub const FLAG_DEFER: u32 = 1;
@@ -40,7 +37,12 @@ impl Context {
         let execution = self.lane.execution();
         if execution == Execution::Offload || flags & FLAG_DEFER != 0 {
             direct::check(&self.routes, command)?;
-            return self.queue(request);
+            return match self.queue(request) {
+                Err(error) if error.status == Status::RETRY_QUEUE_FULL && *flags == 0 => {
+                    if self.lane.relieve() { self.queue(request) } else { Err(error) }
+                }
+                end => end,
+            };
         }
         let outcome = match direct::signal_needs_agent(&self.routes, command)? {
             true => Outcome::NeedsAgent,
@@ -80,17 +82,7 @@ impl Context {
     /// Tries until the request is accepted, working for the lane meanwhile.
     pub fn submit_until_accepted(&self, request: &Request) -> Result<()> {
         self.may_block("this form")?;
-        let mut patience = Patience::new(Duration::MAX);
-        loop {
-            match self.submit(request) {
-                Err(error) if error.status.is_retry() => {
-                    if !self.lane.lend() {
-                        patience.pause();
-                    }
-                }
-                end => return end,
-            }
-        }
+        self.rest().until_accepted(|| self.submit(request))
     }
 
     /// Does the request and waits for its end.
@@ -107,18 +99,13 @@ impl Context {
         let mut request = *request;
         request.command.on_complete = Completion::store_on(&ended);
         self.submit_until_accepted(&request)?;
-        self.outcome_of(&ended, "the operation")
-    }
-
-    /// Waits until the word of a STORE completion is set, and reads the status from it.
-    fn outcome_of(&self, ended: &AtomicU64, what: &str) -> Result<()> {
-        wait_for(self, ended);
+        self.rest().until_set(&ended);
         match ended.load(Ordering::Acquire) {
             word if word & WORD_FAILED == 0 => Ok(()),
             word => {
                 let status = Status(word as i64 as i32);
                 let text = status.text().trim_end_matches('\0');
-                Err(Error::new(status, format!("{what} ended: {text}")))
+                Err(Error::new(status, format!("the operation ended: {text}")))
             }
         }
     }
@@ -126,29 +113,11 @@ impl Context {
     /// Waits until everything accepted before, for one peer or for all, has ended.
     pub fn flush(&self, peer: Option<u32>) -> Result<()> {
         self.may_block("llcl_flush")?;
-        if let Some(peer) = peer {
-            if peer >= self.size() {
-                fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
-            }
-            if self.routes.is_dead(peer) {
-                fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
-            }
+        if let Some(peer) = peer.filter(|peer| *peer >= self.size()) {
+            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }
-        let ended = AtomicU64::new(0);
-        let mut flush = Command::new(Op::FLUSH, peer.unwrap_or(ALL_PEERS));
-        flush.on_complete = Completion::store_on(&ended);
-        let mut patience = Patience::new(Duration::MAX);
-        let asleep = loop {
-            match self.lane.put(&flush, &[]) {
-                Ok(asleep) => break asleep,
-                Err(_) => {
-                    self.lane.lend();
-                    patience.pause();
-                }
-            }
-        };
-        self.lane.nudge(asleep);
-        self.outcome_of(&ended, "the flush")?;
+        // Also with a dead peer: what is pending on it has ended when this returns.
+        self.rest().flush(peer.unwrap_or(ALL_PEERS))?;
         match peer {
             Some(peer) if self.routes.is_dead(peer) => {
                 fail!(ERR_PEER_DEAD, "rank {peer} has died or has left")

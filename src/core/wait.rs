@@ -35,31 +35,19 @@ impl Context {
             if left == Some(Duration::ZERO) {
                 fail!(ERR_TIMEOUT, "the word did not reach {at_least} within {timeout:?}");
             }
-            if !patience.pause() {
-                self.sleep(word, left, done);
+            if !patience.pause() && self.sleep(word, left, done) {
                 patience.renew();
             }
         }
         Ok(())
     }
 
-    fn sleep(&self, word: &AtomicU64, left: Option<Duration>, done: impl Fn() -> bool) {
+    /// True: something was stored into the word.
+    fn sleep(&self, word: &AtomicU64, left: Option<Duration>, done: impl Fn() -> bool) -> bool {
         let (name, limit) = match self.regions.name_of(word.as_ptr() as usize) {
             Ok(name) => (name, left),
             Err(()) => (None, Some(left.map_or(AMBIGUOUS, |left| left.min(AMBIGUOUS)))),
         };
-        self.routes.waiters().sleep(name, limit, done);
-    }
-}
-
-/// Waits for a completion word of the library's own, which is set in any case.
-pub(super) fn wait_for(context: &Context, word: &AtomicU64) {
-    let done = || word.load(Ordering::Acquire) != 0;
-    let mut patience = Patience::new(Duration::from_micros(context.config().spin_us));
-    while !context.lane.attend(done) {
-        if !patience.pause() {
-            context.routes.waiters().sleep(None, None, done);
-            patience.renew();
-        }
+        self.routes.waiters().sleep(name, limit, done)
     }
 }

@@ -63,6 +63,12 @@ unsafe impl Send for Command {}
 const NOWHERE: Address = Address { offset: 0, key: 0 };
 
 impl Command {
+    /// Whether the command was made to carry its bytes: of all that name memory of the caller by its
+    /// address, an atomic keeps it and a write does not.
+    pub fn carries_bytes(&self) -> bool {
+        self.op == Op::WRITE
+    }
+
     /// A command with nothing in it but its operation and peer.
     pub const fn new(op: Op, peer: u32) -> Command {
         Command {

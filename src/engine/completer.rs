@@ -6,7 +6,6 @@ use crate::engine::routes::Routes;
 use crate::engine::slots::Tag;
 use crate::engine::work::Work;
 use crate::transport::{Message, Reply, Sink};
-use crate::util::status::Status;
 
 /// Answers waiting to be taken in; a round polls no more than fit.
 struct Inflow<'a> {
@@ -70,13 +69,5 @@ impl Work {
             self.send(routes, tag);
         }
         before.saturating_sub(self.unsent)
-    }
-
-    /// Ends what is pending on peers that are dead.
-    pub fn bury(&mut self, routes: &Routes) -> usize {
-        self.end_if(routes, Status::ERR_PEER_DEAD, |operation| {
-            let peer = operation.command.peer;
-            peer < routes.size() && routes.is_dead(peer)
-        })
     }
 }

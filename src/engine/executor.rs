@@ -30,12 +30,12 @@ impl Work {
                 released = slots;
             }
             let done = match extra {
-                0 => self.execute_one(routes, command),
+                0 => self.execute_one(routes, command, false),
                 _ => {
                     let mut bytes = [0u8; INLINE];
                     self.gather(slots - released, extra, &mut bytes);
                     command.local = bytes.as_mut_ptr();
-                    self.execute_one(routes, command)
+                    self.execute_one(routes, command, true)
                 }
             };
             if !done {
@@ -50,16 +50,21 @@ impl Work {
     }
 
     /// Executes a command as far as this rank can, and takes it in where an agent must do the rest.
-    /// False: there is no room for that now, and it counts as not begun.
-    pub(super) fn execute_one(&mut self, routes: &Routes, command: Command) -> bool {
+    /// False: the table of operations in flight is full, and nothing has happened. `carried`: the
+    /// command's bytes are there only during this call.
+    pub(super) fn execute_one(&mut self, routes: &Routes, command: Command, carried: bool) -> bool {
         match command.op {
             Op::NOTHING => return true,
             Op::FLUSH => {
-                let room = self.has_room(&command, Stage::Word);
-                if room {
-                    self.start(routes, command, Stage::Word);
-                }
-                return room;
+                self.start_flush(routes, command);
+                return true;
+            }
+            // Its data must not move before there is room for what follows.
+            Op::WRITE_SIGNAL
+                if self.slots.is_full()
+                    && direct::signal_needs_agent(routes, &command).unwrap_or(false) =>
+            {
+                return false;
             }
             _ => {}
         }
@@ -76,11 +81,7 @@ impl Work {
             Ok(Outcome::NeedsAgent) if command.op == Op::ATOMIC => Stage::Word,
             Ok(Outcome::NeedsAgent) => Stage::Data { done: 0 },
         };
-        let room = self.has_room(&command, stage);
-        if room {
-            self.start(routes, command, stage);
-        }
-        room
+        self.start(routes, command, stage, carried)
     }
 
     /// Collects the bytes in the slots behind the command at `at`.

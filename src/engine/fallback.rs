@@ -8,8 +8,7 @@ use crate::engine::direct::{self, Word, copy};
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::transport::port::Port;
-use crate::transport::shm::control::CHUNK;
-use crate::transport::{MESSAGE_WORDS, Message, Reply};
+use crate::transport::{CHUNK, MESSAGE_WORDS, Message, Reply};
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 
@@ -41,9 +40,31 @@ pub struct InFlight {
     pub sent: bool,
     /// Counts up with each command, for flushes.
     pub order: u64,
+    /// The bytes of a command that carried them. Few commands need that, and only those that an
+    /// agent must execute.
+    _bytes: Option<Box<[u8]>>,
 }
 
 impl InFlight {
+    /// A command whose agent has not been asked yet. `carried`: its bytes must be copied now.
+    pub fn new(mut command: Command, stage: Stage, order: u64, carried: bool) -> InFlight {
+        let mut bytes = None;
+        if carried && stage != Stage::Word {
+            // SAFETY: the caller has them at hand, `size` bytes.
+            let source =
+                unsafe { std::slice::from_raw_parts(command.local, command.size as usize) };
+            let mut copy: Box<[u8]> = source.into();
+            command.local = copy.as_mut_ptr();
+            bytes = Some(copy);
+        }
+        InFlight { command, stage, chunk: None, sent: false, order, _bytes: bytes }
+    }
+
+    /// Whether the present stage moves bytes and has no place for them yet.
+    pub fn needs_chunk(&self) -> bool {
+        self.stage != Stage::Word && self.chunk.is_none()
+    }
+
     fn fragment(&self, done: u64) -> u64 {
         (self.command.size - done).min(CHUNK as u64)
     }
@@ -120,14 +141,14 @@ impl InFlight {
     }
 
     fn advance(&mut self, done: u64) -> Option<Status> {
-        self.sent = false;
-        if done < self.command.size {
-            self.stage = Stage::Data { done };
+        self.stage = if done < self.command.size {
+            Stage::Data { done }
         } else if self.command.op == Op::WRITE_SIGNAL {
-            self.stage = Stage::Word;
+            Stage::Word
         } else {
             return Some(Status::OK);
-        }
+        };
+        self.sent = false;
         None
     }
 }

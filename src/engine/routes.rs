@@ -14,6 +14,7 @@ use crate::util::pin::pin;
 use crate::util::status::Result;
 use once_cell::race::OnceBox;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The ranks of the world as this one reaches them. A peer that was never talked to costs one
 /// pointer here.
@@ -25,6 +26,8 @@ pub struct Routes {
     shm: Shm,
     bootstrap: Arc<Bootstrap>,
     segment: Arc<Segment>,
+    /// A peer has died, and what is pending on it has not been ended.
+    deaths: AtomicBool,
 }
 
 impl Routes {
@@ -41,7 +44,7 @@ impl Routes {
         let ports: Box<[OnceBox<Port>]> = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
         // The port to oneself is there from the beginning.
         ports[me as usize].get_or_try_init(|| loopback.connect(me).map(Box::new))?;
-        Ok(Routes { ports, me, loopback, shm, bootstrap, segment })
+        Ok(Routes { ports, me, loopback, shm, bootstrap, segment, deaths: AtomicBool::new(false) })
     }
 
     /// The receiving ends of all transports; to be taken once.
@@ -90,7 +93,7 @@ impl Routes {
         };
         let port = place.get_or_try_init(|| self.shm.connect(peer).map(Box::new))?;
         if self.bootstrap.is_dead(peer) {
-            port.close();
+            self.bury(peer);
         }
         Ok(port)
     }
@@ -127,13 +130,29 @@ impl Routes {
         self.shm.is_dead(peer) || self.bootstrap.is_dead(peer)
     }
 
-    /// The peer is dead: nothing of it is found from now on.
+    /// The peer is dead: nothing of it is found from now on, and what is pending on it ends in the
+    /// next round of the lane, which this brings about. The caller is not pinned.
     pub fn bury(&self, peer: u32) {
-        self.shm.bury(peer);
-        if peer != self.me
-            && let Some(port) = self.known(peer)
-        {
+        let news = peer != self.me && self.shm.bury(peer);
+        if let (true, Some(port)) = (peer != self.me, self.known(peer)) {
             port.close();
         }
+        if news {
+            // Release: the peer is known to be dead before; pairs with take_deaths().
+            self.deaths.store(true, Ordering::Release);
+            self.bell().ring();
+        }
+    }
+
+    /// Whether a peer has died since take_deaths().
+    pub fn has_deaths(&self) -> bool {
+        self.deaths.load(Ordering::Relaxed)
+    }
+
+    /// The same, and from now on it is the caller's to end what is pending on the dead.
+    #[inline]
+    pub fn take_deaths(&self) -> bool {
+        // Acquire: pairs with bury().
+        self.has_deaths() && self.deaths.swap(false, Ordering::Acquire)
     }
 }

@@ -1,29 +1,27 @@
 //! What the holder of the lane's role works on: the executor's and the completer's state.
 
 use crate::engine::command::{ALL_PEERS, Command, Op};
-use crate::engine::completion::Completion;
 use crate::engine::fallback::{InFlight, Stage};
 use crate::engine::queued::Queued;
 use crate::engine::ring::Consumer;
 use crate::engine::routes::Routes;
 use crate::engine::slots::{Slots, Tag};
-use crate::transport::shm::control::CHUNKS;
-use crate::transport::{Posted, Receiver, Reply};
+use crate::transport::{CHUNKS, Posted, Receiver, Reply};
 use crate::util::status::Status;
 
 /// Belongs to the holder of the role alone.
 pub struct Work {
     pub(super) consumer: Consumer<Queued>,
     /// Sources may be armed.
-    pub(super) armed: bool,
+    armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: Slots<InFlight>,
-    /// Bit i: staging chunk i is free.
-    chunks: u32,
+    /// For each staging chunk the peer that it is used for.
+    chunks: [Option<u32>; CHUNKS],
     /// Commands in the table whose message has not been sent.
     pub(super) unsent: usize,
-    /// Flushes in the table.
-    flushes: usize,
+    /// Flushes that wait for what came before them, each with its number in the order of commands.
+    flushes: Vec<(Command, u64)>,
     order: u64,
     /// Answers of one round; kept for its memory.
     pub(super) replies: Vec<Reply>,
@@ -40,54 +38,98 @@ impl Work {
             armed: false,
             receivers,
             slots: Slots::new(in_flight),
-            chunks: (1 << CHUNKS) - 1,
+            chunks: [None; CHUNKS],
             unsent: 0,
-            flushes: 0,
+            flushes: Vec::new(),
             order: 0,
             replies: Vec::new(),
         }
     }
 
-    /// Whether a command that needs an agent could be taken in now.
-    pub fn has_room(&self, command: &Command, stage: Stage) -> bool {
-        !self.slots.is_full()
-            && (stage == Stage::Word || command.op == Op::FLUSH || self.chunks != 0)
+    /// One round: own commands, then peers; returns how much was done.
+    #[inline]
+    pub(super) fn round(&mut self, routes: &Routes) -> usize {
+        let mut count = self.execute(routes) + self.complete(routes);
+        if routes.take_deaths() {
+            count += self.bury(routes);
+        }
+        count
     }
 
-    /// Takes in a command for which there is room, and asks its agent.
-    pub fn start(&mut self, routes: &Routes, command: Command, stage: Stage) {
-        self.order += 1;
-        let chunk = match stage {
-            Stage::Data { .. } if command.op != Op::FLUSH => self.take_chunk(),
-            _ => None,
-        };
-        let flush = command.op == Op::FLUSH;
-        let operation = InFlight { command, stage, chunk, sent: flush, order: self.order };
-        operation.stage_bytes(chunk.and_then(|chunk| routes.own_staging(chunk.into())));
-        let Some(tag) = self.slots.insert(operation) else { return };
-        if flush {
-            self.flushes += 1;
-            self.end_flushes(routes);
-        } else {
-            self.unsent += 1;
-            self.send(routes, tag);
+    /// Whether nothing is in the queue or in flight.
+    pub(super) fn is_idle(&self) -> bool {
+        self.consumer.is_empty() && self.slots.is_empty() && self.flushes.is_empty()
+    }
+
+    /// Announces to all sources that nobody works from now on; false: one has work.
+    pub(super) fn arm(&mut self, routes: &Routes) -> bool {
+        self.armed = true;
+        self.unsent == 0
+            && !routes.has_deaths()
+            && self.consumer.try_wait()
+            && self.receivers.iter_mut().all(|receiver| receiver.arm())
+    }
+
+    /// Takes that back. It costs a write to lines that producers use, so only what was armed is.
+    #[inline]
+    pub(super) fn disarm(&mut self) {
+        if std::mem::take(&mut self.armed) {
+            self.consumer.cancel_wait();
+            self.receivers.iter_mut().for_each(|receiver| receiver.disarm());
         }
     }
 
-    fn take_chunk(&mut self) -> Option<u8> {
-        let chunk = self.chunks.trailing_zeros();
-        self.chunks &= self.chunks.wrapping_sub(1);
-        Some(chunk as u8)
+    /// Takes in a command and asks its agent; false: the table is full. `carried`: the bytes of the
+    /// command are there only during this call.
+    pub(super) fn start(
+        &mut self,
+        routes: &Routes,
+        command: Command,
+        stage: Stage,
+        carried: bool,
+    ) -> bool {
+        if self.slots.is_full() {
+            return false;
+        }
+        self.order += 1;
+        let operation = InFlight::new(command, stage, self.order, carried);
+        let Some(tag) = self.slots.insert(operation) else { return false };
+        self.unsent += 1;
+        self.send(routes, tag);
+        true
     }
 
-    /// Asks the agent of an operation whose message has not been sent.
+    /// Takes in a flush, which ends at once if nothing before it is under way.
+    pub(super) fn start_flush(&mut self, routes: &Routes, command: Command) {
+        self.order += 1;
+        self.flushes.push((command, self.order));
+        self.end_flushes(routes);
+    }
+
+    /// A chunk for an operation with `peer`; a peer that does not answer gets no more than half.
+    fn take_chunk(&mut self, peer: u32) -> Option<u8> {
+        let has = self.chunks.iter().filter(|user| **user == Some(peer)).count();
+        let free = self.chunks.iter().position(|user| user.is_none() && has < CHUNKS / 2)?;
+        self.chunks[free] = Some(peer);
+        Some(free as u8)
+    }
+
+    /// Asks the agent of an operation whose message has not been sent. Where it needs a chunk and
+    /// none is free, or the inbox is full, it stays unsent.
     pub(super) fn send(&mut self, routes: &Routes, tag: Tag) {
         let Some(operation) = self.slots.get_mut(tag) else { return };
-        let peer = operation.command.peer;
+        let (peer, needs_chunk) = (operation.command.peer, operation.needs_chunk());
         let port = match routes.port(peer) {
             Ok(port) if !routes.is_dead(peer) => port,
             _ => return self.end(routes, tag, Status::ERR_PEER_DEAD),
         };
+        if needs_chunk {
+            let Some(chunk) = self.take_chunk(peer) else { return };
+            let Some(operation) = self.slots.get_mut(tag) else { return };
+            operation.chunk = Some(chunk);
+            operation.stage_bytes(routes.own_staging(chunk.into()));
+        }
+        let Some(operation) = self.slots.get_mut(tag) else { return };
         let message = operation.message(routes.own().peer, tag.0);
         if routes.transport(port).post(port, &message) == Posted::Taken {
             operation.sent = true;
@@ -99,44 +141,34 @@ impl Work {
     pub(super) fn end(&mut self, routes: &Routes, tag: Tag, status: Status) {
         let Some(operation) = self.slots.remove(tag) else { return };
         if let Some(chunk) = operation.chunk {
-            self.chunks |= 1 << chunk;
+            self.chunks[usize::from(chunk)] = None;
         }
-        match operation.command.op {
-            Op::FLUSH => self.flushes -= 1,
-            _ if !operation.sent => self.unsent -= 1,
-            _ => {}
+        if !operation.sent {
+            self.unsent -= 1;
         }
         fire(routes, &operation.command, status);
-        if operation.command.op != Op::FLUSH {
-            self.end_flushes(routes);
-        }
+        self.end_flushes(routes);
     }
 
     /// Ends the flushes before which nothing is under way any more.
     fn end_flushes(&mut self, routes: &Routes) {
-        if self.flushes == 0 {
-            return;
-        }
-        let flushes: Vec<(Tag, u32, u64)> = self
-            .slots
-            .iter()
-            .filter(|(_, operation)| operation.command.op == Op::FLUSH)
-            .map(|(tag, operation)| (tag, operation.command.peer, operation.order))
-            .collect();
-        for (tag, peer, order) in flushes {
+        let mut at = 0;
+        while let Some((flush, order)) = self.flushes.get(at) {
             let busy = self.slots.iter().any(|(_, operation)| {
-                operation.command.op != Op::FLUSH
-                    && operation.order < order
-                    && (peer == ALL_PEERS || peer == operation.command.peer)
+                operation.order < *order
+                    && (flush.peer == ALL_PEERS || flush.peer == operation.command.peer)
             });
-            if !busy {
-                self.end(routes, tag, Status::OK);
+            if busy {
+                at += 1;
+            } else {
+                let (flush, _) = self.flushes.remove(at);
+                fire(routes, &flush, Status::OK);
             }
         }
     }
 
     /// Ends everything that fits; returns how many there were.
-    pub(super) fn end_if(
+    fn end_if(
         &mut self,
         routes: &Routes,
         status: Status,
@@ -153,12 +185,36 @@ impl Work {
         }
         tags.len()
     }
+
+    /// Ends what is pending on peers that are dead.
+    fn bury(&mut self, routes: &Routes) -> usize {
+        self.end_if(routes, Status::ERR_PEER_DEAD, |operation| {
+            routes.is_dead(operation.command.peer)
+        })
+    }
+
+    /// Ends everything, in flight or still in the queue, without executing it.
+    pub(super) fn cancel(&mut self, routes: &Routes) -> usize {
+        let mut count = 0;
+        while let Some((command, extra)) = self.consumer.peek(0).map(Queued::take) {
+            // The slots of its bytes were filled before its own; they go together.
+            let shown = (0..=extra).take_while(|at| self.consumer.peek(*at).is_some()).count();
+            self.consumer.release(shown);
+            match command.op {
+                Op::NOTHING => {}
+                Op::FLUSH => self.start_flush(routes, command),
+                _ => {
+                    fire(routes, &command, Status::ERR_CANCELED);
+                    count += 1;
+                }
+            }
+        }
+        count + self.end_if(routes, Status::ERR_CANCELED, |_| true)
+    }
 }
 
 /// Tells the user that a command has ended.
-pub fn fire(routes: &Routes, command: &Command, status: Status) {
-    let Command { on_local, on_complete, .. } = command;
-    for completion in [on_local, on_complete] {
-        Completion::fire(completion, status, routes.waiters());
-    }
+pub(super) fn fire(routes: &Routes, command: &Command, status: Status) {
+    command.on_local.fire(status, routes.waiters());
+    command.on_complete.fire(status, routes.waiters());
 }

@@ -102,7 +102,9 @@ impl Transport for Loopback {
         None // whatever is mapped needs no staging
     }
 
-    fn bury(&self, _: u32) {}
+    fn bury(&self, _: u32) -> bool {
+        false // whoever is dead does not ask
+    }
 }
 
 /// The receiving end of [`Loopback`].

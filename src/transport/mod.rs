@@ -6,6 +6,8 @@
 //! [`loopback`] is the smallest transport: read it first. Neither transport knows the other.
 
 pub mod address;
+#[cfg(all(test, not(loom)))]
+mod conformance;
 pub mod import;
 pub mod loopback;
 pub mod port;
@@ -26,6 +28,11 @@ pub enum Access {
     /// Only the owner can touch it, at this address; ask its agent by message.
     Message(u64),
 }
+
+/// Bytes of one staging chunk.
+pub const CHUNK: usize = 32 << 10;
+/// Staging chunks of one rank.
+pub const CHUNKS: usize = 16;
 
 /// Words that a [`Message`] carries besides its kind and tag.
 pub const MESSAGE_WORDS: usize = 12;
@@ -106,8 +113,8 @@ pub trait Transport: Send + Sync {
     /// The staging chunk `number` of the peer: memory that both can touch. None: no such chunk.
     fn staging(&self, port: &Port, number: usize) -> Option<*mut u8>;
 
-    /// The peer is dead: what it has half sent may be passed over.
-    fn bury(&self, peer: u32);
+    /// The peer is dead: what it has half sent may be passed over. True the first time.
+    fn bury(&self, peer: u32) -> bool;
 }
 
 /// The receiving end of a transport. Only the holder of the lane's role has it.

@@ -24,7 +24,7 @@ const NAP: Duration = Duration::from_millis(1);
 /// One sleeping thread.
 #[repr(C, align(64))]
 struct Place {
-    /// 1 while a thread has it.
+    /// 0: free; 2: a thread fills it in; 1: the thread sleeps, or is about to.
     taken: AtomicU32,
     bell: Bell,
     /// The word as peers name it; key 0: no peer can reach it.
@@ -91,8 +91,14 @@ impl Waiters {
     }
 
     /// Sleeps until the word at `word` may have changed, or `limit` is over, or a while has passed;
-    /// not at all when `enough` already says so. The caller looks again in any case.
-    pub fn sleep(&self, word: Option<Address>, limit: Option<Duration>, enough: impl Fn() -> bool) {
+    /// not at all when `enough` already says so. The caller looks again in any case. True: somebody
+    /// has stored into the word.
+    pub fn sleep(
+        &self,
+        word: Option<Address>,
+        limit: Option<Duration>,
+        enough: impl Fn() -> bool,
+    ) -> bool {
         let limit = limit.unwrap_or(LONGEST);
         // Acquire: pairs with the Release that gave the place back.
         let free = self.places.iter().find(|place| {
@@ -100,7 +106,7 @@ impl Waiters {
         });
         let Some(place) = free else {
             std::thread::sleep(limit.min(NAP));
-            return;
+            return false;
         };
         let ticket = place.bell.ticket();
         place.key.store(word.map_or(0, |word| word.key), Ordering::Relaxed);
@@ -109,10 +115,12 @@ impl Waiters {
         place.taken.store(1, Ordering::Release);
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let longest = if global_fence() { LONGEST } else { NAP };
-        if !enough() {
-            place.bell.wait(ticket, Some(limit.min(longest)));
-        }
+        let woken = enough() || place.bell.wait(ticket, Some(limit.min(longest)));
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
         place.taken.store(0, Ordering::Release);
+        woken
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -6,6 +6,7 @@ pub mod futex;
 pub mod memory;
 pub mod patience;
 pub mod pin;
+pub mod random;
 pub mod socket;
 pub mod status;
 pub mod sync;

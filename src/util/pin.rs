@@ -131,6 +131,8 @@ mod quick {
 #[must_use]
 pub struct Pinned<'a> {
     pin: &'a Pin,
+    /// The thread has no place to keep a pin, and gives it back.
+    borrowed: bool,
 }
 
 /// Pins this thread. Must not be nested, and its holder must not wait for another thread.
@@ -153,11 +155,12 @@ pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
 #[inline(always)]
 fn hold(pin: &Pin) -> Pinned<'_> {
     debug_assert!(pin.epoch.load(Ordering::Relaxed) == 0, "pins do not nest");
-    pin.epoch.store(EPOCH.load(Ordering::Relaxed), Ordering::Relaxed);
+    // Acquire: pairs with the increment in quiesce(); who has the new epoch looks up after it.
+    pin.epoch.store(EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
     // Keeps the compiler from moving look-ups above the store; the processor is held back by the
     // membarrier in quiesce().
     compiler_fence(Ordering::SeqCst);
-    Pinned { pin }
+    Pinned { pin, borrowed: false }
 }
 
 #[cold]
@@ -165,7 +168,9 @@ fn hold(pin: &Pin) -> Pinned<'_> {
 fn pin_slowly<'a>() -> Pinned<'a> {
     let known = MINE.try_with(|mine| mine.0.get()).unwrap_or(std::ptr::null());
     // SAFETY: it is null or one of the registry's pins, which live for ever.
-    let pinned = hold(unsafe { known.as_ref() }.unwrap_or_else(adopt));
+    let known = unsafe { known.as_ref() };
+    let mut pinned = hold(known.unwrap_or_else(adopt));
+    pinned.borrowed = known.is_none() && MINE.try_with(|_| ()).is_err();
     if !REGISTRY.asymmetric {
         fence(Ordering::SeqCst);
     }
@@ -177,6 +182,9 @@ impl Drop for Pinned<'_> {
     fn drop(&mut self) {
         // Release: everything done under the pin comes before; pairs with the Acquire in quiesce().
         self.pin.epoch.store(0, Ordering::Release);
+        if self.borrowed {
+            self.pin.taken.store(false, Ordering::Release);
+        }
     }
 }
 
@@ -196,7 +204,7 @@ fn adopt() -> &'static Pin {
             }
         };
     pin.taken.store(true, Ordering::Relaxed);
-    // In a thread that is already ending there is nowhere to keep it: it stays taken, 128 bytes.
+    // In a thread that is already ending there is nowhere to keep it: pin_slowly() gives it back.
     let kept = MINE.try_with(|mine| mine.0.set(&raw const **pin)).is_ok();
     if kept && REGISTRY.asymmetric {
         quick::set(&raw const **pin);
@@ -209,8 +217,9 @@ pub fn quiesce() {
     // A thread that pins itself in the new epoch, or in the old one but after the fence, looks the
     // address up after it was made impossible to find.
     let epoch = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
-    if REGISTRY.asymmetric {
-        membarrier(MEMBARRIER_PRIVATE_EXPEDITED);
+    // It fails only for want of memory, and then for a moment.
+    while REGISTRY.asymmetric && !membarrier(MEMBARRIER_PRIVATE_EXPEDITED) {
+        std::thread::yield_now();
     }
     fence(Ordering::SeqCst);
     let pins = REGISTRY.pins.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -44,7 +44,7 @@ statuses! {
     ERR_RANGE = -2, "an offset, a size or a number lies outside of what exists";
     ERR_NO_MEMORY = -3, "memory, a table or a kernel limit is exhausted";
     ERR_PEER_DEAD = -4, "the peer has died or has left";
-    ERR_CANCELED = -5, "the operation was cancelled before it took effect";
+    ERR_CANCELED = -5, "the operation was cancelled; it may or may not have taken effect";
     ERR_UNSUPPORTED = -6, "this is not offered here";
     ERR_SYSTEM = -7, "a system call failed";
     ERR_STATE = -8, "this may not be called now";
@@ -108,7 +108,8 @@ impl Error {
     /// Keeps the sentence as this thread's last message, for `llcl_last_error`.
     pub fn record(&self) -> Status {
         if !self.status.is_retry() {
-            LAST.with(|last| {
+            // A thread that is ending may have no place for it any more.
+            let _ = LAST.try_with(|last| {
                 let mut last = last.borrow_mut();
                 last.clear();
                 last.extend(self.message().bytes().filter(|b| *b != 0));
@@ -145,10 +146,11 @@ thread_local! {
 
 /// This thread's last message with its NUL, valid until this thread's next failing call.
 pub fn last_message() -> *const std::ffi::c_char {
-    LAST.with(|last| match last.borrow().as_slice() {
+    let last = LAST.try_with(|last| match last.borrow().as_slice() {
         [] => c"".as_ptr(),
         bytes => bytes.as_ptr().cast(),
-    })
+    });
+    last.unwrap_or(c"".as_ptr())
 }
 
 #[cfg(test)]

@@ -5,23 +5,23 @@ use crate::fail;
 use crate::transport::shm::inbox::{Counters, Inbox, Slot};
 use crate::transport::shm::replies::{Board, Place, Replies};
 use crate::transport::waiters::Waiters;
+use crate::transport::{CHUNK, CHUNKS};
 use crate::util::bell::Bell;
 use crate::util::config::Config;
 use crate::util::memory::{Mapping, MemoryFile, page_size, whole_pages};
+use crate::util::random::random;
 use crate::util::status::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the first word of a control area holds; the last digit is the layout's version.
 const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca1");
-/// Bytes of one staging chunk.
-pub const CHUNK: usize = 32 << 10;
-/// Staging chunks of one rank.
-pub const CHUNKS: usize = 16;
 
 /// The numbers that the layout follows from, as they stand at the beginning of the area.
 #[repr(C)]
 struct Header {
     magic: AtomicU64,
+    /// A random number, by which a peer sees that it reads this area and no other.
+    token: AtomicU64,
     regions: AtomicU64,
     inbox_entries: AtomicU64,
     in_flight: AtomicU64,
@@ -92,6 +92,7 @@ impl Control {
         header.regions.store(config.regions, Ordering::Relaxed);
         header.inbox_entries.store(config.inbox_entries, Ordering::Relaxed);
         header.in_flight.store(config.in_flight, Ordering::Relaxed);
+        header.token.store(random(), Ordering::Relaxed);
         control.inbox().reset(0);
         // Release: whoever sees the magic sees the rest; pairs with open().
         header.magic.store(MAGIC, Ordering::Release);
@@ -136,7 +137,7 @@ impl Control {
         unsafe { &*self.at(0) }
     }
 
-    /// The first byte, by which a peer checks that it reads the right process.
+    /// Where the area begins in this process. The first two words do not change.
     pub fn base(&self) -> *mut u8 {
         self.mapping.base()
     }

@@ -77,11 +77,14 @@ impl Shm {
 
     fn open(&self, peer: u32) -> Result<Link> {
         let card = self.bootstrap.lookup(peer)?;
-        let words: Option<[u8; 16]> = card.blob.as_slice().try_into().ok();
-        let Some(words) = words.map(u128::from_ne_bytes) else {
+        let word = |at: usize| {
+            let bytes = card.blob.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            bytes.map(u64::from_ne_bytes)
+        };
+        let (Some(process), Some(base), 16) = (word(0), word(8), card.blob.len()) else {
             fail!(ERR_SYSTEM, "card of rank {peer} has {} bytes, expected 16", card.blob.len());
         };
-        let (process, base) = (words as u64 as u32, (words >> 64) as u64);
+        let process = process as u32;
         let file = MemoryFile::received(card.fd);
         let control = Control::open(&file, peer)?;
         let kernel_copies = self.kernel_copies && reaches(process, base, &control);
@@ -99,13 +102,13 @@ impl Shm {
 
 /// Whether the kernel copies from `process`, and it is the one that the control area belongs to.
 fn reaches(process: u32, base: u64, control: &Control) -> bool {
-    let mut seen = [0u8; 8];
-    // SAFETY: seen has 8 bytes.
-    if unsafe { kernel::read(process, base, seen.as_mut_ptr(), 8) }.is_err() {
+    let mut seen = [0u8; 16];
+    // SAFETY: seen has 16 bytes.
+    if unsafe { kernel::read(process, base, seen.as_mut_ptr(), seen.len()) }.is_err() {
         return false;
     }
-    // SAFETY: the control area is mapped and begins with a word that does not change.
-    let expected = unsafe { control.base().cast::<[u8; 8]>().read() };
+    // SAFETY: the control area is mapped and begins with two words that do not change.
+    let expected = unsafe { control.base().cast::<[u8; 16]>().read() };
     seen == expected
 }
 
@@ -207,9 +210,9 @@ impl Transport for Shm {
         self.linked(port).control.chunk(number)
     }
 
-    fn bury(&self, peer: u32) {
-        // Release: what is known of the death comes before; pairs with the Acquire in locate().
-        self.dead[peer as usize].store(true, Ordering::Release);
+    fn bury(&self, peer: u32) -> bool {
+        // Release: what is known of the death comes before; pairs with the Acquire in is_dead().
+        !self.dead[peer as usize].swap(true, Ordering::AcqRel)
     }
 }
 

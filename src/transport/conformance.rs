@@ -1,0 +1,360 @@
+//! What every transport must do, checked over each in the same words: loopback with both ends in
+//! one rank, shared memory between two ranks of this process. A new transport joins by one more
+//! pair in [`over_all`].
+
+use crate::bootstrap::{Bootstrap, World};
+use crate::transport::address::{Address, Key};
+use crate::transport::loopback::Loopback;
+use crate::transport::port::Port;
+use crate::transport::shm::segment::{Place, Segment};
+use crate::transport::shm::{self, Shm};
+use crate::transport::{Access, CHUNKS, Message, Posted, Receiver, Reply, Sink, Transport};
+use crate::util::config::Config;
+use crate::util::status::Status;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One end: the port leads to the other. Fields in the order in which they have to go.
+struct End {
+    port: Port,
+    receiver: Box<dyn Receiver>,
+    transport: Box<dyn Transport>,
+}
+
+/// Two ends; `there` owns the memory that `here` reaches.
+struct Pair {
+    name: &'static str,
+    here: End,
+    there: End,
+    memory: Arc<Segment>,
+    /// Both ends are one rank.
+    own: bool,
+    _world: World,
+}
+
+#[derive(Default)]
+struct Events {
+    requests: Vec<Message>,
+    replies: Vec<Reply>,
+}
+
+impl Sink for Events {
+    fn request(&mut self, message: &Message) {
+        self.requests.push(*message);
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        self.replies.push(reply);
+    }
+}
+
+fn segment() -> Arc<Segment> {
+    let mut config = Config::from_environment().unwrap();
+    config.inbox_entries(8).unwrap();
+    Arc::new(Segment::create(&config).unwrap())
+}
+
+fn shared() -> Pair {
+    let world = World::create(2).unwrap();
+    let segments = [segment(), segment()];
+    let ranks = [0, 1].map(|rank| {
+        let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
+        let own = &segments[rank as usize];
+        bootstrap.publish(&shm::card(own), own.descriptor()).unwrap();
+        Shm::new(own.clone(), bootstrap, true)
+    });
+    let mut peer = 2;
+    let [here, there] = ranks.map(|shm| {
+        peer -= 1;
+        let (port, receiver) = (shm.connect(peer).unwrap(), Box::new(shm.receiver()));
+        End { port, receiver, transport: Box::new(shm) }
+    });
+    let [_, memory] = segments;
+    Pair { name: "shm", here, there, memory, own: false, _world: world }
+}
+
+fn loopback() -> Pair {
+    let memory = segment();
+    // SAFETY: the pair keeps the segment longer than its ends.
+    let first = unsafe { Loopback::new(memory.control().waiters()) };
+    let (receivers, port) = ([first.receiver(), first.receiver()], first.connect(1).unwrap());
+    // SAFETY: as above.
+    let second = unsafe { Loopback::new(memory.control().waiters()) };
+    let back = second.connect(1).unwrap();
+    let [mine, its] = receivers.map(|receiver| Box::new(receiver) as Box<dyn Receiver>);
+    let here = End { port, receiver: mine, transport: Box::new(first) };
+    let there = End { port: back, receiver: its, transport: Box::new(second) };
+    let world = World::create(1).unwrap();
+    Pair { name: "loopback", here, there, memory, own: true, _world: world }
+}
+
+fn over_all(check: impl Fn(&mut Pair)) {
+    for make in [loopback, shared] {
+        let mut pair = make();
+        eprintln!("over {}:", pair.name);
+        check(&mut pair);
+    }
+}
+
+fn message(number: u64) -> Message {
+    let words = std::array::from_fn(|i| number << 8 | i as u64);
+    Message { kind: 3, source: 0, tag: number << 32, words }
+}
+
+impl Pair {
+    fn post(&self, number: u64) -> Posted {
+        self.here.transport.post(&self.here.port, &message(number))
+    }
+
+    /// Answers as the other rank; in a rank's talk with itself that is the same transport.
+    fn answer(&self, reply: Reply) {
+        let end = if self.own { &self.here } else { &self.there };
+        end.transport.reply(&end.port, reply);
+    }
+
+    /// Everything that has come to both ends.
+    fn events(&mut self) -> Events {
+        let mut events = Events::default();
+        while self.there.receiver.poll(&mut events) + self.here.receiver.poll(&mut events) > 0 {}
+        events
+    }
+
+    /// A region of the other end, published and, in the owner's own port, known.
+    fn region(&self, index: usize, life: u32, size: usize) -> (Key, *mut u8, Kept) {
+        let key = Key::new(index, 1, life);
+        let (place, mapping) = self.memory.allocate(size).unwrap();
+        self.memory.publish(index, key.0, place, size as u64);
+        let (base, mut kept) = (mapping.base(), Some(mapping));
+        if self.own {
+            let live = self.memory.live(index);
+            let make = || Ok((kept.take(), base, size as u64));
+            self.here.port.learn(key, live, make).unwrap();
+        }
+        (key, base, kept)
+    }
+
+    fn locate(&self, key: u64, offset: u64, size: u64) -> Result<Access, Status> {
+        let address = Address { offset, key };
+        self.here.transport.locate(&self.here.port, address, size).map_err(|error| error.status)
+    }
+
+    fn find(&self, key: Key, offset: u64, size: u64) -> Option<*mut u8> {
+        self.here.port.find(Address { offset, key: key.0 }, size)
+    }
+}
+
+/// Keeps the owner's own mapping where no port does.
+type Kept = Option<crate::util::memory::Mapping>;
+
+#[test]
+fn messages_of_one_sender_come_whole_and_in_order() {
+    over_all(|pair| {
+        for round in 0..10 {
+            let sent: Vec<Message> = (round * 5..round * 5 + 5).map(message).collect();
+            for number in round * 5..round * 5 + 5 {
+                assert_eq!(pair.post(number), Posted::Taken);
+            }
+            assert_eq!(pair.events().requests, sent);
+        }
+    });
+}
+
+#[test]
+fn a_full_inbox_says_so_and_loses_nothing() {
+    over_all(|pair| {
+        let room = (0..1000).take_while(|number| pair.post(*number) == Posted::Taken).count();
+        assert!((8..1000).contains(&room), "{room} messages found room");
+        assert_eq!(pair.post(5000), Posted::Full);
+        let sent: Vec<Message> = (0..room as u64).map(message).collect();
+        assert_eq!(pair.events().requests, sent);
+        assert_eq!(pair.post(6000), Posted::Taken);
+        assert_eq!(pair.events().requests, [message(6000)]);
+    });
+}
+
+#[test]
+fn answers_carry_their_tag_status_and_result() {
+    over_all(|pair| {
+        let status = |i: u64| if i == 63 { Status::ERR_KEY } else { Status::OK };
+        let answers = [0, 63, 64, 200]
+            .map(|i| Reply { tag: 7 << 32 | i, status: status(i), result: u64::MAX - i });
+        answers.iter().rev().for_each(|reply| pair.answer(*reply));
+        let mut seen = pair.events().replies;
+        seen.sort_by_key(|reply| reply.tag);
+        assert_eq!(seen, answers);
+        assert!(pair.events().replies.is_empty(), "an answer came twice");
+    });
+}
+
+#[test]
+fn arming_is_refused_while_something_has_come() {
+    over_all(|pair| {
+        assert!(pair.there.receiver.arm());
+        pair.there.receiver.disarm();
+        assert_eq!(pair.post(1), Posted::Taken);
+        assert!(!pair.there.receiver.arm());
+        pair.there.receiver.disarm();
+        assert_eq!(pair.events().requests.len(), 1);
+        pair.answer(Reply { tag: 5, status: Status::OK, result: 0 });
+        assert!(!pair.here.receiver.arm());
+        pair.here.receiver.disarm();
+        assert_eq!(pair.events().replies.len(), 1);
+        assert!(pair.here.receiver.arm() && pair.there.receiver.arm());
+    });
+}
+
+/// Loopback rings nobody: who posts to itself holds the role.
+#[test]
+fn one_message_rings_for_an_armed_receiver_of_another_rank() {
+    let mut pair = shared();
+    let bell = pair.memory.clone();
+    let ticket = || bell.control().bell().ticket();
+    let before = ticket();
+    assert_eq!(pair.post(1), Posted::Taken);
+    assert_eq!(ticket(), before, "nobody sleeps");
+    assert_eq!(pair.events().requests.len(), 1);
+    assert!(pair.there.receiver.arm());
+    assert_eq!(pair.post(2), Posted::Taken);
+    let rung = ticket();
+    assert_ne!(rung, before);
+    assert_eq!(pair.post(3), Posted::Taken);
+    assert_eq!(ticket(), rung, "one ring is enough");
+}
+
+#[test]
+fn a_region_is_found_within_its_bounds_and_written_in_place() {
+    over_all(|pair| {
+        let (key, base, _kept) = pair.region(3, 9, 4096);
+        assert_eq!(pair.locate(key.0, 8, 100), Ok(Access::Mapped));
+        let place = pair.find(key, 8, 100).unwrap();
+        // SAFETY: found for 100 bytes; base is the owner's mapping of the same region.
+        unsafe {
+            place.write(77);
+            assert_eq!(base.add(8).read(), 77);
+        }
+        for (offset, size) in [(0, 4096), (4095, 1), (4096, 0), (0, 0)] {
+            assert_eq!(pair.locate(key.0, offset, size), Ok(Access::Mapped));
+            assert!(pair.find(key, offset, size).is_some(), "offset {offset} size {size}");
+        }
+        for (offset, size) in [(0, 4097), (4096, 1), (4097, 0), (u64::MAX, 1), (8, u64::MAX)] {
+            assert_eq!(pair.locate(key.0, offset, size), Err(Status::ERR_RANGE));
+            assert!(pair.find(key, offset, size).is_none(), "offset {offset} size {size}");
+        }
+        for (offset, found) in [(0, true), (4088, true), (4089, false), (u64::MAX, false)] {
+            let word = Address { offset, key: key.0 };
+            assert_eq!(pair.here.port.find_word(word).is_some(), found, "word at {offset}");
+        }
+    });
+}
+
+#[test]
+fn a_key_fits_one_life_of_one_region_of_one_rank() {
+    over_all(|pair| {
+        let (key, _, _kept) = pair.region(0, 9, 64);
+        let strange =
+            [0, 1, Key::new(0, 1, 8).0, Key::new(0, 0, 9).0, Key::new(5, 1, 9).0, u64::MAX];
+        for key in strange {
+            assert_eq!(pair.locate(key, 0, 8), Err(Status::ERR_KEY), "{key:#x}");
+            assert!(pair.find(Key(key), 0, 8).is_none(), "{key:#x}");
+        }
+        assert_eq!(pair.locate(key.0, 0, 8), Ok(Access::Mapped));
+        pair.memory.retract(0);
+        assert!(pair.find(key, 0, 8).is_none(), "found without asking, after its end");
+        assert_eq!(pair.locate(key.0, 0, 8), Err(Status::ERR_KEY));
+        let (again, _, _kept) = pair.region(0, 10, 128);
+        assert_eq!(pair.locate(again.0, 100, 8), Ok(Access::Mapped));
+        assert!(pair.find(again, 100, 8).is_some() && pair.find(key, 0, 8).is_none());
+        assert_eq!(pair.locate(key.0, 0, 8), Err(Status::ERR_KEY));
+    });
+}
+
+#[test]
+fn a_port_learns_once_forgets_and_closes() {
+    over_all(|pair| {
+        let (key, _, _kept) = pair.region(2, 4, 64);
+        pair.locate(key.0, 0, 8).unwrap();
+        let port = &pair.here.port;
+        let live = pair.memory.live(2);
+        port.learn(key, live, || panic!("it knows the region")).unwrap();
+        assert_eq!(port.length(key), Some(64));
+        assert!(port.forget(2).is_some(), "the mapping comes back");
+        assert!(pair.find(key, 0, 8).is_none() && port.length(key).is_none());
+        assert!(port.forget(2).is_none());
+
+        let (key, _, _kept) = pair.region(6, 4, 64);
+        pair.locate(key.0, 0, 8).unwrap();
+        assert!(pair.find(key, 0, 8).is_some());
+        port.close();
+        assert!(pair.find(key, 0, 8).is_none());
+        port.learn(key, pair.memory.live(6), || panic!("a closed port learns nothing")).unwrap();
+    });
+}
+
+#[test]
+fn who_stores_sees_the_threads_that_sleep_at_the_owner() {
+    over_all(|pair| {
+        let (waiters, seen) = (pair.memory.control().waiters(), Cell::new(false));
+        assert!(!pair.here.port.waiters().any());
+        let word = Address { offset: 8, key: 99 };
+        waiters.sleep(Some(word), Some(Duration::ZERO), || {
+            seen.set(pair.here.port.waiters().any());
+            true
+        });
+        assert!(seen.get() && !pair.here.port.waiters().any());
+    });
+}
+
+#[test]
+fn the_kernel_copies_both_ways() {
+    over_all(|pair| {
+        let mut theirs: Vec<u8> = (0..100_000).map(|i| i as u8 ^ 0x5a).collect();
+        let mut ours = vec![0u8; theirs.len()];
+        let (there, size) = (theirs.as_mut_ptr() as u64, ours.len());
+        let End { transport, port, .. } = &pair.here;
+        // SAFETY: both vectors have `size` bytes, and nobody else uses them.
+        unsafe { transport.kernel_read(port, there, ours.as_mut_ptr(), size) }.unwrap();
+        assert_eq!(ours, theirs);
+        ours.reverse();
+        // SAFETY: as above.
+        unsafe { transport.kernel_write(port, ours.as_ptr(), there, size) }.unwrap();
+        assert_eq!(ours, theirs);
+    });
+}
+
+#[test]
+fn registered_memory_is_not_mapped_by_another_rank() {
+    let pair = shared();
+    let key = Key::new(4, 1, 2);
+    pair.memory.publish(4, key.0, Place::Own(0x1000), 64);
+    let expected = match pair.here.transport.registered_access(&pair.here.port) {
+        Access::Kernel(_) => Access::Kernel(0x1010),
+        _ => Access::Message(0x1010),
+    };
+    assert_eq!(pair.locate(key.0, 16, 48), Ok(expected));
+    assert_eq!(pair.locate(key.0, 16, 49), Err(Status::ERR_RANGE));
+    assert!(pair.find(key, 16, 8).is_none());
+}
+
+#[test]
+fn staging_is_memory_of_both_ranks() {
+    let pair = shared();
+    let theirs = pair.here.transport.staging(&pair.here.port, CHUNKS - 1).unwrap();
+    let own = pair.memory.control().chunk(CHUNKS - 1).unwrap();
+    // SAFETY: a chunk is longer than one byte, and nobody else uses it.
+    unsafe {
+        own.write(5);
+        assert_eq!(theirs.read(), 5);
+    }
+    assert!(pair.here.transport.staging(&pair.here.port, CHUNKS).is_none());
+}
+
+/// A rank does not outlive itself, so this is about others only.
+#[test]
+fn nothing_of_a_buried_rank_is_located() {
+    let pair = shared();
+    let (key, _, _kept) = pair.region(1, 1, 64);
+    assert_eq!(pair.locate(key.0, 0, 8), Ok(Access::Mapped));
+    pair.here.transport.bury(1);
+    assert_eq!(pair.locate(key.0, 0, 8), Err(Status::ERR_PEER_DEAD));
+}
