@@ -6,14 +6,19 @@
 //! Work comes from three sources: the queue, the inbox, the reply board. Each can be *armed*: its
 //! next producer then learns that it must ring the bell (`engine::doorbell`). The rules:
 //!
-//! 1. The progress thread sets `parked` before it sleeps. It sleeps only if it could arm all
-//!    sources, or if somebody else holds the role.
-//! 2. Whoever gives the role up while `parked` is set arms all sources before; if one of them has
+//! 1. The progress thread counts `parked` up before it sleeps and when it is awake again: odd means
+//!    that it sleeps. It sleeps only if it could arm all sources, or if somebody else holds the role.
+//! 2. Whoever gives the role up while `parked` is odd arms all sources before; if one of them has
 //!    work, it rings the bell instead.
 //! 3. After giving the role up, whoever held it, the progress thread included, looks once more at
 //!    the queue and at `parked`: a requester that found the role taken, and a progress thread that
 //!    parked because of that, rely on it. Between "give up" and "look", and on the other side
 //!    between "publish" and "try to take", lies a full fence (`engine::role`).
+//! 4. What was armed counts only if `parked` is the same at that last look. Else the progress thread
+//!    was woken meanwhile, found the role taken, and sleeps again: the source that rang lies open,
+//!    and what it brought nobody has seen.
+//!
+//! `engine::role` has models of these rules.
 //!
 //! A thread inside a callback never works for the lane: the callbacks of others would have to wait
 //! for the one it is in. It rings instead.
@@ -30,7 +35,7 @@ use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rounds that a thread works for others before it hands over to the progress thread.
 const ROUNDS: usize = 16;
@@ -67,7 +72,7 @@ pub struct Lane {
     /// On a line of its own, as `parked`: the progress thread writes them all the time, and every
     /// requester reads what stands beside them.
     role: CachePadded<Role<Work>>,
-    parked: CachePadded<AtomicBool>,
+    parked: CachePadded<AtomicU64>,
     routes: Arc<Routes>,
     execution: Execution,
 }
@@ -229,16 +234,21 @@ impl Lane {
 
     /// Gives the role up by the rules above. False: there is something to do again.
     fn leave(&self, mut work: Held<'_, Work>) -> bool {
-        let parked = self.parked.load(Ordering::Relaxed);
-        let armed = parked && work.arm(&self.routes);
+        // Acquire: a death that woke the progress thread before is seen by arm(), which reads it and
+        // changes nothing; pairs with count_parked().
+        let parked = self.parked.load(Ordering::Acquire);
+        let asleep = is_asleep(parked);
+        let armed = asleep && work.arm(&self.routes);
         drop(work);
-        if parked && !armed {
+        if asleep && !armed {
             self.routes.bell().ring();
             return true;
         }
         // Rule 3. The fence is in drop(). In offload mode a requester rings and does not rely on it.
         let queue = self.execution == Execution::Offload || self.ring.is_empty();
-        queue && (armed || !self.parked.load(Ordering::Relaxed))
+        // Rule 4.
+        let now = self.parked.load(Ordering::Relaxed);
+        queue && (!is_asleep(now) || (armed && now == parked))
     }
 
     /// Gives the role up, and helps if there is something to do again.
@@ -261,7 +271,7 @@ impl Lane {
     /// Prepares the progress thread's sleep. The ticket of the bell was read before. False: there
     /// is something to do, or to look after soon.
     pub fn park(&self) -> bool {
-        self.parked.store(true, Ordering::Relaxed);
+        self.count_parked();
         // The fence between this and the look at the role is in take().
         match self.role.take() {
             Some(mut work) => {
@@ -276,7 +286,13 @@ impl Lane {
 
     /// The progress thread is awake again.
     pub fn unpark(&self) {
-        self.parked.store(false, Ordering::Relaxed);
+        self.count_parked();
+    }
+
+    /// Only the progress thread counts.
+    fn count_parked(&self) {
+        // Release: pairs with the Acquire in leave().
+        self.parked.store(self.parked.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     /// Ends whatever is still in the queue or in flight; says how much that was. Nobody puts
@@ -298,4 +314,8 @@ impl Lane {
             idle
         })
     }
+}
+
+fn is_asleep(parked: u64) -> bool {
+    parked % 2 == 1
 }

@@ -12,7 +12,7 @@ use loom::thread::{self, JoinHandle};
 /// Bit 0 of a source: nobody polls. The rest counts what has come.
 const WAITING: u32 = 1;
 /// As in `engine::lane`, smaller.
-const ROUNDS: usize = 2;
+const ROUNDS: usize = 3;
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -83,7 +83,7 @@ impl Work {
 
     fn arm(&mut self, lane: &Lane) -> bool {
         self.armed = true;
-        self.consumer.try_wait() && {
+        lane.deaths.load(Ordering::Relaxed) == 0 && self.consumer.try_wait() && {
             let (expected, new, order) = (0, WAITING, Ordering::AcqRel);
             let armed = lane.source.compare_exchange(expected, new, order, Ordering::Acquire);
             matches!(armed, Ok(_) | Err(WAITING))
@@ -133,11 +133,17 @@ impl Lane {
     }
 
     fn help(&self) -> bool {
-        let mut worked = false;
-        for _ in 0..ROUNDS {
+        let (mut worked, mut left) = (false, ROUNDS);
+        while left > 0 {
             let Some(mut work) = self.role.take() else { return worked };
             work.disarm(self);
-            worked |= self.rounds(&mut work);
+            while left > 0 {
+                left -= 1;
+                if work.round(self) == 0 {
+                    break;
+                }
+                worked = true;
+            }
             if self.leave(work) {
                 return worked;
             }
@@ -146,26 +152,16 @@ impl Lane {
         worked
     }
 
-    fn rounds(&self, work: &mut Work) -> bool {
-        let mut worked = false;
-        while work.round(self) != 0 {
-            worked = true;
-        }
-        worked
-    }
-
     /// A holder that looks at something and does no work.
     fn is_idle(&self) {
         if let Some(mut work) = self.role.take() {
             work.disarm(self);
-            if !self.leave(work) {
-                self.help();
-            }
+            self.finish(work);
         }
     }
 
     fn leave(&self, mut work: Held<'_, Work>) -> bool {
-        let parked = self.parked.load(Ordering::Relaxed);
+        let parked = self.parked.load(Ordering::Acquire);
         let asleep = parked & 1 == 1;
         let armed = asleep && work.arm(self);
         drop(work);
@@ -174,30 +170,36 @@ impl Lane {
             return true;
         }
         let now = self.parked.load(Ordering::Relaxed);
-        let quiet = self.ring.is_empty() && self.deaths.load(Ordering::Relaxed) == 0;
-        quiet && (now & 1 == 0 || (armed && now == parked))
+        self.ring.is_empty() && (now & 1 == 0 || (armed && now == parked))
+    }
+
+    fn finish(&self, work: Held<'_, Work>) {
+        if !self.leave(work) {
+            self.help();
+        }
     }
 
     fn turn(&self) -> bool {
         let Some(mut work) = self.role.take() else { return false };
         work.disarm(self);
-        let worked = self.rounds(&mut work);
-        if !self.leave(work) {
-            self.help();
+        let mut worked = false;
+        while work.round(self) != 0 {
+            worked = true;
         }
+        self.finish(work);
         worked
     }
 
     fn park(&self) -> bool {
-        self.parked.store(self.parked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.count_parked();
         let Some(mut work) = self.role.take() else { return true };
         let armed = work.arm(self);
         drop(work);
-        armed && self.ring.is_empty() && self.deaths.load(Ordering::Relaxed) == 0
+        armed && self.ring.is_empty()
     }
 
-    fn unpark(&self) {
-        self.parked.store(self.parked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    fn count_parked(&self) {
+        self.parked.store(self.parked.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     /// The progress thread, as in `core::progress`. A nap is a yield: the model has no clock.
@@ -215,7 +217,7 @@ impl Lane {
             } else {
                 thread::yield_now();
             }
-            self.unpark();
+            self.count_parked();
         }
     }
 
