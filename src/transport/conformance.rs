@@ -177,8 +177,11 @@ fn a_full_inbox_says_so_and_loses_nothing() {
 fn answers_carry_their_tag_status_and_result() {
     over_all(|pair| {
         let status = |i: u64| if i == 63 { Status::ERR_KEY } else { Status::OK };
-        let answers = [0, 63, 64, 200]
-            .map(|i| Reply { tag: 7 << 32 | i, status: status(i), result: u64::MAX - i });
+        let answers = [0, 63, 64, 200].map(|i| Reply {
+            tag: 7 << 32 | i,
+            status: status(i),
+            result: u64::MAX - i,
+        });
         answers.iter().rev().for_each(|reply| pair.answer(*reply));
         let mut seen = pair.events().replies;
         seen.sort_by_key(|reply| reply.tag);
