@@ -184,6 +184,11 @@ unsafe extern "C" fn read_otherwise(
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
             return LLCL_OK;
         }
+        if let Ok(request) = p.request()
+            && context.0.offload_quickly(request)
+        {
+            return LLCL_OK;
+        }
     }
     // SAFETY: as the caller promises.
     unsafe { submit(context, params, Context::submit) }
@@ -277,6 +282,11 @@ unsafe extern "C" fn write_otherwise(
         if done {
             p.on_local.as_engine().fire(Status::OK, context.0.waiters());
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
+            return LLCL_OK;
+        }
+        if let Ok(request) = p.request()
+            && context.0.offload_quickly(request)
+        {
             return LLCL_OK;
         }
     }

@@ -149,6 +149,11 @@ unsafe extern "C" fn fetch_add_otherwise(
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
             return LLCL_OK;
         }
+        if let Ok(request) = p.request()
+            && context.0.offload_quickly(request)
+        {
+            return LLCL_OK;
+        }
     }
     // SAFETY: as the caller promises.
     unsafe { submit(context, params, Context::submit) }
@@ -246,6 +251,11 @@ unsafe extern "C" fn compare_swap_otherwise(
         }
         if !matches!(quick, Quick::No) {
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
+            return LLCL_OK;
+        }
+        if let Ok(request) = p.request()
+            && context.0.offload_quickly(request)
+        {
             return LLCL_OK;
         }
     }

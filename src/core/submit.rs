@@ -29,6 +29,29 @@ pub struct Request {
 }
 
 impl Context {
+    /// The short way into the queue of offload mode, for commands on mapped memory that is known,
+    /// with completions that are well formed. False: it takes the long way, which also tells why.
+    #[inline]
+    pub fn offload_quickly(&self, request: Request) -> bool {
+        let Request { mut command, local, carry, flags } = request;
+        let offload = self.lane.execution() == Execution::Offload;
+        if !offload || carry || flags != 0 || !self.open.load(Ordering::Relaxed) {
+            return false;
+        }
+        let Some(port) = self.routes.known(command.peer) else { return false };
+        // Until the command is in the queue, where a flush finds it, the pin keeps the region.
+        let _pinned = pin();
+        let place = match local {
+            Local::Pointer(place) => port.find_word(command.remote).map(|_| place),
+            Local::Region(ours) => port
+                .find(command.remote, command.size)
+                .and_then(|_| self.quick.own.find(ours, command.size)),
+        };
+        let Some(place) = place else { return false };
+        command.local = place;
+        self.lane.offload(&command)
+    }
+
     /// Accepts the request, or says why not. Accepted: its completions fire exactly once.
     pub fn submit(&self, request: &Request) -> Result<()> {
         self.must_be_open()?;

@@ -182,3 +182,6 @@ fn run(callback: Pending, waiters: &Waiters) {
     // The callback may have stored into any word that one of our threads waits for.
     waiters.touched_privately();
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

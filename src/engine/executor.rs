@@ -22,7 +22,7 @@ impl Work {
         let (mut slots, mut released) = (0, 0);
         while slots < BATCH {
             let Some(queued) = self.consumer.peek(slots - released) else { break };
-            let (mut command, extra) = queued.take();
+            let (command, extra) = queued.take();
             // User code and large copies may take long: what is done by now is given back before.
             let slow = command.on_complete.kind == completion::CALL || command.size > LARGE;
             if slots > released && (slow || slots - released >= BATCH / 4) {
@@ -31,12 +31,7 @@ impl Work {
             }
             let done = match extra {
                 0 => self.execute_one(routes, command, false),
-                _ => {
-                    let mut bytes = [0u8; INLINE];
-                    self.gather(slots - released, extra, &mut bytes);
-                    command.local = bytes.as_mut_ptr();
-                    self.execute_one(routes, command, true)
-                }
+                _ => self.execute_carried(routes, command, (slots - released, extra)),
             };
             if !done {
                 break;
@@ -84,12 +79,21 @@ impl Work {
         self.start(routes, command, stage, carried)
     }
 
-    /// Collects the bytes in the slots behind the command at `at`.
-    fn gather(&self, at: usize, extra: usize, bytes: &mut [u8; INLINE]) {
+    /// The same for the command at `at`, whose bytes lie in the `extra` slots behind it.
+    #[inline(never)]
+    fn execute_carried(
+        &mut self,
+        routes: &Routes,
+        mut command: Command,
+        (at, extra): (usize, usize),
+    ) -> bool {
+        let mut bytes = [0u8; INLINE];
         for (i, piece) in bytes.chunks_mut(SLOT_BYTES).take(extra).enumerate() {
             if let Some(slot) = self.consumer.peek(at + 1 + i) {
                 slot.take_bytes(piece);
             }
         }
+        command.local = bytes.as_mut_ptr();
+        self.execute_one(routes, command, true)
     }
 }

@@ -130,6 +130,17 @@ impl Lane {
         }
     }
 
+    /// Puts a command into the queue that carries nothing, and has it executed by the progress
+    /// thread. False: the queue is full.
+    #[inline]
+    pub fn offload(&self, command: &Command) -> bool {
+        let Some(mut reservation) = self.ring.reserve(1) else { return false };
+        reservation.slot_mut(0).put(command, 0);
+        let asleep = reservation.commit();
+        self.leave_to_others(asleep);
+        true
+    }
+
     /// The queue is full: executes a batch of it, if nobody is at it. Where there are more threads
     /// than cores, the progress thread gets a core as seldom as each of those that fill the queue;
     /// this way none of them spins until it does. True: there may be room now.

@@ -218,3 +218,6 @@ pub(super) fn fire(routes: &Routes, command: &Command, status: Status) {
     command.on_local.fire(status, routes.waiters());
     command.on_complete.fire(status, routes.waiters());
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,172 @@
+use super::*;
+use std::cell::RefCell;
+
+fn waiters() -> Box<Waiters> {
+    // SAFETY: made of atomics; all zero means that nobody sleeps, see the type.
+    unsafe { Box::new(std::mem::zeroed()) }
+}
+
+/// What the callbacks of one test share.
+struct Log {
+    waiters: Box<Waiters>,
+    lines: RefCell<Vec<String>>,
+}
+
+impl Log {
+    fn note(&self, line: impl Into<String>) {
+        self.lines.borrow_mut().push(line.into());
+    }
+}
+
+/// One callback: its name, and how many others, named after it, it fires before it returns.
+struct Step<'a> {
+    log: &'a Log,
+    name: String,
+    fires: Vec<Step<'a>>,
+}
+
+impl Step<'_> {
+    fn completion(&self) -> Completion {
+        let data = (&raw const *self).cast_mut().cast();
+        Completion { kind: CALL, call: note as *const c_void, target: data, ..Completion::NOTHING }
+    }
+}
+
+unsafe extern "C" fn note(data: *mut c_void, status: Status) {
+    // SAFETY: each completion of these tests gets a Step that outlives it.
+    let step = unsafe { &*data.cast::<Step>() };
+    assert!(in_callback());
+    step.log.note(format!("{} {}", step.name, status.0));
+    step.fires.iter().for_each(|inner| inner.completion().fire(Status::OK, &step.log.waiters));
+    if !step.fires.is_empty() {
+        step.log.note(format!("{} returns", step.name));
+    }
+}
+
+fn log() -> Log {
+    Log { waiters: waiters(), lines: RefCell::default() }
+}
+
+fn step<'a>(log: &'a Log, name: &str, fires: Vec<Step<'a>>) -> Step<'a> {
+    Step { log, name: name.into(), fires }
+}
+
+#[test]
+fn a_callback_that_fires_inside_another_runs_after_it_in_order() {
+    let log = log();
+    let a = step(&log, "a", vec![step(&log, "a1", vec![])]);
+    let outer = step(&log, "outer", vec![a, step(&log, "b", vec![])]);
+    outer.completion().fire(Status::ERR_KEY, &log.waiters);
+    let expected = ["outer -10", "outer returns", "a 0", "a returns", "b 0", "a1 0"];
+    assert_eq!(*log.lines.borrow(), expected);
+    assert!(!in_callback());
+}
+
+/// A chain of any length runs on one frame: each callback posts the next one.
+#[test]
+fn the_stack_does_not_grow_with_a_chain() {
+    struct Chain {
+        waiters: Box<Waiters>,
+        left: Cell<u32>,
+        frame: Cell<usize>,
+    }
+    unsafe extern "C" fn next(data: *mut c_void, _: Status) {
+        // SAFETY: the chain outlives its callbacks.
+        let chain = unsafe { &*data.cast::<Chain>() };
+        let here = 0u8;
+        let (frame, first) = (&raw const here as usize, chain.frame.get());
+        assert!(first == 0 || first == frame, "another frame");
+        chain.frame.set(frame);
+        if chain.left.replace(chain.left.get() - 1) > 1 {
+            completion(chain).fire(Status::OK, &chain.waiters);
+        }
+    }
+    fn completion(chain: &Chain) -> Completion {
+        let target = (&raw const *chain).cast_mut().cast();
+        Completion { kind: CALL, call: next as *const c_void, target, ..Completion::NOTHING }
+    }
+    let chain = Chain { waiters: waiters(), left: Cell::new(100_000), frame: Cell::new(0) };
+    completion(&chain).fire(Status::OK, &chain.waiters);
+    assert_eq!(chain.left.get(), 0);
+}
+
+#[test]
+fn sixty_four_callbacks_have_room_to_wait_and_no_more_are_accepted() {
+    unsafe extern "C" fn fill(data: *mut c_void, _: Status) {
+        // SAFETY: as in note().
+        let step = unsafe { &*data.cast::<Step>() };
+        assert!(has_room(WAITING) && !has_room(WAITING + 1));
+        for (fired, inner) in step.fires.iter().enumerate() {
+            assert!(has_room(WAITING - fired) && !has_room(WAITING - fired + 1));
+            assert!(inner.completion().is_ready() == (fired + 2 <= WAITING));
+            inner.completion().fire(Status::OK, &step.log.waiters);
+        }
+        assert!(has_room(0) && !has_room(1));
+    }
+    let log = log();
+    // Twice: the places are used round and round.
+    for _ in 0..2 {
+        let inner = (0..WAITING).map(|i| step(&log, &i.to_string(), vec![])).collect();
+        let outer = step(&log, "outer", inner);
+        let completion = Completion { call: fill as *const c_void, ..outer.completion() };
+        completion.fire(Status::OK, &log.waiters);
+        let expected: Vec<String> = (0..WAITING).map(|i| format!("{i} 0")).collect();
+        assert_eq!(log.lines.take(), expected);
+        assert!(has_room(usize::MAX), "outside of callbacks nothing waits");
+    }
+}
+
+/// A callback too many runs at once, rather than to be lost.
+#[test]
+fn a_callback_without_room_is_not_lost() {
+    let log = log();
+    let inner = (0..=WAITING).map(|i| step(&log, &i.to_string(), vec![])).collect();
+    step(&log, "outer", inner).completion().fire(Status::OK, &log.waiters);
+    let mut lines = log.lines.take();
+    assert_eq!(lines.len(), WAITING + 3);
+    assert_eq!(lines[1], format!("{WAITING} 0"));
+    lines.sort();
+    lines.dedup();
+    assert_eq!(lines.len(), WAITING + 3, "each runs once");
+}
+
+#[test]
+fn a_word_tells_the_end_and_the_failure() {
+    let (word, waiters) = (AtomicU64::new(0), waiters());
+    let store = Completion::store_on(&word);
+    store.fire(Status::OK, &waiters);
+    assert_eq!(word.load(Ordering::Relaxed), 1);
+    store.fire(Status::ERR_PEER_DEAD, &waiters);
+    let failed = word.swap(40, Ordering::Relaxed);
+    assert_ne!(failed & WORD_FAILED, 0);
+    assert_eq!(Status(failed as i64 as i32), Status::ERR_PEER_DEAD);
+
+    let add = Completion { kind: ADD, ..store };
+    add.fire(Status::OK, &waiters);
+    assert_eq!(word.load(Ordering::Relaxed), 41);
+    add.fire(Status::ERR_CANCELED, &waiters);
+    add.fire(Status::ERR_CANCELED, &waiters);
+    add.fire(Status::OK, &waiters);
+    assert_eq!(word.load(Ordering::Relaxed), 44 | WORD_FAILED, "the failure stays");
+}
+
+#[test]
+fn what_is_malformed_is_not_valid() {
+    let word = AtomicU64::new(0);
+    let store = Completion::store_on(&word);
+    let odd = store.target.wrapping_byte_add(4);
+    let call = Completion { kind: CALL, call: note as *const c_void, ..Completion::NOTHING };
+    for good in [Completion::NOTHING, store, Completion { kind: ADD, ..store }, call] {
+        assert!(good.is_valid() && good.is_ready());
+    }
+    for bad in [
+        Completion { kind: 4, ..store },
+        Completion { reserved: 1, ..store },
+        Completion { reserved: 1, ..Completion::NOTHING },
+        Completion { target: odd, ..store },
+        Completion { kind: ADD, target: std::ptr::null_mut(), ..store },
+        Completion { call: std::ptr::null(), ..call },
+    ] {
+        assert!(!bad.is_valid() && !bad.is_ready(), "{bad:?}");
+    }
+}

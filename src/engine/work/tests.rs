@@ -1,0 +1,276 @@
+//! Two ranks of this process whose roles one thread holds in turn, so that every step is where the
+//! test wants it.
+
+use super::*;
+use crate::bootstrap::{Bootstrap, World};
+use crate::engine::atomic::{kind, op};
+use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
+use crate::engine::ring::Ring;
+use crate::transport::CHUNK;
+use crate::transport::address::{Address, Key};
+use crate::transport::shm;
+use crate::transport::shm::segment::{Place, Segment};
+use crate::util::config::Config;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Rank {
+    work: Work,
+    ring: Ring<Queued>,
+    routes: Routes,
+    segment: Arc<Segment>,
+}
+
+fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
+    let world = World::create(2).unwrap();
+    let mut config = Config::from_environment().unwrap();
+    config.inbox_entries(8).unwrap();
+    let ranks = [0, 1].map(|rank| {
+        let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
+        let segment = Arc::new(Segment::create(&config).unwrap());
+        bootstrap.publish(&shm::card(&segment), segment.descriptor()).unwrap();
+        let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
+        let (ring, consumer) = Ring::new(16, || ());
+        let work = Work::new(consumer, routes.receivers(), in_flight);
+        Rank { work, ring, routes, segment }
+    });
+    (world, ranks)
+}
+
+impl Rank {
+    fn round(&mut self) -> usize {
+        self.work.round(&self.routes)
+    }
+
+    fn start(&mut self, command: Command, stage: Stage) {
+        assert!(self.work.start(&self.routes, command, stage, false));
+    }
+
+    fn flush(&mut self, peer: u32, ended: &AtomicU64) {
+        let on_complete = Completion::store_on(ended);
+        let flush = Command { on_complete, ..Command::new(Op::FLUSH, peer) };
+        self.work.start_flush(&self.routes, flush);
+    }
+
+    /// Registers memory as region 0, so that others reach it by message only.
+    fn register(&self, memory: &mut [u64]) -> u64 {
+        let (base, size) = (memory.as_mut_ptr().cast::<u8>(), size_of_val(memory) as u64);
+        let key = Key::new(0, self.routes.own().peer, 1);
+        self.segment.publish(0, key.0, Place::Own(base as u64), size);
+        let live = self.segment.live(0);
+        self.routes.own().learn(key, live, || Ok((None, base, size))).unwrap();
+        key.0
+    }
+}
+
+fn add_to(word: &AtomicU64) -> Completion {
+    Completion { kind: ADD, ..Completion::store_on(word) }
+}
+
+/// Adds 1 to the first word of the peer's region.
+fn increment(peer: u32, key: u64, ended: &AtomicU64) -> Command {
+    let mut command = Command::new(Op::ATOMIC, peer);
+    (command.code, command.kind, command.operand) = (op::ADD, kind::U64, 1);
+    command.remote = Address { offset: 0, key };
+    command.on_complete = add_to(ended);
+    command
+}
+
+fn value(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
+}
+
+fn settle(ranks: &mut [Rank; 2]) {
+    while ranks.iter_mut().map(Rank::round).sum::<usize>() > 0 {}
+}
+
+/// More than two chunks, so three fragments, and a signal that must come last.
+#[test]
+fn a_large_write_with_a_signal_arrives_in_fragments_and_signals_once() {
+    let words = (2 * CHUNK + 4096) / 8;
+    let (_world, mut ranks) = two_ranks(8);
+    let mut theirs = vec![0u64; words + 1];
+    let key = ranks[1].register(&mut theirs);
+    let mut ours: Vec<u64> = (0..words as u64).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+    let ended = AtomicU64::new(0);
+
+    let mut write = Command::new(Op::WRITE_SIGNAL, 1);
+    write.remote = Address { offset: 0, key };
+    (write.local, write.size) = (ours.as_mut_ptr().cast(), words as u64 * 8);
+    write.signal = Address { offset: words as u64 * 8, key };
+    (write.code, write.operand) = (op::ADD, 5);
+    write.on_complete = add_to(&ended);
+    ranks[0].start(write, Stage::Data { done: 0 });
+    for fragment in 0..3 {
+        assert_eq!(theirs[words], 0, "the signal came before fragment {fragment}");
+        assert_eq!((ranks[1].round(), ranks[0].round()), (1, 1), "fragment {fragment}");
+        assert_eq!(value(&ended), 0);
+    }
+    settle(&mut ranks);
+    assert_eq!((theirs[words], value(&ended)), (5, 1));
+    assert!(theirs[..words] == ours, "the bytes differ");
+
+    let mut back = vec![0u64; words];
+    let mut read = Command::new(Op::READ, 1);
+    read.remote = write.remote;
+    (read.local, read.size) = (back.as_mut_ptr().cast(), write.size);
+    read.on_complete = write.on_complete;
+    ranks[0].start(read, Stage::Data { done: 0 });
+    settle(&mut ranks);
+    assert_eq!(value(&ended), 2);
+    assert!(back == ours, "the bytes differ");
+    assert_eq!(ranks[0].work.unsent, 0);
+    assert!(ranks[0].work.is_idle() && ranks[0].work.chunks.iter().all(Option::is_none));
+}
+
+#[test]
+fn a_command_that_carried_its_bytes_keeps_them_until_a_chunk_is_free() {
+    let (_world, mut ranks) = two_ranks(64);
+    let mut theirs = vec![0u64; 64];
+    let key = ranks[1].register(&mut theirs);
+    let ended = AtomicU64::new(0);
+    for i in 0..2 * CHUNKS as u64 {
+        let mut bytes = [0xab00 + i];
+        let mut write = Command::new(Op::WRITE, 1);
+        write.remote = Address { offset: i * 8, key };
+        (write.local, write.size) = (bytes.as_mut_ptr().cast(), 8);
+        write.on_complete = add_to(&ended);
+        let Rank { work, routes, .. } = &mut ranks[0];
+        assert!(work.start(routes, write, Stage::Data { done: 0 }, true));
+        bytes[0] = u64::MAX;
+        std::hint::black_box(&bytes);
+    }
+    let used = ranks[0].work.chunks.iter().flatten().count();
+    assert!(used < CHUNKS, "one peer took all {used} chunks");
+    settle(&mut ranks);
+    assert_eq!(value(&ended), 2 * CHUNKS as u64);
+    for (i, word) in theirs.iter().take(2 * CHUNKS).enumerate() {
+        assert_eq!(*word, 0xab00 + i as u64);
+    }
+}
+
+#[test]
+fn what_the_owner_refuses_ends_with_its_reason_and_gives_everything_back() {
+    let (_world, mut ranks) = two_ranks(8);
+    let mut theirs = vec![0u64; 8];
+    let key = ranks[1].register(&mut theirs);
+    let (mut bytes, ended) = ([7u64; 2], AtomicU64::new(0));
+    let mut write = Command::new(Op::WRITE, 1);
+    write.remote = Address { offset: 56, key };
+    (write.local, write.size) = (bytes.as_mut_ptr().cast(), 16);
+    write.on_complete = Completion { kind: STORE, ..Completion::store_on(&ended) };
+    ranks[0].start(write, Stage::Data { done: 0 });
+    settle(&mut ranks);
+    assert_eq!(Status(value(&ended) as i64 as i32), Status::ERR_KEY);
+    assert_eq!(theirs, [0; 8]);
+    assert_eq!(ranks[0].work.unsent, 0);
+    assert!(ranks[0].work.is_idle() && ranks[0].work.chunks.iter().all(Option::is_none));
+}
+
+/// Eight messages fit the peer's inbox.
+#[test]
+fn what_finds_a_full_inbox_or_table_goes_later_and_nothing_is_lost() {
+    let (_world, mut ranks) = two_ranks(12);
+    let mut theirs = vec![0u64; 1];
+    let key = ranks[1].register(&mut theirs);
+    let ended = AtomicU64::new(0);
+    for _ in 0..12 {
+        ranks[0].start(increment(1, key, &ended), Stage::Word);
+    }
+    assert_eq!(ranks[0].work.unsent, 4);
+    let Rank { work, routes, .. } = &mut ranks[0];
+    assert!(
+        !work.start(routes, increment(1, key, &ended), Stage::Word, false),
+        "the table is full"
+    );
+    assert!(!work.arm(routes), "with messages unsent nobody may sleep");
+    work.disarm();
+    settle(&mut ranks);
+    assert_eq!((theirs[0], value(&ended)), (12, 12));
+    let Rank { work, routes, .. } = &mut ranks[0];
+    assert!(work.arm(routes) && work.is_idle());
+}
+
+#[test]
+fn a_flush_waits_for_what_came_before_it_at_its_peer_and_for_nothing_else() {
+    let (_world, mut ranks) = two_ranks(8);
+    let (mut own, mut theirs) = (vec![0u64; 1], vec![0u64; 1]);
+    let keys = [ranks[0].register(&mut own), ranks[1].register(&mut theirs)];
+    let [empty, own_flush, early, all, late] = [const { AtomicU64::new(0) }; 5];
+    let [first, second] = [const { AtomicU64::new(0) }; 2];
+
+    ranks[0].flush(ALL_PEERS, &empty);
+    assert_eq!(value(&empty), 1, "nothing was under way");
+    ranks[0].start(increment(1, keys[1], &first), Stage::Word);
+    ranks[0].flush(0, &own_flush);
+    assert_eq!(value(&own_flush), 1, "the other rank's affairs");
+    ranks[0].flush(1, &early);
+    ranks[0].flush(ALL_PEERS, &all);
+    assert_eq!(ranks[1].round(), 1);
+    // Comes after the flushes, and is answered after what they wait for.
+    ranks[0].start(increment(1, keys[1], &second), Stage::Word);
+    ranks[0].flush(1, &late);
+    assert_eq!([&first, &early, &all].map(value), [0; 3]);
+    ranks[0].round();
+    assert_eq!([&first, &early, &all].map(value), [1; 3]);
+    assert_eq!([&second, &late].map(value), [0; 2]);
+    assert!(!ranks[0].work.is_idle());
+    settle(&mut ranks);
+    assert_eq!([&second, &late].map(value), [1; 2]);
+    assert!(ranks[0].work.is_idle());
+}
+
+#[test]
+fn cancel_ends_everything_once_and_late_answers_find_nothing() {
+    let (_world, mut ranks) = two_ranks(10);
+    let mut theirs = vec![0u64; 1];
+    let key = ranks[1].register(&mut theirs);
+    let (ended, flushed) = (AtomicU64::new(0), AtomicU64::new(0));
+    for _ in 0..10 {
+        ranks[0].start(increment(1, key, &ended), Stage::Word);
+    }
+    ranks[0].flush(1, &flushed);
+    ranks[1].round();
+    // In the queue: one that carries bytes in two slots, one that was given back, one plain.
+    let mut run = ranks[0].ring.reserve(3).unwrap();
+    run.slot_mut(0).put(&Command { size: 200, ..increment(1, key, &ended) }, 2);
+    run.slot_mut(1).put_bytes(&[1; 120]);
+    run.slot_mut(2).put_bytes(&[1; 80]);
+    assert!(!run.commit());
+    drop(ranks[0].ring.reserve(1).unwrap());
+    let mut last = ranks[0].ring.reserve(1).unwrap();
+    last.slot_mut(0).put(&increment(1, key, &ended), 0);
+    assert!(!last.commit());
+
+    let Rank { work, routes, .. } = &mut ranks[0];
+    assert_eq!(work.cancel(routes), 12);
+    assert_eq!(value(&ended), 12 | WORD_FAILED);
+    assert_eq!(value(&flushed), 1);
+    assert!(work.is_idle() && work.unsent == 0);
+    assert_eq!(work.cancel(routes), 0);
+    settle(&mut ranks);
+    assert_eq!((value(&ended), value(&flushed)), (12 | WORD_FAILED, 1), "something ended twice");
+}
+
+#[test]
+fn the_death_of_a_peer_ends_what_is_pending_on_it_and_nothing_else() {
+    let (_world, mut ranks) = two_ranks(12);
+    let (mut own, mut theirs) = (vec![0u64; 1], vec![0u64; 1]);
+    let keys = [ranks[0].register(&mut own), ranks[1].register(&mut theirs)];
+    let [lost, kept, flushed] = [const { AtomicU64::new(0) }; 3];
+    for _ in 0..9 {
+        ranks[0].start(increment(1, keys[1], &lost), Stage::Word);
+    }
+    ranks[0].start(increment(0, keys[0], &kept), Stage::Word);
+    ranks[0].flush(ALL_PEERS, &flushed);
+    ranks[0].routes.bury(1);
+    let Rank { work, routes, .. } = &mut ranks[0];
+    assert!(!work.arm(routes), "nobody may sleep over a death");
+    work.disarm();
+    while ranks[0].round() > 0 {}
+    assert_eq!(value(&lost), 9 | WORD_FAILED);
+    assert_eq!((value(&kept), own[0], value(&flushed)), (1, 1, 1));
+    ranks[0].start(increment(1, keys[1], &lost), Stage::Word);
+    assert_eq!(value(&lost), 10 | WORD_FAILED, "a dead peer is asked for nothing");
+    assert_eq!(ranks[0].work.unsent, 0);
+}
