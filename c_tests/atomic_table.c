@@ -115,7 +115,7 @@ static void run(llcl_context_t *context)
         struct shared target, copy;
         share(context, kind, 4096, &target);
         region_make(context, REGISTERED, 64, &copy);
-        table(context, &target, &copy, peer, 0, kind == ALLOCATED);
+        table(context, &target, &copy, peer, 0, kind == ALLOCATED && !test_in_threads());
         table(context, &target, &copy, peer, LLCL_FLAG_DEFER, 0);
         share_end(context, &target);
         region_drop(&copy);

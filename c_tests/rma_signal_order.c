@@ -7,7 +7,7 @@
  */
 #include "shared.h"
 
-#define ROUNDS 100000u
+#define ROUNDS (test_in_threads() ? 10000u : 100000u)
 #define SLOTS 64u
 #define WORDS 64u
 
@@ -40,6 +40,8 @@ static void writer(llcl_context_t *context, struct shared *data, struct shared *
         POST(llcl_try_write_signal_async(context, &write));
     }
     AWAIT(&tally.fired, ROUNDS);
+    CHECK_OK(llcl_flush_all(context));
+    CHECK_EQUAL(tally.fired, ROUNDS);
     CHECK_EQUAL(tally.failed, 0);
 }
 
