@@ -164,7 +164,9 @@ static void run(llcl_context_t *context)
     by_own(context, ALLOCATED, 0);
     by_own(context, REGISTERED, 0);
     by_own(context, ALLOCATED, 1);
-    by_own(context, REGISTERED, 1);
+    /* The kernel's copy into a word that is waited for is a race to a checker, too. */
+    if (!test_in_threads())
+        by_own(context, REGISTERED, 1);
 }
 
 TEST_MAIN(run)
