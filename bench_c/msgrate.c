@@ -183,7 +183,7 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
     static const int full[] = {1, 2, 4, 8, 15}, few[] = {1, 2, 15};
     const int *counts = options->quick ? few : full;
     int how_many = options->quick ? 3 : 5, mapped_path = world->execution != LLCL_EXECUTION_OFFLOAD;
-    unsigned ms = options->quick ? 60 : 150;
+    unsigned ms = options->quick ? 100 : 150;
     bench_series_t rates[5] = {{0}}, fair[5] = {{0}}, per_op = {0}, alone = {0}, to_best = {0};
     for (int r = 0; r < options->repeats; r++) {
         double plain, ours;
@@ -192,7 +192,8 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
         bench_add(&alone, 1e3 / plain, 1e3 / ours, NAN);
         for (int i = 0; i < how_many; i++) {
             double bare = run(world, op, tell, counts[i], 1, 30).millions;
-            rate_t rate = run(world, op, tell, counts[i], 0, ms);
+            /* Long enough for every thread to get the core some ten times. */
+            rate_t rate = run(world, op, tell, counts[i], 0, counts[i] >= 8 ? 3 * ms : ms);
             bench_add(&rates[i], bare, rate.millions, NAN);
             bench_add(&fair[i], NAN, rate.fairness, NAN);
         }

@@ -69,13 +69,24 @@ static inline __attribute__((always_inline)) llcl_status_t bench_try(llcl_contex
     }
 }
 
+/* The tier that waits until the request is accepted: where threads are more than cores, it sleeps until there is room, and a
+   loop of tries and sched_yield() would not. */
+static __attribute__((noinline, unused)) llcl_status_t bench_async(llcl_context_t *context, bench_op_t op,
+                                                                     const bench_request_t *request)
+{
+    switch (op) { /* `op` is a constant where this is inlined */
+    case BENCH_WRITE: return llcl_write_async(context, &request->as.write);
+    case BENCH_READ: return llcl_read_async(context, &request->as.read);
+    default: return llcl_fetch_add_async(context, &request->as.fetch_add);
+    }
+}
+
 static inline __attribute__((always_inline)) void bench_post(llcl_context_t *context, bench_op_t op,
                                                              const bench_request_t *request)
 {
-    llcl_status_t status;
-    unsigned spins = 0;
-    while ((status = bench_try(context, op, request)) > 0)
-        bench_relax(&spins, 32);
+    llcl_status_t status = bench_try(context, op, request);
+    if (status > 0)
+        status = bench_async(context, op, request);
     if (status < 0)
         bench_check(status, "bench_post");
 }

@@ -5,7 +5,7 @@ use crate::engine::completion::Completion;
 use crate::engine::lane::Lane;
 use crate::engine::routes::Routes;
 use crate::util::patience::Patience;
-use crate::util::status::Result;
+use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -34,10 +34,18 @@ impl Rest<'_> {
     }
 
     /// Tries until the answer is not "try again", working for the lane meanwhile.
-    pub(super) fn until_accepted<T>(self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(super) fn until_accepted<T>(self, attempt: impl Fn() -> Result<T>) -> Result<T> {
         let mut patience = Patience::new(self.spin);
         loop {
             match attempt() {
+                Err(error) if error.status == Status::RETRY_QUEUE_FULL => {
+                    let room = self.lane.room();
+                    if self.lane.drain() {
+                        room.take_turns();
+                    } else if let Some(end) = room.wait(|| accepted(attempt())) {
+                        return end;
+                    }
+                }
                 Err(error) if error.status.is_retry() => {
                     if self.lane.lend() {
                         patience.renew();
@@ -59,5 +67,13 @@ impl Rest<'_> {
         self.lane.nudge(asleep);
         self.until_set(&ended);
         Ok(())
+    }
+}
+
+/// None: try again.
+fn accepted<T>(end: Result<T>) -> Option<Result<T>> {
+    match end {
+        Err(error) if error.status.is_retry() => None,
+        end => Some(end),
     }
 }

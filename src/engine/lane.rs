@@ -29,6 +29,7 @@ use crate::engine::direct::Local;
 use crate::engine::queued::{Queued, SLOT_BYTES, slots_for};
 use crate::engine::ring::Ring;
 use crate::engine::role::{Held, Role};
+use crate::engine::room::Room;
 use crate::engine::routes::Routes;
 use crate::engine::work::Work;
 use crate::util::pin::pin;
@@ -73,6 +74,7 @@ pub struct Lane {
     /// requester reads what stands beside them.
     role: CachePadded<Role<Work>>,
     parked: CachePadded<AtomicU64>,
+    room: Arc<Room>,
     routes: Arc<Routes>,
     execution: Execution,
 }
@@ -87,9 +89,11 @@ impl Lane {
     ) -> Lane {
         let bell = routes.clone();
         let (ring, consumer) = Ring::new(queue_entries, move || bell.bell().ring());
-        let work = Work::new(consumer, routes.receivers(), in_flight);
+        let room = Arc::new(Room::default());
+        let to_tell = (room.clone(), queue_entries / 2);
+        let work = Work::new(consumer, to_tell, routes.receivers(), in_flight);
         let (role, parked) = (CachePadded::new(Role::new(work)), CachePadded::default());
-        Lane { ring, role, parked, routes, execution }
+        Lane { ring, role, parked, room, routes, execution }
     }
 
     /// The execution in force.
@@ -153,6 +157,25 @@ impl Lane {
         let worked = work.round(&self.routes) > 0;
         self.finish(work);
         worked
+    }
+
+    /// The same until the queue is half empty, for a caller that would have to wait otherwise.
+    pub fn drain(&self) -> bool {
+        let Some(mut work) = self.role.take() else { return false };
+        work.disarm();
+        for _ in 0..ROUNDS {
+            if work.round(&self.routes) == 0 || work.is_half_empty() {
+                break;
+            }
+        }
+        let room = work.is_half_empty();
+        self.finish(work);
+        room
+    }
+
+    /// Who waits for room in the queue.
+    pub fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Executes a command at once, without the queue. `local` is looked up while the role is held:

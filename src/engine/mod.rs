@@ -12,6 +12,7 @@ pub mod lane;
 pub mod queued;
 pub mod ring;
 mod role;
+pub mod room;
 pub mod routes;
 pub mod slots;
 mod work;

@@ -349,6 +349,14 @@ impl<T: Entry> Consumer<T> {
         self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING == self.position
     }
 
+    /// How many slots are reserved or filled behind what was released.
+    #[inline]
+    pub fn backlog(&self) -> usize {
+        // Relaxed: a number of the past by the time it is used.
+        let tail = self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING;
+        (tail.wrapping_sub(self.position) / STEP) as usize
+    }
+
     /// Arms the ring for a sleep: true when it is empty and the next reservation will find
     /// [`WAITING`] set. False: there is work, or a producer is about to commit some.
     ///

@@ -4,14 +4,19 @@ use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::fallback::{InFlight, Stage};
 use crate::engine::queued::Queued;
 use crate::engine::ring::Consumer;
+use crate::engine::room::Room;
 use crate::engine::routes::Routes;
 use crate::engine::slots::{Slots, Tag};
 use crate::transport::{CHUNKS, Posted, Receiver, Reply};
 use crate::util::status::Status;
+use std::sync::Arc;
 
 /// Belongs to the holder of the role alone.
 pub struct Work {
     pub(super) consumer: Consumer<Queued>,
+    /// Whom to tell that the queue is half empty again.
+    room: Arc<Room>,
+    half: usize,
     /// Sources may be armed.
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
@@ -30,11 +35,14 @@ pub struct Work {
 impl Work {
     pub(super) fn new(
         consumer: Consumer<Queued>,
+        (room, half): (Arc<Room>, usize),
         receivers: Vec<Box<dyn Receiver>>,
         in_flight: usize,
     ) -> Work {
         Work {
             consumer,
+            room,
+            half,
             armed: false,
             receivers,
             slots: Slots::new(in_flight),
@@ -49,11 +57,20 @@ impl Work {
     /// One round: own commands, then peers; returns how much was done.
     #[inline]
     pub(super) fn round(&mut self, routes: &Routes) -> usize {
-        let mut count = self.execute(routes) + self.complete(routes);
+        let executed = self.execute(routes);
+        if executed > 0 && self.room.is_wanted() && self.is_half_empty() {
+            self.room.announce();
+        }
+        let mut count = executed + self.complete(routes);
         if routes.take_deaths() {
             count += self.bury(routes);
         }
         count
+    }
+
+    /// Whether so much of the queue is free that it pays to wake who waits for room.
+    pub(super) fn is_half_empty(&self) -> bool {
+        self.consumer.backlog() <= self.half
     }
 
     /// Whether nothing is in the queue or in flight.

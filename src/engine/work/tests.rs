@@ -6,6 +6,7 @@ use crate::bootstrap::{Bootstrap, World};
 use crate::engine::atomic::{kind, op};
 use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
 use crate::engine::ring::Ring;
+use crate::engine::room::Room;
 use crate::transport::CHUNK;
 use crate::transport::address::{Address, Key};
 use crate::transport::shm;
@@ -31,7 +32,8 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
         bootstrap.publish(&shm::card(&segment), segment.descriptor()).unwrap();
         let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
         let (ring, consumer) = Ring::new(16, || ());
-        let work = Work::new(consumer, routes.receivers(), in_flight);
+        let to_tell = (Arc::new(Room::default()), 8);
+        let work = Work::new(consumer, to_tell, routes.receivers(), in_flight);
         Rank { work, ring, routes, segment }
     });
     (world, ranks)
