@@ -5,10 +5,10 @@
 #define BURST 64
 
 static const char *about = "Post overhead t1 - t0 of 8-byte requests, one at a time (timer included).";
-static double samples[SAMPLES];
+static double samples[SAMPLES] __attribute__((aligned(2 * BENCH_LINE)));
 static uint64_t flag __attribute__((aligned(2 * BENCH_LINE)));
 
-static uint64_t posted;
+static uint64_t posted __attribute__((aligned(2 * BENCH_LINE))); /* not beside the flag, which another core writes */
 
 /* Counts instead of setting a flag: the poster then has no flag to clear, whose cache line it would first have to fetch back from
    the thread that ran the callback, and the next post would wait for that. */
