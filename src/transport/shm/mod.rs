@@ -14,7 +14,7 @@ use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::transport::port::Port;
 use crate::transport::{Access, Message, Posted, Reply, Transport};
-use crate::util::memory::MemoryFile;
+use crate::util::memory::{MemoryFile, whole_pages};
 use crate::util::status::Result;
 use control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
 use once_cell::sync::OnceCell;
@@ -156,7 +156,9 @@ impl Transport for Shm {
                     {
                         fail!(ERR_SYSTEM, "rank {} published a region outside its file", port.peer);
                     }
-                    let mapping = link.file.map(base, length as usize)?;
+                    // Whole pages, as the owner maps them.
+                    let pages = whole_pages(length as usize).unwrap_or(length as usize);
+                    let mapping = link.file.map(base, pages)?;
                     if length as usize >= HUGE {
                         mapping.advise_huge();
                     }
