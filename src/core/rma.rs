@@ -42,9 +42,10 @@ impl Context {
     /// Writes an aligned word from a region.
     #[inline(always)]
     pub fn write_word(&self, peer: u64, from: Address, to: Address) -> Quick<'_> {
+        let Some(pinned) = pin_if_known() else { return Quick::No };
         let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
-            let Some(_pinned) = pin_if_known() else { return Quick::No };
+            let _pinned = pinned;
             // One side after the other: fewer numbers to be kept at hand, so fewer registers saved.
             let Some(ours) = self.quick.own.find_word(from) else { return Quick::No };
             // SAFETY: the look-up vouches for an aligned word while we are pinned.
