@@ -49,11 +49,6 @@ pub struct Address {
 }
 
 impl Address {
-    /// The same place `bytes` further on.
-    pub fn plus(self, bytes: u64) -> Address {
-        Address { offset: self.offset.wrapping_add(bytes), ..self }
-    }
-
     /// Whether `size` bytes from here stay within a region of `length` bytes.
     pub fn check(self, size: u64, length: u64) -> Result<()> {
         let offset = self.offset;
