@@ -1,0 +1,122 @@
+/* Latency of active messages between two processes that both wait in llcl_wait_word: message and message back, and
+   request with reply. */
+#include "am.h"
+
+#include <stdlib.h>
+
+#define SAMPLES 4000
+#define LARGEST 4096
+
+enum { ID_PING = 1, ID_REQUEST };
+typedef enum form { FORM_PING, FORM_REQUEST } form_t;
+
+static const char *about = "Latency of active messages, one at a time, both ranks waiting in llcl_wait_word.";
+static double samples[SAMPLES];
+static uint64_t arrived __attribute__((aligned(2 * BENCH_LINE)));  /* messages handled here */
+static uint64_t answered __attribute__((aligned(2 * BENCH_LINE))); /* the completion of a request */
+static char bytes[LARGEST] __attribute__((aligned(BENCH_LINE)));
+static char answer[LARGEST] __attribute__((aligned(BENCH_LINE)));
+
+static void on_ping(llcl_am_t *message, void *data)
+{
+    (void)message;
+    am_count(data);
+}
+
+/* Answers with as many bytes as the request has. */
+static void on_request(llcl_am_t *message, void *data)
+{
+    size_t header, payload;
+    llcl_am_header(message, &header);
+    llcl_am_payload(message, &payload);
+    bench_check(llcl_am_reply(message, bytes, header + payload), "llcl_am_reply");
+    am_count(data);
+}
+
+/* The other rank: waits for each message, and sends one back where no reply does that. */
+static void serve(const bench_world_t *world, form_t form, size_t size, unsigned rounds)
+{
+    llcl_am_params_t back = am_message(world->peer, ID_PING, bytes, size);
+    for (unsigned i = 1; i <= rounds; i++) {
+        am_wait(world, &arrived, i);
+        if (form == FORM_PING)
+            am_post(world->context, &back);
+    }
+}
+
+static void round_trips(const bench_world_t *world, form_t form, size_t size, unsigned warm, unsigned rounds)
+{
+    llcl_am_params_t params = am_message(world->peer, form == FORM_PING ? ID_PING : ID_REQUEST, bytes, size);
+    if (form == FORM_REQUEST) {
+        params.reply = answer;
+        params.reply_capacity = size;
+        params.on_complete = llcl_store_on(&answered);
+    }
+    const uint64_t *word = form == FORM_PING ? &arrived : &answered;
+    for (unsigned i = 0; i < warm + rounds; i++) {
+        __atomic_store_n(&answered, 0, __ATOMIC_RELAXED);
+        uint64_t t0 = bench_ticks();
+        am_post(world->context, &params);
+        am_wait(world, word, form == FORM_PING ? i + 1 : 1);
+        if (i >= warm)
+            samples[i - warm] = (double)(bench_ticks() - t0);
+    }
+}
+
+/* Both ranks come here. */
+static void measure(bench_world_t *world, const bench_options_t *options, form_t form, size_t size)
+{
+    unsigned rounds = options->quick ? SAMPLES / 4 : SAMPLES, warm = rounds / 4;
+    double ways = form == FORM_PING ? 2 : 1; /* the figure is one way of a ping-pong, the whole of a request */
+    bench_series_t series = {0};
+    for (int r = 0; r < options->repeats; r++) {
+        double limit = 0;
+        if (world->rank == 0) {
+            limit = world_two_hand_overs(world);
+            if (size > AM_HEADER_UP_TO)
+                limit += 2 * am_copy(world, size, 1, 2000);
+        }
+        arrived = 0;
+        am_fence(world);
+        if (world->rank == 0)
+            round_trips(world, form, size, warm, rounds);
+        else
+            serve(world, form, size, warm + rounds);
+        am_fence(world);
+        double median = bench_percentile(samples, rounds, 50) / bench_ticks_per_ns();
+        double p99 = bench_percentile(samples, rounds, 99) / bench_ticks_per_ns();
+        bench_add(&series, limit / ways, median / ways, p99 / ways);
+    }
+    static const char *const limits[2][2] = {{"hand-over", "hand-over + memcpy"}, {"two hand-overs", "two hand-overs + memcpy"}};
+    am_emit(world, form == FORM_PING ? "ping-pong; half round trip" : "request and reply; round trip", "ns", 1, size,
+            limits[form][size > AM_HEADER_UP_TO],
+            size == 8 && world->execution != LLCL_EXECUTION_OFFLOAD ? "ratio<=1.5" : NULL, &series);
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t full[] = {8, 64, 512, 1024, 4096}, few[] = {8, 4096};
+    bench_options_t options = bench_parse(argc, argv, about);
+    const size_t *sizes = options.quick ? few : full;
+    int how_many = options.quick ? 2 : 5;
+    bench_world_t world;
+    am_open(&world, &options, AM_COPIES_FROM + LARGEST);
+    if (world.size != 2)
+        bench_die("am_latency: %u ranks, expected 2", world.size);
+    am_register(&world, ID_PING, on_ping, &arrived);
+    am_register(&world, ID_REQUEST, on_request, &arrived);
+    am_fence(&world);
+    bench_begin(&options, about);
+    llcl_stats_t *before = am_stats(&world);
+    for (int form = FORM_PING; form <= FORM_REQUEST; form++)
+        for (int i = 0; i < how_many; i++)
+            measure(&world, &options, (form_t)form, sizes[i]);
+    llcl_stats_t *after = am_stats(&world);
+    bench_note("up to 64 bytes travel as the header, more as the payload; a reply has as many bytes as its request");
+    am_note_stats(&world, "both ranks", before, after);
+    bench_end();
+    free(before);
+    free(after);
+    world_close(&world);
+    return 0;
+}

@@ -1,0 +1,193 @@
+/* Large payloads of active messages: BULK, which the receiver pulls (retain, read, release), and LONG, which the sender has
+   written before the handler runs; against the same copies without the library. */
+#include "am.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGEST ((size_t)16 << 20)
+#define PAIRS 4    /* short batches of both, in turn, in one repeat */
+#define PENDING 64 /* messages whose read could not be posted at once */
+
+enum { ID_BULK = 1, ID_LONG, ID_OVER };
+
+static const char *about = "Large payloads of active messages; each has been handled, or pulled and released, when it counts.";
+static uint64_t completed __attribute__((aligned(2 * BENCH_LINE)));
+static uint64_t put_off __attribute__((aligned(2 * BENCH_LINE))); /* messages in `pending` so far */
+static uint64_t over; /* by ID_OVER */
+static llcl_am_t *pending[PENDING];
+
+/* ---- the receiver ---- */
+
+static void release(void *data, llcl_status_t status)
+{
+    bench_check(status, "read of a BULK payload");
+    bench_check(llcl_am_release(data), "llcl_am_release");
+}
+
+static llcl_read_params_t pull_of(const bench_world_t *world, llcl_am_t *kept)
+{
+    llcl_read_params_t params;
+    memset(&params, 0, sizeof params);
+    params.peer = llcl_am_source(kept);
+    bench_check(llcl_am_bulk(kept, &params.source, &params.size), "llcl_am_bulk");
+    params.destination = llcl_region_local(world->source, 0);
+    params.on_complete = llcl_call(release, kept);
+    return params;
+}
+
+static void on_bulk(llcl_am_t *message, void *data)
+{
+    llcl_am_t *kept = llcl_am_retain(message);
+    if (kept == NULL)
+        bench_die("llcl_am_retain: %s", llcl_last_error());
+    llcl_read_params_t pull = pull_of(data, kept);
+    llcl_status_t status = llcl_try_read_async(((const bench_world_t *)data)->context, &pull);
+    if (status > 0) { /* a handler must not wait */
+        pending[put_off % PENDING] = kept;
+        am_count(&put_off);
+    } else {
+        bench_check(status, "llcl_try_read_async");
+    }
+}
+
+static void on_long(llcl_am_t *message, void *data)
+{
+    (void)message;
+    (void)data;
+}
+
+/* Wakes the receiver's main thread: `over` is set first, so that it can tell why. */
+static void on_over(llcl_am_t *message, void *data)
+{
+    (void)message;
+    (void)data;
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    am_count(&put_off);
+}
+
+static void serve(const bench_world_t *world)
+{
+    for (uint64_t taken = 0;; taken++) {
+        bench_check(llcl_wait_word(world->context, &put_off, taken + 1, -1), "llcl_wait_word");
+        if (__atomic_load_n(&over, __ATOMIC_RELAXED))
+            return; /* rank 0 says so when everything has been handled */
+        llcl_read_params_t pull = pull_of(world, pending[taken % PENDING]);
+        bench_check(llcl_read_async(world->context, &pull), "llcl_read_async");
+    }
+}
+
+/* ---- the sender ---- */
+
+/* Messages of this size that move about 16 MiB, at most 24: fewer than `pending` holds. */
+static unsigned count_for(size_t size)
+{
+    size_t count = LARGEST / size;
+    return count < 2 ? 2 : count > 24 ? 24 : (unsigned)count;
+}
+
+static double gigabytes(size_t size, unsigned count, uint64_t ns) { return (double)size * count / (double)ns; }
+
+static llcl_am_params_t message_of(const bench_world_t *world, uint32_t id, bench_memory_t memory, size_t size)
+{
+    llcl_am_params_t params = am_message(world->peer, id, NULL, 0);
+    params.payload_size = size;
+    params.on_complete = llcl_add_on(&completed);
+    if (id == ID_BULK) {
+        params.kind = LLCL_AM_BULK;
+        params.source = llcl_region_local(memory == BENCH_MAPPED ? world->mapped : world->registered, 0);
+    } else {
+        params.kind = LLCL_AM_LONG;
+        params.source = llcl_region_local(world->source, 0);
+        params.destination = world->remote[memory];
+    }
+    return params;
+}
+
+static double library(const bench_world_t *world, const llcl_am_params_t *params, size_t size, unsigned count)
+{
+    __atomic_store_n(&completed, 0, __ATOMIC_RELAXED);
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < count; i++)
+        am_post(world->context, params);
+    am_wait(world, &completed, count);
+    return gigabytes(size, count, bench_now_ns() - before);
+}
+
+/* The same copy in the same direction as seen by the one who makes it: a pull is a read, a LONG message a write. */
+static double bare(const bench_world_t *world, uint32_t id, bench_memory_t memory, size_t size, unsigned count)
+{
+    void *(*volatile copy)(void *, const void *, size_t) = memcpy;
+    void *to = id == ID_LONG ? world->mapped_pointer : world->source_memory;
+    const void *from = id == ID_LONG ? world->source_memory : world->mapped_pointer;
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < count; i++) {
+        if (memory == BENCH_MAPPED)
+            copy(to, from, size);
+        else if (limits_vm_copy(world->peer_process, world->source_memory, world->peer_registered, size, id == ID_LONG) !=
+                 (ssize_t)size)
+            return NAN;
+    }
+    return gigabytes(size, count, bench_now_ns() - before);
+}
+
+static void measure(const bench_world_t *world, const bench_options_t *options, uint32_t id, bench_memory_t memory, size_t size)
+{
+    unsigned count = count_for(size);
+    bench_series_t series = {0};
+    llcl_am_params_t params = message_of(world, id, memory, size);
+    bare(world, id, memory, size, 1);
+    library(world, &params, size, 1);
+    for (int r = 0; r < options->repeats; r++) {
+        double limits[PAIRS], ours[PAIRS];
+        for (int i = 0; i < PAIRS; i++) { /* which goes first alternates: the caches favour neither */
+            if (i % 2 == 0)
+                limits[i] = bare(world, id, memory, size, count);
+            ours[i] = library(world, &params, size, count);
+            if (i % 2 == 1)
+                limits[i] = bare(world, id, memory, size, count);
+        }
+        bench_add(&series, bench_percentile(limits, PAIRS, 50), bench_percentile(ours, PAIRS, 50), NAN);
+    }
+    char what[64];
+    snprintf(what, sizeof what, "%s %s", id == ID_BULK ? "bulk; pulled from" : "long; written to",
+             memory == BENCH_MAPPED ? "mapped" : "registered");
+    am_emit(world, what, "GB/s", 1, size,
+            memory == BENCH_MAPPED ? "memcpy" : id == ID_BULK ? "process_vm_readv" : "process_vm_writev", NULL, &series);
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t full[] = {65536, 262144, 1048576, 4194304, LARGEST}, few[] = {65536, 1048576};
+    bench_options_t options = bench_parse(argc, argv, about);
+    const size_t *sizes = options.quick ? few : full;
+    int how_many = options.quick ? 2 : 5;
+    bench_world_t world;
+    am_open(&world, &options, LARGEST);
+    if (world.size != 2)
+        bench_die("bulk: %u ranks, expected 2", world.size);
+    am_register(&world, ID_BULK, on_bulk, &world);
+    am_register(&world, ID_LONG, on_long, NULL);
+    am_register(&world, ID_OVER, on_over, NULL);
+    am_fence(&world);
+    bench_begin(&options, about);
+    llcl_stats_t *before = am_stats(&world);
+    if (world.rank == 0) {
+        for (uint32_t id = ID_BULK; id <= ID_LONG; id++)
+            for (int memory = BENCH_MAPPED; memory <= BENCH_REGISTERED; memory++)
+                for (int i = 0; i < how_many; i++)
+                    measure(&world, &options, id, (bench_memory_t)memory, sizes[i]);
+        llcl_am_params_t last = am_message(world.peer, ID_OVER, NULL, 0);
+        am_post(world.context, &last);
+    } else {
+        serve(&world);
+    }
+    llcl_stats_t *after = am_stats(&world);
+    bench_note("one buffer on each side, used again and again; up to 24 messages under way");
+    am_note_stats(&world, "both ranks", before, after);
+    bench_end();
+    free(before);
+    free(after);
+    world_close(&world);
+    return 0;
+}
