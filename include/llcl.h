@@ -63,6 +63,9 @@ extern "C" {
  */
 #define LLCL_RETRY_BUSY 3
 
+/** Try again: all message slots of the peer are taken. Let it run its handlers, and repeat. */
+#define LLCL_RETRY_NO_CREDIT 4
+
 /** A parameter has a value that it may not have. */
 #define LLCL_ERR_INVALID (-1)
 
@@ -95,6 +98,9 @@ extern "C" {
 
 /** A defect of this library. Please report it. */
 #define LLCL_ERR_INTERNAL (-11)
+
+/** The peer has no handler of this number. */
+#define LLCL_ERR_NO_HANDLER (-12)
 
 /** What a call answers: 0, "try again" if positive, an error if negative. */
 typedef int32_t llcl_status_t;
@@ -237,6 +243,29 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 /** Memory is reached by messages to its owner's progress thread. */
 #define LLCL_ACCESS_MESSAGE 3u
 
+/** As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE. */
+#define LLCL_AM_POLICY_FROM_ENVIRONMENT 0u
+
+/** A sender takes a slot by an addition to one counter of the receiver. */
+#define LLCL_AM_POLICY_ACQUIRE 1u
+
+/**
+ * Counters only bound how many messages are under way; the transport's own queue carries them.
+ */
+#define LLCL_AM_POLICY_LIMIT 2u
+
+/** The slots are split into shares, whose counters lie with several ranks. */
+#define LLCL_AM_POLICY_DISTRIBUTED 3u
+
+/** As the environment variable LLCL_AM_HANDLERS says, else LLCL_AM_HANDLERS_SERIAL. */
+#define LLCL_AM_HANDLERS_FROM_ENVIRONMENT 0u
+
+/** One handler of a context runs at a time. */
+#define LLCL_AM_HANDLERS_SERIAL 1u
+
+/** Handlers of different messages run at the same time, on whatever threads are at hand. */
+#define LLCL_AM_HANDLERS_PARALLEL 2u
+
 /** One rank's place in a world, with everything that hangs on it. */
 typedef struct llcl_context_t llcl_context_t;
 
@@ -271,6 +300,32 @@ typedef struct llcl_config_t {
     uint32_t in_flight;
     /** Regions at one time, 1 to 65535 [LLCL_REGIONS; 1024]. */
     uint32_t regions;
+    /**
+     * One of LLCL_AM_POLICY_*: how senders take this rank's message slots [LLCL_AM_POLICY; acquire].
+     */
+    uint32_t am_policy;
+    /**
+     * Message slots of this rank, whatever the number of senders; a power of two from 1 to 65536
+     * [LLCL_AM_SLOTS; 512].
+     */
+    uint32_t am_slots;
+    /**
+     * Most bytes of a payload that travels in a slot; a multiple of 64 from 64 to 65536
+     * [LLCL_AM_MEDIUM; 4096].
+     */
+    uint32_t am_medium;
+    /**
+     * Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, at most one for each
+     * slot and rank are made [LLCL_AM_SHARES; 4].
+     */
+    uint32_t am_shares;
+    /**
+     * Messages of this rank that may wait for their end at one time, each with a place for its reply;
+     * a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].
+     */
+    uint32_t am_requests;
+    /** One of LLCL_AM_HANDLERS_* [LLCL_AM_HANDLERS; serial]. */
+    uint32_t am_handlers;
     /** 0. */
     uint32_t reserved;
 } llcl_config_t;
@@ -291,6 +346,18 @@ typedef struct llcl_capabilities_t {
     uint64_t small;
     /** Bytes of a page: allocated regions begin on one. */
     uint64_t page;
+    /** Message slots of this rank. */
+    uint32_t am_slots;
+    /** The policy in force, one of LLCL_AM_POLICY_*. */
+    uint32_t am_policy;
+    /** Most bytes of a payload that this rank takes in a slot, and of a reply that it takes. */
+    uint32_t am_medium;
+    /** Shares of its credits. */
+    uint32_t am_shares;
+    /** Messages that may wait for their end at one time. */
+    uint32_t am_requests;
+    /** One of LLCL_AM_HANDLERS_*. */
+    uint32_t am_handlers;
 } llcl_capabilities_t;
 
 /** How a peer is reached. */
@@ -1220,6 +1287,294 @@ llcl_status_t llcl_wait_word(llcl_context_t *context,
  * Any thread may call it; callbacks may run on it.
  */
 llcl_status_t llcl_progress(llcl_context_t *context);
+
+/*
+ * 9. Active messages: a function at the peer is called with a few bytes, and may answer.
+ *
+ * A receiver owns a fixed number of message slots, whatever the number of senders; a sender takes a
+ * slot by an atomic operation on a counter before it sends, and is told LLCL_RETRY_NO_CREDIT while
+ * there is none. docs/flow-control.md has the protocol and its policies.
+ *
+ * Messages of one sender to one peer may be handled in any order.
+ */
+
+/** Handlers have numbers below this one. */
+#define LLCL_AM_IDS 256u
+
+/** Most bytes of a header. */
+#define LLCL_AM_HEADER 64u
+
+/**
+ * The payload travels in the message's slot: up to llcl_capabilities_t::am_medium bytes, or none.
+ */
+#define LLCL_AM_MEDIUM 0u
+
+/** The payload is written to an address of the peer before the handler runs. */
+#define LLCL_AM_LONG 1u
+
+/** The payload, of any size, stays where it is; the receiver reads it when it wants to. */
+#define LLCL_AM_BULK 2u
+
+/** A message, as its handler sees it. */
+typedef struct llcl_am_t llcl_am_t;
+
+/**
+ * A handler. `message` is valid until the handler returns; see llcl_am_retain. It may post requests
+ * by the try functions, messages included, and must not block.
+ */
+typedef void (*llcl_am_handler_fn)(llcl_am_t *message, void *data);
+
+/** A message to be sent. Set all of it to 0 first, then what is wanted. */
+typedef struct llcl_am_params_t {
+    /** The rank to send to; it may be the calling one. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /** The number of the handler at the peer. */
+    uint32_t id;
+    /** One of LLCL_AM_MEDIUM, LLCL_AM_LONG, LLCL_AM_BULK. */
+    uint32_t kind;
+    /** Bytes for the handler, copied during the call. NULL if there are none. */
+    const void *header;
+    /** How many, at most LLCL_AM_HEADER. */
+    size_t header_size;
+    /** MEDIUM: the payload, any memory of the caller; NULL if there is none. Else NULL. */
+    const void *payload;
+    /** Bytes of the payload, of any kind. */
+    size_t payload_size;
+    /** LONG and BULK: the payload, in a region of the caller. */
+    llcl_local_t source;
+    /** LONG: where it is written, in a region of the peer. */
+    llcl_remote_t destination;
+    /** Where the bytes of the reply go; NULL: none are wanted. */
+    void *reply;
+    /** How many bytes there is place for. */
+    size_t reply_capacity;
+    /** Where the size of the reply goes before `on_complete` fires; may be NULL. */
+    size_t *reply_size;
+    /**
+     * Fires when payload and source may be reused; of a BULK message when the peer has done with it.
+     */
+    llcl_completion_t on_local;
+    /**
+     * Fires when the handler has returned; if it has retained the message, when it has been
+     * answered or released. The reply is there then.
+     */
+    llcl_completion_t on_complete;
+} llcl_am_params_t;
+
+/**
+ * Sets, replaces or removes a handler.
+ *
+ * `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes it, and
+ * messages for this number end with LLCL_ERR_NO_HANDLER at their senders. `data`: its second argument,
+ * may be NULL; stays the caller's.
+ * LLCL_OK: from now on the new handler runs, and no call of the old one is under way, except the one
+ * in which this is called; LLCL_RETRY_BUSY: inside a callback or handler, while another thread runs a
+ * handler of this context: nothing has changed; LLCL_ERR_INVALID: NULL or no such number;
+ * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that runs handlers, which
+ * the first call starts, cannot be started.
+ * Any thread may call it. Handlers run on a thread that waits in this library (not in offload mode)
+ * or on one of the library's own; one at a time in a context, or several at once where
+ * LLCL_AM_HANDLERS is parallel.
+ */
+llcl_status_t llcl_am_register(llcl_context_t *context,
+                               uint32_t id,
+                               llcl_am_handler_fn handler,
+                               void *data);
+
+/**
+ * Sends an active message, if that is possible now.
+ *
+ * The header is copied; the payload is the caller's again when `on_local` fires, which in auto and
+ * direct mode is before the call returns, except for BULK.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
+ * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command queue
+ * is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for their
+ * end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed (direct mode). On
+ * a "try again" nothing has happened, but that the destination of a LONG message may have been written.
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
+ * LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has died or
+ * has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
+ * peer's memory cannot be mapped.
+ * The completion may report LLCL_ERR_NO_HANDLER (removed meanwhile), LLCL_ERR_RANGE (the reply has
+ * more bytes than there is place for; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback or a handler. Where the completions run: see the
+ * conventions.
+ * The slots and their credits follow Sumimoto and others' design of memory-saving communication by
+ * remote atomics; registration and handlers are those of von Eicken's active messages.
+ */
+llcl_status_t llcl_try_am_async(llcl_context_t *context,
+                                const llcl_am_params_t *params);
+
+/**
+ * Sends an active message: like llcl_try_am_async, but tries until it is accepted, meanwhile running
+ * handlers and working for the lane, and sleeping if it takes long.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback or handler LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_am_async(llcl_context_t *context,
+                            const llcl_am_params_t *params);
+
+/**
+ * Sends an active message and waits until its handler has run and its reply is here: a remote
+ * procedure call.
+ *
+ * `context` and `params`: as for llcl_try_am_async; the completions must be llcl_no_completion().
+ * LLCL_OK: done; else an error as there, or the one with which the message ended; inside a callback or
+ * handler LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_am(llcl_context_t *context,
+                      const llcl_am_params_t *params);
+
+/**
+ * The rank that sent a message.
+ *
+ * `message`: as the handler got it, or retained; for NULL the answer is UINT32_MAX. Any thread may
+ * call it.
+ */
+uint32_t llcl_am_source(const llcl_am_t *message);
+
+/**
+ * The header of a message.
+ *
+ * `message`: as the handler got it, or retained; NULL: no bytes. `size`: where its size goes, may be
+ * NULL. Returns its bytes, aligned to 8, valid as long as the message. Any thread may call it.
+ */
+const void *llcl_am_header(const llcl_am_t *message,
+                           size_t *size);
+
+/**
+ * The payload of a message.
+ *
+ * `message`: as the handler got it, or retained; NULL: no bytes. `size`: where its size goes, may be
+ * NULL. Returns its bytes: of a MEDIUM message they are valid as long as the message; of a LONG one
+ * they lie where the sender has written them; of a BULK one there are none here, see llcl_am_bulk.
+ * Any thread may call it.
+ */
+const void *llcl_am_payload(const llcl_am_t *message,
+                            size_t *size);
+
+/**
+ * Where the payload of a BULK message lies, to be read by llcl_try_read_async from llcl_am_source():
+ * in the handler, or later if the message is retained. The sender keeps it until the message is
+ * answered or released.
+ *
+ * `message`: as the handler got it, or retained. `source`: where the address goes. `size`: where the
+ * number of bytes goes, may be NULL.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: not a BULK message. Any thread may call it.
+ */
+llcl_status_t llcl_am_bulk(const llcl_am_t *message,
+                           llcl_remote_t *source,
+                           size_t *size);
+
+/**
+ * Answers a message: its bytes are copied to the sender, whose `on_complete` fires.
+ *
+ * Never waits and needs no credit: the sender has set a place aside.
+ * `message`: as the handler got it, or retained. `data`: the bytes, the caller's again when this
+ * returns; NULL if there are none. `size`: how many, at most llcl_capabilities_t::am_medium.
+ * LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: it has been
+ * answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may call
+ * it, in the handler, or later if the message is retained.
+ */
+llcl_status_t llcl_am_reply(llcl_am_t *message,
+                            const void *data,
+                            size_t size);
+
+/**
+ * Whether the sender of a message waits for its end: 1 or 0. An answer to a message that nobody waits
+ * for is dropped.
+ *
+ * `message`: as the handler got it, or retained; for NULL the answer is 0. Any thread may call it.
+ */
+int32_t llcl_am_wants_reply(const llcl_am_t *message);
+
+/**
+ * Keeps a message beyond its handler: makes a copy, which takes over the right to answer.
+ *
+ * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if `message`
+ * is NULL, or was retained before, or there is no memory. Its slot is free again when the
+ * handler returns, so that keeping messages takes no credit from the senders. To be called in the
+ * handler, by its thread.
+ */
+llcl_am_t *llcl_am_retain(llcl_am_t *message);
+
+/**
+ * Ends a retained message. If it has not been answered, an empty answer is sent.
+ *
+ * `message`: from llcl_am_retain; ended by this call. To be ended before llcl_finalize of the context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
+ */
+llcl_status_t llcl_am_release(llcl_am_t *message);
+
+/*
+ * 10. Insight: what a context has counted.
+ */
+
+/** Most shares of a receiver's credits. */
+#define LLCL_AM_SHARES 16u
+
+/**
+ * What a context has counted since it began. Counters of the near side count what this rank did,
+ * to whomever; those of the receiving side what came in.
+ */
+typedef struct llcl_stats_t {
+    /** Bytes of this struct, set by the caller before the call. */
+    uint64_t struct_size;
+    /** Active messages sent. */
+    uint64_t am_sent;
+    /** Active messages taken from this rank's slots and handled. */
+    uint64_t am_handled;
+    /** Those for which there was no handler. */
+    uint64_t am_unknown;
+    /** Replies and acknowledgements sent. */
+    uint64_t am_replies;
+    /** How often a request was answered by LLCL_RETRY_NO_CREDIT. */
+    uint64_t retry_no_credit;
+    /** By LLCL_RETRY_QUEUE_FULL. */
+    uint64_t retry_queue_full;
+    /** By LLCL_RETRY_NO_TAG. */
+    uint64_t retry_no_tag;
+    /** By LLCL_RETRY_BUSY. */
+    uint64_t retry_busy;
+    /** How often a peer's RecvCNT was read because the cached one said "full". */
+    uint64_t credit_reads;
+    /** Atomic changes of peers' SendCNT that this rank tried, by share. */
+    uint64_t credit_updates[16];
+    /**
+     * Slots of this rank that were passed over, because their senders had died or had stopped.
+     */
+    uint64_t skips;
+    /**
+     * Wake-ups of a sleeping receiver that this rank's messages and replies caused: a system call
+     * each.
+     */
+    uint64_t wake_ups;
+    /** How often a thread of this rank slept for want of credit. */
+    uint64_t credit_sleeps;
+    /** The most messages that were found waiting in this rank's slots. */
+    uint64_t slots_high_water;
+    /** The most requests that waited for their end at one time. */
+    uint64_t requests_high_water;
+    /**
+     * Bytes of this rank's memory that message slots and reply slots take at most, whatever the
+     * number of ranks.
+     */
+    uint64_t am_memory;
+} llcl_stats_t;
+
+/**
+ * What a context has counted.
+ *
+ * `context`: a live context. `stats`: the caller's struct with its struct_size set; filled. The
+ * numbers are read one after the other while others may count on.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
+ */
+llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
 
 #ifdef __cplusplus
 }

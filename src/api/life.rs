@@ -40,6 +40,22 @@ pub const LLCL_ACCESS_KERNEL: u32 = 2;
 /// Memory is reached by messages to its owner's progress thread.
 pub const LLCL_ACCESS_MESSAGE: u32 = 3;
 
+/// As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE.
+pub const LLCL_AM_POLICY_FROM_ENVIRONMENT: u32 = 0;
+/// A sender takes a slot by an addition to one counter of the receiver.
+pub const LLCL_AM_POLICY_ACQUIRE: u32 = 1;
+/// Counters only bound how many messages are under way; the transport's own queue carries them.
+pub const LLCL_AM_POLICY_LIMIT: u32 = 2;
+/// The slots are split into shares, whose counters lie with several ranks.
+pub const LLCL_AM_POLICY_DISTRIBUTED: u32 = 3;
+
+/// As the environment variable LLCL_AM_HANDLERS says, else LLCL_AM_HANDLERS_SERIAL.
+pub const LLCL_AM_HANDLERS_FROM_ENVIRONMENT: u32 = 0;
+/// One handler of a context runs at a time.
+pub const LLCL_AM_HANDLERS_SERIAL: u32 = 1;
+/// Handlers of different messages run at the same time, on whatever threads are at hand.
+pub const LLCL_AM_HANDLERS_PARALLEL: u32 = 2;
+
 /// One rank's place in a world, with everything that hangs on it.
 pub struct llcl_context_t(pub(super) Context);
 
@@ -67,6 +83,22 @@ pub struct llcl_config_t {
     pub in_flight: u32,
     /// Regions at one time, 1 to 65535 [LLCL_REGIONS; 1024].
     pub regions: u32,
+    /// One of LLCL_AM_POLICY_*: how senders take this rank's message slots [LLCL_AM_POLICY; acquire].
+    pub am_policy: u32,
+    /// Message slots of this rank, whatever the number of senders; a power of two from 1 to 65536
+    /// [LLCL_AM_SLOTS; 512].
+    pub am_slots: u32,
+    /// Most bytes of a payload that travels in a slot; a multiple of 64 from 64 to 65536
+    /// [LLCL_AM_MEDIUM; 4096].
+    pub am_medium: u32,
+    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, at most one for each
+    /// slot and rank are made [LLCL_AM_SHARES; 4].
+    pub am_shares: u32,
+    /// Messages of this rank that may wait for their end at one time, each with a place for its reply;
+    /// a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].
+    pub am_requests: u32,
+    /// One of LLCL_AM_HANDLERS_* [LLCL_AM_HANDLERS; serial].
+    pub am_handlers: u32,
     /// 0.
     pub reserved: u32,
 }
@@ -88,6 +120,18 @@ pub struct llcl_capabilities_t {
     pub small: u64,
     /// Bytes of a page: allocated regions begin on one.
     pub page: u64,
+    /// Message slots of this rank.
+    pub am_slots: u32,
+    /// The policy in force, one of LLCL_AM_POLICY_*.
+    pub am_policy: u32,
+    /// Most bytes of a payload that this rank takes in a slot, and of a reply that it takes.
+    pub am_medium: u32,
+    /// Shares of its credits.
+    pub am_shares: u32,
+    /// Messages that may wait for their end at one time.
+    pub am_requests: u32,
+    /// One of LLCL_AM_HANDLERS_*.
+    pub am_handlers: u32,
 }
 
 /// How a peer is reached.
@@ -121,6 +165,12 @@ pub unsafe extern "C" fn llcl_config_default(config: *mut llcl_config_t) -> llcl
             queue_entries: 0,
             in_flight: 0,
             regions: 0,
+            am_policy: LLCL_AM_POLICY_FROM_ENVIRONMENT,
+            am_slots: 0,
+            am_medium: 0,
+            am_shares: 0,
+            am_requests: 0,
+            am_handlers: LLCL_AM_HANDLERS_FROM_ENVIRONMENT,
             reserved: 0,
         };
         // SAFETY: config is the caller's struct.
@@ -145,6 +195,24 @@ fn resolve(config: Option<&llcl_config_t>) -> crate::util::status::Result<Config
     if config.execution != LLCL_EXECUTION_FROM_ENVIRONMENT {
         resolved.execution = u64::from(config.execution) - 1;
     }
+    for (given, most, name) in [
+        (config.am_policy, LLCL_AM_POLICY_DISTRIBUTED, "am_policy"),
+        (config.am_handlers, LLCL_AM_HANDLERS_PARALLEL, "am_handlers"),
+    ] {
+        if given > most {
+            fail!(ERR_INVALID, "{name} is {given}, expected LLCL_{}_*", name.to_uppercase());
+        }
+    }
+    if config.am_policy != LLCL_AM_POLICY_FROM_ENVIRONMENT {
+        resolved.am_policy = u64::from(config.am_policy) - 1;
+    }
+    if config.am_handlers != LLCL_AM_HANDLERS_FROM_ENVIRONMENT {
+        resolved.am_handlers = u64::from(config.am_handlers) - 1;
+    }
+    resolved.am_slots(config.am_slots.into())?;
+    resolved.am_medium(config.am_medium.into())?;
+    resolved.am_shares(config.am_shares.into())?;
+    resolved.am_requests(config.am_requests.into())?;
     resolved.queue_entries(config.queue_entries.into())?;
     resolved.in_flight(config.in_flight.into())?;
     resolved.regions(config.regions.into())?;
@@ -295,6 +363,12 @@ pub unsafe extern "C" fn llcl_query(
             regions: config.regions as u32,
             small: INLINE as u64,
             page: page_size() as u64,
+            am_slots: config.am_slots as u32,
+            am_policy: config.am_policy as u32 + 1,
+            am_medium: config.am_medium as u32,
+            am_shares: context.am_shares(),
+            am_requests: config.am_requests as u32,
+            am_handlers: config.am_handlers as u32 + 1,
         };
         // SAFETY: as above.
         unsafe { give(capabilities, "capabilities", answer) }

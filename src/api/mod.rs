@@ -51,5 +51,9 @@ pub mod words;
 
 pub mod wait;
 
+pub mod active;
+
+pub mod insight;
+
 mod guard;
 mod posting;

@@ -14,6 +14,8 @@ pub const LLCL_RETRY_QUEUE_FULL: i32 = 1;
 pub const LLCL_RETRY_NO_TAG: i32 = 2;
 /// Try again: another thread uses what is needed (direct mode), or the region is still in use.
 pub const LLCL_RETRY_BUSY: i32 = 3;
+/// Try again: all message slots of the peer are taken. Let it run its handlers, and repeat.
+pub const LLCL_RETRY_NO_CREDIT: i32 = 4;
 /// A parameter has a value that it may not have.
 pub const LLCL_ERR_INVALID: i32 = -1;
 /// An offset, a size or a number lies outside of what exists.
@@ -36,6 +38,8 @@ pub const LLCL_ERR_TIMEOUT: i32 = -9;
 pub const LLCL_ERR_KEY: i32 = -10;
 /// A defect of this library. Please report it.
 pub const LLCL_ERR_INTERNAL: i32 = -11;
+/// The peer has no handler of this number.
+pub const LLCL_ERR_NO_HANDLER: i32 = -12;
 
 /// One line about a status.
 ///
@@ -66,6 +70,7 @@ mod tests {
             LLCL_RETRY_QUEUE_FULL,
             LLCL_RETRY_NO_TAG,
             LLCL_RETRY_BUSY,
+            LLCL_RETRY_NO_CREDIT,
             LLCL_ERR_INVALID,
             LLCL_ERR_RANGE,
             LLCL_ERR_NO_MEMORY,
@@ -77,6 +82,7 @@ mod tests {
             LLCL_ERR_TIMEOUT,
             LLCL_ERR_KEY,
             LLCL_ERR_INTERNAL,
+            LLCL_ERR_NO_HANDLER,
         ];
         assert!(constants.iter().copied().eq(Status::ALL.iter().map(|status| status.0)));
     }

@@ -2,9 +2,12 @@
 
 use crate::bootstrap::{Bootstrap, World};
 use crate::core::handle::{Handles, RegionHandle};
+use crate::core::handling::Handling;
 use crate::core::progress::Progress;
 use crate::core::region::Regions;
 use crate::core::rest::Rest;
+use crate::engine::active::agent::Agent;
+use crate::engine::active::post::Post;
 use crate::engine::completion::in_callback;
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::routes::Routes;
@@ -16,6 +19,7 @@ use crate::transport::shm;
 use crate::transport::shm::segment::Segment;
 use crate::transport::waiters::Waiters;
 use crate::util::config::Config;
+use crate::util::counts::Counts;
 use crate::util::pin;
 use crate::util::status::Result;
 use once_cell::race::OnceBox;
@@ -32,6 +36,9 @@ pub struct Context {
     pub(super) open: AtomicBool,
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
+    pub(super) post: Arc<Post>,
+    pub(super) agent: Arc<Agent>,
+    pub(super) handling: Handling,
     pub(super) regions: Arc<Regions>,
     pub(super) bootstrap: Arc<Bootstrap>,
     pub(super) progress: Progress,
@@ -79,7 +86,7 @@ impl Context {
         }
         // Before anyone can sleep on a word of ours. Where the kernel refuses, sleepers nap.
         let _ = pin::joins_global_fence();
-        let segment = Arc::new(Segment::create(&config)?);
+        let segment = Arc::new(Segment::create(&config, bootstrap.size())?);
         bootstrap.publish(&shm::card(&segment), segment.descriptor().as_fd())?;
         let kernel_copies = config.cma == 1;
         let routes = Arc::new(Routes::new(segment.clone(), bootstrap.clone(), kernel_copies)?);
@@ -89,12 +96,19 @@ impl Context {
             _ => Execution::Direct,
         };
         let (queue, in_flight) = (config.queue_entries as usize, config.in_flight as usize);
-        let lane = Arc::new(Lane::new(routes.clone(), execution, queue, in_flight));
+        let requests = config.am_requests as usize;
+        let counts = Arc::new(Counts::default());
+        let post = Arc::new(Post::new(routes.clone(), counts, requests));
+        let agent = Arc::new(Agent::new(post.clone(), config.am_handlers == 1));
+        let lane = Lane::new(routes.clone(), post.clone(), execution, queue, in_flight);
+        let lane = Arc::new(lane);
         let spin = match execution {
             Execution::Offload => config.progress_spin_us,
             _ => config.spin_us.min(20),
         };
-        let progress = Progress::start(routes.clone(), lane.clone(), Duration::from_micros(spin))?;
+        let spin = Duration::from_micros(spin);
+        let progress = Progress::start(routes.clone(), lane.clone(), agent.clone(), spin)?;
+        let handling = Handling::new(routes.clone(), agent.clone(), spin);
         let grave = Arc::downgrade(&routes);
         bootstrap.on_death(Box::new(move |peer| {
             if let Some(routes) = grave.upgrade() {
@@ -109,13 +123,22 @@ impl Context {
             // SAFETY: the context keeps the routes, and they keep the port where it is.
             own: unsafe { routes.own().own_table() },
         };
-        let regions = Arc::new(Regions::new(segment, routes.clone(), lane.clone(), &config));
+        let regions = Arc::new(Regions::new(
+            segment,
+            routes.clone(),
+            lane.clone(),
+            agent.clone(),
+            &config,
+        ));
         let handles = Handles::new(regions.clone());
         Ok(Context {
             quick,
             open: AtomicBool::new(true),
             routes,
             lane,
+            post,
+            agent,
+            handling,
             regions,
             bootstrap,
             progress,
@@ -153,7 +176,7 @@ impl Context {
     /// What a thread needs that waits for the lane.
     pub(super) fn rest(&self) -> Rest<'_> {
         let spin = Duration::from_micros(self.config.spin_us);
-        Rest { lane: &self.lane, routes: &self.routes, spin }
+        Rest { lane: &self.lane, routes: &self.routes, agent: &self.agent, spin }
     }
 
     /// This rank's sleeping threads, to be told of completions.
@@ -165,7 +188,7 @@ impl Context {
     /// Works for the lane for one round.
     pub fn progress_once(&self) -> Result<()> {
         self.may_block("llcl_progress")?;
-        self.lane.lend();
+        self.rest().lend();
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::core::context::Context;
 use crate::util::patience::Patience;
-use crate::util::status::Result;
+use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -20,16 +20,20 @@ impl Context {
         self.open.store(false, Ordering::Relaxed);
         let limit = Instant::now() + Duration::from_millis(self.config().finalize_ms);
         let mut patience = Patience::new(Duration::MAX);
-        while self.lane.is_idle() != Some(true) && Instant::now() < limit {
-            if !self.lane.lend() {
+        let idle = || self.agent.is_idle() && self.lane.is_idle() == Some(true);
+        while !idle() && Instant::now() < limit {
+            if !self.rest().lend() {
                 patience.pause();
             }
         }
         while self.lane.cancel().is_none() {
             patience.pause();
         }
-        // From here on this rank asks for nothing; its progress thread still serves the others.
+        self.post.end_all(Status::ERR_CANCELED, |_| true);
+        // From here on this rank asks for nothing; its progress thread still serves the others, and
+        // messages are still handled.
         let fenced = self.bootstrap.fence_survivors();
+        self.handling.stop();
         self.progress.stop();
         self.bootstrap.leave();
         fenced

@@ -1,6 +1,7 @@
 //! The progress thread: everything advances when nobody else does it, and it sleeps in the kernel
 //! when there is nothing to do.
 
+use crate::engine::active::agent::Agent;
 use crate::engine::lane::{Lane, Turn};
 use crate::engine::routes::Routes;
 use crate::util::patience::Patience;
@@ -16,10 +17,10 @@ use std::time::Duration;
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 /// How long it sleeps at most. A peer that is stopped, not killed, between sending and ringing is
 /// the one case in which nobody rings.
-const SLEEP: Duration = Duration::from_secs(1);
+pub(super) const SLEEP: Duration = Duration::from_secs(1);
 
 /// Callbacks run on this stack; memory is taken as they use it.
-const STACK: usize = 1 << 20;
+pub(super) const STACK: usize = 1 << 20;
 
 /// The thread, until it is stopped.
 pub struct Progress {
@@ -30,11 +31,16 @@ pub struct Progress {
 
 impl Progress {
     /// Starts the thread, which stays awake for `spin` after its last work.
-    pub fn start(routes: Arc<Routes>, lane: Arc<Lane>, spin: Duration) -> Result<Progress> {
+    pub fn start(
+        routes: Arc<Routes>,
+        lane: Arc<Lane>,
+        agent: Arc<Agent>,
+        spin: Duration,
+    ) -> Result<Progress> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, bell) = (stop.clone(), routes.clone());
-        let thread =
-            spawn_quiet("llcl-progress", STACK, move || run(&stopped, &bell, &lane, spin))?;
+        let run = move || run(&stopped, &bell, (&lane, &agent), spin);
+        let thread = spawn_quiet("llcl-progress", STACK, run)?;
         Ok(Progress { stop, routes, thread: Mutex::new(Some(thread)) })
     }
 
@@ -51,9 +57,9 @@ impl Progress {
     }
 }
 
-fn run(stop: &AtomicBool, routes: &Routes, lane: &Lane, spin: Duration) {
+fn run(stop: &AtomicBool, routes: &Routes, (lane, agent): (&Lane, &Agent), spin: Duration) {
     let _abort = AbortOnPanic;
-    let (mut patience, mut nap) = (Patience::new(spin), NAPS.0);
+    let (mut patience, mut nap, mut seen) = (Patience::new(spin), NAPS.0, 0);
     loop {
         // Before the look for work, so that what comes after it ends the sleep.
         let ticket = routes.bell().ticket();
@@ -61,8 +67,9 @@ fn run(stop: &AtomicBool, routes: &Routes, lane: &Lane, spin: Duration) {
         if stop.load(Ordering::Acquire) {
             return;
         }
+        let replies = agent.poll_replies();
         match lane.turn() {
-            Turn::Idle => {}
+            Turn::Idle if replies == 0 => {}
             turn => {
                 if turn == Turn::Stretched {
                     // Without the role: better here than in the middle of a batch.
@@ -77,7 +84,9 @@ fn run(stop: &AtomicBool, routes: &Routes, lane: &Lane, spin: Duration) {
             continue;
         }
         let asleep = lane.park();
-        let rung = routes.bell().wait(ticket, Some(if asleep { SLEEP } else { nap }));
+        let longest = agent.park_progress(&mut seen, if asleep { SLEEP } else { nap });
+        let rung = routes.bell().wait(ticket, Some(longest));
+        agent.unpark_progress();
         lane.unpark();
         nap = if asleep { NAPS.0 } else { (nap * 2).min(NAPS.1) };
         if rung {
@@ -86,8 +95,8 @@ fn run(stop: &AtomicBool, routes: &Routes, lane: &Lane, spin: Duration) {
     }
 }
 
-/// Without its progress thread a rank would hang, and with it all others; so it ends, loudly.
-struct AbortOnPanic;
+/// Without one of its threads a rank would hang, and with it all others; so it ends, loudly.
+pub(super) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {

@@ -1,6 +1,7 @@
 //! This rank's regions: memory that operations may name, here and at peers.
 
 use crate::core::rest::Rest;
+use crate::engine::active::agent::Agent;
 use crate::engine::command::ALL_PEERS;
 use crate::engine::completion::in_callback;
 use crate::engine::lane::Lane;
@@ -40,6 +41,7 @@ pub struct Regions {
     segment: Arc<Segment>,
     routes: Arc<Routes>,
     lane: Arc<Lane>,
+    agent: Arc<Agent>,
     capacity: usize,
     spin: Duration,
     /// Where the numbering of lives begins: differs from context to context.
@@ -63,11 +65,12 @@ impl Regions {
         segment: Arc<Segment>,
         routes: Arc<Routes>,
         lane: Arc<Lane>,
+        agent: Arc<Agent>,
         config: &Config,
     ) -> Regions {
         let (capacity, spin) = (config.regions as usize, Duration::from_micros(config.spin_us));
         let first_life = random() as u32 % LIVES + 1;
-        Regions { segment, routes, lane, capacity, spin, first_life, table: Mutex::default() }
+        Regions { segment, routes, lane, agent, capacity, spin, first_life, table: Mutex::default() }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -154,14 +157,15 @@ impl Regions {
     /// possible: RETRY_BUSY unless nothing at all is under way.
     pub fn free(&self, key: Key) -> Result<()> {
         let waiting_allowed = !in_callback();
-        if !waiting_allowed && self.lane.is_idle() != Some(true) {
+        if !waiting_allowed && !(self.agent.is_idle() && self.lane.is_idle() == Some(true)) {
             return Err(Error::bare(Status::RETRY_BUSY));
         }
         let (index, place, size) = self.end_life(key)?;
         // After this nobody finds the region and nobody is in the middle of touching it.
         let mapping = self.routes.own().forget(index);
         if waiting_allowed {
-            let rest = Rest { lane: &self.lane, routes: &self.routes, spin: self.spin };
+            let (lane, routes, agent) = (&self.lane, &self.routes, &self.agent);
+            let rest = Rest { lane, routes, agent, spin: self.spin };
             rest.flush(ALL_PEERS)?;
             drop(mapping);
             self.table().limbo.clear();

@@ -1,9 +1,11 @@
 //! How a thread waits for the lane: awake at first, working for it meanwhile; then asleep.
 
-use crate::engine::command::{Command, Op};
+use crate::engine::active::agent::Agent;
+use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::Completion;
-use crate::engine::lane::Lane;
+use crate::engine::lane::{Execution, Lane};
 use crate::engine::routes::Routes;
+use crate::transport::address::Address;
 use crate::util::patience::Patience;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +16,7 @@ use std::time::Duration;
 pub(super) struct Rest<'a> {
     pub(super) lane: &'a Lane,
     pub(super) routes: &'a Routes,
+    pub(super) agent: &'a Agent,
     pub(super) spin: Duration,
 }
 
@@ -21,13 +24,44 @@ pub(super) struct Rest<'a> {
 const NAP: Duration = Duration::from_micros(100);
 
 impl Rest<'_> {
+    /// Lends the calling thread for a burst of looks, until `done`: to the lane, and to the agent of
+    /// active messages where there are some.
+    pub(super) fn attend(self, done: impl Fn() -> bool) -> bool {
+        if !self.agent.is_in_use() || self.lane.execution() == Execution::Offload {
+            return self.lane.attend(done);
+        }
+        // The lane gets a single round: what it brings is rarely waited for by who uses messages.
+        self.lane.help();
+        self.agent.attend(done)
+    }
+
+    /// Works for a moment for whatever there is to do. True: something was done.
+    pub(super) fn lend(self) -> bool {
+        if self.lane.execution() == Execution::Offload {
+            return false;
+        }
+        let handled = self.agent.poll_replies() + self.agent.poll_requests();
+        self.lane.help() || handled > 0
+    }
+
+    /// Sleeps until `enough`, or until something may have happened; see Waiters::sleep().
+    pub(super) fn sleep(
+        self,
+        word: Option<Address>,
+        limit: Option<Duration>,
+        enough: impl Fn() -> bool,
+    ) -> bool {
+        self.agent.hand_over();
+        self.routes.waiters().sleep(word, limit, enough)
+    }
+
     /// Waits for a completion word, which is set in any case.
     pub(super) fn until_set(self, word: &AtomicU64) {
         // Acquire: pairs with the Release of the completion.
         let done = || word.load(Ordering::Acquire) != 0;
         let mut patience = Patience::new(self.spin);
-        while !self.lane.attend(done) {
-            if !patience.pause() && self.routes.waiters().sleep(None, None, done) {
+        while !self.attend(done) {
+            if !patience.pause() && self.sleep(None, None, done) {
                 patience.renew();
             }
         }
@@ -35,6 +69,15 @@ impl Rest<'_> {
 
     /// Tries until the answer is not "try again", working for the lane meanwhile.
     pub(super) fn until_accepted<T>(self, attempt: impl Fn() -> Result<T>) -> Result<T> {
+        self.until_accepted_or(attempt, |_| std::thread::sleep(NAP))
+    }
+
+    /// The same with a sleep of the caller's, who is told why it is not accepted.
+    pub(super) fn until_accepted_or<T>(
+        self,
+        attempt: impl Fn() -> Result<T>,
+        sleep: impl Fn(Status),
+    ) -> Result<T> {
         let mut patience = Patience::new(self.spin);
         loop {
             match attempt() {
@@ -47,10 +90,10 @@ impl Rest<'_> {
                     }
                 }
                 Err(error) if error.status.is_retry() => {
-                    if self.lane.lend() {
+                    if self.lend() {
                         patience.renew();
                     } else if !patience.pause() {
-                        std::thread::sleep(NAP);
+                        sleep(error.status);
                     }
                 }
                 end => return end,
@@ -66,6 +109,16 @@ impl Rest<'_> {
         let asleep = self.until_accepted(|| self.lane.put(&flush, &[]))?;
         self.lane.nudge(asleep);
         self.until_set(&ended);
+        // Messages whose end is waited for, as far as they were sent before.
+        for tag in self.agent.waiting(|to| peer == ALL_PEERS || peer == to) {
+            let mut patience = Patience::new(self.spin);
+            let done = || !self.agent.waits(tag);
+            while !self.attend(done) {
+                if !patience.pause() && self.sleep(None, None, done) {
+                    patience.renew();
+                }
+            }
+        }
         Ok(())
     }
 }

@@ -171,7 +171,7 @@ fn check(request: &Request) -> Result<()> {
     Ok(())
 }
 
-fn check_completion(completion: &Completion, name: &str) -> Result<()> {
+pub(super) fn check_completion(completion: &Completion, name: &str) -> Result<()> {
     if completion.is_valid() {
         return Ok(());
     }

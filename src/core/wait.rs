@@ -25,12 +25,13 @@ impl Context {
         }
         self.may_block("llcl_wait_word")?;
         if timeout == Some(Duration::ZERO) {
-            self.lane.lend();
+            self.rest().lend();
             return if done() { Ok(()) } else { Err(Error::bare(Status::ERR_TIMEOUT)) };
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut patience = Patience::new(Duration::from_micros(self.config().spin_us));
-        while !self.lane.attend(done) {
+        let rest = self.rest();
+        while !rest.attend(done) {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 fail!(ERR_TIMEOUT, "the word did not reach {at_least} within {timeout:?}");
@@ -48,6 +49,6 @@ impl Context {
             Ok(name) => (name, left),
             Err(()) => (None, Some(left.map_or(AMBIGUOUS, |left| left.min(AMBIGUOUS)))),
         };
-        self.routes.waiters().sleep(name, limit, done)
+        self.rest().sleep(name, limit, done)
     }
 }

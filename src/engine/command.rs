@@ -22,6 +22,9 @@ impl Op {
     pub const ATOMIC: Op = Op(4);
     /// Ends when everything before it has ended.
     pub const FLUSH: Op = Op(5);
+    /// Sends an active message: `local` is an `active::late::Late` in a box of its own, in the table of
+    /// operations in flight `operand` is.
+    pub const MESSAGE: Op = Op(6);
 }
 
 /// `peer` of a flush that means all of them.

@@ -152,6 +152,32 @@ pub fn has_room(count: usize) -> bool {
     TRAMPOLINE.with(|t| !t.running.get() || t.count.get() + count <= WAITING)
 }
 
+/// Runs a function of the user that is no completion, under the same rules: whatever fires in it waits
+/// until it has returned. The calling thread is in no callback.
+#[inline]
+pub fn enter(waiters: &Waiters, function: impl FnOnce()) {
+    TRAMPOLINE.with(|t| {
+        t.running.set(true);
+        function();
+        t.drain();
+    });
+    waiters.touched_privately();
+}
+
+impl Trampoline {
+    /// Runs what waits, and ends.
+    #[inline]
+    fn drain(&self) {
+        while let Some(callback) = self.waiting[self.first.get()].take() {
+            self.first.set((self.first.get() + 1) % WAITING);
+            self.count.set(self.count.get() - 1);
+            // SAFETY: function and argument are the user's, see Completion.
+            unsafe { (callback.call)(callback.data, callback.status) };
+        }
+        self.running.set(false);
+    }
+}
+
 fn run(callback: Pending, waiters: &Waiters) {
     TRAMPOLINE.with(|t| {
         if t.running.get() && t.count.get() < WAITING {
@@ -167,17 +193,9 @@ fn run(callback: Pending, waiters: &Waiters) {
             return unsafe { (callback.call)(callback.data, callback.status) };
         }
         t.running.set(true);
-        let mut next = Some(callback);
-        while let Some(callback) = next {
-            // SAFETY: function and argument are the user's, see Completion.
-            unsafe { (callback.call)(callback.data, callback.status) };
-            next = t.waiting[t.first.get()].take();
-            if next.is_some() {
-                t.first.set((t.first.get() + 1) % WAITING);
-                t.count.set(t.count.get() - 1);
-            }
-        }
-        t.running.set(false);
+        // SAFETY: function and argument are the user's, see Completion.
+        unsafe { (callback.call)(callback.data, callback.status) };
+        t.drain();
     });
     // The callback may have stored into any word that one of our threads waits for.
     waiters.touched_privately();

@@ -54,6 +54,7 @@ impl Work {
                 self.start_flush(routes, command);
                 return true;
             }
+            Op::MESSAGE => return self.start_message(routes, &command),
             // Its data must not move before there is room for what follows.
             Op::WRITE_SIGNAL
                 if self.slots.is_full()

@@ -23,6 +23,7 @@
 //! A thread inside a callback never works for the lane: the callbacks of others would have to wait
 //! for the one it is in. It rings instead.
 
+use crate::engine::active::post::Post;
 use crate::engine::command::Command;
 use crate::engine::completion::in_callback;
 use crate::engine::direct::Local;
@@ -83,6 +84,7 @@ impl Lane {
     /// A lane with an empty queue.
     pub fn new(
         routes: Arc<Routes>,
+        post: Arc<Post>,
         execution: Execution,
         queue_entries: usize,
         in_flight: usize,
@@ -91,7 +93,7 @@ impl Lane {
         let (ring, consumer) = Ring::new(queue_entries, move || bell.bell().ring());
         let room = Arc::new(Room::default());
         let to_tell = (room.clone(), queue_entries / 2);
-        let work = Work::new(consumer, to_tell, routes.receivers(), in_flight);
+        let work = Work::new(consumer, to_tell, routes.receivers(), post, in_flight);
         let (role, parked) = (CachePadded::new(Role::new(work)), CachePadded::default());
         Lane { ring, role, parked, room, routes, execution }
     }

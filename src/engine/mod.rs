@@ -1,5 +1,6 @@
 //! Layer 3: how requests get from the threads that make them to the device.
 
+pub mod active;
 pub mod atomic;
 pub mod command;
 mod completer;
@@ -9,6 +10,7 @@ pub mod doorbell;
 mod executor;
 mod fallback;
 pub mod lane;
+mod messages;
 pub mod queued;
 pub mod ring;
 mod role;

@@ -24,6 +24,11 @@ impl<T> Role<T> {
         Role { held: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
+    /// Where the value is, to be compared only.
+    pub fn address(&self) -> *const T {
+        self.value.with(|value| value)
+    }
+
     /// Takes the role if it is free. What the caller has done before, a holder that this call
     /// found sees after giving the role up: both sides have a full fence between their own word
     /// and the other's (see `engine::lane`).

@@ -98,6 +98,12 @@ impl Routes {
         Ok(port)
     }
 
+    /// The transport that carries active messages, to whomever.
+    #[inline(always)]
+    pub fn shm(&self) -> &Shm {
+        &self.shm
+    }
+
     /// The transport that leads to a peer.
     pub fn transport(&self, port: &Port) -> &dyn Transport {
         if port.peer == self.me { &self.loopback } else { &self.shm }

@@ -1,5 +1,7 @@
 //! What the holder of the lane's role works on: the executor's and the completer's state.
 
+use crate::engine::active::late::{Late, take_late};
+use crate::engine::active::post::Post;
 use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::fallback::{InFlight, Stage};
 use crate::engine::queued::Queued;
@@ -9,11 +11,15 @@ use crate::engine::routes::Routes;
 use crate::engine::slots::{Slots, Tag};
 use crate::transport::{CHUNKS, Posted, Receiver, Reply};
 use crate::util::status::Status;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Belongs to the holder of the role alone.
 pub struct Work {
     pub(super) consumer: Consumer<Queued>,
+    pub(super) post: Arc<Post>,
+    /// Active messages without credit.
+    pub(super) late: VecDeque<Box<Late>>,
     /// Whom to tell that the queue is half empty again.
     room: Arc<Room>,
     half: usize,
@@ -27,7 +33,7 @@ pub struct Work {
     pub(super) unsent: usize,
     /// Flushes that wait for what came before them, each with its number in the order of commands.
     flushes: Vec<(Command, u64)>,
-    order: u64,
+    pub(super) order: u64,
     /// Answers of one round; kept for its memory.
     pub(super) replies: Vec<Reply>,
 }
@@ -37,10 +43,13 @@ impl Work {
         consumer: Consumer<Queued>,
         (room, half): (Arc<Room>, usize),
         receivers: Vec<Box<dyn Receiver>>,
+        post: Arc<Post>,
         in_flight: usize,
     ) -> Work {
         Work {
             consumer,
+            post,
+            late: VecDeque::new(),
             room,
             half,
             armed: false,
@@ -62,6 +71,9 @@ impl Work {
             self.room.announce();
         }
         let mut count = executed + self.complete(routes);
+        if !self.late.is_empty() {
+            count += self.send_late(routes);
+        }
         if routes.take_deaths() {
             count += self.bury(routes);
         }
@@ -75,13 +87,17 @@ impl Work {
 
     /// Whether nothing is in the queue or in flight.
     pub(super) fn is_idle(&self) -> bool {
-        self.consumer.is_empty() && self.slots.is_empty() && self.flushes.is_empty()
+        self.consumer.is_empty()
+            && self.slots.is_empty()
+            && self.flushes.is_empty()
+            && self.late.is_empty()
     }
 
     /// Announces to all sources that nobody works from now on; false: one has work.
     pub(super) fn arm(&mut self, routes: &Routes) -> bool {
         self.armed = true;
         self.unsent == 0
+            && self.late.is_empty()
             && !routes.has_deaths()
             && self.consumer.try_wait()
             && self.receivers.iter_mut().all(|receiver| receiver.arm())
@@ -163,18 +179,22 @@ impl Work {
         if !operation.sent {
             self.unsent -= 1;
         }
-        fire(routes, &operation.command, status);
+        match operation.command.op {
+            Op::MESSAGE => self.payload_written(&operation.command, status),
+            _ => fire(routes, &operation.command, status),
+        }
         self.end_flushes(routes);
     }
 
     /// Ends the flushes before which nothing is under way any more.
-    fn end_flushes(&mut self, routes: &Routes) {
+    pub(super) fn end_flushes(&mut self, routes: &Routes) {
         let mut at = 0;
         while let Some((flush, order)) = self.flushes.get(at) {
-            let busy = self.slots.iter().any(|(_, operation)| {
-                operation.order < *order
-                    && (flush.peer == ALL_PEERS || flush.peer == operation.command.peer)
-            });
+            let before = |its: u64, peer: u32| {
+                its < *order && (flush.peer == ALL_PEERS || flush.peer == peer)
+            };
+            let busy = self.slots.iter().any(|(_, it)| before(it.order, it.command.peer))
+                || self.late.iter().any(|late| before(late.order, late.peer));
             if busy {
                 at += 1;
             } else {
@@ -205,9 +225,11 @@ impl Work {
 
     /// Ends what is pending on peers that are dead.
     fn bury(&mut self, routes: &Routes) -> usize {
-        self.end_if(routes, Status::ERR_PEER_DEAD, |operation| {
-            routes.is_dead(operation.command.peer)
-        })
+        let ended = self.post.end_all(Status::ERR_PEER_DEAD, |peer| routes.is_dead(peer));
+        ended
+            + self.end_if(routes, Status::ERR_PEER_DEAD, |operation| {
+                routes.is_dead(operation.command.peer)
+            })
     }
 
     /// Ends everything, in flight or still in the queue, without executing it.
@@ -220,13 +242,23 @@ impl Work {
             match command.op {
                 Op::NOTHING => {}
                 Op::FLUSH => self.start_flush(routes, command),
+                Op::MESSAGE => {
+                    take_late(command.local).end(&self.post, Status::ERR_CANCELED);
+                    count += 1;
+                }
                 _ => {
                     fire(routes, &command, Status::ERR_CANCELED);
                     count += 1;
                 }
             }
         }
-        count + self.end_if(routes, Status::ERR_CANCELED, |_| true)
+        count += self.end_if(routes, Status::ERR_CANCELED, |_| true);
+        while let Some(late) = self.late.pop_front() {
+            late.end(&self.post, Status::ERR_CANCELED);
+            count += 1;
+        }
+        self.end_flushes(routes);
+        count
     }
 }
 

@@ -95,6 +95,10 @@ macro_rules! table {
 
 /// The words of `LLCL_EXECUTION`; their positions plus one are the C constants.
 pub const EXECUTIONS: &[&str] = &["auto", "offload", "direct"];
+/// The words of `LLCL_AM_POLICY`, likewise.
+pub const POLICIES: &[&str] = &["acquire", "limit", "distributed"];
+/// The words of `LLCL_AM_HANDLERS`, likewise.
+pub const HANDLERS: &[&str] = &["serial", "parallel"];
 const SWITCH: &[&str] = &["off", "on"];
 
 table! {
@@ -116,6 +120,18 @@ table! {
         "How long a waiting thread stays awake, yielding the core to whoever wants it, before it sleeps.";
     progress_spin_us: "LLCL_PROGRESS_SPIN_US", "100", "microseconds", Kind::Number(0, 1_000_000, 1),
         "How long the progress thread stays awake after its last work when LLCL_EXECUTION is offload.";
+    am_policy: "LLCL_AM_POLICY", "acquire", "", Kind::Words(POLICIES),
+        "How senders of active messages take this rank's slots: from one counter, bounded by one counter, or from counters that lie with several ranks.";
+    am_slots: "LLCL_AM_SLOTS", "512", "messages", Kind::Power(1, 65536),
+        "Message slots of this rank, whatever the number of ranks; when all are taken senders are told LLCL_RETRY_NO_CREDIT.";
+    am_medium: "LLCL_AM_MEDIUM", "4096", "bytes", Kind::Number(64, 65536, 64),
+        "Most bytes of a payload that travels in a slot, and of a reply.";
+    am_shares: "LLCL_AM_SHARES", "4", "shares", Kind::Power(1, 16),
+        "Into how many shares the policy distributed splits the slots; at most one for each slot and rank are made.";
+    am_requests: "LLCL_AM_REQUESTS", "256", "messages", Kind::Power(64, 4096),
+        "Active messages of this rank that may wait for their end at one time, each with a place for its reply.";
+    am_handlers: "LLCL_AM_HANDLERS", "serial", "", Kind::Words(HANDLERS),
+        "Whether one handler of a context runs at a time, or several on different threads.";
     finalize_ms: "LLCL_FINALIZE_MS", "1000", "milliseconds", Kind::Number(0, 600_000, 1),
         "How long llcl_finalize lets operations finish before it cancels them.";
 }

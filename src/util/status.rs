@@ -40,6 +40,7 @@ statuses! {
     RETRY_QUEUE_FULL = 1, "try again: the command queue is full";
     RETRY_NO_TAG = 2, "try again: as many operations are in flight as there are tags";
     RETRY_BUSY = 3, "try again: what is needed is in use at the moment";
+    RETRY_NO_CREDIT = 4, "try again: all message slots of the peer are taken";
     ERR_INVALID = -1, "a parameter is not allowed to have this value";
     ERR_RANGE = -2, "an offset, a size or a number lies outside of what exists";
     ERR_NO_MEMORY = -3, "memory, a table or a kernel limit is exhausted";
@@ -51,6 +52,7 @@ statuses! {
     ERR_TIMEOUT = -9, "the time ran out";
     ERR_KEY = -10, "the address names no live region of that rank";
     ERR_INTERNAL = -11, "a defect of this library";
+    ERR_NO_HANDLER = -12, "the peer has no handler of this number";
 }
 
 impl Status {

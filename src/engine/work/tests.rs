@@ -28,7 +28,7 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
     config.inbox_entries(8).unwrap();
     let ranks = [0, 1].map(|rank| {
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
-        let segment = Arc::new(Segment::create(&config).unwrap());
+        let segment = Arc::new(Segment::create(&config, 1).unwrap());
         bootstrap.publish(&shm::card(&segment), segment.descriptor()).unwrap();
         let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
         let (ring, consumer) = Ring::new(16, || ());

@@ -3,7 +3,9 @@
 
 use crate::fail;
 use crate::transport::shm::inbox::{Counters, Inbox, Slot};
+use crate::transport::shm::mail::{Mail, MailHead, REPLIES, Sizes};
 use crate::transport::shm::replies::{Board, Place, Replies};
+use crate::transport::shm::share;
 use crate::transport::waiters::Waiters;
 use crate::transport::{CHUNK, CHUNKS};
 use crate::util::bell::Bell;
@@ -14,7 +16,7 @@ use crate::util::status::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the first word of a control area holds; the last digit is the layout's version.
-const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca1");
+const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca2");
 
 /// The numbers that the layout follows from, as they stand at the beginning of the area.
 #[repr(C)]
@@ -29,6 +31,7 @@ struct Header {
     waiters: Waiters,
     board: Board,
     counters: Counters,
+    mail: MailHead,
 }
 
 /// What peers read of one region. Written by the owner only.
@@ -58,11 +61,15 @@ struct Layout {
     inbox: usize,
     places: usize,
     staging: usize,
+    mail: Sizes,
+    claims: usize,
+    mail_slots: usize,
+    payloads: usize,
     total: usize,
 }
 
 impl Layout {
-    fn new(regions: u64, inbox_entries: u64, in_flight: u64) -> Layout {
+    fn new(regions: u64, inbox_entries: u64, in_flight: u64, mail: Sizes) -> Layout {
         let (regions, inbox_entries) = (regions as usize, inbox_entries as usize);
         let in_flight = in_flight as usize;
         let page = page_size();
@@ -71,8 +78,24 @@ impl Layout {
         let inbox = round(directory + regions * size_of::<DirectoryEntry>());
         let places = round(inbox + inbox_entries * size_of::<Slot>());
         let staging = round(places + in_flight * size_of::<Place>());
-        let total = staging + CHUNKS * CHUNK;
-        Layout { regions, inbox_entries, in_flight, directory, inbox, places, staging, total }
+        let claims = staging + CHUNKS * CHUNK;
+        let mail_slots = round(claims + mail.all() * size_of::<AtomicU64>());
+        let payloads = round(mail_slots + mail.all() * size_of::<share::Slot>());
+        let total = round(payloads + mail.all() * mail.medium);
+        Layout {
+            regions,
+            inbox_entries,
+            in_flight,
+            directory,
+            inbox,
+            places,
+            staging,
+            mail,
+            claims,
+            mail_slots,
+            payloads,
+            total,
+        }
     }
 }
 
@@ -84,8 +107,9 @@ pub struct Control {
 
 impl Control {
     /// Lays out this rank's area at the beginning of `file`.
-    pub fn create(file: &MemoryFile, config: &Config) -> Result<Control> {
-        let layout = Layout::new(config.regions, config.inbox_entries, config.in_flight);
+    pub fn create(file: &MemoryFile, config: &Config, size: u32) -> Result<Control> {
+        let mail = Sizes::configured(config, size);
+        let layout = Layout::new(config.regions, config.inbox_entries, config.in_flight, mail);
         file.extend(layout.total as u64)?;
         let control = Control { mapping: file.map(0, layout.total)?, layout };
         let header = control.header();
@@ -93,7 +117,9 @@ impl Control {
         header.inbox_entries.store(config.inbox_entries, Ordering::Relaxed);
         header.in_flight.store(config.in_flight, Ordering::Relaxed);
         header.token.store(random(), Ordering::Relaxed);
+        header.mail.numbers.write(&mail);
         control.inbox().reset(0);
+        control.reset_mail();
         // Release: whoever sees the magic sees the rest; pairs with open().
         header.magic.store(MAGIC, Ordering::Release);
         Ok(control)
@@ -118,10 +144,11 @@ impl Control {
             && (8..=65536).contains(&inbox_entries)
             && inbox_entries.is_power_of_two()
             && (64..=3904).contains(&in_flight);
-        if magic != MAGIC || !sane {
+        let mail = header.mail.numbers.read().filter(|_| magic == MAGIC && sane);
+        let Some(mail) = mail else {
             fail!(ERR_SYSTEM, "memory file of rank {peer} was laid out by another version");
-        }
-        let layout = Layout::new(regions, inbox_entries, in_flight);
+        };
+        let layout = Layout::new(regions, inbox_entries, in_flight, mail);
         if length < layout.total as u64 {
             fail!(ERR_SYSTEM, "memory file of rank {peer} has {length} bytes, too few");
         }
@@ -182,6 +209,34 @@ impl Control {
         Replies { board: &self.header().board, places }
     }
 
+    /// The rank's active messages.
+    pub fn mail(&self) -> Mail<'_> {
+        let sizes = self.layout.mail;
+        // SAFETY: the layout has that many claims and slots there, made of atomics and cells.
+        let (claims, slots) = unsafe {
+            (
+                std::slice::from_raw_parts(self.at(self.layout.claims), sizes.all()),
+                std::slice::from_raw_parts(self.at(self.layout.mail_slots), sizes.all()),
+            )
+        };
+        let payloads = self.at(self.layout.payloads);
+        Mail { head: &self.header().mail, sizes, claims, slots, payloads }
+    }
+
+    /// Every share is reset as if its counter lay here; those that do count for others.
+    fn reset_mail(&self) {
+        let mail = self.mail();
+        mail.head.reset_counters();
+        for share in (0..mail.sizes.shares).chain([REPLIES]) {
+            mail.share(share, mail.head).reset();
+        }
+    }
+
+    /// Bytes that the slots of active messages take at most, whatever the number of senders.
+    pub fn mail_bytes(&self) -> u64 {
+        (self.layout.total - self.layout.claims) as u64
+    }
+
     /// The staging chunk with this number; None where there is none.
     pub fn chunk(&self, number: usize) -> Option<*mut u8> {
         (number < CHUNKS).then(|| self.at(self.layout.staging + number * CHUNK))
@@ -191,17 +246,21 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::shm::share::FIRST;
 
     #[test]
     fn a_peer_sees_what_the_owner_laid_out_and_refuses_what_it_did_not() {
         let file = MemoryFile::create().unwrap();
         assert!(Control::open(&file, 3).is_err());
-        let own = Control::create(&file, &Config::from_environment().unwrap()).unwrap();
+        let own = Control::create(&file, &Config::from_environment().unwrap(), 2).unwrap();
         let seen = Control::open(&file, 3).unwrap();
         own.directory(5).unwrap().key.store(77, Ordering::Relaxed);
         assert_eq!(seen.directory(5).unwrap().key.load(Ordering::Relaxed), 77);
         assert!(seen.directory(1024).is_none());
         assert!(seen.chunk(CHUNKS).is_none());
+        let mail = seen.mail();
+        assert_eq!(mail.share(0, mail.head).send.load(Ordering::Relaxed), FIRST);
+        assert_eq!(mail.sizes.slots_of(REPLIES), mail.sizes.requests);
         own.header().regions.store(0, Ordering::Relaxed);
         let error = Control::open(&file, 3).err().unwrap();
         assert!(error.message().contains("rank 3"), "{error}");

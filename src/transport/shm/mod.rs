@@ -4,20 +4,29 @@
 
 pub mod control;
 pub mod inbox;
+pub mod inlet;
 mod kernel;
+pub mod mail;
+pub mod outbox;
 pub mod receiver;
 pub mod replies;
 pub mod segment;
+pub mod share;
 
 use crate::bootstrap::Bootstrap;
 use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::transport::port::Port;
 use crate::transport::{Access, Message, Posted, Reply, Transport};
+use crate::util::counts::Counts;
 use crate::util::memory::{MemoryFile, whole_pages};
 use crate::util::status::Result;
 use control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
+use inlet::Inlet;
+use mail::{MailHead, host_of, nearest_share};
+use once_cell::race::OnceBox;
 use once_cell::sync::OnceCell;
+use outbox::{Outbox, Parcel};
 use segment::{HUGE, Segment};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -26,6 +35,8 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 pub struct Shm {
     own: Arc<Segment>,
     bootstrap: Arc<Bootstrap>,
+    // Declared before what they point into.
+    outboxes: Box<[OnceBox<Outbox<'static>>]>,
     links: Box<[OnceCell<Box<Link>>]>,
     dead: Arc<[AtomicBool]>,
     kernel_copies: bool,
@@ -55,7 +66,8 @@ impl Shm {
         let size = bootstrap.size() as usize;
         let links = (0..size).map(|_| OnceCell::new()).collect();
         let dead = (0..size).map(|_| AtomicBool::new(false)).collect();
-        Shm { own, bootstrap, links, dead, kernel_copies }
+        let outboxes = (0..size).map(|_| OnceBox::new()).collect();
+        Shm { own, bootstrap, outboxes, links, dead, kernel_copies }
     }
 
     /// The receiving end; to be taken once.
@@ -215,6 +227,82 @@ impl Transport for Shm {
     fn bury(&self, peer: u32) -> bool {
         // Release: what is known of the death comes before; pairs with the Acquire in is_dead().
         !self.dead[peer as usize].swap(true, Ordering::AcqRel)
+    }
+}
+
+/// Active messages.
+impl Shm {
+    /// The inlet of requests or of replies; each to be made once.
+    pub fn inlet(&self, counts: Arc<Counts>, replies: bool) -> Inlet {
+        Inlet::new(self.own.clone(), self.dead.clone(), counts, replies)
+    }
+
+    fn control(&self, rank: u32) -> Result<&Control> {
+        match rank == self.bootstrap.rank() {
+            true => Ok(self.own.control()),
+            false => self.link(rank).map(|link| &link.control),
+        }
+    }
+
+    /// The outbox to a peer that was sent to before.
+    #[inline(always)]
+    pub fn known_outbox(&self, peer: u32) -> Option<&Outbox<'static>> {
+        self.outboxes.get(peer as usize)?.get()
+    }
+
+    /// The outbox to a peer or to oneself. Blocks until the peer has come up.
+    pub fn outbox(&self, peer: u32) -> Result<&Outbox<'static>> {
+        self.outboxes[peer as usize].get_or_try_init(|| {
+            let control = self.control(peer)?;
+            let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
+            let home = nearest_share(peer, me, control.mail().sizes.shares, size);
+            // SAFETY: controls are never taken back, and outboxes go before them.
+            let control = unsafe { &*std::ptr::from_ref(control) };
+            Ok(Box::new(Outbox::new(control.mail(), me, home, control.bell())))
+        })
+    }
+
+    /// Sends an active message. False: there is no credit.
+    #[inline(always)]
+    pub fn send(
+        &self,
+        outbox: &Outbox<'static>,
+        peer: u32,
+        parcel: &Parcel,
+        counts: &Counts,
+    ) -> bool {
+        outbox.send(parcel, &|share| self.host(peer, share), counts)
+    }
+
+    /// The words of the rank that keeps the SendCNT of a peer's share; None: it is gone.
+    #[cold]
+    fn host(&self, peer: u32, share: usize) -> Option<&'static MailHead> {
+        let shares = self.control(peer).ok()?.mail().sizes.shares;
+        let host = host_of(peer, share, shares, self.bootstrap.size());
+        let head = self.control(host).ok()?.mail().head;
+        // SAFETY: as in outbox().
+        Some(unsafe { &*std::ptr::from_ref(head) })
+    }
+
+    /// The next ticket for a reply to this rank.
+    pub fn replies_sent(&self) -> u64 {
+        let mail = self.own.control().mail();
+        mail.share(mail::REPLIES, mail.head).sent()
+    }
+
+    /// Bytes that the slots of active messages take at most.
+    pub fn mail_bytes(&self) -> u64 {
+        self.own.control().mail_bytes()
+    }
+
+    /// Into how many shares this rank's slots are split.
+    pub fn mail_shares(&self) -> u32 {
+        self.own.control().mail().sizes.shares as u32
+    }
+
+    /// This rank's own words of active messages.
+    pub fn mail_head(&self) -> &MailHead {
+        self.own.control().mail().head
     }
 }
 

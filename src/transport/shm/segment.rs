@@ -32,10 +32,10 @@ pub enum Place {
 }
 
 impl Segment {
-    /// A fresh file with an empty control area.
-    pub fn create(config: &Config) -> Result<Segment> {
+    /// A fresh file with an empty control area, for a world of `size` ranks.
+    pub fn create(config: &Config, size: u32) -> Result<Segment> {
         let file = MemoryFile::create()?;
-        let control = Control::create(&file, config)?;
+        let control = Control::create(&file, config, size)?;
         let end = AtomicU64::new(control.length() as u64);
         Ok(Segment { file, control, end, hugepages: config.hugepages == 1 })
     }

@@ -1,0 +1,91 @@
+//! 10. Insight: what a context has counted.
+
+use crate::api::guard::{given, guard};
+use crate::api::life::{known_size, llcl_context_t};
+use crate::api::status::llcl_status_t;
+
+/// Most shares of a receiver's credits.
+pub const LLCL_AM_SHARES: u32 = 16;
+
+/// What a context has counted since it began. Counters of the near side count what this rank did,
+/// to whomever; those of the receiving side what came in.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct llcl_stats_t {
+    /// Bytes of this struct, set by the caller before the call.
+    pub struct_size: u64,
+    /// Active messages sent.
+    pub am_sent: u64,
+    /// Active messages taken from this rank's slots and handled.
+    pub am_handled: u64,
+    /// Those for which there was no handler.
+    pub am_unknown: u64,
+    /// Replies and acknowledgements sent.
+    pub am_replies: u64,
+    /// How often a request was answered by LLCL_RETRY_NO_CREDIT.
+    pub retry_no_credit: u64,
+    /// By LLCL_RETRY_QUEUE_FULL.
+    pub retry_queue_full: u64,
+    /// By LLCL_RETRY_NO_TAG.
+    pub retry_no_tag: u64,
+    /// By LLCL_RETRY_BUSY.
+    pub retry_busy: u64,
+    /// How often a peer's RecvCNT was read because the cached one said "full".
+    pub credit_reads: u64,
+    /// Atomic changes of peers' SendCNT that this rank tried, by share.
+    pub credit_updates: [u64; 16],
+    /// Slots of this rank that were passed over, because their senders had died or had stopped.
+    pub skips: u64,
+    /// Wake-ups of a sleeping receiver that this rank's messages and replies caused: a system call
+    /// each.
+    pub wake_ups: u64,
+    /// How often a thread of this rank slept for want of credit.
+    pub credit_sleeps: u64,
+    /// The most messages that were found waiting in this rank's slots.
+    pub slots_high_water: u64,
+    /// The most requests that waited for their end at one time.
+    pub requests_high_water: u64,
+    /// Bytes of this rank's memory that message slots and reply slots take at most, whatever the
+    /// number of ranks.
+    pub am_memory: u64,
+}
+
+/// What a context has counted.
+///
+/// `context`: a live context. `stats`: the caller's struct with its struct_size set; filled. The
+/// numbers are read one after the other while others may count on.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_stats_get(
+    context: *mut llcl_context_t,
+    stats: *mut llcl_stats_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context and a struct.
+        let (context, asked) = unsafe { (&given(context, "context")?.0, given(stats, "stats")?) };
+        known_size(asked.struct_size, size_of::<llcl_stats_t>())?;
+        let counted = context.stats();
+        let answer = llcl_stats_t {
+            struct_size: asked.struct_size,
+            am_sent: counted.am_sent,
+            am_handled: counted.am_handled,
+            am_unknown: counted.am_unknown,
+            am_replies: counted.am_replies,
+            retry_no_credit: counted.retry_no_credit,
+            retry_queue_full: counted.retry_queue_full,
+            retry_no_tag: counted.retry_no_tag,
+            retry_busy: counted.retry_busy,
+            credit_reads: counted.credit_reads,
+            credit_updates: counted.credit_updates,
+            skips: counted.skips,
+            wake_ups: counted.wake_ups,
+            credit_sleeps: counted.credit_sleeps,
+            slots_high_water: counted.slots_high_water,
+            requests_high_water: counted.requests_high_water,
+            am_memory: counted.am_memory,
+        };
+        // SAFETY: as above.
+        unsafe { stats.write(answer) };
+        Ok(())
+    })
+}

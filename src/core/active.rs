@@ -1,0 +1,328 @@
+//! From a request for an active message to the slot at its receiver: the checks, the short way, and
+//! the long one through the lane.
+
+use crate::core::context::Context;
+use crate::core::submit::{FLAG_DEFER, check_completion};
+use crate::engine::active::late::{Late, encode, take_late};
+use crate::engine::active::pending::Waiting;
+use crate::engine::active::{BULK, HEADER, Handler, LONG, MEDIUM};
+use crate::engine::command::{Command, Op};
+use crate::engine::completion::{self, Completion, WORD_FAILED};
+use crate::engine::direct::{self, Local, Outcome};
+use crate::engine::lane::Execution;
+use crate::fail;
+use crate::transport::address::Address;
+use crate::transport::shm::mail::IDS;
+use crate::transport::shm::outbox::{Outbox, Parcel};
+use crate::util::pin::pin;
+use crate::util::status::{Error, Result, Status};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A message to be sent; the parameters of the interface.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct Send {
+    pub peer: u32,
+    pub flags: u32,
+    pub id: u32,
+    pub kind: u32,
+    pub header: *const u8,
+    pub header_size: usize,
+    pub payload: *const u8,
+    pub payload_size: usize,
+    pub source: Address,
+    pub destination: Address,
+    pub reply: *mut u8,
+    pub reply_capacity: usize,
+    pub reply_size: *mut usize,
+    pub on_local: Completion,
+    pub on_complete: Completion,
+}
+
+impl Context {
+    /// Sets or removes a handler.
+    pub fn am_register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
+        self.must_be_open()?;
+        self.handling.start()?;
+        self.agent.register(id, handler, data)
+    }
+
+    /// Sends a message whose end nobody waits for, if nothing is in the way. False: the long way tells
+    /// what it is.
+    ///
+    /// # Safety
+    /// Header and payload are valid for reading.
+    #[inline]
+    pub unsafe fn am_quickly(
+        &self,
+        (peer, id): (u32, u32),
+        (header, header_size): (*const u8, usize),
+        (payload, payload_size): (*const u8, usize),
+    ) -> bool {
+        // No peer in offload mode and during finalize; nor one that was never contacted.
+        let Some(_port) = self.quick.port(peer.into()) else { return false };
+        let Some(outbox) = self.routes.shm().known_outbox(peer) else { return false };
+        let fits = header_size <= HEADER
+            && payload_size <= outbox.medium()
+            && (header_size == 0 || !header.is_null())
+            && (payload_size == 0 || !payload.is_null());
+        if !fits || !outbox.head().has_handler(id) || self.routes.shm().is_dead(peer) {
+            return false;
+        }
+        // SAFETY: as the caller promises.
+        let (header, payload) =
+            unsafe { (bytes(header, header_size), bytes(payload, payload_size)) };
+        let parcel = Parcel { id: id as u16, kind: MEDIUM as u8, tag: 0, header, payload };
+        self.post.send(outbox, peer, &parcel)
+    }
+
+    /// Accepts the message, or says why not.
+    pub fn am_try(&self, send: &Send) -> Result<()> {
+        self.counted(self.am_submit(send))
+    }
+
+    fn am_submit(&self, send: &Send) -> Result<()> {
+        self.must_be_open()?;
+        check(send)?;
+        let outbox = self.post.outbox(send.peer)?;
+        check_peer(send, outbox)?;
+        let local = match send.kind {
+            MEDIUM => Local::Pointer(send.payload.cast_mut()),
+            _ => Local::Region(send.source),
+        };
+        if send.kind == BULK {
+            // Its bytes are read by the peer; that they are ours is known now.
+            let _pinned = pin();
+            local.resolve(&self.routes, send.payload_size as u64)?;
+        }
+        let waits = send.kind == BULK
+            || send.on_complete.kind != completion::NONE
+            || !send.reply.is_null()
+            || !send.reply_size.is_null();
+        let tag = if waits { self.begin_waiting(send)? } else { 0 };
+        match self.am_send(send, outbox, local, tag) {
+            Ok(()) => Ok(()),
+            // Whoever has ended it meanwhile has told the user: so it was accepted.
+            Err(error) => match tag != 0 && self.post.pending.take(tag).is_none() {
+                true => Ok(()),
+                false => {
+                    if tag != 0 {
+                        self.post.pending.release(tag);
+                    }
+                    Err(error)
+                }
+            },
+        }
+    }
+
+    /// Makes the entry under which the end of the message is waited for.
+    fn begin_waiting(&self, send: &Send) -> Result<u64> {
+        if self.post.pending.begin_use() {
+            // The progress thread must know before it sleeps that there may be replies.
+            self.routes.bell().ring();
+        }
+        let on_local = if send.kind == BULK { send.on_local } else { Completion::NOTHING };
+        let waiting = Waiting {
+            peer: send.peer,
+            reply: send.reply,
+            capacity: send.reply_capacity,
+            reply_size: send.reply_size,
+            on_local,
+            on_complete: send.on_complete,
+        };
+        let Some((tag, in_use)) = self.post.pending.insert(waiting) else {
+            return Err(Error::bare(Status::RETRY_NO_TAG));
+        };
+        self.post.counts.requests_high_water.raise(in_use);
+        if self.routes.is_dead(send.peer) && self.post.pending.take(tag).is_some() {
+            self.post.pending.release(tag);
+            fail!(ERR_PEER_DEAD, "rank {} has died or has left", send.peer);
+        }
+        Ok(tag)
+    }
+
+    fn am_send(
+        &self,
+        send: &Send,
+        outbox: &Outbox<'static>,
+        local: Local,
+        tag: u64,
+    ) -> Result<()> {
+        if send.flags & FLAG_DEFER != 0 || self.lane.execution() == Execution::Offload {
+            return self.am_queue(send, local, tag);
+        }
+        if send.kind == LONG {
+            let write = write_of(send);
+            if direct::attempt(&self.routes, &write, local)? != Outcome::Done {
+                return self.am_queue(send, local, tag);
+            }
+        }
+        let address = if send.kind == BULK { send.source } else { send.destination };
+        let place = encode(address, send.payload_size);
+        // SAFETY: the caller's bytes, valid during the call.
+        let (header, medium) = unsafe {
+            (bytes(send.header, send.header_size), bytes(send.payload, send.payload_size))
+        };
+        let payload = if send.kind == MEDIUM { medium } else { &place };
+        let parcel = Parcel { id: send.id as u16, kind: send.kind as u8, tag, header, payload };
+        if !self.post.send(outbox, send.peer, &parcel) {
+            return Err(Error::bare(Status::RETRY_NO_CREDIT));
+        }
+        if send.kind != BULK {
+            send.on_local.fire(Status::OK, self.routes.waiters());
+        }
+        Ok(())
+    }
+
+    /// Lets the lane send it.
+    fn am_queue(&self, send: &Send, local: Local, tag: u64) -> Result<()> {
+        let mut header = [0; HEADER];
+        // SAFETY: the caller's bytes, valid during the call.
+        let given = unsafe { bytes(send.header, send.header_size) };
+        header[..given.len()].copy_from_slice(given);
+        let asleep = {
+            // Until the command is in the queue, where a flush finds it, the pin keeps the region.
+            let _pinned = pin();
+            let payload = local.resolve(&self.routes, send.payload_size as u64)?;
+            let late = Box::new(Late {
+                peer: send.peer,
+                id: send.id as u16,
+                kind: send.kind,
+                header,
+                header_size: given.len(),
+                payload,
+                payload_size: send.payload_size,
+                place: if send.kind == BULK { send.source } else { send.destination },
+                needs_data: send.kind == LONG,
+                tag,
+                on_local: if send.kind == BULK { Completion::NOTHING } else { send.on_local },
+                order: 0,
+            });
+            let mut command = Command::new(Op::MESSAGE, send.peer);
+            command.local = Box::into_raw(late).cast();
+            self.lane.put(&command, &[]).inspect_err(|_| drop(take_late(command.local)))?
+        };
+        match self.lane.execution() == Execution::Auto && send.flags & FLAG_DEFER == 0 {
+            true => self.lane.nudge(asleep),
+            false => self.lane.leave_to_others(asleep),
+        }
+        Ok(())
+    }
+
+    /// Tries until the message is accepted, running handlers meanwhile.
+    pub fn am_until_accepted(&self, send: &Send) -> Result<()> {
+        self.may_block("this form")?;
+        self.rest().until_accepted_or(|| self.am_try(send), |_| self.await_credit(send.peer))
+    }
+
+    /// Sleeps until the peer has slots again, or for a moment.
+    fn await_credit(&self, peer: u32) {
+        /// Who frees slots looks for sleepers without a fence.
+        const LONGEST: Duration = Duration::from_millis(1);
+        match self.routes.shm().known_outbox(peer) {
+            Some(outbox) => {
+                self.post.counts.credit_sleeps.up();
+                self.agent.hand_over();
+                outbox.head().credit.wait(LONGEST, || outbox.has_credit());
+            }
+            None => std::thread::sleep(LONGEST),
+        }
+    }
+
+    /// Sends the message and waits for its end.
+    pub fn am_and_wait(&self, send: &Send) -> Result<()> {
+        self.may_block("the blocking form")?;
+        if send.on_local.kind != completion::NONE || send.on_complete.kind != completion::NONE {
+            fail!(
+                ERR_INVALID,
+                "a blocking call takes no completion, expected llcl_no_completion()"
+            );
+        }
+        let ended = AtomicU64::new(0);
+        let mut send = *send;
+        send.on_complete = Completion::store_on(&ended);
+        self.am_until_accepted(&send)?;
+        self.rest().until_set(&ended);
+        match ended.load(Ordering::Acquire) {
+            word if word & WORD_FAILED == 0 => Ok(()),
+            word => {
+                let status = Status(word as i64 as i32);
+                let text = status.text().trim_end_matches('\0');
+                Err(Error::new(status, format!("the message ended: {text}")))
+            }
+        }
+    }
+}
+
+/// The caller's bytes as a slice.
+///
+/// # Safety
+/// `from` is valid for reading `size` bytes while the slice is used.
+#[inline(always)]
+unsafe fn bytes<'a>(from: *const u8, size: usize) -> &'a [u8] {
+    match size {
+        0 => &[],
+        // SAFETY: as the caller promises.
+        _ => unsafe { std::slice::from_raw_parts(from, size) },
+    }
+}
+
+fn write_of(send: &Send) -> Command {
+    let mut write = Command::new(Op::WRITE, send.peer);
+    write.remote = send.destination;
+    write.size = send.payload_size as u64;
+    write
+}
+
+/// What can be said without the peer.
+fn check(send: &Send) -> Result<()> {
+    let Send { flags, id, kind, header_size, payload_size, .. } = *send;
+    if flags & !FLAG_DEFER != 0 {
+        fail!(ERR_INVALID, "flags is {flags:#x}, expected no bit but LLCL_FLAG_DEFER");
+    }
+    if id as usize >= IDS {
+        fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
+    }
+    if kind > BULK {
+        fail!(ERR_INVALID, "kind is {kind}, expected one of LLCL_AM_*");
+    }
+    if header_size > HEADER {
+        fail!(ERR_RANGE, "header_size is {header_size}, expected at most {HEADER}");
+    }
+    if header_size > 0 && send.header.is_null() {
+        fail!(ERR_INVALID, "header is NULL, expected {header_size} bytes");
+    }
+    if kind == MEDIUM && payload_size > 0 && send.payload.is_null() {
+        fail!(ERR_INVALID, "payload is NULL, expected {payload_size} bytes");
+    }
+    if kind != MEDIUM && !send.payload.is_null() {
+        let payload = send.payload;
+        fail!(ERR_INVALID, "payload is {payload:?}, expected NULL: this kind takes a source");
+    }
+    if send.reply.is_null() && send.reply_capacity > 0 {
+        fail!(ERR_INVALID, "reply is NULL, expected {} bytes", send.reply_capacity);
+    }
+    let mut calls = 0;
+    for (completion, name) in [(&send.on_local, "on_local"), (&send.on_complete, "on_complete")] {
+        check_completion(completion, name)?;
+        calls += usize::from(completion.kind == completion::CALL);
+    }
+    if !completion::has_room(calls) {
+        return Err(Error::bare(Status::RETRY_QUEUE_FULL));
+    }
+    Ok(())
+}
+
+/// What only the peer's numbers tell.
+fn check_peer(send: &Send, outbox: &Outbox<'_>) -> Result<()> {
+    let (size, most) = (send.payload_size, outbox.medium());
+    if send.kind == MEDIUM && size > most {
+        fail!(ERR_RANGE, "payload_size is {size}, expected at most {most}, am_medium of the peer");
+    }
+    if !outbox.head().has_handler(send.id) {
+        fail!(ERR_NO_HANDLER, "id is {}, and rank {} has no such handler", send.id, send.peer);
+    }
+    Ok(())
+}

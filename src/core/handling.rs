@@ -1,0 +1,82 @@
+//! The thread that runs handlers of active messages when no waiting thread does. It is apart from the
+//! progress thread, so that a handler that takes long does not stop what other ranks ask of this one,
+//! and is started when the first handler is registered.
+
+use crate::core::progress::{AbortOnPanic, SLEEP, STACK};
+use crate::engine::active::agent::Agent;
+use crate::engine::routes::Routes;
+use crate::util::patience::Patience;
+use crate::util::status::Result;
+use crate::util::thread::spawn_quiet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The thread, once it is started and until it is stopped.
+pub struct Handling {
+    stop: Arc<AtomicBool>,
+    routes: Arc<Routes>,
+    agent: Arc<Agent>,
+    spin: Duration,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Handling {
+    /// Not started; it will stay awake for `spin` after its last message.
+    pub fn new(routes: Arc<Routes>, agent: Arc<Agent>, spin: Duration) -> Handling {
+        Handling { stop: Arc::default(), routes, agent, spin, thread: Mutex::default() }
+    }
+
+    /// Starts the thread, once.
+    pub fn start(&self) -> Result<()> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.is_none() {
+            let (stop, routes, agent) =
+                (self.stop.clone(), self.routes.clone(), self.agent.clone());
+            let spin = self.spin;
+            let run = move || run(&stop, &routes, &agent, spin);
+            *thread = Some(spawn_quiet("llcl-handlers", STACK, run)?);
+        }
+        Ok(())
+    }
+
+    /// Ends the thread and waits for it.
+    pub fn stop(&self) {
+        // Release: pairs with the Acquire in run().
+        self.stop.store(true, Ordering::Release);
+        self.routes.shm().mail_head().requests.bell().ring();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic of the thread has been reported; there is nothing left to save here.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(stop: &AtomicBool, routes: &Routes, agent: &Agent, spin: Duration) {
+    let _abort = AbortOnPanic;
+    let bell = routes.shm().mail_head().requests.bell();
+    let (mut patience, mut seen) = (Patience::new(spin), 0);
+    loop {
+        // Before the look for work, so that what comes after it ends the sleep.
+        let ticket = bell.ticket();
+        // Acquire: pairs with the Release in stop().
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        if agent.poll_requests() > 0 {
+            patience.renew();
+            continue;
+        }
+        if patience.pause() {
+            continue;
+        }
+        let longest = agent.park_handling(&mut seen, SLEEP);
+        let rung = bell.wait(ticket, Some(longest));
+        agent.unpark_handling();
+        if rung {
+            patience.renew();
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The receiving side: who handles what has come.
+//!
+//! Two roles, apart from the lane's, so that a handler that takes long stops neither the requests of
+//! other ranks to the lane nor the replies to our own: that of requests, whose holder runs the
+//! handlers, and that of replies, whose holder ends what waited for them. A thread that waits takes
+//! both for a moment (`attend`). Behind it stand two threads that sleep when there is nothing to do:
+//! the one that runs handlers (`core::handling`), and the progress thread, for the replies.
+//!
+//! Arming these sources costs senders a look at a word and the sleeper a `membarrier`, which is too
+//! much to be done each time that a thread leaves after having waited. So a thread that leaves arms
+//! nothing; the sleepers, who find at their next wake-up that somebody attends, only nap until that
+//! has ended (`has_visitors`). Before a waiting thread itself falls asleep, it ends their naps
+//! (`hand_over`).
+
+use crate::engine::active::message::Message;
+use crate::engine::active::post::Post;
+use crate::engine::active::Handler;
+use crate::engine::completion::{enter, in_callback};
+use crate::engine::role::{Held, Role};
+use crate::fail;
+use crate::transport::shm::inlet::{Arrived, Inlet};
+use crate::transport::shm::mail::IDS;
+use crate::util::patience::Patience;
+use crate::util::status::{Error, Result, Status};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Looks of a waiting thread before it gives the roles up for a moment.
+const LOOKS: usize = 48;
+/// Messages handled before the role is given up for a moment.
+const BATCH: usize = 64;
+/// How long a sleeper naps while others attend.
+pub const NAP: Duration = Duration::from_micros(200);
+
+/// A handler as the table has it.
+#[derive(Clone, Copy)]
+struct Entry {
+    handler: Option<Handler>,
+    data: *mut c_void,
+    /// Counts replacements.
+    version: u32,
+}
+
+/// What belongs to the holder of the role of requests.
+struct Requests {
+    inlet: Inlet,
+    table: Box<[Cell<Entry>]>,
+}
+
+// SAFETY: only the holder of the role reaches the table; data is the user's, who lets any thread
+// have it.
+unsafe impl Send for Requests {}
+
+/// See the head of the file.
+pub struct Agent {
+    post: Arc<Post>,
+    requests: Role<Requests>,
+    replies: Role<Inlet>,
+    /// Handlers may run at the same time.
+    parallel: bool,
+    /// For each number the calls under way, of versions with even and odd numbers.
+    calls: Box<[[AtomicU32; 2]]>,
+    /// There are handlers, or were.
+    has_handlers: AtomicBool,
+    visits: AtomicU64,
+    /// A sleeper naps because of visitors: handlers' thread, progress thread.
+    naps: [AtomicBool; 2],
+}
+
+thread_local! {
+    /// The table of the agent for which this thread runs a handler under the role.
+    static SERVING: Cell<*const Requests> = const { Cell::new(std::ptr::null()) };
+}
+
+impl Agent {
+    /// The agent of a context without handlers.
+    pub fn new(post: Arc<Post>, parallel: bool) -> Agent {
+        let inlet = |replies| post.routes.shm().inlet(post.counts.clone(), replies);
+        let empty = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
+        let table = (0..IDS).map(|_| Cell::new(empty)).collect();
+        Agent {
+            requests: Role::new(Requests { inlet: inlet(false), table }),
+            replies: Role::new(inlet(true)),
+            post,
+            parallel,
+            calls: (0..IDS).map(|_| Default::default()).collect(),
+            has_handlers: AtomicBool::new(false),
+            visits: AtomicU64::new(0),
+            naps: Default::default(),
+        }
+    }
+
+    /// Whether there is anything that a waiting thread could look after.
+    #[inline]
+    pub fn is_in_use(&self) -> bool {
+        self.has_handlers.load(Ordering::Relaxed) || self.post.pending.is_used()
+    }
+
+    /// Whether nobody waits for the end of a message.
+    pub fn is_idle(&self) -> bool {
+        self.post.pending.is_empty()
+    }
+
+    /// The messages to peers that fit whose end is waited for.
+    pub fn waiting(&self, fits: impl Fn(u32) -> bool) -> Vec<u64> {
+        if self.post.pending.is_used() { self.post.pending.tags(fits) } else { Vec::new() }
+    }
+
+    /// Whether one of them is waited for still.
+    pub fn waits(&self, tag: u64) -> bool {
+        self.post.pending.waits(tag)
+    }
+
+    /// Lends the calling thread until `done`, for a burst of looks.
+    pub fn attend(&self, done: impl Fn() -> bool) -> bool {
+        self.visits.store(self.visits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        let mut looks = 0;
+        while looks < LOOKS {
+            // Kept over several looks: to take and to give a role up costs as much as some of them.
+            let mut replies = self.replies.take();
+            let mut requests = self.requests.take();
+            loop {
+                if done() {
+                    return true;
+                }
+                let came = replies.as_mut().map_or(0, |inlet| self.take_replies(inlet));
+                let wanted = requests.as_mut().is_some_and(|it| it.inlet.next().is_some());
+                looks += 1;
+                if wanted || came > 0 || looks >= LOOKS {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+            drop(replies);
+            if let Some(requests) = requests {
+                looks += self.serve(requests, 1);
+            }
+        }
+        done()
+    }
+
+    /// Takes replies in, if the role is free; returns how many.
+    pub fn poll_replies(&self) -> usize {
+        if !self.post.pending.is_used() || in_callback() {
+            return 0;
+        }
+        self.replies.take().map_or(0, |mut inlet| self.take_replies(&mut inlet))
+    }
+
+    #[inline]
+    fn take_replies(&self, inlet: &mut Inlet) -> usize {
+        let mut count = 0;
+        while let Some(reply) = inlet.next() {
+            self.post.answered(&reply, || inlet.done());
+            count += 1;
+            if count == BATCH {
+                break;
+            }
+        }
+        self.post.pending.consumed(inlet.next_ticket());
+        count
+    }
+
+    /// Runs handlers, if the role is free; returns how many messages were handled.
+    pub fn poll_requests(&self) -> usize {
+        if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
+            return 0;
+        }
+        self.requests.take().map_or(0, |requests| self.serve(requests, BATCH))
+    }
+
+    /// Handles up to `most` messages, and gives the role up.
+    #[inline]
+    fn serve<'a>(&'a self, mut requests: Held<'a, Requests>, most: usize) -> usize {
+        for count in 0..most {
+            let Some(arrived) = requests.inlet.next() else { return count };
+            if self.parallel {
+                self.handle_outside(requests, &arrived);
+                match self.requests.take() {
+                    Some(again) => requests = again,
+                    None => return count + 1,
+                }
+            } else {
+                let entry = requests.table[usize::from(arrived.id) % IDS].get();
+                SERVING.with(|serving| serving.set(&raw const *requests));
+                self.handle(&entry, &arrived);
+                SERVING.with(|serving| serving.set(std::ptr::null()));
+                requests.inlet.done();
+            }
+        }
+        most
+    }
+
+    /// Handles a message without the role: its bytes move out of its slot first.
+    fn handle_outside(&self, mut requests: Held<'_, Requests>, arrived: &Arrived) {
+        let id = usize::from(arrived.id) % IDS;
+        let entry = requests.table[id].get();
+        let call = &self.calls[id][entry.version as usize % 2];
+        call.fetch_add(1, Ordering::Relaxed);
+        let (header_size, payload_size) = (arrived.header.1, arrived.payload.1);
+        let mut bytes = vec![0_u64; header_size.div_ceil(8) + payload_size.div_ceil(8)];
+        let base: *mut u8 = bytes.as_mut_ptr().cast();
+        let payload = base.wrapping_add(header_size.next_multiple_of(8));
+        // SAFETY: the slot is ours until done(), and there is place for both.
+        unsafe {
+            std::ptr::copy_nonoverlapping(arrived.header.0, base, header_size);
+            std::ptr::copy_nonoverlapping(arrived.payload.0, payload, payload_size);
+        }
+        requests.inlet.done();
+        drop(requests);
+        let (header, payload) = ((base.cast_const(), header_size), (payload.cast_const(), payload_size));
+        self.handle(&entry, &Arrived { header, payload, ..*arrived });
+        // Release: pairs with the Acquire in register().
+        call.fetch_sub(1, Ordering::Release);
+    }
+
+    #[inline]
+    fn handle(&self, entry: &Entry, arrived: &Arrived) {
+        let counts = &self.post.counts;
+        let message = Message::new(&self.post, arrived);
+        let status = match (&message, entry.handler) {
+            (Ok(_), Some(_)) => Status::OK,
+            (Ok(_), None) => Status::ERR_NO_HANDLER,
+            (Err(error), _) => error.status,
+        };
+        if let (Ok(mut message), Some(handler)) = (message, entry.handler) {
+            match self.parallel {
+                true => counts.handled.up(),
+                false => counts.handled.up_alone(1),
+            }
+            enter(self.post.routes.waiters(), || {
+                // SAFETY: the user gave a function of this type for just this; the message lives
+                // until it returns.
+                unsafe { handler(&raw mut message, entry.data) };
+            });
+            message.close(Status::OK);
+        } else {
+            counts.unknown.up();
+            if arrived.tag != 0 {
+                self.post.reply(arrived.source, arrived.tag, status, &[]);
+            }
+        }
+    }
+
+    /// Sets or removes a handler; when this returns no call of the old one is under way, but for the
+    /// one in which it is called.
+    pub fn register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
+        if id as usize >= IDS {
+            fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
+        }
+        let serving = SERVING.with(|serving| serving.get());
+        if in_callback() {
+            return self.register_inside(serving, id, handler, data);
+        }
+        let mut patience = Patience::new(Duration::from_micros(50));
+        let old = loop {
+            match self.requests.take() {
+                Some(requests) => break self.replace(&requests, id, handler, data),
+                None if patience.pause() => {}
+                None => std::thread::sleep(Duration::from_micros(100)),
+            }
+        };
+        // Acquire: pairs with the Release in handle_outside().
+        while self.calls[id as usize][old as usize % 2].load(Ordering::Acquire) != 0 {
+            if !patience.pause() {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same in a callback or a handler, which must not wait.
+    fn register_inside(
+        &self,
+        serving: *const Requests,
+        id: u32,
+        handler: Option<Handler>,
+        data: *mut c_void,
+    ) -> Result<()> {
+        let busy = || Err(Error::bare(Status::RETRY_BUSY));
+        // SAFETY: this thread holds the role of whatever it is serving for, further up its stack.
+        if let Some(requests) = unsafe { serving.as_ref() }
+            && std::ptr::eq(requests, self.requests.address())
+        {
+            self.replace(requests, id, handler, data);
+            return Ok(());
+        }
+        let Some(requests) = self.requests.take() else { return busy() };
+        let calls = self.calls[id as usize].iter();
+        if calls.map(|calls| calls.load(Ordering::Acquire)).sum::<u32>() > 1 {
+            return busy();
+        }
+        self.replace(&requests, id, handler, data);
+        Ok(())
+    }
+
+    /// Returns the version that was replaced.
+    fn replace(
+        &self,
+        requests: &Requests,
+        id: u32,
+        handler: Option<Handler>,
+        data: *mut c_void,
+    ) -> u32 {
+        let place = &requests.table[id as usize];
+        let version = place.get().version;
+        place.set(Entry { handler, data, version: version.wrapping_add(1) });
+        self.has_handlers.store(true, Ordering::Relaxed);
+        self.post.routes.shm().mail_head().set_handler(id, handler.is_some());
+        version
+    }
+}
+
+/// Sleeping.
+impl Agent {
+    /// Whether somebody has attended since `seen`, which is brought up to date.
+    fn has_visitors(&self, seen: &mut u64) -> bool {
+        let now = self.visits.load(Ordering::Relaxed);
+        std::mem::replace(seen, now) != now
+    }
+
+    /// Prepares the sleep of the thread that runs handlers, of at most `longest`; the ticket of its
+    /// bell was read before. How long it may sleep.
+    pub fn park_handling(&self, seen: &mut u64, longest: Duration) -> Duration {
+        if self.has_visitors(seen) {
+            self.naps[0].store(true, Ordering::SeqCst);
+            return NAP;
+        }
+        let armed = self.requests.take().and_then(|mut requests| requests.inlet.arm(longest));
+        armed.unwrap_or(NAP)
+    }
+
+    /// It is awake again.
+    pub fn unpark_handling(&self) {
+        self.naps[0].store(false, Ordering::Relaxed);
+        self.post.routes.shm().mail_head().requests.open();
+    }
+
+    /// The same for the progress thread, which takes replies in.
+    pub fn park_progress(&self, seen: &mut u64, longest: Duration) -> Duration {
+        if !self.post.pending.is_used() {
+            return longest;
+        }
+        if self.has_visitors(seen) {
+            self.naps[1].store(true, Ordering::SeqCst);
+            return NAP;
+        }
+        let armed = self.replies.take().and_then(|mut inlet| inlet.arm(longest));
+        armed.unwrap_or(NAP)
+    }
+
+    /// It is awake again.
+    pub fn unpark_progress(&self) {
+        if self.post.pending.is_used() {
+            self.naps[1].store(false, Ordering::Relaxed);
+            self.post.routes.shm().mail_head().replies.open();
+        }
+    }
+
+    /// A thread that has attended falls asleep: whoever naps because of it looks again.
+    pub fn hand_over(&self) {
+        if self.naps[0].load(Ordering::Relaxed) {
+            self.post.routes.shm().mail_head().requests.bell().ring();
+        }
+        if self.naps[1].load(Ordering::Relaxed) {
+            self.post.routes.bell().ring();
+        }
+    }
+}

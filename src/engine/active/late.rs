@@ -1,0 +1,102 @@
+//! Messages that the lane sends: those of offload mode, those that ask for it, and LONG ones whose
+//! payload only the peer's agent can write. They wait here for credit, in the order in which they came.
+
+use crate::engine::active::post::Post;
+use crate::engine::active::{HEADER, LONG, MEDIUM, PLACE};
+use crate::engine::command::{Command, Op};
+use crate::engine::completion::Completion;
+use crate::fail;
+use crate::transport::address::Address;
+use crate::transport::shm::outbox::Parcel;
+use crate::util::status::{Result, Status};
+
+/// A message that has been accepted and not been sent.
+#[derive(Clone, Copy)]
+pub struct Late {
+    /// To whom.
+    pub peer: u32,
+    /// For which handler.
+    pub id: u16,
+    /// MEDIUM, LONG or BULK.
+    pub kind: u32,
+    /// A copy.
+    pub header: [u8; HEADER],
+    /// How much of it.
+    pub header_size: usize,
+    /// Of MEDIUM and LONG: the caller's bytes, until on_local.
+    pub payload: *const u8,
+    /// How many, of any kind.
+    pub payload_size: usize,
+    /// LONG: where they go. BULK: where they are.
+    pub place: Address,
+    /// The payload must be written first.
+    pub needs_data: bool,
+    /// Under which its end is waited for, or 0.
+    pub tag: u64,
+    /// Fires when the payload has been copied; of BULK it stands with the tag.
+    pub on_local: Completion,
+    /// Its number in the order of commands.
+    pub order: u64,
+}
+
+// SAFETY: its payload is the user's, who lets any thread read it until on_local.
+unsafe impl Send for Late {}
+
+impl Late {
+    /// The write of a LONG message's payload.
+    pub fn write(&self) -> Command {
+        let mut command = Command::new(Op::WRITE, self.peer);
+        command.remote = self.place;
+        command.local = self.payload.cast_mut();
+        command.size = self.payload_size as u64;
+        command
+    }
+
+    /// Sends it. False: there is no credit.
+    pub fn send(&self, post: &Post) -> Result<bool> {
+        let outbox = post.outbox(self.peer)?;
+        if !outbox.head().has_handler(self.id.into()) {
+            fail!(ERR_NO_HANDLER, "id is {}, and rank {} has no such handler", self.id, self.peer);
+        }
+        let place = encode(self.place, self.payload_size);
+        let payload = match self.kind {
+            MEDIUM if self.payload_size == 0 => &[],
+            // SAFETY: the caller keeps the payload until on_local.
+            MEDIUM => unsafe { std::slice::from_raw_parts(self.payload, self.payload_size) },
+            _ => &place[..],
+        };
+        let header = &self.header[..self.header_size];
+        let (id, kind) = (self.id, self.kind as u8);
+        let parcel = Parcel { id, kind, tag: self.tag, header, payload };
+        Ok(post.send(outbox, self.peer, &parcel))
+    }
+
+    /// Tells its sender that it has been sent, or has failed.
+    pub fn end(&self, post: &Post, status: Status) {
+        if status != Status::OK && self.tag != 0 {
+            post.end(self.tag, status);
+        }
+        self.on_local.fire(status, post.routes.waiters());
+    }
+
+    /// Whether its payload is written before it is sent.
+    pub fn is_long(&self) -> bool {
+        self.kind == LONG
+    }
+}
+
+/// The message of a command.
+pub fn take_late(address: *mut u8) -> Box<Late> {
+    // SAFETY: who made the command made it from a box; a command is executed or cancelled once.
+    unsafe { Box::from_raw(address.cast::<Late>()) }
+}
+
+/// How a slot says where a payload is.
+pub fn encode(address: Address, size: usize) -> [u8; PLACE] {
+    let mut bytes = [0; PLACE];
+    let words = [address.offset, address.key, size as u64];
+    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,183 @@
+//! A message as its handler sees it.
+
+use crate::engine::active::post::Post;
+use crate::engine::active::{BULK, HEADER, LONG, PLACE};
+use crate::fail;
+use crate::transport::address::Address;
+use crate::transport::shm::inlet::Arrived;
+use crate::util::pin::pin;
+use crate::util::status::{Error, Result, Status};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a message brings besides its header.
+#[derive(Clone, Copy)]
+pub enum Body {
+    /// Bytes that are here.
+    Here(*const u8, usize),
+    /// Bytes that are still with the sender.
+    Bulk {
+        /// Where.
+        address: Address,
+        /// How many.
+        size: usize,
+    },
+}
+
+/// See the head of the file.
+pub struct Message {
+    /// From an Arc that whoever made the message holds as long as the message lives.
+    post: *const Post,
+    /// Who sent it.
+    pub source: u32,
+    tag: u64,
+    header: (*const u8, usize),
+    body: Body,
+    /// The payload lies in the receiver's own memory and stays there.
+    long: bool,
+    /// Nobody has answered it, and nobody has taken over the right to.
+    open: AtomicBool,
+    /// Of a message that was retained: its bytes, header first, and its own hold on the post.
+    copy: Option<(Arc<Post>, Box<[u64]>)>,
+}
+
+/// Reads where a payload is.
+fn place(bytes: (*const u8, usize)) -> Result<(Address, usize)> {
+    if bytes.1 != PLACE {
+        return Err(Error::bare(Status::ERR_INVALID));
+    }
+    // SAFETY: there are PLACE bytes.
+    let [offset, key, size] = unsafe { bytes.0.cast::<[u64; 3]>().read_unaligned() };
+    Ok((Address { offset, key }, size as usize))
+}
+
+impl Message {
+    /// What has arrived, as a message; the bytes are used until the message goes.
+    pub fn new(post: &Arc<Post>, arrived: &Arrived) -> Result<Message> {
+        let Arrived { kind, source, tag, header, payload, .. } = *arrived;
+        let body = match u32::from(kind) {
+            LONG => {
+                let (address, size) = place(payload)?;
+                let _pinned = pin();
+                match post.routes.own().find(address, size as u64) {
+                    Some(bytes) => Body::Here(bytes, size),
+                    None => return Err(Error::bare(Status::ERR_KEY)),
+                }
+            }
+            BULK => {
+                let (address, size) = place(payload)?;
+                Body::Bulk { address, size }
+            }
+            _ => Body::Here(payload.0, payload.1),
+        };
+        let (post, open) = (Arc::as_ptr(post), AtomicBool::new(tag != 0));
+        let long = u32::from(kind) == LONG;
+        Ok(Message { post, source, tag, header, body, long, open, copy: None })
+    }
+
+    fn post(&self) -> &Post {
+        // SAFETY: see the field.
+        unsafe { &*self.post }
+    }
+
+    /// Its header.
+    pub fn header(&self) -> (*const u8, usize) {
+        self.header
+    }
+
+    /// Its payload, as far as it is here.
+    pub fn payload(&self) -> (*const u8, usize) {
+        match self.body {
+            Body::Here(bytes, size) => (bytes, size),
+            Body::Bulk { .. } => (std::ptr::null(), 0),
+        }
+    }
+
+    /// What it brings.
+    pub fn body(&self) -> Body {
+        self.body
+    }
+
+    /// Whether the sender waits for its end.
+    pub fn wants_reply(&self) -> bool {
+        self.tag != 0
+    }
+
+    /// Answers, with bytes of the caller's.
+    ///
+    /// # Safety
+    /// `data` is valid for reading `size` bytes.
+    pub unsafe fn reply(&self, data: *const u8, size: usize) -> Result<()> {
+        if !self.wants_reply() {
+            return Ok(());
+        }
+        let most = self.post().reply_limit(self.source);
+        if size > most && !self.post().routes.is_dead(self.source) {
+            fail!(ERR_RANGE, "size is {size}, expected at most {most}, am_medium of the sender");
+        }
+        if !self.open.swap(false, Ordering::AcqRel) {
+            fail!(ERR_STATE, "the message has been answered or retained before");
+        }
+        // SAFETY: as the caller promises.
+        let bytes = match size {
+            0 => &[],
+            _ => unsafe { std::slice::from_raw_parts(data, size) },
+        };
+        self.post().reply(self.source, self.tag, Status::OK, bytes);
+        Ok(())
+    }
+
+    /// Ends it: sends an empty answer if one is owed.
+    pub fn close(&self, status: Status) {
+        if self.open.swap(false, Ordering::AcqRel) {
+            self.post().reply(self.source, self.tag, status, &[]);
+        }
+    }
+}
+
+/// Makes a copy that outlives the handler and takes over the right to answer. Its header and payload
+/// lie where they are valid as long as it is.
+pub fn retain(message: &Message) -> Result<*mut Message> {
+    if message.copy.is_some() || (message.wants_reply() && !message.open.load(Ordering::Acquire)) {
+        fail!(ERR_STATE, "the message has been answered or retained before");
+    }
+    let (header, header_size) = message.header;
+    let mut bytes = vec![0_u64; HEADER / 8].into_boxed_slice();
+    let (from, inline) = match message.body {
+        Body::Here(from, size) if !message.long => (from, size),
+        _ => (std::ptr::null(), 0),
+    };
+    if inline > 0 {
+        bytes = vec![0_u64; HEADER / 8 + inline.div_ceil(8)].into_boxed_slice();
+    }
+    let base: *mut u8 = bytes.as_mut_ptr().cast();
+    let payload = base.wrapping_add(HEADER);
+    // SAFETY: the message's bytes are valid, and the copy was made as large.
+    unsafe {
+        std::ptr::copy_nonoverlapping(header, base, header_size);
+        if inline > 0 {
+            std::ptr::copy_nonoverlapping(from, payload, inline);
+        }
+    }
+    let body = if inline > 0 { Body::Here(payload, inline) } else { message.body };
+    let open = AtomicBool::new(message.open.swap(false, Ordering::AcqRel));
+    // SAFETY: the pointer is from an Arc that is held while the message lives.
+    let hold = unsafe {
+        Arc::increment_strong_count(message.post);
+        Arc::from_raw(message.post)
+    };
+    let Message { post, source, tag, long, .. } = *message;
+    let (header, copy) = ((base.cast_const(), header_size), Some((hold, bytes)));
+    let copy = Message { post, source, tag, header, body, long, open, copy };
+    Ok(Box::into_raw(Box::new(copy)))
+}
+
+/// Ends a retained message.
+///
+/// # Safety
+/// It is from retain(), and nobody uses it any more.
+pub unsafe fn release(message: *mut Message) {
+    // SAFETY: as the caller promises.
+    let message = unsafe { Box::from_raw(message) };
+    message.close(Status::OK);
+}

@@ -1,0 +1,25 @@
+//! Active messages: what is sent, what waits for its end, what has come and who handles it.
+
+pub mod agent;
+pub mod late;
+pub mod message;
+pub mod pending;
+pub mod post;
+
+use crate::engine::active::message::Message;
+use std::ffi::c_void;
+
+/// The C function that handles a message.
+pub type Handler = unsafe extern "C" fn(message: *mut Message, data: *mut c_void);
+
+/// The payload travels in the slot.
+pub const MEDIUM: u32 = 0;
+/// The payload has been written; the slot says where.
+pub const LONG: u32 = 1;
+/// The payload is still with its sender; the slot says where.
+pub const BULK: u32 = 2;
+
+/// Most bytes of a header.
+pub const HEADER: usize = 64;
+/// Bytes by which a slot says where a payload is: offset, key, size.
+pub const PLACE: usize = 24;

@@ -1,0 +1,272 @@
+//! Messages whose senders wait for their end. Each has an entry, found by the tag that travels with
+//! it, and with the entry a slot among the replies: there are as many of one as of the other.
+//!
+//! An entry is ended by whoever takes it: the reply, the death of the peer, the cancellation. The
+//! tag changes with each life, and taking it is one compare-and-swap, so it ends once.
+
+use crate::engine::completion::Completion;
+use crate::util::pin::thread_stripe;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Mutex, PoisonError};
+
+/// What is to happen at the end of a message.
+#[derive(Clone, Copy)]
+pub struct Waiting {
+    /// To whom it was sent.
+    pub peer: u32,
+    /// Where the bytes of the reply go; null: nowhere.
+    pub reply: *mut u8,
+    /// How many there is place for.
+    pub capacity: usize,
+    /// Where their number goes; may be null.
+    pub reply_size: *mut usize,
+    /// Of a payload that stays with us until the end.
+    pub on_local: Completion,
+    /// Of the message.
+    pub on_complete: Completion,
+}
+
+#[repr(align(128))]
+struct Entry {
+    /// The tag while somebody waits, else 0.
+    state: AtomicU64,
+    /// The last generation given out. Only who has claimed the entry changes it.
+    generation: AtomicU32,
+    peer: AtomicU32,
+    waiting: UnsafeCell<Waiting>,
+}
+
+/// See the head of the file.
+pub struct Pending {
+    /// A bit for each entry: free.
+    free: Box<[AtomicU64]>,
+    entries: Box<[Entry]>,
+    in_use: AtomicU64,
+    used: AtomicBool,
+    /// Entries that have ended without a reply, each with the first ticket for a reply that cannot be
+    /// its own: its slot may still be taken by a peer that has died.
+    limbo: Mutex<Vec<(u64, usize)>>,
+    has_limbo: AtomicBool,
+}
+
+// SAFETY: an entry's cell belongs to who has claimed it, then to who has taken its tag; the pointers
+// in it are the user's, who lets any thread use them.
+unsafe impl Send for Pending {}
+// SAFETY: as above.
+unsafe impl Sync for Pending {}
+
+const NOBODY: Waiting = Waiting {
+    peer: 0,
+    reply: std::ptr::null_mut(),
+    capacity: 0,
+    reply_size: std::ptr::null_mut(),
+    on_local: Completion::NOTHING,
+    on_complete: Completion::NOTHING,
+};
+
+fn index_of(tag: u64) -> usize {
+    tag as u32 as usize
+}
+
+impl Pending {
+    /// A table of `capacity` entries, a multiple of 64.
+    pub fn new(capacity: usize) -> Pending {
+        let entry = |_| Entry {
+            state: AtomicU64::new(0),
+            generation: AtomicU32::new(0),
+            peer: AtomicU32::new(0),
+            waiting: UnsafeCell::new(NOBODY),
+        };
+        Pending {
+            free: (0..capacity / 64).map(|_| AtomicU64::new(u64::MAX)).collect(),
+            entries: (0..capacity).map(entry).collect(),
+            in_use: AtomicU64::new(0),
+            used: AtomicBool::new(false),
+            limbo: Mutex::default(),
+            has_limbo: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.in_use.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether anybody has ever waited.
+    pub fn is_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The same, and from now on somebody has. True: for the first time.
+    pub fn begin_use(&self) -> bool {
+        !self.is_used() && !self.used.swap(true, Ordering::SeqCst)
+    }
+
+    /// Makes an entry and names it; None: all are in use. The second is how many are, now.
+    pub fn insert(&self, waiting: Waiting) -> Option<(u64, u64)> {
+        let first = thread_stripe();
+        let index = (0..self.free.len()).find_map(|step| {
+            let at = (first + step) % self.free.len();
+            claim_bit(&self.free[at]).map(|bit| at * 64 + bit)
+        })?;
+        let entry = &self.entries[index];
+        // SAFETY: the bit was free and is ours now.
+        unsafe { entry.waiting.get().write(waiting) };
+        entry.peer.store(waiting.peer, Ordering::Relaxed);
+        let generation = entry.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
+        entry.generation.store(generation, Ordering::Relaxed);
+        let tag = u64::from(generation) << 32 | index as u64;
+        let in_use = self.in_use.fetch_add(1, Ordering::Relaxed) + 1;
+        // Release: publishes the entry; pairs with take().
+        entry.state.store(tag, Ordering::Release);
+        // Between "it waits" and the caller's look whether the peer is dead; pairs with bury().
+        fence(Ordering::SeqCst);
+        Some((tag, in_use))
+    }
+
+    /// Whether the entry waits still.
+    pub fn waits(&self, tag: u64) -> bool {
+        // Acquire: what its end has done is seen by whoever sees that it has ended.
+        self.entries.get(index_of(tag)).is_some_and(|e| e.state.load(Ordering::Acquire) == tag)
+    }
+
+    /// Takes an entry, which then is the caller's to end and to release. None: another did.
+    pub fn take(&self, tag: u64) -> Option<Waiting> {
+        let entry = self.entries.get(index_of(tag)).filter(|_| tag != 0)?;
+        // Acquire: pairs with insert().
+        entry.state.compare_exchange(tag, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        // SAFETY: the tag was taken by us alone, and the entry is not free.
+        Some(unsafe { *entry.waiting.get() })
+    }
+
+    /// Lets a taken entry be used again; its reply, if there was one, has been consumed.
+    pub fn release(&self, tag: u64) {
+        self.vacate(index_of(tag));
+    }
+
+    fn vacate(&self, index: usize) {
+        self.in_use.fetch_sub(1, Ordering::Release);
+        // Release: pairs with claim_bit().
+        self.free[index / 64].fetch_or(1 << (index % 64), Ordering::Release);
+    }
+
+    /// The same for an entry whose reply may still come, up to the ticket `until`.
+    pub fn release_later(&self, tag: u64, until: u64) {
+        let mut limbo = self.limbo.lock().unwrap_or_else(PoisonError::into_inner);
+        limbo.push((until, index_of(tag)));
+        self.has_limbo.store(true, Ordering::Relaxed);
+    }
+
+    /// Replies before the ticket `next` have been consumed.
+    #[inline]
+    pub fn consumed(&self, next: u64) {
+        if self.has_limbo.load(Ordering::Relaxed) {
+            self.end_limbo(next);
+        }
+    }
+
+    #[cold]
+    fn end_limbo(&self, next: u64) {
+        let mut limbo = self.limbo.lock().unwrap_or_else(PoisonError::into_inner);
+        limbo.retain(|(until, index)| {
+            let over = next.wrapping_sub(*until) as i64 >= 0;
+            if over {
+                self.vacate(*index);
+            }
+            !over
+        });
+        self.has_limbo.store(!limbo.is_empty(), Ordering::Relaxed);
+    }
+
+    /// The tags of all that wait for peers that fit.
+    pub fn tags(&self, fits: impl Fn(u32) -> bool) -> Vec<u64> {
+        // Between the death that `fits` may look at and the look at the entries; pairs with insert().
+        fence(Ordering::SeqCst);
+        let waiting = self.entries.iter().filter_map(|entry| {
+            // Acquire: the peer is that of the tag, or of a later one, in which case taking fails.
+            let tag = entry.state.load(Ordering::Acquire);
+            (tag != 0 && fits(entry.peer.load(Ordering::Relaxed))).then_some(tag)
+        });
+        waiting.collect()
+    }
+}
+
+fn claim_bit(word: &AtomicU64) -> Option<usize> {
+    let mut seen = word.load(Ordering::Relaxed);
+    while seen != 0 {
+        let bit = seen.trailing_zeros();
+        // Acquire: pairs with vacate().
+        match word.compare_exchange_weak(
+            seen,
+            seen & !(1 << bit),
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return Some(bit as usize),
+            Err(now) => seen = now,
+        }
+    }
+    None
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn to(peer: u32) -> Waiting {
+        Waiting { peer, ..NOBODY }
+    }
+
+    #[test]
+    fn an_entry_is_taken_once_and_its_old_tag_finds_nothing() {
+        let pending = Pending::new(64);
+        let (tag, in_use) = pending.insert(to(3)).unwrap();
+        assert_eq!((in_use, pending.waits(tag)), (1, true));
+        assert_eq!(pending.tags(|peer| peer == 3), [tag]);
+        assert_eq!(pending.take(tag).unwrap().peer, 3);
+        assert!(pending.take(tag).is_none() && pending.take(0).is_none());
+        pending.release(tag);
+        let (again, _) = pending.insert(to(4)).unwrap();
+        assert_eq!(index_of(again), index_of(tag));
+        assert_ne!(again, tag);
+        assert!(pending.take(tag).is_none() && !pending.is_empty());
+    }
+
+    #[test]
+    fn a_full_table_refuses_and_an_entry_in_limbo_stays_taken_until_its_ticket_has_passed() {
+        let pending = Pending::new(64);
+        let tags: Vec<u64> = (0..64).map(|_| pending.insert(to(1)).unwrap().0).collect();
+        assert!(pending.insert(to(1)).is_none());
+        pending.take(tags[5]).unwrap();
+        // Tickets wrap.
+        pending.release_later(tags[5], 2);
+        pending.consumed(u64::MAX);
+        assert!(pending.insert(to(1)).is_none());
+        pending.consumed(2);
+        assert!(pending.insert(to(1)).is_some());
+    }
+
+    #[test]
+    fn several_threads_end_each_entry_once() {
+        let pending = Pending::new(64);
+        let ended = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..3000 {
+                        if let Some((tag, _)) = pending.insert(to(7)) {
+                            for tag in pending.tags(|_| true).into_iter().chain([tag]) {
+                                if pending.take(tag).is_some() {
+                                    pending.release(tag);
+                                    ended.fetch_add(1, Ordering::Relaxed);
+                                }
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        assert!(pending.is_empty() && ended.into_inner() > 0);
+    }
+}

@@ -1,0 +1,284 @@
+//! The receiving side of active messages: the shares of this rank, one after the other. Whoever has
+//! an inlet is the one receiver of its shares.
+
+use crate::transport::shm::mail::{Door, Mail, Policy, REPLIES};
+use crate::transport::shm::outbox::{ENVELOPE_WORDS, INLINE_BYTES};
+use crate::transport::shm::segment::Segment;
+use crate::transport::shm::share::{FIRST, Share};
+use crate::util::counts::Counts;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Messages taken from one share before the next has its turn.
+const BATCH: u32 = 32;
+/// Looks without result between two looks at what others have begun: those cost them a hand-over.
+const LOOKS: u32 = 256;
+/// How long a ticket may stay unclaimed before it is passed over. Its sender is between two
+/// instructions: preempted, or dead.
+const UNCLAIMED: Duration = Duration::from_millis(2);
+
+/// A message that has come. Its bytes lie in its slot and are valid until it is done with.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived {
+    /// The handler's number, or the status of a reply.
+    pub id: u16,
+    /// What the payload is.
+    pub kind: u8,
+    /// Who sent it.
+    pub source: u32,
+    /// What its sender calls it; 0: it does not wait for its end.
+    pub tag: u64,
+    /// The header.
+    pub header: (*const u8, usize),
+    /// The payload.
+    pub payload: (*const u8, usize),
+}
+
+/// Where one share stands.
+struct Stand {
+    number: usize,
+    share: Share<'static>,
+    /// The ticket to be taken next.
+    next: u64,
+    /// Up to where slots were given back.
+    returned: u64,
+    /// How many are given back at a time.
+    lot: u64,
+    /// The most messages that were ever found waiting.
+    most: u64,
+    /// Since when the next ticket has been taken but not been published.
+    unfinished: Option<Instant>,
+}
+
+/// See the head of the file.
+pub struct Inlet {
+    /// Of the segment below, which outlives it here.
+    mail: Mail<'static>,
+    _own: Arc<Segment>,
+    dead: Arc<[AtomicBool]>,
+    counts: Arc<Counts>,
+    stands: Box<[Stand]>,
+    at: usize,
+    batch: u32,
+    looks: u32,
+    /// Policy limit: since when credits have been out while no message is under way.
+    astray: Option<Instant>,
+}
+
+// SAFETY: as for Outbox; who has the inlet is the one receiver.
+unsafe impl Send for Inlet {}
+
+impl Inlet {
+    /// The inlet of requests, or of replies; each to be made once.
+    pub fn new(
+        own: Arc<Segment>,
+        dead: Arc<[AtomicBool]>,
+        counts: Arc<Counts>,
+        replies: bool,
+    ) -> Inlet {
+        // SAFETY: the control area stays mapped where it is as long as the segment, which is kept.
+        let mail = unsafe { std::mem::transmute::<Mail<'_>, Mail<'static>>(own.control().mail()) };
+        let shares = if replies { REPLIES..REPLIES + 1 } else { 0..mail.sizes.shares };
+        let stand = |number: usize| {
+            // A reply's slot is free before its request is forgotten, see `engine::active::post`.
+            let lot = if replies { 1 } else { (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32) };
+            // The receiver asks for SendCNT only where it lies here.
+            let share = mail.share(number, mail.head);
+            Stand { number, share, next: FIRST, returned: FIRST, lot, most: 0, unfinished: None }
+        };
+        let stands = shares.map(stand).collect();
+        Inlet { mail, _own: own, dead, counts, stands, at: 0, batch: 0, looks: 0, astray: None }
+    }
+
+    fn is_for_replies(&self) -> bool {
+        self.stands[0].number == REPLIES
+    }
+
+    fn door(&self) -> &'static Door {
+        if self.is_for_replies() { &self.mail.head.replies } else { &self.mail.head.requests }
+    }
+
+    /// The next message, which stays in its slot until done() is called.
+    #[inline]
+    pub fn next(&mut self) -> Option<Arrived> {
+        for _ in 0..=self.stands.len() {
+            let stand = &self.stands[self.at];
+            if self.batch < BATCH && stand.share.is_ready(stand.next) {
+                self.batch += 1;
+                self.looks = 0;
+                return Some(self.read(stand));
+            }
+            self.batch = 0;
+            self.settle();
+            self.at += 1;
+            if self.at == self.stands.len() {
+                self.at = 0;
+            }
+        }
+        self.looks += 1;
+        if self.looks >= LOOKS {
+            self.looks = 0;
+            self.look_after_the_unfinished();
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn read(&self, stand: &Stand) -> Arrived {
+        let (mail, share) = (&self.mail, stand.share);
+        share.slot(stand.next).body().with(|body| {
+            let body: *const u64 = body.cast();
+            // SAFETY: published and not given back, so it is ours; what a hostile peer writes into it
+            // meanwhile is read once and bounded below.
+            let (first, size, tag) = unsafe {
+                (body.read_volatile(), body.add(1).read_volatile(), body.add(2).read_volatile())
+            };
+            let header = (first >> 24) as usize & 127;
+            let header = header.min(64);
+            let size = (size as usize).min(mail.sizes.medium);
+            let bytes: *const u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
+            let room = header.next_multiple_of(8);
+            let payload = match room + size > INLINE_BYTES {
+                true => mail.payload(stand.number, share.index(stand.next)).cast_const(),
+                false => bytes.wrapping_add(room),
+            };
+            Arrived {
+                id: first as u16,
+                kind: (first >> 16) as u8,
+                source: (first >> 32) as u32,
+                tag,
+                header: (bytes, header),
+                payload: (payload, size),
+            }
+        })
+    }
+
+    /// The message that next() gave has been consumed.
+    #[inline]
+    pub fn done(&mut self) {
+        let stand = &mut self.stands[self.at];
+        stand.next = stand.next.wrapping_add(1);
+        stand.unfinished = None;
+        if stand.next.wrapping_sub(stand.returned) >= stand.lot {
+            self.settle();
+        }
+    }
+
+    /// Gives back what the present share owes.
+    #[inline]
+    fn settle(&mut self) {
+        let stand = &mut self.stands[self.at];
+        let owed = stand.next.wrapping_sub(stand.returned);
+        if owed == 0 {
+            return;
+        }
+        stand.share.give_back(stand.next);
+        stand.returned = stand.next;
+        if stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
+            Self::note_backlog(stand, &self.counts);
+        }
+        if self.mail.sizes.policy == Policy::Limit && stand.number != REPLIES {
+            let consumed = &self.mail.head.consumed.0;
+            // The receiver alone writes it.
+            let now = consumed.load(Ordering::Relaxed).wrapping_add(owed);
+            consumed.store(now, Ordering::Release);
+        }
+        self.mail.head.credit.freed();
+    }
+
+    /// More messages wait than ever before: counts them.
+    #[cold]
+    fn note_backlog(stand: &mut Stand, counts: &Counts) {
+        let all = stand.share.slots.len() as u64;
+        while stand.most < all && stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
+            stand.most += 1;
+        }
+        counts.slots_high_water.raise(stand.most);
+    }
+
+    /// Gives back what all shares owe, before nobody looks for a while.
+    fn settle_all(&mut self) {
+        for at in 0..self.stands.len() {
+            self.at = at;
+            self.settle();
+        }
+    }
+
+    /// The head of the file `share` says when a ticket is passed over.
+    #[cold]
+    fn look_after_the_unfinished(&mut self) {
+        for at in 0..self.stands.len() {
+            loop {
+                let stand = &self.stands[at];
+                let (share, next) = (stand.share, stand.next);
+                if share.is_ready(next) || !share.is_begun(next) {
+                    self.stands[at].unfinished = None;
+                    break;
+                }
+                let since = stand.unfinished.unwrap_or_else(Instant::now);
+                let dead = |rank: u32| {
+                    let flag = self.dead.get(rank as usize);
+                    // Acquire: pairs with the Release in Shm::bury.
+                    flag.is_none_or(|dead| dead.load(Ordering::Acquire))
+                };
+                if !share.pass_over(next, dead, since.elapsed() > UNCLAIMED) {
+                    self.stands[at].unfinished = Some(since);
+                    break;
+                }
+                self.counts.skips.up();
+                self.at = at;
+                self.done();
+            }
+        }
+        self.settle_all();
+        self.find_astray();
+    }
+
+    /// Policy limit: a sender that died after it had counted its message and before it had a ticket
+    /// leaves the counter too high for ever. Where nothing is under way both counters are equal; if they
+    /// are not for a while, they are made so. A living sender that is in between then lets one message
+    /// more through than the limit says, which the slots do not mind.
+    fn find_astray(&mut self) {
+        if self.mail.sizes.policy != Policy::Limit || self.is_for_replies() {
+            return;
+        }
+        let head = self.mail.head;
+        let (sent, consumed) = (&head.sent.0, head.consumed.0.load(Ordering::Relaxed));
+        let seen = sent.load(Ordering::Relaxed);
+        let idle = self.stands[0].share.sent() == self.stands[0].next;
+        if seen == consumed || !idle {
+            self.astray = None;
+        } else if self.astray.get_or_insert_with(Instant::now).elapsed() > UNCLAIMED
+            && sent.compare_exchange(seen, consumed, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            self.astray = None;
+            self.counts.skips.up();
+        }
+    }
+
+    /// Announces that nobody looks from now on, so that who sends something must ring. Some: how
+    /// long the caller may sleep; None: something has come already, or is just coming.
+    pub fn arm(&mut self, longest: Duration) -> Option<Duration> {
+        /// Where the kernel does not run the fence a message may be overlooked for so long.
+        const NAP: Duration = Duration::from_millis(1);
+        self.look_after_the_unfinished();
+        let certain = self.door().close();
+        let quiet = self.stands.iter().all(|stand| !stand.share.is_begun(stand.next));
+        if !quiet || self.astray.is_some() {
+            self.door().open();
+            return None;
+        }
+        Some(if certain { longest } else { NAP })
+    }
+
+    /// Somebody looks again.
+    pub fn disarm(&self) {
+        self.door().open();
+    }
+
+    /// The ticket that is taken next, of an inlet with one share.
+    pub fn next_ticket(&self) -> u64 {
+        self.stands[0].next
+    }
+}

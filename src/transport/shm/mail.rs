@@ -1,0 +1,312 @@
+//! What a control area holds for active messages: the numbers that senders must know, the doors at
+//! which they knock, the counters, and where claims, slots and payloads lie.
+
+use crate::transport::shm::share::{FIRST, Share};
+use crate::util::bell::Bell;
+use crate::util::config::Config;
+use crate::util::counts::SHARES;
+use crate::util::pin::global_fence;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+
+/// Numbers below this one name handlers.
+pub const IDS: usize = 256;
+/// Which share holds the replies to this rank's requests.
+pub const REPLIES: usize = SHARES;
+
+/// How senders take this rank's slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// A ticket of the one share is a slot.
+    Acquire,
+    /// A counter bounds how many messages are under way.
+    Limit,
+    /// Several shares, whose SendCNT lie with several ranks.
+    Distributed,
+}
+
+/// A word on a line of its own.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct Line(pub AtomicU64);
+
+/// Where whoever brings something learns whether it must ring.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Door {
+    asleep: AtomicU32,
+    bell: Bell,
+}
+
+/// The words of active messages in a control area's header.
+#[repr(C)]
+pub struct MailHead {
+    pub(super) numbers: Numbers,
+    /// Which handlers exist: one bit each.
+    handlers: [AtomicU64; IDS / 64],
+    /// Of the thread that runs handlers.
+    pub requests: Door,
+    /// Of the thread that completes requests.
+    pub replies: Door,
+    /// Senders that sleep until slots are free.
+    pub credit: Credit,
+    /// Policy limit: messages that were sent, and that were consumed.
+    pub sent: Line,
+    /// See `sent`.
+    pub consumed: Line,
+    /// SendCNTs that lie here: for each share that of the rank to which this one is host; the last is
+    /// that of our own replies.
+    pub(super) hosted: [Line; SHARES + 1],
+    /// Our own RecvCNTs.
+    pub(super) received: [Line; SHARES + 1],
+}
+
+/// Senders that sleep for want of credit.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct Credit {
+    wanted: AtomicU32,
+    bell: Bell,
+}
+
+/// The numbers from which everything follows.
+#[repr(C, align(128))]
+pub struct Numbers {
+    policy: AtomicU64,
+    slots: AtomicU64,
+    medium: AtomicU64,
+    shares: AtomicU64,
+    requests: AtomicU64,
+}
+
+/// The same, read once.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// How senders take slots.
+    pub policy: Policy,
+    /// Slots of all shares.
+    pub slots: usize,
+    /// Bytes of a slot's payload.
+    pub medium: usize,
+    /// Shares.
+    pub shares: usize,
+    /// Requests that may wait for their replies, and slots for those.
+    pub requests: usize,
+}
+
+impl Sizes {
+    /// As configured, for a world of `size` ranks.
+    pub fn configured(config: &Config, size: u32) -> Sizes {
+        let policy = match config.am_policy {
+            0 => Policy::Acquire,
+            1 => Policy::Limit,
+            _ => Policy::Distributed,
+        };
+        let slots = config.am_slots as usize;
+        let most = slots.min(1 << size.max(1).ilog2());
+        let shares = match policy {
+            Policy::Distributed => most.min(config.am_shares as usize),
+            _ => 1,
+        };
+        let (medium, requests) = (config.am_medium as usize, config.am_requests as usize);
+        Sizes { policy, slots, medium, shares, requests }
+    }
+
+    /// The slots of one share, the replies' included.
+    pub fn slots_of(&self, share: usize) -> usize {
+        if share == REPLIES { self.requests } else { self.slots / self.shares }
+    }
+
+    /// Where the slots of a share begin among all.
+    pub fn first_of(&self, share: usize) -> usize {
+        if share == REPLIES { self.slots } else { share * self.slots_of(share) }
+    }
+
+    /// Slots of all kinds.
+    pub fn all(&self) -> usize {
+        self.slots + self.requests
+    }
+
+    fn are_sane(&self) -> bool {
+        let power = |value: usize, most: usize| value.is_power_of_two() && value <= most;
+        power(self.slots, 1 << 16)
+            && power(self.shares, SHARES)
+            && self.shares <= self.slots
+            && power(self.requests, 1 << 12)
+            && (64..=1 << 16).contains(&self.medium)
+            && self.medium.is_multiple_of(64)
+    }
+}
+
+impl Numbers {
+    pub(super) fn write(&self, sizes: &Sizes) {
+        self.policy.store(sizes.policy as u64, Ordering::Relaxed);
+        self.slots.store(sizes.slots as u64, Ordering::Relaxed);
+        self.medium.store(sizes.medium as u64, Ordering::Relaxed);
+        self.shares.store(sizes.shares as u64, Ordering::Relaxed);
+        self.requests.store(sizes.requests as u64, Ordering::Relaxed);
+    }
+
+    /// None: these are no numbers of ours.
+    pub(super) fn read(&self) -> Option<Sizes> {
+        let number = |word: &AtomicU64| word.load(Ordering::Relaxed) as usize;
+        let policy = match number(&self.policy) {
+            0 => Policy::Acquire,
+            1 => Policy::Limit,
+            2 => Policy::Distributed,
+            _ => return None,
+        };
+        let (slots, medium) = (number(&self.slots), number(&self.medium));
+        let (shares, requests) = (number(&self.shares), number(&self.requests));
+        let sizes = Sizes { policy, slots, medium, shares, requests };
+        sizes.are_sane().then_some(sizes)
+    }
+}
+
+impl MailHead {
+    /// Makes fresh counters empty, whomever they will count for.
+    pub(super) fn reset_counters(&self) {
+        for line in self.hosted.iter().chain(&self.received).chain([&self.sent, &self.consumed]) {
+            line.0.store(FIRST, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is a handler with this number.
+    #[inline(always)]
+    pub fn has_handler(&self, id: u32) -> bool {
+        let word = self.handlers.get(id as usize / 64);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (id % 64) & 1 == 1)
+    }
+
+    /// Tells senders that there is one, or none any more. Callers exclude one another.
+    pub fn set_handler(&self, id: u32, exists: bool) {
+        let Some(word) = self.handlers.get(id as usize / 64) else { return };
+        match exists {
+            true => word.fetch_or(1 << (id % 64), Ordering::Release),
+            false => word.fetch_and(!(1 << (id % 64)), Ordering::Release),
+        };
+    }
+}
+
+impl Door {
+    /// To be called when something has been brought. True: somebody slept and the caller, alone, has
+    /// to ring.
+    #[inline(always)]
+    pub fn knock(&self) -> bool {
+        // Keeps the compiler from looking before what was brought is published; the processor is
+        // held back by the sleeper's global fence.
+        compiler_fence(Ordering::SeqCst);
+        self.asleep.load(Ordering::Relaxed) != 0 && self.asleep.swap(0, Ordering::AcqRel) != 0
+    }
+
+    /// Announces that its owner will sleep; to be called before the last look at what may have been
+    /// brought. False: who brings something may miss it, so the owner must only nap.
+    pub fn close(&self) -> bool {
+        self.asleep.store(1, Ordering::SeqCst);
+        global_fence()
+    }
+
+    /// Its owner is awake.
+    pub fn open(&self) {
+        if self.asleep.load(Ordering::Relaxed) != 0 {
+            self.asleep.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// What its owner sleeps on.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+}
+
+impl Credit {
+    /// Sleeps until slots were freed, or `limit` is over, unless `enough` already.
+    pub fn wait(&self, limit: std::time::Duration, enough: impl Fn() -> bool) {
+        let ticket = self.bell.ticket();
+        self.wanted.store(1, Ordering::SeqCst);
+        if !enough() {
+            self.bell.wait(ticket, Some(limit));
+        }
+    }
+
+    /// Slots were freed. Looks for sleepers without a fence: one that is overlooked sleeps until its
+    /// limit is over, or until the next time.
+    #[inline(always)]
+    pub fn freed(&self) {
+        if self.wanted.load(Ordering::Relaxed) != 0 && self.wanted.swap(0, Ordering::AcqRel) != 0 {
+            self.bell.ring();
+        }
+    }
+}
+
+/// A receiver's shares as one process has them mapped.
+#[derive(Clone, Copy)]
+pub struct Mail<'a> {
+    /// Its words.
+    pub head: &'a MailHead,
+    /// Its numbers.
+    pub sizes: Sizes,
+    /// Claims of all slots, replies behind requests.
+    pub claims: &'a [AtomicU64],
+    /// The slots, likewise.
+    pub slots: &'a [super::share::Slot],
+    /// Their payloads.
+    pub payloads: *mut u8,
+}
+
+impl<'a> Mail<'a> {
+    /// A share of the receiver, with the SendCNT that `host` keeps for it.
+    pub fn share(&self, share: usize, host: &'a MailHead) -> Share<'a> {
+        let (first, count) = (self.sizes.first_of(share), self.sizes.slots_of(share));
+        Share {
+            send: &host.hosted[share].0,
+            recv: &self.head.received[share].0,
+            claims: &self.claims[first..first + count],
+            slots: &self.slots[first..first + count],
+        }
+    }
+
+    /// Where the payload of slot `index` of a share lies.
+    #[inline(always)]
+    pub fn payload(&self, share: usize, index: usize) -> *mut u8 {
+        self.payloads.wrapping_add((self.sizes.first_of(share) + index) * self.sizes.medium)
+    }
+}
+
+/// The rank that keeps the SendCNT of a share of `owner`'s: spread evenly over the ranks, the first
+/// share's with the owner itself.
+pub fn host_of(owner: u32, share: usize, shares: usize, size: u32) -> u32 {
+    let step = share as u64 * u64::from(size) / shares as u64;
+    ((u64::from(owner) + step) % u64::from(size)) as u32
+}
+
+/// The share of `owner`'s whose host comes before `sender` in the order of ranks.
+pub fn nearest_share(owner: u32, sender: u32, shares: usize, size: u32) -> usize {
+    let distance = (u64::from(sender) + u64::from(size) - u64::from(owner)) % u64::from(size);
+    (0..shares)
+        .rev()
+        .find(|share| *share as u64 * u64::from(size) / shares as u64 <= distance)
+        .unwrap_or(0)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_a_receiver_lie_with_different_ranks_and_everybody_is_near_one() {
+        for size in [4, 5, 16, 64] {
+            for owner in 0..size {
+                let hosts: Vec<u32> = (0..4).map(|share| host_of(owner, share, 4, size)).collect();
+                assert_eq!(hosts[0], owner);
+                assert!((1..4).all(|i| !hosts[..i].contains(&hosts[i])), "{hosts:?}");
+                let mut senders = [0; 4];
+                for sender in 0..size {
+                    senders[nearest_share(owner, sender, 4, size)] += 1;
+                }
+                let (least, most) = (senders.iter().min(), senders.iter().max());
+                assert!(most.unwrap() - least.unwrap() <= 1, "{senders:?}");
+                assert!((0..4).all(|share| nearest_share(owner, hosts[share], 4, size) == share));
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The sending side of active messages towards one peer: takes a credit by the peer's policy, writes
+//! the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
+
+use crate::transport::shm::mail::{Door, Mail, MailHead, Policy, REPLIES};
+use crate::transport::shm::share::{BODY_WORDS, Share, Taken, Tally};
+use crate::util::bell::Bell;
+use crate::util::counts::Counts;
+use crossbeam_utils::CachePadded;
+use once_cell::sync::OnceCell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Words of a slot's body before its bytes: id, kind, header size and source; payload size; tag.
+pub const ENVELOPE_WORDS: usize = 3;
+/// Bytes that travel in the slot itself: the header, rounded up to words, and then the payload, if
+/// both fit.
+pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
+/// Messages after which a sender that has moved to another share tries its own again.
+const AWAY: u32 = 64;
+
+/// An active message, as it is to be sent.
+#[derive(Clone, Copy)]
+pub struct Parcel<'a> {
+    /// The handler's number; of a reply its status.
+    pub id: u16,
+    /// What the payload is, or that this is a reply.
+    pub kind: u8,
+    /// Names the request; 0: nobody waits for its end.
+    pub tag: u64,
+    /// At most 64 bytes.
+    pub header: &'a [u8],
+    /// At most the receiver's `medium` bytes.
+    pub payload: &'a [u8],
+}
+
+/// One peer as the senders of this process see it.
+pub struct Outbox<'a> {
+    mail: Mail<'a>,
+    /// This rank.
+    me: u32,
+    /// By share: whose counters are known, and what was last seen of RecvCNT.
+    shares: Box<[Near<'a>]>,
+    replies: Near<'a>,
+    /// The share whose host is nearest, the one in use, and for how many messages still.
+    home: usize,
+    current: AtomicU32,
+    away: AtomicU32,
+    /// Policy limit: what was last seen of the messages that were consumed.
+    consumed: CachePadded<AtomicU64>,
+    /// What the peer's progress thread sleeps on, which takes replies in.
+    progress: &'a Bell,
+}
+
+// SAFETY: slots and payloads are reached by the protocol of `share` only, and the counters are
+// atomics.
+unsafe impl Send for Outbox<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Outbox<'_> {}
+
+struct Near<'a> {
+    /// None: its host cannot be reached.
+    share: OnceCell<Option<Share<'a>>>,
+    cached: CachePadded<AtomicU64>,
+}
+
+impl Near<'_> {
+    fn new(cached: u64) -> Self {
+        Near { share: OnceCell::new(), cached: CachePadded::new(AtomicU64::new(cached)) }
+    }
+}
+
+/// Finds the words of a rank that hosts a share; None: it cannot be reached.
+pub type FindHost<'f, 'a> = &'f dyn Fn(usize) -> Option<&'a MailHead>;
+
+struct Toll<'c>(&'c Counts, usize);
+
+impl Tally for Toll<'_> {
+    #[cold]
+    fn read_credit(&self) {
+        self.0.credit_reads.up();
+    }
+    #[cold]
+    fn lost(&self) {
+        self.0.update_lost(self.1);
+    }
+}
+
+impl<'a> Outbox<'a> {
+    /// The outbox of rank `me` to the owner of `mail`, whose progress thread sleeps on `progress`.
+    pub fn new(mail: Mail<'a>, me: u32, home: usize, progress: &'a Bell) -> Outbox<'a> {
+        let near = |share: usize| Near::new(mail.head.received[share].0.load(Ordering::Relaxed));
+        let consumed = mail.head.consumed.0.load(Ordering::Acquire);
+        let replies = near(REPLIES);
+        // The counter of its own replies lies with the owner.
+        let _ = replies.share.set(Some(mail.share(REPLIES, mail.head)));
+        Outbox {
+            mail,
+            me,
+            shares: (0..mail.sizes.shares).map(near).collect(),
+            replies,
+            home,
+            current: AtomicU32::new(home as u32),
+            away: AtomicU32::new(0),
+            consumed: CachePadded::new(AtomicU64::new(consumed)),
+            progress,
+        }
+    }
+
+    /// Most bytes of a payload.
+    #[inline(always)]
+    pub fn medium(&self) -> usize {
+        self.mail.sizes.medium
+    }
+
+    /// The peer's words.
+    #[inline(always)]
+    pub fn head(&self) -> &'a MailHead {
+        self.mail.head
+    }
+
+    /// Whether there is credit now, as far as a look tells.
+    pub fn has_credit(&self) -> bool {
+        let limit = self.mail.sizes.slots as u64;
+        let head = self.mail.head;
+        let under_way = || {
+            let consumed = head.consumed.0.load(Ordering::Acquire);
+            head.sent.0.load(Ordering::Relaxed).wrapping_sub(consumed)
+        };
+        (self.mail.sizes.policy != Policy::Limit || under_way() < limit)
+            && self.shares.iter().any(|near| {
+                near.share.get().is_some_and(|share| share.as_ref().is_some_and(Share::has_room))
+            })
+    }
+
+    /// Sends a message. False: there is no credit.
+    #[inline(always)]
+    pub fn send(&self, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
+        let sent = match self.mail.sizes.policy {
+            Policy::Acquire => self.send_by(0, parcel, find, counts),
+            Policy::Limit => self.send_limited(parcel, find, counts),
+            Policy::Distributed => self.send_distributed(parcel, find, counts),
+        };
+        if sent {
+            self.knock(&self.mail.head.requests, self.mail.head.requests.bell(), counts);
+        }
+        sent
+    }
+
+    /// Sends with a ticket of one share.
+    #[inline(always)]
+    fn send_by(
+        &self,
+        at: usize,
+        parcel: &Parcel,
+        find: FindHost<'_, 'a>,
+        counts: &Counts,
+    ) -> bool {
+        let near = &self.shares[at];
+        let share = match near.share.get() {
+            Some(share) => share,
+            None => near.share.get_or_init(|| find(at).map(|host| self.mail.share(at, host))),
+        };
+        let Some(share) = share else { return false };
+        match share.take(self.me, &near.cached, &Toll(counts, at)) {
+            Taken::Ticket(ticket) => {
+                self.fill(share, at, ticket, parcel);
+                counts.message_sent(at);
+                true
+            }
+            Taken::Full => false,
+        }
+    }
+
+    /// Policy limit: an addition tells how many messages are under way; where they are too many it
+    /// is taken back. A sender that dies in between leaves a credit out, which the receiver finds
+    /// (`inlet`).
+    #[inline(never)]
+    fn send_limited(&self, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
+        let head = self.mail.head;
+        let number = head.sent.0.fetch_add(1, Ordering::Relaxed);
+        let limit = self.mail.sizes.slots as i64;
+        let full = |seen: u64| number.wrapping_sub(seen) as i64 >= limit;
+        if full(self.consumed.load(Ordering::Relaxed)) {
+            counts.credit_reads.up();
+            let seen = head.consumed.0.load(Ordering::Relaxed);
+            self.consumed.store(seen, Ordering::Relaxed);
+            if full(seen) {
+                head.sent.0.fetch_sub(1, Ordering::Relaxed);
+                counts.update_lost(0);
+                return false;
+            }
+        }
+        let sent = self.send_by(0, parcel, find, counts);
+        if !sent {
+            head.sent.0.fetch_sub(1, Ordering::Relaxed);
+            counts.update_lost(0);
+        }
+        sent
+    }
+
+    /// Policy distributed: the nearest share; where it is empty the next ones. A sender stays where it
+    /// found credit for a while, so that credits that nobody near them uses serve those who lack some.
+    #[inline(never)]
+    fn send_distributed(&self, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
+        let count = self.shares.len();
+        let mut first = self.current.load(Ordering::Relaxed) as usize;
+        if first != self.home && self.away.fetch_sub(1, Ordering::Relaxed) == 0 {
+            first = self.home;
+        }
+        for step in 0..count {
+            let at = (first + step) & (count - 1);
+            if self.send_by(at, parcel, find, counts) {
+                if at as u32 != self.current.load(Ordering::Relaxed) {
+                    self.away.store(AWAY, Ordering::Relaxed);
+                    self.current.store(at as u32, Ordering::Relaxed);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sends a reply into a slot that the peer has set aside. False: it has not, so it is no request
+    /// of this peer's that is answered.
+    pub fn reply(&self, parcel: &Parcel, counts: &Counts) -> bool {
+        let Some(Some(share)) = self.replies.share.get() else { return false };
+        let taken = share.take(self.me, &self.replies.cached, &Toll(counts, REPLIES - 1));
+        let Taken::Ticket(ticket) = taken else { return false };
+        self.fill(share, REPLIES, ticket, parcel);
+        counts.replies.up();
+        self.knock(&self.mail.head.replies, self.progress, counts);
+        true
+    }
+
+    #[inline(always)]
+    fn knock(&self, door: &Door, bell: &Bell, counts: &Counts) {
+        if door.knock() {
+            counts.wake_ups.up();
+            bell.ring();
+        }
+    }
+
+    /// Writes the slot of a ticket and publishes it.
+    #[inline(always)]
+    fn fill(&self, share: &Share, at: usize, ticket: u64, parcel: &Parcel) {
+        let (header, payload) = (parcel.header, parcel.payload);
+        let first = u64::from(parcel.id)
+            | u64::from(parcel.kind) << 16
+            | (header.len() as u64) << 24
+            | u64::from(self.me) << 32;
+        let room = header.len().next_multiple_of(8);
+        let outside = room + payload.len() > INLINE_BYTES;
+        share.slot(ticket).body().with_mut(|body| {
+            let body: *mut u64 = body.cast();
+            let bytes: *mut u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
+            let place = match outside {
+                true => self.mail.payload(at, share.index(ticket)),
+                false => bytes.wrapping_add(room),
+            };
+            // SAFETY: the slot is the caller's until it is published, see Share; the header was
+            // checked to be at most 64 bytes, the payload at most `medium`.
+            unsafe {
+                body.write(first);
+                body.add(1).write(payload.len() as u64);
+                body.add(2).write(parcel.tag);
+                copy(header, bytes);
+                copy(payload, place);
+            }
+        });
+        share.publish(ticket);
+    }
+}
+
+/// Copies bytes, a word without a call.
+///
+/// # Safety
+/// `to` is valid for writing as many.
+#[inline(always)]
+unsafe fn copy(from: &[u8], to: *mut u8) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match from.len() {
+            0 => {}
+            8 => to.cast::<[u8; 8]>().write(*from.as_ptr().cast()),
+            size => std::ptr::copy_nonoverlapping(from.as_ptr(), to, size),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a context counts: words that many threads add to and that are read now and then.
+
+use crate::util::pin::thread_stripe;
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Most shares of a receiver's credits.
+pub const SHARES: usize = 16;
+/// Lines over which the count of every message is spread, so that threads do not wait for each other.
+const STRIPES: usize = 16;
+
+/// One number. Nothing is ordered by it.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// One more.
+    #[inline(always)]
+    pub fn up(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The same where only one thread at a time counts, which then costs next to nothing.
+    #[inline(always)]
+    pub fn up_alone(&self, by: u64) {
+        self.0.store(self.get().wrapping_add(by), Ordering::Relaxed);
+    }
+
+    /// At least `value`.
+    #[inline]
+    pub fn raise(&self, value: u64) {
+        if value > self.get() {
+            self.0.fetch_max(value, Ordering::Relaxed);
+        }
+    }
+
+    /// The number.
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The counts of one context.
+#[derive(Default)]
+pub struct Counts {
+    /// By stripe and share.
+    sent: [CachePadded<[Count; SHARES]>; STRIPES],
+    /// Changes of a peer's SendCNT that came to nothing, by share.
+    lost_updates: [Count; SHARES],
+    /// Reads of a peer's RecvCNT.
+    pub credit_reads: Count,
+    /// Sleeps for want of credit.
+    pub credit_sleeps: Count,
+    /// Wake-ups of a peer's receiver.
+    pub wake_ups: Count,
+    /// Replies and acknowledgements.
+    pub replies: Count,
+    /// Refusals by reason: queue full, no tag, busy, no credit.
+    pub retries: [Count; 4],
+    /// Slots passed over.
+    pub skips: Count,
+    /// Messages handled.
+    pub handled: CachePadded<Count>,
+    /// Messages without a handler.
+    pub unknown: Count,
+    /// Most messages found waiting.
+    pub slots_high_water: Count,
+    /// Most requests that waited for their end.
+    pub requests_high_water: Count,
+}
+
+impl Counts {
+    /// A message was sent, with a ticket of this share.
+    #[inline(always)]
+    pub fn message_sent(&self, share: usize) {
+        self.sent[thread_stripe() % STRIPES][share % SHARES].up();
+    }
+
+    /// A change of this share's SendCNT came to nothing, or was taken back.
+    #[cold]
+    pub fn update_lost(&self, share: usize) {
+        self.lost_updates[share % SHARES].up();
+    }
+
+    /// Messages sent with tickets of one share.
+    fn sent_of(&self, share: usize) -> u64 {
+        self.sent.iter().map(|stripe| stripe[share].get()).sum()
+    }
+
+    /// Messages sent.
+    pub fn sent(&self) -> u64 {
+        (0..SHARES).map(|share| self.sent_of(share)).sum()
+    }
+
+    /// Changes of peers' SendCNT that were tried, by share.
+    pub fn credit_updates(&self) -> [u64; SHARES] {
+        std::array::from_fn(|share| self.sent_of(share) + self.lost_updates[share].get())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_threads_count_is_summed() {
+        let counts = Counts::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1000).for_each(|_| counts.message_sent(3)));
+            }
+        });
+        assert_eq!(counts.sent(), 4000);
+        counts.update_lost(3);
+        assert_eq!(counts.credit_updates()[3], 4001);
+        counts.requests_high_water.raise(7);
+        counts.requests_high_water.raise(3);
+        assert_eq!(counts.requests_high_water.get(), 7);
+    }
+}
