@@ -49,7 +49,7 @@ static void threads(flow_world_t *flows, const bench_world_t *world, const bench
     int best = best_of(rates, how_many);
     for (int r = 0; r < options->repeats; r++)
         bench_add(&to_best, rates[best].ours[r], rates[how_many - 1].ours[r], NAN);
-    const char *what = try_form ? "8 B; try and yield" : "8 B";
+    const char *what = try_form ? "one way; try and yield" : "one way";
     char name[96];
     for (int i = 0; i < how_many; i++)
         am_emit(world, what, "M/s", counts[i], 8, NULL, counts[i] == 1 && !offload && !try_form ? "value>=25" : NULL, &rates[i]);
@@ -95,11 +95,11 @@ static void ring(flow_world_t *flows, const bench_world_t *world, const bench_op
         bench_add(&fair_all, NAN, much.slowest_fastest, NAN);
     }
     char name[96];
-    am_emit(world, "8 B; two ranks both send", "M/s", RING_THREADS, 8, NULL, NULL, &of_two);
-    am_emit(world, "8 B; two ranks both send; slowest / fastest", "ratio", RING_THREADS, 8, NULL, NULL, &fair_two);
-    snprintf(name, sizeof name, "8 B; %u ranks all send", world->size);
+    am_emit(world, "two ranks both send", "M/s", RING_THREADS, 8, NULL, NULL, &of_two);
+    am_emit(world, "two ranks both send; slowest / fastest", "ratio", RING_THREADS, 8, NULL, NULL, &fair_two);
+    snprintf(name, sizeof name, "%u ranks all send", world->size);
     am_emit(world, name, "M/s", RING_THREADS, 8, "two ranks", "ratio>=0.6", &of_all);
-    snprintf(name, sizeof name, "8 B; %u ranks all send; slowest / fastest", world->size);
+    snprintf(name, sizeof name, "%u ranks all send; slowest / fastest", world->size);
     am_emit(world, name, "ratio", RING_THREADS, 8, NULL, "value>=0.3", &fair_all);
 }
 

@@ -123,7 +123,8 @@ bench_options_t bench_parse(int argc, char **argv, const char *what)
         {"quick", no_argument, NULL, 'q'},         {"pin", no_argument, NULL, 'p'},
         {"repeats", required_argument, NULL, 'r'}, {"alone", no_argument, NULL, 'A'},
         {"against", required_argument, NULL, 'G'}, {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"policy", required_argument, NULL, 'P'},  {"hottest", required_argument, NULL, 'H'},
+        {"continued", no_argument, NULL, 'C'},     {NULL, 0, NULL, 0},
     };
     bench_options_t options = {.program = argv[0], .show = 1};
     int letter;
@@ -136,6 +137,9 @@ bench_options_t bench_parse(int argc, char **argv, const char *what)
         case 'r': options.repeats = repeats_of(optarg, argv[0]); break;
         case 'A': options.alone = 1; break;
         case 'G': options.against = strtod(optarg, NULL); break;
+        case 'P': options.policy = optarg; break;
+        case 'H': options.hottest = strtod(optarg, NULL); break;
+        case 'C': options.continued = 1; break;
         case 'h': usage(stdout, argv[0], what); exit(0);
         default: usage(stderr, argv[0], what); exit(2);
         }
@@ -160,9 +164,11 @@ void bench_begin(const bench_options_t *options, const char *title)
     uname(&out.host);
     if (!options->show)
         return;
-    printf("\n%s  [mode %s; %s; %d cores; Linux %s]\n", title, out.mode, out.host.nodename, bench_cores(), out.host.release);
-    printf("%-46s %9s %3s %10s %10s %10s %10s %-7s %10s %8s  %s\n", "case", "bytes", "thr", "median", "q1", "q3", "p99",
-           "unit", "limit", "ratio", "limit is; target");
+    if (!options->continued) {
+        printf("\n%s  [mode %s; %s; %d cores; Linux %s]\n", title, out.mode, out.host.nodename, bench_cores(), out.host.release);
+        printf("%-46s %9s %3s %10s %10s %10s %10s %-7s %10s %8s  %s\n", "case", "bytes", "thr", "median", "q1", "q3", "p99",
+               "unit", "limit", "ratio", "limit is; target");
+    }
     if (options->csv == NULL)
         return;
     out.csv = fopen(options->csv, "a");

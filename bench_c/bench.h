@@ -94,6 +94,9 @@ typedef struct bench_options {
     int repeats;
     int alone;         /* `memory` only: print what a world of one takes, and nothing else */
     double against;    /* `memory` only: own KiB of a rank in a world of two, 0: unknown */
+    const char *policy; /* `incast` only: LLCL_AM_POLICY; NULL: what the environment says */
+    double hottest;    /* `incast` only: changes of its one counter per message under `acquire`, 0: unknown */
+    int continued;     /* the table has been begun by an earlier run: no title */
     int show;          /* 1: this process prints; 0: it is a passive rank */
 } bench_options_t;
 

@@ -97,11 +97,11 @@ static void memory(const incast_t *incast)
     bench_add(&slots, per_peer / 1024, (double)incast->memory / 1024, NAN);
     bench_add(&own, NAN, resident().own, NAN);
     bench_add(&buffers, NAN, per_peer / 1024, NAN);
-    am_emit(&incast->world, case_of(incast, "slots of the receiver"), "KiB", 1, 0, "a buffer per peer", NULL, &slots);
-    am_emit(&incast->world, case_of(incast, "receiver resident; own memory"), "KiB", 1, 0, NULL, NULL, &own);
+    am_emit(&incast->world, case_of(incast, "memory of slots"), "KiB", 1, 0, "a buffer per peer", NULL, &slots);
+    am_emit(&incast->world, case_of(incast, "own memory resident"), "KiB", 1, 0, NULL, NULL, &own);
     if (incast->can.am_policy == LLCL_AM_POLICY_ACQUIRE) {
         char name[64];
-        snprintf(name, sizeof name, "buffer per peer; %u to 1; slots of the receiver", incast->senders);
+        snprintf(name, sizeof name, "buffer per peer; %u to 1; memory of slots", incast->senders);
         am_emit(&incast->world, name, "KiB", 1, 0, NULL, NULL, &buffers);
     }
 }

@@ -1,4 +1,5 @@
 /* Resident memory of a rank, and what a peer costs that is never talked to: run it with different numbers of ranks. */
+#include "resident.h"
 #include "world.h"
 
 #include <stdlib.h>
@@ -7,38 +8,6 @@
 #include <unistd.h>
 
 static const char *about = "Resident memory of a rank after llcl_init, and bytes for each peer that is never talked to.";
-
-typedef struct resident {
-    double all; /* KiB */
-    double own; /* KiB, without the pages of program and libraries that merely reflect their files */
-} resident_t;
-
-/* From /proc/self/smaps, which counts pages exactly. */
-static resident_t resident(void)
-{
-    FILE *file = fopen("/proc/self/smaps", "r");
-    char line[512], path[256];
-    int backed = 0; /* the mapping at hand shows a file of a file system */
-    resident_t sum = {0, 0};
-    if (file == NULL)
-        bench_die("memory: /proc/self/smaps cannot be read");
-    while (fgets(line, sizeof line, file) != NULL) {
-        unsigned long from, to;
-        double kib;
-        if (sscanf(line, "%lx-%lx", &from, &to) == 2) {
-            path[0] = '\0';
-            sscanf(line, "%*s %*s %*s %*s %*s %255s", path);
-            backed = path[0] == '/' && strncmp(path, "/memfd:", 7) != 0 && strncmp(path, "/dev/zero", 9) != 0;
-        } else if (sscanf(line, "Rss: %lf", &kib) == 1) {
-            sum.all += kib;
-            sum.own += backed ? 0 : kib;
-        } else if (backed && sscanf(line, "Anonymous: %lf", &kib) == 1) {
-            sum.own += kib;
-        }
-    }
-    fclose(file);
-    return sum;
-}
 
 /* The same program as a world of one: the measure for what the peers add. */
 static resident_t alone_resident(const bench_options_t *options)
