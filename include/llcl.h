@@ -201,17 +201,8 @@ llcl_completion_t llcl_store_on(uint64_t *word);
 llcl_completion_t llcl_add_on(uint64_t *word);
 
 /*
- * 2. Life: contexts, worlds, and what can be asked of them.
+ * 2. Worlds and configuration: where a context is, and how it is to be.
  */
-
-/** Major version: grows when programs must be changed. */
-#define LLCL_VERSION_MAJOR 0u
-
-/** Minor version: grows when functions are added. */
-#define LLCL_VERSION_MINOR 1u
-
-/** Patch version. */
-#define LLCL_VERSION_PATCH 0u
 
 /** As the environment variable LLCL_EXECUTION says, else LLCL_EXECUTION_AUTO. */
 #define LLCL_EXECUTION_FROM_ENVIRONMENT 0u
@@ -227,21 +218,6 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 
 /** The caller posts everything itself and is told to try again while another thread does. */
 #define LLCL_EXECUTION_DIRECT 3u
-
-/** The peer is this rank itself. */
-#define LLCL_TRANSPORT_LOOPBACK 1u
-
-/** The peer is reached through shared memory. */
-#define LLCL_TRANSPORT_SHM 2u
-
-/** Memory is reached by loads and stores. */
-#define LLCL_ACCESS_MAPPED 1u
-
-/** Memory is reached by process_vm_readv and process_vm_writev. */
-#define LLCL_ACCESS_KERNEL 2u
-
-/** Memory is reached by messages to its owner's progress thread. */
-#define LLCL_ACCESS_MESSAGE 3u
 
 /** As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE. */
 #define LLCL_AM_POLICY_FROM_ENVIRONMENT 0u
@@ -265,9 +241,6 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 
 /** Handlers of different messages run at the same time, on whatever threads are at hand. */
 #define LLCL_AM_HANDLERS_PARALLEL 2u
-
-/** One rank's place in a world, with everything that hangs on it. */
-typedef struct llcl_context_t llcl_context_t;
 
 /** A world whose ranks are threads of this process. */
 typedef struct llcl_world_t llcl_world_t;
@@ -330,6 +303,65 @@ typedef struct llcl_config_t {
     uint32_t reserved;
 } llcl_config_t;
 
+/**
+ * Fills a configuration with "as the environment says, else the default" throughout.
+ *
+ * `config`: the caller's struct to be filled; its content before does not matter.
+ * LLCL_OK; LLCL_ERR_INVALID if `config` is NULL. Any thread may call it.
+ */
+llcl_status_t llcl_config_default(llcl_config_t *config);
+
+/**
+ * Makes a world whose ranks are threads of this process. Each rank then calls llcl_init with its
+ * number in the configuration.
+ *
+ * `size`: ranks, 1 to 4096. `world`: where the new world goes; ended by llcl_world_free.
+ * LLCL_OK; LLCL_ERR_INVALID: no such size, or NULL; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the
+ * machine refuses sockets or a thread. Any thread may call it.
+ */
+llcl_status_t llcl_world_create(uint32_t size,
+                                llcl_world_t **world);
+
+/**
+ * Ends a world of this process.
+ *
+ * `world`: from llcl_world_create; ended by this call if it answers LLCL_OK.
+ * LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized; LLCL_ERR_INVALID: NULL. No other thread
+ * may use the world at the same time.
+ */
+llcl_status_t llcl_world_free(llcl_world_t *world);
+
+/*
+ * 3. Life: contexts, worlds, and what can be asked of them.
+ */
+
+/** Major version: grows when programs must be changed. */
+#define LLCL_VERSION_MAJOR 0u
+
+/** Minor version: grows when functions are added. */
+#define LLCL_VERSION_MINOR 1u
+
+/** Patch version. */
+#define LLCL_VERSION_PATCH 0u
+
+/** The peer is this rank itself. */
+#define LLCL_TRANSPORT_LOOPBACK 1u
+
+/** The peer is reached through shared memory. */
+#define LLCL_TRANSPORT_SHM 2u
+
+/** Memory is reached by loads and stores. */
+#define LLCL_ACCESS_MAPPED 1u
+
+/** Memory is reached by process_vm_readv and process_vm_writev. */
+#define LLCL_ACCESS_KERNEL 2u
+
+/** Memory is reached by messages to its owner's progress thread. */
+#define LLCL_ACCESS_MESSAGE 3u
+
+/** One rank's place in a world, with everything that hangs on it. */
+typedef struct llcl_context_t llcl_context_t;
+
 /** What a context can do. */
 typedef struct llcl_capabilities_t {
     /** Bytes of this struct, set by the caller before the call. */
@@ -376,14 +408,6 @@ typedef struct llcl_peer_info_t {
     /** 0. */
     uint32_t reserved;
 } llcl_peer_info_t;
-
-/**
- * Fills a configuration with "as the environment says, else the default" throughout.
- *
- * `config`: the caller's struct to be filled; its content before does not matter.
- * LLCL_OK; LLCL_ERR_INVALID if `config` is NULL. Any thread may call it.
- */
-llcl_status_t llcl_config_default(llcl_config_t *config);
 
 /**
  * Takes this rank's place in its world. Not collective: peers are contacted when they are used.
@@ -478,28 +502,8 @@ llcl_status_t llcl_query_peer(llcl_context_t *context,
                               uint32_t peer,
                               llcl_peer_info_t *info);
 
-/**
- * Makes a world whose ranks are threads of this process. Each rank then calls llcl_init with its
- * number in the configuration.
- *
- * `size`: ranks, 1 to 4096. `world`: where the new world goes; ended by llcl_world_free.
- * LLCL_OK; LLCL_ERR_INVALID: no such size, or NULL; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the
- * machine refuses sockets or a thread. Any thread may call it.
- */
-llcl_status_t llcl_world_create(uint32_t size,
-                                llcl_world_t **world);
-
-/**
- * Ends a world of this process.
- *
- * `world`: from llcl_world_create; ended by this call if it answers LLCL_OK.
- * LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized; LLCL_ERR_INVALID: NULL. No other thread
- * may use the world at the same time.
- */
-llcl_status_t llcl_world_free(llcl_world_t *world);
-
 /*
- * 3. Memory: regions, the addresses that name places in them, and how ranks tell each other.
+ * 4. Memory: regions, the addresses that name places in them, and how ranks tell each other.
  */
 
 /** A piece of this rank's memory that operations may name, here and at peers. */
@@ -642,7 +646,7 @@ void *llcl_remote_pointer(llcl_context_t *context,
                           size_t size);
 
 /*
- * 4. Reads and writes
+ * 5. Reads and writes
  */
 
 /**
@@ -835,7 +839,7 @@ llcl_status_t llcl_write_signal(llcl_context_t *context,
                                 const llcl_write_signal_params_t *params);
 
 /*
- * 5. Writes of bytes that the request carries itself
+ * 6. Writes of bytes that the request carries itself
  */
 
 /** A write of one to eight bytes that are in the struct itself. */
@@ -950,7 +954,7 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
                                const llcl_write_small_params_t *params);
 
 /*
- * 6. Atomics: on words of a peer, each with one history whoever changes it how.
+ * 7. Atomics: on words of a peer, each with one history whoever changes it how.
  */
 
 /** int32_t */
@@ -1112,7 +1116,7 @@ llcl_status_t llcl_atomic(llcl_context_t *context,
                           const llcl_atomic_params_t *params);
 
 /*
- * 7. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
+ * 8. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
  */
 
 /** A fetch-add on a uint64_t. */
@@ -1229,7 +1233,7 @@ llcl_status_t llcl_compare_swap(llcl_context_t *context,
                                 const llcl_compare_swap_params_t *params);
 
 /*
- * 8. Waiting
+ * 9. Waiting
  */
 
 /**
@@ -1289,7 +1293,7 @@ llcl_status_t llcl_wait_word(llcl_context_t *context,
 llcl_status_t llcl_progress(llcl_context_t *context);
 
 /*
- * 9. Active messages: a function at the peer is called with a few bytes, and may answer.
+ * 10. Active messages: a function at the peer is called with a few bytes, and may answer.
  *
  * A receiver owns a fixed number of message slots, whatever the number of senders; a sender takes a
  * slot by an atomic operation on a counter before it sends, and is told LLCL_RETRY_NO_CREDIT while
@@ -1512,7 +1516,7 @@ llcl_am_t *llcl_am_retain(llcl_am_t *message);
 llcl_status_t llcl_am_release(llcl_am_t *message);
 
 /*
- * 10. Insight: what a context has counted.
+ * 11. Insight: what a context has counted.
  */
 
 /** Most shares of a receiver's credits. */

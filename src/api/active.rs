@@ -1,4 +1,4 @@
-//! 9. Active messages: a function at the peer is called with a few bytes, and may answer.
+//! 10. Active messages: a function at the peer is called with a few bytes, and may answer.
 //!
 //! A receiver owns a fixed number of message slots, whatever the number of senders; a sender takes a
 //! slot by an atomic operation on a counter before it sends, and is told LLCL_RETRY_NO_CREDIT while

@@ -1,4 +1,4 @@
-//! 6. Atomics: on words of a peer, each with one history whoever changes it how.
+//! 7. Atomics: on words of a peer, each with one history whoever changes it how.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard};

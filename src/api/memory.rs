@@ -1,4 +1,4 @@
-//! 3. Memory: regions, the addresses that name places in them, and how ranks tell each other.
+//! 4. Memory: regions, the addresses that name places in them, and how ranks tell each other.
 
 use crate::api::guard::{give, given, guard, guard_value};
 use crate::api::life::llcl_context_t;

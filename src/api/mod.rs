@@ -37,6 +37,8 @@ pub mod status;
 
 pub mod completion;
 
+pub mod config;
+
 pub mod life;
 
 pub mod memory;

@@ -1,4 +1,4 @@
-//! 4. Reads and writes
+//! 5. Reads and writes
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;

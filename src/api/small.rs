@@ -1,4 +1,4 @@
-//! 5. Writes of bytes that the request carries itself
+//! 6. Writes of bytes that the request carries itself
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;

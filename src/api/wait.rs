@@ -1,4 +1,4 @@
-//! 8. Waiting
+//! 9. Waiting
 
 use crate::api::guard::{given, guard};
 use crate::api::life::llcl_context_t;

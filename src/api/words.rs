@@ -1,4 +1,4 @@
-//! 7. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
+//! 8. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
 
 use crate::api::atomics::{LLCL_OP_ADD, LLCL_OP_COMPARE_SWAP, LLCL_TYPE_U64};
 use crate::api::completion::llcl_completion_t;

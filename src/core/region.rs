@@ -157,7 +157,8 @@ impl Regions {
     /// possible: RETRY_BUSY unless nothing at all is under way.
     pub fn free(&self, key: Key) -> Result<()> {
         let waiting_allowed = !in_callback();
-        if !waiting_allowed && !(self.agent.is_idle() && self.lane.is_idle() == Some(true)) {
+        let idle = || self.agent.is_idle() && self.lane.is_idle() == Some(true);
+        if !waiting_allowed && !idle() {
             return Err(Error::bare(Status::RETRY_BUSY));
         }
         let (index, place, size) = self.end_life(key)?;

@@ -127,7 +127,7 @@ impl Agent {
                     return true;
                 }
                 let came = replies.as_mut().map_or(0, |inlet| self.take_replies(inlet));
-                let wanted = requests.as_mut().is_some_and(|it| it.inlet.next().is_some());
+                let wanted = requests.as_mut().is_some_and(|it| it.inlet.peek().is_some());
                 looks += 1;
                 if wanted || came > 0 || looks >= LOOKS {
                     break;
@@ -153,7 +153,7 @@ impl Agent {
     #[inline]
     fn take_replies(&self, inlet: &mut Inlet) -> usize {
         let mut count = 0;
-        while let Some(reply) = inlet.next() {
+        while let Some(reply) = inlet.peek() {
             self.post.answered(&reply, || inlet.done());
             count += 1;
             if count == BATCH {
@@ -176,7 +176,7 @@ impl Agent {
     #[inline]
     fn serve<'a>(&'a self, mut requests: Held<'a, Requests>, most: usize) -> usize {
         for count in 0..most {
-            let Some(arrived) = requests.inlet.next() else { return count };
+            let Some(arrived) = requests.inlet.peek() else { return count };
             if self.parallel {
                 self.handle_outside(requests, &arrived);
                 match self.requests.take() {

@@ -2,6 +2,7 @@
 //! test wants it.
 
 use super::*;
+use crate::engine::active::post::Post;
 use crate::bootstrap::{Bootstrap, World};
 use crate::engine::atomic::{kind, op};
 use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
@@ -33,7 +34,8 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
         let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
         let (ring, consumer) = Ring::new(16, || ());
         let to_tell = (Arc::new(Room::default()), 8);
-        let work = Work::new(consumer, to_tell, routes.receivers(), in_flight);
+        let post = Arc::new(Post::new(routes.clone(), Arc::default(), 64));
+        let work = Work::new(consumer, to_tell, routes.receivers(), post, in_flight);
         Rank { work, ring, routes, segment }
     });
     (world, ranks)

@@ -101,7 +101,7 @@ impl Inlet {
 
     /// The next message, which stays in its slot until done() is called.
     #[inline]
-    pub fn next(&mut self) -> Option<Arrived> {
+    pub fn peek(&mut self) -> Option<Arrived> {
         for _ in 0..=self.stands.len() {
             let stand = &self.stands[self.at];
             if self.batch < BATCH && stand.share.is_ready(stand.next) {
@@ -154,7 +154,7 @@ impl Inlet {
         })
     }
 
-    /// The message that next() gave has been consumed.
+    /// The message that peek() gave has been consumed.
     #[inline]
     pub fn done(&mut self) {
         let stand = &mut self.stands[self.at];

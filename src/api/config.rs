@@ -1,0 +1,186 @@
+//! 2. Worlds and configuration: where a context is, and how it is to be.
+
+use crate::api::guard::{give, given, guard};
+use crate::api::status::llcl_status_t;
+use crate::bootstrap::World;
+use crate::fail;
+use crate::util::config::Config;
+use crate::util::status::{Error, Result, Status};
+
+/// As the environment variable LLCL_EXECUTION says, else LLCL_EXECUTION_AUTO.
+pub const LLCL_EXECUTION_FROM_ENVIRONMENT: u32 = 0;
+/// The caller does what it can itself; the rest is done by whoever is at hand, at the latest by the
+/// progress thread.
+pub const LLCL_EXECUTION_AUTO: u32 = 1;
+/// Every request goes through the queue to the progress thread.
+pub const LLCL_EXECUTION_OFFLOAD: u32 = 2;
+/// The caller posts everything itself and is told to try again while another thread does.
+pub const LLCL_EXECUTION_DIRECT: u32 = 3;
+
+/// As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE.
+pub const LLCL_AM_POLICY_FROM_ENVIRONMENT: u32 = 0;
+/// A sender takes a slot by an addition to one counter of the receiver.
+pub const LLCL_AM_POLICY_ACQUIRE: u32 = 1;
+/// Counters only bound how many messages are under way; the transport's own queue carries them.
+pub const LLCL_AM_POLICY_LIMIT: u32 = 2;
+/// The slots are split into shares, whose counters lie with several ranks.
+pub const LLCL_AM_POLICY_DISTRIBUTED: u32 = 3;
+
+/// As the environment variable LLCL_AM_HANDLERS says, else LLCL_AM_HANDLERS_SERIAL.
+pub const LLCL_AM_HANDLERS_FROM_ENVIRONMENT: u32 = 0;
+/// One handler of a context runs at a time.
+pub const LLCL_AM_HANDLERS_SERIAL: u32 = 1;
+/// Handlers of different messages run at the same time, on whatever threads are at hand.
+pub const LLCL_AM_HANDLERS_PARALLEL: u32 = 2;
+
+/// A world whose ranks are threads of this process.
+pub struct llcl_world_t(pub(super) World);
+
+/// How a context is to be. Begin with llcl_config_default. A field that is 0 takes its value from
+/// the environment variable in brackets, else its default.
+#[repr(C)]
+pub struct llcl_config_t {
+    /// Bytes of this struct, as llcl_config_default sets it.
+    pub struct_size: u64,
+    /// The world of this process to take a place in; NULL: the place that llcl-run gave to this
+    /// process, or a world of one rank. Must outlive the context.
+    pub world: *mut llcl_world_t,
+    /// The place in `world`, from 0 on; without a world it is ignored.
+    pub rank: u32,
+    /// One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto].
+    pub execution: u32,
+    /// Commands that the queue holds, one that carries its bytes counting one more for each 120 bytes
+    /// begun; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+    pub queue_entries: u32,
+    /// Operations that wait for other ranks at one time; a multiple of 64 from 64 to 3904
+    /// [LLCL_IN_FLIGHT; 1024].
+    pub in_flight: u32,
+    /// Regions at one time, 1 to 65535 [LLCL_REGIONS; 1024].
+    pub regions: u32,
+    /// One of LLCL_AM_POLICY_*: how senders take this rank's message slots [LLCL_AM_POLICY; acquire].
+    pub am_policy: u32,
+    /// Message slots of this rank, whatever the number of senders; a power of two from 1 to 65536
+    /// [LLCL_AM_SLOTS; 512].
+    pub am_slots: u32,
+    /// Most bytes of a payload that travels in a slot; a multiple of 64 from 64 to 65536
+    /// [LLCL_AM_MEDIUM; 4096].
+    pub am_medium: u32,
+    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, at most one for each
+    /// slot and rank are made [LLCL_AM_SHARES; 4].
+    pub am_shares: u32,
+    /// Messages of this rank that may wait for their end at one time, each with a place for its reply;
+    /// a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].
+    pub am_requests: u32,
+    /// One of LLCL_AM_HANDLERS_* [LLCL_AM_HANDLERS; serial].
+    pub am_handlers: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// Fills a configuration with "as the environment says, else the default" throughout.
+///
+/// `config`: the caller's struct to be filled; its content before does not matter.
+/// LLCL_OK; LLCL_ERR_INVALID if `config` is NULL. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_config_default(config: *mut llcl_config_t) -> llcl_status_t {
+    guard(|| {
+        let default = llcl_config_t {
+            struct_size: size_of::<llcl_config_t>() as u64,
+            world: std::ptr::null_mut(),
+            rank: 0,
+            execution: LLCL_EXECUTION_FROM_ENVIRONMENT,
+            queue_entries: 0,
+            in_flight: 0,
+            regions: 0,
+            am_policy: LLCL_AM_POLICY_FROM_ENVIRONMENT,
+            am_slots: 0,
+            am_medium: 0,
+            am_shares: 0,
+            am_requests: 0,
+            am_handlers: LLCL_AM_HANDLERS_FROM_ENVIRONMENT,
+            reserved: 0,
+        };
+        // SAFETY: config is the caller's struct.
+        unsafe { give(config, "config", default) }
+    })
+}
+
+/// The values in force.
+pub(super) fn resolve(config: Option<&llcl_config_t>) -> Result<Config> {
+    let mut resolved = Config::from_environment()?;
+    let Some(config) = config else { return Ok(resolved) };
+    let size = size_of::<llcl_config_t>() as u64;
+    if config.struct_size != size {
+        let given = config.struct_size;
+        fail!(ERR_INVALID, "struct_size is {given}, expected {size}: use llcl_config_default");
+    }
+    if config.reserved != 0 {
+        fail!(ERR_INVALID, "reserved is {}, expected 0", config.reserved);
+    }
+    if config.execution > LLCL_EXECUTION_DIRECT {
+        fail!(ERR_INVALID, "execution is {}, expected LLCL_EXECUTION_*", config.execution);
+    }
+    if config.execution != LLCL_EXECUTION_FROM_ENVIRONMENT {
+        resolved.execution = u64::from(config.execution) - 1;
+    }
+    for (given, most, name) in [
+        (config.am_policy, LLCL_AM_POLICY_DISTRIBUTED, "am_policy"),
+        (config.am_handlers, LLCL_AM_HANDLERS_PARALLEL, "am_handlers"),
+    ] {
+        if given > most {
+            fail!(ERR_INVALID, "{name} is {given}, expected LLCL_{}_*", name.to_uppercase());
+        }
+    }
+    if config.am_policy != LLCL_AM_POLICY_FROM_ENVIRONMENT {
+        resolved.am_policy = u64::from(config.am_policy) - 1;
+    }
+    if config.am_handlers != LLCL_AM_HANDLERS_FROM_ENVIRONMENT {
+        resolved.am_handlers = u64::from(config.am_handlers) - 1;
+    }
+    resolved.am_slots(config.am_slots.into())?;
+    resolved.am_medium(config.am_medium.into())?;
+    resolved.am_shares(config.am_shares.into())?;
+    resolved.am_requests(config.am_requests.into())?;
+    resolved.queue_entries(config.queue_entries.into())?;
+    resolved.in_flight(config.in_flight.into())?;
+    resolved.regions(config.regions.into())?;
+    Ok(resolved)
+}
+
+/// Makes a world whose ranks are threads of this process. Each rank then calls llcl_init with its
+/// number in the configuration.
+///
+/// `size`: ranks, 1 to 4096. `world`: where the new world goes; ended by llcl_world_free.
+/// LLCL_OK; LLCL_ERR_INVALID: no such size, or NULL; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the
+/// machine refuses sockets or a thread. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_world_create(
+    size: u32,
+    world: *mut *mut llcl_world_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a place for a pointer.
+        unsafe { given(world, "world")? };
+        let created = Box::new(llcl_world_t(World::create(size)?));
+        // SAFETY: checked above.
+        unsafe { give(world, "world", Box::into_raw(created)) }
+    })
+}
+
+/// Ends a world of this process.
+///
+/// `world`: from llcl_world_create; ended by this call if it answers LLCL_OK.
+/// LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized; LLCL_ERR_INVALID: NULL. No other thread
+/// may use the world at the same time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_world_free(world: *mut llcl_world_t) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live world.
+        if !unsafe { given(world, "world")? }.0.is_idle() {
+            return Err(Error::bare(Status::RETRY_BUSY));
+        }
+        // SAFETY: made by llcl_world_create, and nobody uses it any more.
+        drop(unsafe { Box::from_raw(world) });
+        Ok(())
+    })
+}
