@@ -221,9 +221,13 @@ static uint64_t settle(flow_world_t *flows, uint64_t came_before, account_t mine
             break;
         bench_sleep_us(200);
     }
-    if (came - came_before != expected)
-        bench_die("rank %u has handled %llu messages, expected %llu", flows->world->rank,
-                  (unsigned long long)(came - came_before), (unsigned long long)expected);
+    if (came - came_before != expected) {
+        llcl_stats_t stats = {.struct_size = sizeof stats};
+        bench_check(llcl_stats_get(flows->world->context, &stats), "llcl_stats_get");
+        bench_die("rank %u has counted %llu messages, expected %llu; in all it counted %llu and the library %llu, skips %llu",
+                  flows->world->rank, (unsigned long long)(came - came_before), (unsigned long long)expected,
+                  (unsigned long long)came, (unsigned long long)stats.am_handled, (unsigned long long)stats.skips);
+    }
     am_fence(flows->world);
     return accepted;
 }
