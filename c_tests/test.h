@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define TEST_SKIP_CODE 77
+#define TEST_MOST_THREADS 65
 #define TEST_PATIENCE_NS INT64_C(10000000000) /* what "it hangs" means to a test */
 
 static __thread uint32_t test_rank;
@@ -187,11 +188,11 @@ static inline void *test_one_rank(void *argument)
 static inline int test_threads(void (*run)(llcl_context_t *), void (*configure)(llcl_config_t *),
                                uint32_t ranks)
 {
-    pthread_t threads[64];
-    struct test_plan plans[64];
+    pthread_t threads[TEST_MOST_THREADS];
+    struct test_plan plans[TEST_MOST_THREADS];
     llcl_world_t *world = NULL;
     uint32_t r;
-    CHECK(ranks >= 1 && ranks <= 64);
+    CHECK(ranks >= 1 && ranks <= TEST_MOST_THREADS);
     CHECK_OK(llcl_world_create(ranks, &world));
     for (r = 0; r < ranks; r++) {
         plans[r].run = run;

@@ -1,0 +1,187 @@
+/* What the tests of active messages need: parameters, a ledger of what has come, and a place for what a
+ * handler could not post at once. */
+#ifndef AM_H
+#define AM_H
+#include "shared.h"
+
+/* Checkers and machines with few cores make floods slow: the runner's time limit is the judge. */
+#define AM_PATIENCE_NS INT64_C(90000000000)
+#define AM_AWAIT(context, word, at_least) \
+    CHECK_STATUS(llcl_wait_word((context), (word), (at_least), AM_PATIENCE_NS), LLCL_OK)
+
+static inline llcl_am_params_t am_to(uint32_t peer, uint32_t id, const void *header, size_t size)
+{
+    llcl_am_params_t am;
+    memset(&am, 0, sizeof am);
+    am.peer = peer;
+    am.id = id;
+    am.header = size ? header : NULL;
+    am.header_size = size;
+    return am;
+}
+
+static inline void am_register(llcl_context_t *context, uint32_t id, llcl_am_handler_fn handler,
+                               void *data)
+{
+    POST(llcl_am_register(context, id, handler, data));
+}
+
+static inline llcl_stats_t am_stats(llcl_context_t *context)
+{
+    llcl_stats_t stats;
+    memset(&stats, 0x5a, sizeof stats);
+    stats.struct_size = sizeof stats;
+    CHECK_OK(llcl_stats_get(context, &stats));
+    return stats;
+}
+
+static inline llcl_capabilities_t am_limits(llcl_context_t *context)
+{
+    llcl_capabilities_t found;
+    memset(&found, 0, sizeof found);
+    found.struct_size = sizeof found;
+    CHECK_OK(llcl_query(context, &found));
+    return found;
+}
+
+/* A bit for each message of each sender: none twice, and at the end all. */
+struct ledger {
+    uint32_t senders, each;
+    uint64_t *bits;
+    uint64_t total;
+};
+
+static inline void ledger_make(struct ledger *ledger, uint32_t senders, uint32_t each)
+{
+    ledger->senders = senders;
+    ledger->each = each;
+    ledger->total = 0;
+    ledger->bits = calloc(((size_t)senders * each + 63) / 64, 8);
+    CHECK(ledger->bits != NULL);
+}
+
+static inline void ledger_mark(struct ledger *ledger, uint32_t sender, uint32_t number)
+{
+    uint64_t at = (uint64_t)sender * ledger->each + number, bit = UINT64_C(1) << at % 64, old;
+    CHECK(sender < ledger->senders && number < ledger->each);
+    old = __atomic_fetch_or(&ledger->bits[at / 64], bit, __ATOMIC_ACQ_REL);
+    if (old & bit)
+        fprintf(stderr, "message %u of sender %u came twice\n", number, sender);
+    CHECK(!(old & bit));
+    word_add(&ledger->total, 1);
+}
+
+/* Names the first message that is missing, for the output of a test that gives up. */
+static inline void ledger_print_missing(const struct ledger *ledger)
+{
+    uint64_t at, all = (uint64_t)ledger->senders * ledger->each;
+    for (at = 0; at < all; at++) {
+        if (!(word_get(&ledger->bits[at / 64]) >> at % 64 & 1)) {
+            fprintf(stderr, "%llu of %llu came; missing first: message %u of sender %u\n",
+                    (unsigned long long)word_get(&ledger->total), (unsigned long long)all,
+                    (unsigned)(at % ledger->each), (unsigned)(at / ledger->each));
+            return;
+        }
+    }
+}
+
+static inline void ledger_await(llcl_context_t *context, struct ledger *ledger, int64_t within_ns)
+{
+    uint64_t all = (uint64_t)ledger->senders * ledger->each;
+    llcl_status_t status = llcl_wait_word(context, &ledger->total, all, within_ns);
+    if (status != LLCL_OK)
+        ledger_print_missing(ledger);
+    CHECK_OK(status);
+    CHECK_EQUAL(word_get(&ledger->total), all);
+}
+
+/* What a handler could not post at once; another thread of its rank does it later, by later_drain. */
+struct later_item {
+    struct later_item *next;
+    llcl_am_params_t am;
+    uint64_t header[LLCL_AM_HEADER / 8];
+};
+
+struct later {
+    pthread_mutex_t lock;
+    struct later_item *first;
+    uint64_t count; /* of those that were ever put here */
+};
+
+static inline void later_make(struct later *later)
+{
+    CHECK(pthread_mutex_init(&later->lock, NULL) == 0);
+    later->first = NULL;
+    later->count = 0;
+}
+
+/* For handlers and callbacks: sends now, or leaves a copy (also of the header) for later. */
+static inline void later_send(struct later *later, llcl_context_t *context,
+                              const llcl_am_params_t *am)
+{
+    llcl_status_t status = llcl_try_am_async(context, am);
+    struct later_item *item;
+    if (status <= 0) {
+        CHECK_OK(status);
+        return;
+    }
+    item = malloc(sizeof *item);
+    CHECK(item != NULL);
+    item->am = *am;
+    if (am->header_size)
+        memcpy(item->header, am->header, am->header_size);
+    item->am.header = am->header_size ? item->header : NULL;
+    CHECK(pthread_mutex_lock(&later->lock) == 0);
+    item->next = later->first;
+    later->first = item;
+    CHECK(pthread_mutex_unlock(&later->lock) == 0);
+    word_add(&later->count, 1);
+}
+
+static inline void later_drain(struct later *later, llcl_context_t *context)
+{
+    struct later_item *item, *next;
+    CHECK(pthread_mutex_lock(&later->lock) == 0);
+    item = later->first;
+    later->first = NULL;
+    CHECK(pthread_mutex_unlock(&later->lock) == 0);
+    for (; item; item = next) {
+        next = item->next;
+        CHECK_OK(llcl_am_async(context, &item->am));
+        free(item);
+    }
+}
+
+/* Drains until the word has come to its value. */
+static inline void later_await(struct later *later, llcl_context_t *context, const uint64_t *word,
+                               uint64_t at_least)
+{
+    int64_t end = now_ns() + AM_PATIENCE_NS;
+    for (;;) {
+        llcl_status_t status = llcl_wait_word(context, word, at_least, 2000000);
+        if (status == LLCL_OK)
+            return;
+        CHECK_STATUS(status, LLCL_ERR_TIMEOUT);
+        CHECK(now_ns() < end);
+        later_drain(later, context);
+    }
+}
+
+static inline long resident_kib(void)
+{
+    long pages = 0, size = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL);
+    CHECK(fscanf(file, "%ld %ld", &size, &pages) == 2);
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* A number from the environment, for tests whose length or seed can be set. */
+static inline uint64_t number_from(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* Broken if this fails: a message in a slot loses, doubles or changes bytes at some size of header (0 to
+ * 64) and payload (0 to am_medium), also to oneself; or the handler sees a wrong source or size.
+ * ranks: 1 2 3
+ * policies: acquire limit distributed
+ * threads: yes
+ * timeout: 30
+ */
+#include "am.h"
+
+#define MEDIUM 2048
+#define MOST_SIZES 160
+
+struct rank {
+    llcl_context_t *context;
+    size_t sizes[MOST_SIZES];
+    uint32_t count; /* of sizes */
+    struct ledger ledger; /* of (header size, payload size), by source */
+};
+
+static void configure(llcl_config_t *config)
+{
+    config->am_medium = MEDIUM;
+    config->am_slots = 64;
+}
+
+/* Around what fits into one slot with its header, around words, and around the most. */
+static uint32_t sizes(size_t *out)
+{
+    static const size_t more[] = {127,  128,  129,  255,        256,        257,       511,   512,
+                                  1000, 1023, 1024, MEDIUM - 9, MEDIUM - 8, MEDIUM - 1, MEDIUM};
+    uint32_t count = 0;
+    size_t i;
+    for (i = 0; i <= 108; i++)
+        out[count++] = i;
+    for (i = 0; i < sizeof more / sizeof more[0]; i++)
+        out[count++] = more[i];
+    return count;
+}
+
+static uint32_t seed_of(uint32_t source, size_t header, size_t payload)
+{
+    return (uint32_t)(source * 5 + header * 3 + payload);
+}
+
+static void handle(llcl_am_t *message, void *data)
+{
+    struct rank *rank = data;
+    size_t header = 99, payload = 99, i;
+    uint32_t source = llcl_am_source(message), at = UINT32_MAX;
+    const unsigned char *head = llcl_am_header(message, &header);
+    const unsigned char *body = llcl_am_payload(message, &payload);
+    uint32_t seed = seed_of(source, header, payload);
+    CHECK(header <= LLCL_AM_HEADER);
+    CHECK((uintptr_t)head % 8 == 0);
+    for (i = 0; i < rank->count; i++)
+        if (rank->sizes[i] == payload)
+            at = (uint32_t)i;
+    CHECK(at != UINT32_MAX);
+    CHECK(llcl_am_header(message, NULL) == head && llcl_am_payload(message, NULL) == body);
+    CHECK(pattern_holds(head, header, seed));
+    CHECK(pattern_holds(body, payload, seed + 77));
+    CHECK_EQUAL(llcl_am_wants_reply(message), (header + payload) % 2);
+    ledger_mark(&rank->ledger, source, (uint32_t)header * rank->count + at);
+}
+
+static void send_all(struct rank *rank, uint32_t peer)
+{
+    unsigned char head[LLCL_AM_HEADER], body[MEDIUM];
+    uint32_t me = llcl_rank(rank->context), at;
+    struct tally local = {0, 0, 0};
+    uint64_t done = 0, waited = 0, sent = 0;
+    size_t header;
+    for (header = 0; header <= LLCL_AM_HEADER; header++) {
+        for (at = 0; at < rank->count; at++) {
+            size_t payload = rank->sizes[at];
+            llcl_am_params_t am = am_to(peer, 7, head, header);
+            pattern_fill(head, header, seed_of(me, header, payload));
+            pattern_fill(body, payload, seed_of(me, header, payload) + 77);
+            am.payload = payload ? body : NULL;
+            am.payload_size = payload;
+            am.on_local = count_in(&local);
+            if ((header + payload) % 2) {
+                am.on_complete = llcl_add_on(&done);
+                waited++;
+            }
+            POST(llcl_try_am_async(rank->context, &am));
+            sent++;
+            /* The header was copied; the payload is ours again when on_local has fired. */
+            memset(head, 0xee, sizeof head);
+            AWAIT(&local.fired, sent);
+            memset(body, 0xee, sizeof body);
+        }
+    }
+    AM_AWAIT(rank->context, &done, waited);
+    CHECK_EQUAL(word_get(&done), waited);
+    CHECK_EQUAL(word_get(&local.fired), sent);
+    CHECK_EQUAL(local.failed, 0);
+}
+
+static void run(llcl_context_t *context)
+{
+    struct rank *rank = calloc(1, sizeof *rank);
+    uint32_t me = llcl_rank(context), size = llcl_size(context), i;
+    CHECK(rank != NULL);
+    rank->context = context;
+    rank->count = sizes(rank->sizes);
+    CHECK(rank->count <= MOST_SIZES);
+    CHECK_EQUAL(am_limits(context).am_medium, MEDIUM);
+    ledger_make(&rank->ledger, size, (LLCL_AM_HEADER + 1) * rank->count);
+    am_register(context, 7, handle, rank);
+    fence(context);
+    for (i = 0; i < size; i++)
+        send_all(rank, (me + i) % size);
+    ledger_await(context, &rank->ledger, AM_PATIENCE_NS);
+    fence(context);
+    CHECK_EQUAL(word_get(&rank->ledger.total), (uint64_t)size * rank->ledger.each);
+}
+
+TEST_MAIN_CONFIG(run, configure)

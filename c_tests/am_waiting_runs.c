@@ -1,0 +1,50 @@
+/* Broken if this fails: a thread that waits in llcl_wait_word does not lend itself to its rank's
+ * handlers; or, in offload mode, where only the library's own threads run handlers, it does.
+ * ranks: 2
+ * threads: yes
+ */
+#include "am.h"
+
+#define MESSAGES 3000u
+
+struct rank {
+    uint64_t count, by_waiter;
+    pthread_t waiter;
+};
+
+static void handle(llcl_am_t *message, void *data)
+{
+    struct rank *rank = data;
+    (void)message;
+    if (pthread_equal(pthread_self(), rank->waiter))
+        word_add(&rank->by_waiter, 1);
+    word_add(&rank->count, 1);
+}
+
+static void run(llcl_context_t *context)
+{
+    struct rank *rank = calloc(1, sizeof *rank);
+    uint32_t i;
+    CHECK(rank != NULL);
+    rank->waiter = pthread_self();
+    am_register(context, 0, handle, rank);
+    fence(context);
+    /* One at a time, so that the waiter is awake for most of them. */
+    for (i = 0; i < MESSAGES; i++) {
+        llcl_am_params_t am = am_to(1 - llcl_rank(context), 0, NULL, 0);
+        if (llcl_rank(context) == i % 2)
+            CHECK_OK(llcl_am_async(context, &am));
+        else
+            AM_AWAIT(context, &rank->count, i / 2 + 1);
+    }
+    fence(context);
+    CHECK_EQUAL(word_get(&rank->count), MESSAGES / 2);
+    printf("%llu of %u handlers ran on the waiting thread\n", (unsigned long long)rank->by_waiter,
+           MESSAGES / 2);
+    if (test_mode_is("offload"))
+        CHECK_EQUAL(rank->by_waiter, 0);
+    else
+        CHECK(rank->by_waiter >= MESSAGES / 20);
+}
+
+TEST_MAIN(run)
