@@ -83,9 +83,10 @@ impl Rest<'_> {
             match attempt() {
                 Err(error) if error.status == Status::RETRY_QUEUE_FULL => {
                     let room = self.lane.room();
-                    if self.lane.drain() {
-                        room.take_turns();
-                    } else if let Some(end) = room.wait(|| accepted(attempt())) {
+                    if room.wait_for_turn() || self.lane.drain() {
+                        continue;
+                    }
+                    if let Some(end) = room.wait(|| accepted(attempt())) {
                         return end;
                     }
                 }

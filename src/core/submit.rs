@@ -8,12 +8,17 @@ use crate::engine::direct::{self, Local, Outcome};
 use crate::engine::lane::Execution;
 use crate::engine::queued::INLINE;
 use crate::fail;
+use crate::transport::Access;
+use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Through the lane, whatever the execution; the completion never fires inside the call.
 pub const FLAG_DEFER: u32 = 1;
+
+/// Bytes of a word.
+const WORD: u64 = 8;
 
 /// A request: the command, and what is not yet in it.
 #[derive(Clone, Copy)]
@@ -29,7 +34,7 @@ pub struct Request {
 }
 
 impl Context {
-    /// The short way into the queue of offload mode, for commands on mapped memory that is known,
+    /// The short way into the queue of offload mode, for commands on memory of a peer that is known,
     /// with completions that are well formed. False: it takes the long way, which also tells why.
     #[inline]
     pub fn offload_quickly(&self, request: Request) -> bool {
@@ -40,16 +45,43 @@ impl Context {
         }
         let Some(port) = self.routes.known(command.peer) else { return false };
         // Until the command is in the queue, where a flush finds it, the pin keeps the region.
-        let _pinned = pin();
+        let mut pinned = pin();
+        let mapped = match local {
+            Local::Pointer(_) => port.find_word(command.remote),
+            Local::Region(_) => port.find(command.remote, command.size),
+        };
+        if mapped.is_none() {
+            // Whoever maps a region waits for pins.
+            drop(pinned);
+            if !self.is_registered(port, &request) {
+                return false;
+            }
+            pinned = pin();
+        }
         let place = match local {
-            Local::Pointer(place) => port.find_word(command.remote).map(|_| place),
-            Local::Region(ours) => port
-                .find(command.remote, command.size)
-                .and_then(|_| self.quick.own.find(ours, command.size)),
+            Local::Pointer(place) => Some(place),
+            Local::Region(ours) => self.quick.own.find(ours, command.size),
         };
         let Some(place) = place else { return false };
         command.local = place;
-        self.lane.offload(&command)
+        let queued = self.lane.offload(&command);
+        drop(pinned);
+        queued
+    }
+
+    /// Whether the peer's side is memory that its owner has registered, and in order.
+    #[inline(never)]
+    fn is_registered(&self, port: &Port, Request { command, local, .. }: &Request) -> bool {
+        let (remote, size, unit) = match local {
+            Local::Pointer(_) => (command.remote, WORD, WORD),
+            Local::Region(_) => (command.remote, command.size, 1),
+        };
+        match self.routes.transport(port).locate(port, remote, size) {
+            Ok(Access::Kernel(place) | Access::Message(place)) => {
+                (place | remote.offset).is_multiple_of(unit)
+            }
+            _ => false,
+        }
     }
 
     /// Accepts the request, or says why not. Accepted: its completions fire exactly once.
@@ -60,6 +92,9 @@ impl Context {
         let execution = self.lane.execution();
         if execution == Execution::Offload || flags & FLAG_DEFER != 0 {
             direct::check(&self.routes, command)?;
+            if !self.lane.room().admits() {
+                return Err(Error::bare(Status::RETRY_QUEUE_FULL));
+            }
             return match self.queue(request) {
                 Err(error) if error.status == Status::RETRY_QUEUE_FULL && *flags == 0 => {
                     if self.lane.relieve() { self.queue(request) } else { Err(error) }

@@ -38,6 +38,7 @@ use crate::util::status::{Error, Result, Status};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Rounds that a thread works for others before it hands over to the progress thread.
 const ROUNDS: usize = 16;
@@ -45,6 +46,9 @@ const ROUNDS: usize = 16;
 const LOOKS: usize = 32;
 /// Rounds with work after which the progress thread gives the role up for a moment.
 const STRETCH: usize = 16;
+
+/// How long the progress thread steps aside while requesters wait for room.
+const ASIDE: Duration = Duration::from_micros(50);
 
 /// Who executes what a requester puts into the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +144,9 @@ impl Lane {
     /// thread. False: the queue is full.
     #[inline]
     pub fn offload(&self, command: &Command) -> bool {
+        if !self.room.admits() {
+            return false;
+        }
         let Some(mut reservation) = self.ring.reserve(1) else { return false };
         reservation.slot_mut(0).put(command, 0);
         let asleep = reservation.commit();
@@ -301,6 +308,15 @@ impl Lane {
         work.disarm();
         let turn = self.burst(&mut work, || false);
         self.finish(work);
+        if self.room.is_wanted() {
+            match turn {
+                // Whoever was let in posts nothing.
+                Turn::Idle => self.room.announce(),
+                // Those who fill the queue find it full, and empty it where its contents are.
+                Turn::Stretched => std::thread::sleep(ASIDE),
+                Turn::Worked => {}
+            }
+        }
         turn
     }
 

@@ -1,27 +1,41 @@
 //! Threads that wait for room in a full queue: asleep, because to spin would keep the core from those
-//! who make the room.
+//! who make the room; and in turn, because who is awake would post for as long as the system lets it
+//! run, and the system knows nothing of the queue.
+//!
+//! While somebody waits, a thread may post a share of commands. Then it is refused, as if the queue
+//! were full, until it has waited in the line: it wakes the first one there and goes to the end. The
+//! kernel keeps the line: who sleeps on one word is woken in order.
 
 use crate::util::bell::Bell;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How long a thread sleeps at most. Who empties the queue looks for sleepers without a fence; of
 /// the many looks that a full queue brings with it one could be too early, but not all.
 const LONGEST: Duration = Duration::from_millis(1);
+/// The same for a thread that waits for its turn, which comes when all others have had theirs.
+const LONGEST_TURN: Duration = Duration::from_millis(50);
 
 /// How often a thread looks before it sleeps, and pauses between two looks: some 3 us in all.
 const LOOKS: usize = 16;
 const PAUSES: usize = 16;
 
-/// How often a thread may make room for itself while others wait.
-const TURNS: u32 = 4;
+/// Commands that a thread may post while others wait.
+const SHARE: i32 = 8192;
+/// How often it is refused afterwards if it does not wait in the line: who only tries is slowed
+/// down and not locked out.
+const REFUSALS: i32 = 8;
+
+thread_local! {
+    /// What is left of this thread's share; below 0 the refusals, counted.
+    static LEFT: Cell<i32> = const { Cell::new(SHARE) };
+}
 
 /// Who waits for room.
 #[derive(Default)]
 pub struct Room {
     waiting: AtomicU32,
-    /// How often room was made while somebody waited.
-    turns: AtomicU32,
     bell: Bell,
 }
 
@@ -42,19 +56,29 @@ impl Room {
             self.bell.wait(ticket, Some(LONGEST));
         }
         self.waiting.fetch_sub(1, Ordering::Relaxed);
+        LEFT.set(SHARE);
         end
     }
 
-    /// To be called by a thread that has made room itself. Where others wait, it would fill and empty
-    /// the queue for as long as the system lets it run; so after some turns it goes to the end of
-    /// the line.
-    pub fn take_turns(&self) {
-        if self.is_wanted() && self.turns.fetch_add(1, Ordering::Relaxed) % TURNS == TURNS - 1 {
-            self.waiting.fetch_add(1, Ordering::Relaxed);
-            self.announce();
-            self.bell.wait(self.bell.ticket(), Some(LONGEST));
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+    /// Whether the calling thread may post now: to be asked once per command.
+    #[inline]
+    pub fn admits(&self) -> bool {
+        !self.is_wanted() || spend()
+    }
+
+    /// For a thread that had its share: lets the first of the line go on, and waits at its end. False:
+    /// it has not had it.
+    pub fn wait_for_turn(&self) -> bool {
+        if !self.is_wanted() || LEFT.get() > 0 {
+            return false;
         }
+        self.announce();
+        let ticket = self.bell.ticket();
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.bell.wait(ticket, Some(LONGEST_TURN));
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        LEFT.set(SHARE);
+        true
     }
 
     /// Whether somebody waits.
@@ -68,6 +92,14 @@ impl Room {
     pub fn announce(&self) {
         self.bell.ring_one();
     }
+}
+
+/// Takes one command of the thread's share; false: nothing is left of it.
+#[inline(never)]
+fn spend() -> bool {
+    let left = LEFT.get() - 1;
+    LEFT.set(if left <= -REFUSALS { SHARE } else { left });
+    left >= 0
 }
 
 #[cfg(all(test, not(loom)))]
@@ -95,5 +127,19 @@ mod tests {
             assert_eq!(waiter.join().unwrap(), 7);
         });
         assert!(!room.is_wanted());
+    }
+
+    #[test]
+    fn who_had_its_share_is_refused_only_while_others_wait_and_not_for_ever() {
+        let room = Room::default();
+        for _ in 0..2 * SHARE {
+            assert!(room.admits());
+        }
+        room.waiting.store(1, Ordering::Relaxed);
+        for _ in 0..2 {
+            assert!(!room.wait_for_turn(), "it has not had its share");
+            assert!((0..SHARE).all(|_| room.admits()));
+            assert!((0..REFUSALS).all(|_| !room.admits()));
+        }
     }
 }

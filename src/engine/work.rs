@@ -23,6 +23,8 @@ pub struct Work {
     /// Whom to tell that the queue is half empty again.
     room: Arc<Room>,
     half: usize,
+    /// The queue was not half empty at the last look.
+    full: bool,
     /// Sources may be armed.
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
@@ -52,6 +54,7 @@ impl Work {
             late: VecDeque::new(),
             room,
             half,
+            full: false,
             armed: false,
             receivers,
             slots: Slots::new(in_flight),
@@ -67,8 +70,11 @@ impl Work {
     #[inline]
     pub(super) fn round(&mut self, routes: &Routes) -> usize {
         let executed = self.execute(routes);
-        if executed > 0 && self.room.is_wanted() && self.is_half_empty() {
-            self.room.announce();
+        if executed > 0 && self.room.is_wanted() {
+            let full = !self.is_half_empty();
+            if std::mem::replace(&mut self.full, full) && !full {
+                self.room.announce();
+            }
         }
         let mut count = executed + self.complete(routes);
         if !self.late.is_empty() {
