@@ -11,6 +11,7 @@ use crate::transport::port::Port;
 use crate::transport::waiters::Waiters;
 use crate::transport::{Access, Message, Posted, Receiver, Reply, Sink, Transport};
 use crate::util::status::Result;
+use crossbeam_utils::CachePadded;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +24,9 @@ struct Mail {
     replies: VecDeque<Reply>,
 }
 
-type Mailbox = Arc<Mutex<Mail>>;
+/// On lines of its own: whoever polls takes the lock in every round, and every requester reads
+/// what would stand beside it.
+type Mailbox = Arc<CachePadded<Mutex<Mail>>>;
 
 fn open(mail: &Mailbox) -> MutexGuard<'_, Mail> {
     mail.lock().unwrap_or_else(PoisonError::into_inner)

@@ -13,7 +13,9 @@ const BATCH: usize = 64;
 /// instructions: preempted, or dead.
 const UNCLAIMED: Duration = Duration::from_millis(2);
 
-/// What the holder of the role knows of its inbox.
+/// What the holder of the role knows of its inbox. It writes here in every round, so nothing that
+/// other threads read may lie in the same lines.
+#[repr(align(128))]
 pub struct ShmReceiver {
     own: Arc<Segment>,
     dead: Arc<[AtomicBool]>,
