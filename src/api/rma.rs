@@ -249,8 +249,8 @@ pub unsafe extern "C" fn llcl_try_write_async(
     {
         match context.0.write_word(
             joined(p.peer, p.flags),
-            p.source.address(),
-            p.destination.address(),
+            || p.source.address(),
+            || p.destination.address(),
         ) {
             Quick::Done => return LLCL_OK,
             Quick::Wake(port) => return wake(port, &p.destination),

@@ -39,18 +39,24 @@ impl Context {
         true
     }
 
-    /// Writes an aligned word from a region.
+    /// Writes an aligned word from a region. Both places are asked for when they are needed, so that
+    /// they need not be kept in registers, which would have to be saved.
     #[inline(always)]
-    pub fn write_word(&self, peer: u64, from: Address, to: Address) -> Quick<'_> {
+    pub fn write_word(
+        &self,
+        peer: u64,
+        from: impl Fn() -> Address,
+        to: impl Fn() -> Address,
+    ) -> Quick<'_> {
         let Some(pinned) = pin_if_known() else { return Quick::No };
         let Some(port) = self.quick.port(peer) else { return Quick::No };
         {
             let _pinned = pinned;
-            // One side after the other: fewer numbers to be kept at hand, so fewer registers saved.
-            let Some(ours) = self.quick.own.find_word(from) else { return Quick::No };
+            // One side after the other, for the same reason.
+            let Some(ours) = self.quick.own.find_word(from()) else { return Quick::No };
             // SAFETY: the look-up vouches for an aligned word while we are pinned.
             let value = unsafe { AtomicU64::from_ptr(ours.cast()) }.load(Ordering::Acquire);
-            let Some(theirs) = port.find_word(to) else { return Quick::No };
+            let Some(theirs) = port.find_word(to()) else { return Quick::No };
             // SAFETY: as above. Release: as in copy_word().
             unsafe { AtomicU64::from_ptr(theirs.cast()) }.store(value, Ordering::Release);
         }
