@@ -136,7 +136,7 @@ impl Agent {
             }
             drop(replies);
             if let Some(requests) = requests {
-                looks += self.serve(requests, 1);
+                looks += usize::from(self.serve(requests, &done) == 0);
             }
         }
         done()
@@ -169,13 +169,16 @@ impl Agent {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;
         }
-        self.requests.take().map_or(0, |requests| self.serve(requests, BATCH))
+        self.requests.take().map_or(0, |requests| self.serve(requests, &|| false))
     }
 
-    /// Handles up to `most` messages, and gives the role up.
+    /// Handles messages until `done`, and gives the role up; returns how many there were.
     #[inline]
-    fn serve<'a>(&'a self, mut requests: Held<'a, Requests>, most: usize) -> usize {
-        for count in 0..most {
+    fn serve<'a>(&'a self, mut requests: Held<'a, Requests>, done: &impl Fn() -> bool) -> usize {
+        for count in 0..BATCH {
+            if count > 0 && done() {
+                return count;
+            }
             let Some(arrived) = requests.inlet.peek() else { return count };
             if self.parallel {
                 self.handle_outside(requests, &arrived);
@@ -191,7 +194,7 @@ impl Agent {
                 requests.inlet.done();
             }
         }
-        most
+        BATCH
     }
 
     /// Handles a message without the role: its bytes move out of its slot first.

@@ -5,9 +5,9 @@ use crate::transport::shm::mail::{Door, Mail, MailHead, Policy, REPLIES};
 use crate::transport::shm::share::{BODY_WORDS, Share, Taken, Tally};
 use crate::util::bell::Bell;
 use crate::util::counts::Counts;
+use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use once_cell::sync::OnceCell;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Words of a slot's body before its bytes: id, kind, header size and source; payload size; tag.
 pub const ENVELOPE_WORDS: usize = 3;
@@ -162,6 +162,7 @@ impl<'a> Outbox<'a> {
         let Some(share) = share else { return false };
         match share.take(self.me, &near.cached, &Toll(counts, at)) {
             Taken::Ticket(ticket) => {
+                share.prepare(ticket, &near.cached);
                 self.fill(share, at, ticket, parcel);
                 counts.message_sent(at);
                 true

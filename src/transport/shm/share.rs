@@ -22,6 +22,7 @@
 //!
 //! Counters wrap. They begin shortly before they do, so that every program goes through it.
 
+use crate::util::prefetch;
 use crate::util::sync::{AtomicU64, Ordering, UnsafeCell};
 
 #[cfg(all(test, loom))]
@@ -29,6 +30,9 @@ mod models;
 
 /// Where every counter begins: this many tickets before 2^64, and before 2^32 in its lower half.
 pub const FIRST: u64 = 0_u64.wrapping_sub(1000);
+
+/// Slots between the one in use and the one that is fetched.
+const AHEAD: u64 = 8;
 
 /// Words of a slot behind its mark.
 pub const BODY_WORDS: usize = 15;
@@ -182,8 +186,10 @@ impl<'a> Share<'a> {
     fn claim(&self, ticket: u64, rank: u32) -> bool {
         let place = self.claim_of(ticket);
         let seen = place.load(Ordering::Relaxed);
+        // A sender that slept since it took the ticket may find a later one.
+        let before = ticket.wrapping_sub(self.claims.len() as u64);
         // Acquire and Release: whoever of us comes second knows the first.
-        seen >> RANK_BITS != claim(ticket, 0) >> RANK_BITS
+        seen >> RANK_BITS == claim(before, 0) >> RANK_BITS
             && place
                 .compare_exchange(
                     seen,
@@ -192,6 +198,23 @@ impl<'a> Share<'a> {
                     Ordering::Relaxed,
                 )
                 .is_ok()
+    }
+
+    /// The slot that is written some messages from now comes here meanwhile, if it has been consumed:
+    /// each of the sender's atomic operations would otherwise wait until the line of the last one is
+    /// here.
+    #[inline(always)]
+    pub fn prepare(&self, ticket: u64, cached: &AtomicU64) {
+        let later = ticket.wrapping_add(AHEAD);
+        if !self.is_full(later, cached.load(Ordering::Relaxed)) {
+            prefetch::to_write(self.slot(later));
+        }
+    }
+
+    /// The same for the receiver, who will read it.
+    #[inline(always)]
+    pub fn prepare_to_read(&self, ticket: u64) {
+        prefetch::to_read(self.slot(ticket.wrapping_add(AHEAD)));
     }
 
     /// Hands the slot of a ticket, which the caller has written, to the receiver.
