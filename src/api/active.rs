@@ -10,9 +10,12 @@ use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard, guard_value};
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
-use crate::api::status::llcl_status_t;
+use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::active::Send;
+use crate::core::context::Context;
+use crate::engine::active::Handler;
 use crate::engine::active::message::{Body, Message, release, retain};
+use crate::engine::completion::in_callback;
 use crate::fail;
 use crate::util::status::Result;
 use std::ffi::c_void;
@@ -121,9 +124,8 @@ pub unsafe extern "C" fn llcl_am_register(
         // SAFETY: the caller gives a live context.
         let context = unsafe { &given(context, "context")?.0 };
         // SAFETY: llcl_am_t holds a Message and nothing else; both types of function are called alike.
-        let handler = unsafe {
-            std::mem::transmute::<llcl_am_handler_fn, Option<crate::engine::active::Handler>>(handler)
-        };
+        let handler =
+            unsafe { std::mem::transmute::<llcl_am_handler_fn, Option<Handler>>(handler) };
         context.am_register(id, handler, data)
     })
 }
@@ -154,22 +156,9 @@ pub unsafe extern "C" fn llcl_try_am_async(
     context: *mut llcl_context_t,
     params: *const llcl_am_params_t,
 ) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags | p.kind == 0
-        && p.on_local.as_engine().is_nothing()
-        && p.on_complete.as_engine().is_nothing()
-        && p.reply.is_null()
-        // SAFETY: as the caller promises.
-        && unsafe {
-            context.0.am_quickly(
-                (p.peer, p.id),
-                (p.header.cast(), p.header_size),
-                (p.payload.cast(), p.payload_size),
-            )
-        }
-    {
-        return crate::api::status::LLCL_OK;
+    // SAFETY: as the caller promises.
+    if unsafe { quickly(context, params) } {
+        return LLCL_OK;
     }
     // SAFETY: as the caller promises.
     unsafe { send(context, params, |context, send| context.am_try(send)) }
@@ -185,6 +174,10 @@ pub unsafe extern "C" fn llcl_am_async(
     context: *mut llcl_context_t,
     params: *const llcl_am_params_t,
 ) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    if !in_callback() && unsafe { quickly(context, params) } {
+        return LLCL_OK;
+    }
     // SAFETY: as the caller promises.
     unsafe { send(context, params, |context, send| context.am_until_accepted(send)) }
 }
@@ -204,11 +197,36 @@ pub unsafe extern "C" fn llcl_am(
     unsafe { send(context, params, |context, send| context.am_and_wait(send)) }
 }
 
+/// Sends what is simple: a MEDIUM message whose end nobody waits for. False: it takes the long way,
+/// which also tells what is wrong.
+#[inline(always)]
+unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_t) -> bool {
+    // SAFETY: the caller gives NULL or valid objects.
+    let (Some(context), Some(p)) = (unsafe { (context.as_ref(), params.as_ref()) }) else {
+        return false;
+    };
+    let plain = p.flags | p.kind == 0
+        && p.on_local.as_engine().is_nothing()
+        && p.on_complete.as_engine().is_nothing()
+        && p.reply.is_null()
+        && p.reply_capacity == 0
+        && p.reply_size.is_null();
+    // SAFETY: as the caller promises.
+    plain
+        && unsafe {
+            context.0.am_quickly(
+                (p.peer, p.id),
+                (p.header.cast(), p.header_size),
+                (p.payload.cast(), p.payload_size),
+            )
+        }
+}
+
 #[inline(never)]
 unsafe fn send(
     context: *const llcl_context_t,
     params: *const llcl_am_params_t,
-    tier: fn(&crate::core::context::Context, &Send) -> Result<()>,
+    tier: fn(&Context, &Send) -> Result<()>,
 ) -> i32 {
     guard(|| {
         // SAFETY: as the caller promises.

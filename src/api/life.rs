@@ -1,7 +1,7 @@
 //! 3. Life: contexts, worlds, and what can be asked of them.
 
-use crate::api::guard::{give, given, guard};
 use crate::api::config::{llcl_config_t, resolve};
+use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
 use crate::core::context::Context;
 use crate::engine::queued::INLINE;

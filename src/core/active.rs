@@ -143,13 +143,7 @@ impl Context {
         Ok(tag)
     }
 
-    fn am_send(
-        &self,
-        send: &Send,
-        outbox: &Outbox<'static>,
-        local: Local,
-        tag: u64,
-    ) -> Result<()> {
+    fn am_send(&self, send: &Send, outbox: &Outbox<'static>, local: Local, tag: u64) -> Result<()> {
         if send.flags & FLAG_DEFER != 0 || self.lane.execution() == Execution::Offload {
             return self.am_queue(send, local, tag);
         }

@@ -123,13 +123,8 @@ impl Context {
             // SAFETY: the context keeps the routes, and they keep the port where it is.
             own: unsafe { routes.own().own_table() },
         };
-        let regions = Arc::new(Regions::new(
-            segment,
-            routes.clone(),
-            lane.clone(),
-            agent.clone(),
-            &config,
-        ));
+        let regions =
+            Arc::new(Regions::new(segment, routes.clone(), lane.clone(), agent.clone(), &config));
         let handles = Handles::new(regions.clone());
         Ok(Context {
             quick,

@@ -70,7 +70,16 @@ impl Regions {
     ) -> Regions {
         let (capacity, spin) = (config.regions as usize, Duration::from_micros(config.spin_us));
         let first_life = random() as u32 % LIVES + 1;
-        Regions { segment, routes, lane, agent, capacity, spin, first_life, table: Mutex::default() }
+        Regions {
+            segment,
+            routes,
+            lane,
+            agent,
+            capacity,
+            spin,
+            first_life,
+            table: Mutex::default(),
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -26,12 +26,8 @@ pub struct Counted {
 }
 
 /// Where each "try again" is counted.
-const REASONS: [Status; 4] = [
-    Status::RETRY_QUEUE_FULL,
-    Status::RETRY_NO_TAG,
-    Status::RETRY_BUSY,
-    Status::RETRY_NO_CREDIT,
-];
+const REASONS: [Status; 4] =
+    [Status::RETRY_QUEUE_FULL, Status::RETRY_NO_TAG, Status::RETRY_BUSY, Status::RETRY_NO_CREDIT];
 
 impl Context {
     /// Counts a refusal by its reason.

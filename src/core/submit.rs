@@ -86,6 +86,10 @@ impl Context {
 
     /// Accepts the request, or says why not. Accepted: its completions fire exactly once.
     pub fn submit(&self, request: &Request) -> Result<()> {
+        self.counted(self.submit_now(request))
+    }
+
+    fn submit_now(&self, request: &Request) -> Result<()> {
         self.must_be_open()?;
         check(request)?;
         let Request { command, local, flags, .. } = request;

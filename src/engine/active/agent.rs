@@ -12,9 +12,9 @@
 //! has ended (`has_visitors`). Before a waiting thread itself falls asleep, it ends their naps
 //! (`hand_over`).
 
+use crate::engine::active::Handler;
 use crate::engine::active::message::Message;
 use crate::engine::active::post::Post;
-use crate::engine::active::Handler;
 use crate::engine::completion::{enter, in_callback};
 use crate::engine::role::{Held, Role};
 use crate::fail;
@@ -75,6 +75,22 @@ thread_local! {
     static SERVING: Cell<*const Requests> = const { Cell::new(std::ptr::null()) };
 }
 
+/// While it lives this thread serves under the role.
+struct Serving;
+
+impl Serving {
+    fn begin(requests: &Requests) -> Serving {
+        SERVING.with(|serving| serving.set(requests));
+        Serving
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        SERVING.with(|serving| serving.set(std::ptr::null()));
+    }
+}
+
 impl Agent {
     /// The agent of a context without handlers.
     pub fn new(post: Arc<Post>, parallel: bool) -> Agent {
@@ -118,18 +134,15 @@ impl Agent {
     pub fn attend(&self, done: impl Fn() -> bool) -> bool {
         self.visits.store(self.visits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         let mut looks = 0;
-        while looks < LOOKS {
+        while looks < LOOKS && !done() {
             // Kept over several looks: to take and to give a role up costs as much as some of them.
             let mut replies = self.replies.take();
             let mut requests = self.requests.take();
             loop {
-                if done() {
-                    return true;
-                }
                 let came = replies.as_mut().map_or(0, |inlet| self.take_replies(inlet));
                 let wanted = requests.as_mut().is_some_and(|it| it.inlet.peek().is_some());
                 looks += 1;
-                if wanted || came > 0 || looks >= LOOKS {
+                if wanted || came > 0 || looks >= LOOKS || done() {
                     break;
                 }
                 std::hint::spin_loop();
@@ -175,6 +188,7 @@ impl Agent {
     /// Handles messages until `done`, and gives the role up; returns how many there were.
     #[inline]
     fn serve<'a>(&'a self, mut requests: Held<'a, Requests>, done: &impl Fn() -> bool) -> usize {
+        let _serving = (!self.parallel).then(|| Serving::begin(&requests));
         for count in 0..BATCH {
             if count > 0 && done() {
                 return count;
@@ -188,9 +202,7 @@ impl Agent {
                 }
             } else {
                 let entry = requests.table[usize::from(arrived.id) % IDS].get();
-                SERVING.with(|serving| serving.set(&raw const *requests));
                 self.handle(&entry, &arrived);
-                SERVING.with(|serving| serving.set(std::ptr::null()));
                 requests.inlet.done();
             }
         }
@@ -214,7 +226,8 @@ impl Agent {
         }
         requests.inlet.done();
         drop(requests);
-        let (header, payload) = ((base.cast_const(), header_size), (payload.cast_const(), payload_size));
+        let (header, payload) =
+            ((base.cast_const(), header_size), (payload.cast_const(), payload_size));
         self.handle(&entry, &Arrived { header, payload, ..*arrived });
         // Release: pairs with the Acquire in register().
         call.fetch_sub(1, Ordering::Release);

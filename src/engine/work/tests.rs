@@ -2,8 +2,8 @@
 //! test wants it.
 
 use super::*;
-use crate::engine::active::post::Post;
 use crate::bootstrap::{Bootstrap, World};
+use crate::engine::active::post::Post;
 use crate::engine::atomic::{kind, op};
 use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
 use crate::engine::ring::Ring;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 struct Rank {
     work: Work,
     ring: Ring<Queued>,
-    routes: Routes,
+    routes: Arc<Routes>,
     segment: Arc<Segment>,
 }
 
@@ -31,7 +31,7 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
         let segment = Arc::new(Segment::create(&config, 1).unwrap());
         bootstrap.publish(&shm::card(&segment), segment.descriptor()).unwrap();
-        let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
+        let routes = Arc::new(Routes::new(segment.clone(), bootstrap, false).unwrap());
         let (ring, consumer) = Ring::new(16, || ());
         let to_tell = (Arc::new(Room::default()), 8);
         let post = Arc::new(Post::new(routes.clone(), Arc::default(), 64));

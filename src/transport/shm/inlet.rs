@@ -82,7 +82,8 @@ impl Inlet {
         let shares = if replies { REPLIES..REPLIES + 1 } else { 0..mail.sizes.shares };
         let stand = |number: usize| {
             // A reply's slot is free before its request is forgotten, see `engine::active::post`.
-            let lot = if replies { 1 } else { (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32) };
+            let lot =
+                if replies { 1 } else { (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32) };
             // The receiver asks for SendCNT only where it lies here.
             let share = mail.share(number, mail.head);
             Stand { number, share, next: FIRST, returned: FIRST, lot, most: 0, unfinished: None }

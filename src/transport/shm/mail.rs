@@ -5,8 +5,7 @@ use crate::transport::shm::share::{FIRST, Share};
 use crate::util::bell::Bell;
 use crate::util::config::Config;
 use crate::util::counts::SHARES;
-use crate::util::pin::global_fence;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Numbers below this one name handlers.
 pub const IDS: usize = 256;
@@ -194,7 +193,7 @@ impl Door {
     pub fn knock(&self) -> bool {
         // Keeps the compiler from looking before what was brought is published; the processor is
         // held back by the sleeper's global fence.
-        compiler_fence(Ordering::SeqCst);
+        visitors_fence();
         self.asleep.load(Ordering::Relaxed) != 0 && self.asleep.swap(0, Ordering::AcqRel) != 0
     }
 
@@ -202,7 +201,7 @@ impl Door {
     /// brought. False: who brings something may miss it, so the owner must only nap.
     pub fn close(&self) -> bool {
         self.asleep.store(1, Ordering::SeqCst);
-        global_fence()
+        owners_fence()
     }
 
     /// Its owner is awake.
@@ -236,6 +235,29 @@ impl Credit {
             self.bell.ring();
         }
     }
+}
+
+#[cfg(not(loom))]
+use crate::util::pin::global_fence as owners_fence;
+
+/// The visitor's half of the fence between "it is published" and "somebody sleeps".
+#[cfg(not(loom))]
+#[inline(always)]
+fn visitors_fence() {
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+}
+
+/// What the kernel does for both, as far as the memory model can say it: both execute a fence.
+#[cfg(loom)]
+fn visitors_fence() {
+    crate::util::sync::fence(Ordering::SeqCst);
+}
+
+/// See above.
+#[cfg(loom)]
+fn owners_fence() -> bool {
+    crate::util::sync::fence(Ordering::SeqCst);
+    true
 }
 
 /// A receiver's shares as one process has them mapped.

@@ -147,13 +147,7 @@ impl<'a> Outbox<'a> {
 
     /// Sends with a ticket of one share.
     #[inline(always)]
-    fn send_by(
-        &self,
-        at: usize,
-        parcel: &Parcel,
-        find: FindHost<'_, 'a>,
-        counts: &Counts,
-    ) -> bool {
+    fn send_by(&self, at: usize, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
         let near = &self.shares[at];
         let share = match near.share.get() {
             Some(share) => share,

@@ -246,8 +246,7 @@ impl<'a> Share<'a> {
     #[inline]
     fn is_claimed(&self, ticket: u64) -> bool {
         // Relaxed: who publishes after this look knocks; see `mail::Door`.
-        self.claim_of(ticket).load(Ordering::Relaxed) >> RANK_BITS
-            == claim(ticket, 0) >> RANK_BITS
+        self.claim_of(ticket).load(Ordering::Relaxed) >> RANK_BITS == claim(ticket, 0) >> RANK_BITS
     }
 
     /// Whether a sender has begun with the ticket `next` or a later one. Looks at the claims, which

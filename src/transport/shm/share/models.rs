@@ -1,0 +1,366 @@
+//! Loom models of a share: senders in any number, some of which die or are slow between two steps,
+//! against the one receiver. A slot's body is a cell that loom watches: two that write it at once, or
+//! one that reads it too early or too late, are an error even if no value is wrong.
+
+use super::*;
+use crate::transport::shm::mail::Door;
+use crate::util::sync::Arc;
+use loom::thread::{self, JoinHandle};
+
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+/// What lies in shared memory, one process of senders, and what the receiver knows of deaths.
+struct Area {
+    send: AtomicU64,
+    recv: AtomicU64,
+    claims: Vec<AtomicU64>,
+    slots: Vec<Slot>,
+    /// What the senders' process has seen of RecvCNT.
+    cached: AtomicU64,
+    /// Ranks that are dead, one bit each.
+    dead: AtomicU64,
+    door: Door,
+}
+
+struct Silent;
+
+impl Tally for Silent {
+    fn read_credit(&self) {}
+    fn lost(&self) {}
+}
+
+fn area(slots: usize) -> Arc<Area> {
+    let area = Area {
+        send: AtomicU64::new(0),
+        recv: AtomicU64::new(0),
+        claims: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+        slots: (0..slots).map(|_| Slot::fresh()).collect(),
+        cached: AtomicU64::new(FIRST),
+        dead: AtomicU64::new(0),
+        door: Door::default(),
+    };
+    area.share().reset();
+    Arc::new(area)
+}
+
+/// The words of a rank's message, first and last.
+fn words(rank: u32) -> (u64, u64) {
+    (u64::from(rank), u64::from(rank) * 100)
+}
+
+impl Area {
+    fn share(&self) -> Share<'_> {
+        let Area { send, recv, claims, slots, .. } = self;
+        Share { send, recv, claims, slots }
+    }
+
+    fn write(&self, ticket: u64, rank: u32) {
+        self.share().slot(ticket).body().with_mut(|body| {
+            // SAFETY: the slot of the caller's ticket; loom reports it if it is not ours.
+            let body = unsafe { &mut *body };
+            (body[0], body[BODY_WORDS - 1]) = words(rank);
+        });
+    }
+
+    /// Sends if there is room.
+    fn try_send(&self, rank: u32) -> bool {
+        let Taken::Ticket(ticket) = self.share().take(rank, &self.cached, &Silent) else {
+            return false;
+        };
+        self.write(ticket, rank);
+        self.share().publish(ticket);
+        true
+    }
+
+    fn send(&self, rank: u32) {
+        while !self.try_send(rank) {
+            thread::yield_now();
+        }
+    }
+
+    fn bury(&self, rank: u32) {
+        self.dead.fetch_or(1 << rank, Ordering::Release);
+    }
+
+    fn is_dead(&self, rank: u32) -> bool {
+        self.dead.load(Ordering::Acquire) >> rank & 1 == 1
+    }
+
+    /// Takes the ticket `next` if it is there; who sent it.
+    fn read(&self, next: u64) -> Option<u32> {
+        let share = self.share();
+        share.is_ready(next).then(|| {
+            share.slot(next).body().with(|body| {
+                // SAFETY: published, and not given back; loom reports it if somebody writes.
+                let body = unsafe { &*body };
+                let rank = body[0] as u32;
+                assert_eq!((body[0], body[BODY_WORDS - 1]), words(rank), "a message in pieces");
+                rank
+            })
+        })
+    }
+
+    /// Takes one message, passing over what it may; returns who sent it.
+    fn receive(&self, next: &mut u64, unclaimed_too: bool) -> u32 {
+        loop {
+            let came = self.read(*next);
+            if came.is_none()
+                && !self.share().pass_over(*next, |rank| self.is_dead(rank), unclaimed_too)
+            {
+                thread::yield_now();
+                continue;
+            }
+            *next = next.wrapping_add(1);
+            self.share().give_back(*next);
+            if let Some(rank) = came {
+                return rank;
+            }
+        }
+    }
+
+    fn receive_sorted(&self, next: &mut u64, unclaimed_too: bool, count: usize) -> Vec<u32> {
+        let mut ranks: Vec<u32> = (0..count).map(|_| self.receive(next, unclaimed_too)).collect();
+        ranks.sort_unstable();
+        ranks
+    }
+
+    /// Nothing waits, and nothing has begun that is not `dead`.
+    fn is_empty(&self, mut next: u64) -> bool {
+        while self.share().pass_over(next, |rank| self.is_dead(rank), false) {
+            next = next.wrapping_add(1);
+        }
+        !self.share().is_ready(next) && !self.share().is_begun(next)
+    }
+}
+
+fn spawn<T: 'static>(area: &Arc<Area>, f: impl FnOnce(&Area) -> T + 'static) -> JoinHandle<T> {
+    let area = area.clone();
+    thread::spawn(move || f(&area))
+}
+
+#[test]
+fn loom_two_senders_of_one_process_share_two_slots_and_what_they_know_of_credit() {
+    check(2, || {
+        let (area, mut next) = (area(2), FIRST);
+        let senders = [1, 2].map(|rank| spawn(&area, move |area| area.send(rank)));
+        assert_eq!(area.receive_sorted(&mut next, false, 2), [1, 2]);
+        let _ = senders.map(|sender| sender.join().unwrap());
+        assert!(area.is_empty(next));
+    });
+}
+
+/// The second message is written where the first was read; either thread may use the credit that the
+/// other has read.
+#[test]
+fn loom_two_senders_follow_each_other_in_one_slot() {
+    check(2, || {
+        let (area, mut next) = (area(1), FIRST);
+        let senders = [1, 2].map(|rank| spawn(&area, move |area| area.send(rank)));
+        assert_eq!(area.receive_sorted(&mut next, false, 2), [1, 2]);
+        let _ = senders.map(|sender| sender.join().unwrap());
+        assert!(area.is_empty(next));
+    });
+}
+
+/// One thread reads RecvCNT, another relies on the copy alone.
+#[test]
+fn loom_credit_that_another_thread_has_read_hands_over_the_slot() {
+    check(3, || {
+        let (area, mut next) = (area(1), FIRST);
+        area.send(1);
+        let looker = spawn(&area, |area| {
+            let seen = area.share().recv.load(Ordering::Acquire);
+            area.cached.store(seen, Ordering::Release);
+        });
+        let user = spawn(&area, |area| {
+            // Only with what the other has found.
+            area.cached.load(Ordering::Relaxed) != FIRST && area.try_send(2)
+        });
+        assert_eq!(area.receive(&mut next, false), 1);
+        looker.join().unwrap();
+        if user.join().unwrap() {
+            assert_eq!(area.receive(&mut next, false), 2);
+        }
+        assert!(area.is_empty(next));
+    });
+}
+
+/// Who finds no room has sent nothing.
+#[test]
+fn loom_a_full_share_loses_and_doubles_nothing() {
+    check(3, || {
+        let (area, mut next) = (area(1), FIRST);
+        area.send(3);
+        let senders = [1, 2].map(|rank| spawn(&area, move |area| area.try_send(rank)));
+        assert_eq!(area.receive(&mut next, false), 3);
+        let sent = senders.map(|sender| sender.join().unwrap());
+        assert!(!(sent[0] && sent[1]), "one slot");
+        for (sent, rank) in sent.iter().zip([1, 2]) {
+            assert!(!sent || area.receive(&mut next, false) == rank);
+        }
+        assert!(area.is_empty(next));
+    });
+}
+
+/// The receiver passes every ticket over that is not claimed yet: a living sender takes another one.
+#[test]
+fn loom_a_slow_sender_that_is_passed_over_takes_another_ticket() {
+    for slots in [1, 2] {
+        check(2, move || {
+            let (area, mut next) = (area(slots), FIRST);
+            let senders = [1, 2].map(|rank| spawn(&area, move |area| area.send(rank)));
+            assert_eq!(area.receive_sorted(&mut next, true, 2), [1, 2]);
+            let _ = senders.map(|sender| sender.join().unwrap());
+            assert!(area.is_empty(next));
+        });
+    }
+}
+
+/// Where a sender's life ends.
+#[derive(Clone, Copy, PartialEq)]
+enum End {
+    Taken,
+    Claimed,
+    Writing,
+    Published,
+}
+
+impl Area {
+    /// Sends up to a step, and then its death becomes known. Whether the message is complete.
+    fn die(&self, rank: u32, end: End) -> bool {
+        let share = self.share();
+        let ticket = share.send.load(Ordering::Relaxed);
+        let (free, later) = (!share.is_full(ticket, FIRST), ticket.wrapping_add(1));
+        let order = Ordering::Relaxed;
+        let took = free && share.send.compare_exchange(ticket, later, order, order).is_ok();
+        let claimed = took && end != End::Taken && share.claim(ticket, rank);
+        if claimed && end != End::Claimed {
+            // Rank 9 sends nothing: half of a message.
+            self.write(ticket, if end == End::Writing { 9 } else { rank });
+        }
+        if claimed && end == End::Published {
+            share.publish(ticket);
+        }
+        self.bury(rank);
+        claimed && end == End::Published
+    }
+}
+
+/// A sender dies at a step, another lives; all slots can be used afterwards.
+fn a_death(end: End) {
+    check(3, move || {
+        let (area, mut next) = (area(2), FIRST);
+        let dying = spawn(&area, move |area| area.die(1, end));
+        let sender = spawn(&area, |area| area.send(2));
+        // A ticket without a claim can only be passed over by its age.
+        let mut got = vec![area.receive(&mut next, end == End::Taken)];
+        let complete = dying.join().unwrap();
+        sender.join().unwrap();
+        if complete {
+            got.push(area.receive(&mut next, false));
+        }
+        got.sort_unstable();
+        assert_eq!(got, if complete { vec![1, 2] } else { vec![2] });
+        for rank in [3, 4] {
+            // Room: what the dead one holds is passed over by the look for a message.
+            while !area.try_send(rank) {
+                assert!(area.share().pass_over(next, |rank| area.is_dead(rank), true));
+                next = next.wrapping_add(1);
+                area.share().give_back(next);
+            }
+            assert_eq!(area.receive(&mut next, true), rank);
+        }
+        assert!(area.is_empty(next));
+    });
+}
+
+#[test]
+fn loom_a_sender_that_dies_with_a_ticket_stops_nobody() {
+    a_death(End::Taken);
+}
+
+#[test]
+fn loom_a_sender_that_dies_with_a_claim_stops_nobody() {
+    a_death(End::Claimed);
+}
+
+#[test]
+fn loom_a_sender_that_dies_while_it_writes_stops_nobody() {
+    a_death(End::Writing);
+}
+
+#[test]
+fn loom_a_message_whose_sender_died_after_it_still_comes() {
+    a_death(End::Published);
+}
+
+/// Nothing is passed over whose sender lives and has claimed it.
+#[test]
+fn loom_a_claimed_ticket_of_a_living_sender_is_waited_for() {
+    check(3, || {
+        let area = area(2);
+        let sender = spawn(&area, |area| area.try_send(1));
+        let passed = area.share().pass_over(FIRST, |_| false, true);
+        assert!(sender.join().unwrap());
+        // It came with this ticket, or with the next one.
+        let at = if passed { FIRST.wrapping_add(1) } else { FIRST };
+        assert_eq!(area.read(at), Some(1));
+        assert!(!passed || area.read(FIRST).is_none());
+    });
+}
+
+/// As the inlet sleeps: the door is closed, then the claims are looked at; a lost wake-up is a
+/// deadlock, which loom reports.
+#[test]
+fn loom_no_message_finds_the_receiver_asleep_for_ever() {
+    check(2, || {
+        let (area, mut next) = (area(2), FIRST);
+        let senders = [1, 2].map(|rank| {
+            spawn(&area, move |area| {
+                area.send(rank);
+                if area.door.knock() {
+                    area.door.bell().ring();
+                }
+            })
+        });
+        let mut got = 0;
+        while got < 2 {
+            let ticket = area.door.bell().ticket();
+            if area.read(next).is_some() {
+                next = next.wrapping_add(1);
+                area.share().give_back(next);
+                got += 1;
+                continue;
+            }
+            assert!(area.door.close());
+            match area.share().is_begun(next) {
+                true => thread::yield_now(),
+                false => drop(area.door.bell().wait(ticket, None)),
+            }
+            area.door.open();
+        }
+        let _ = senders.map(|sender| sender.join().unwrap());
+    });
+}
+
+/// Either the receiver sees that something has begun, or exactly one of the senders rings.
+#[test]
+fn loom_closing_the_door_and_knocking_meet() {
+    check(3, || {
+        let area = area(2);
+        let senders = [1, 2].map(|rank| {
+            spawn(&area, move |area| {
+                area.send(rank);
+                u32::from(area.door.knock())
+            })
+        });
+        assert!(area.door.close());
+        let begun = area.share().is_begun(FIRST);
+        let rings: u32 = senders.map(|sender| sender.join().unwrap()).iter().sum();
+        assert!(rings <= 1 && (begun || rings == 1), "begun {begun}, rings {rings}");
+    });
+}
