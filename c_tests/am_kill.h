@@ -61,6 +61,7 @@ static inline pid_t kill_start(const struct kill_plan *plan, const struct kill_r
         setenv("LLCL_EXECUTION", modes[round % 2 ? 0 : round / 2 % 3], 1);
         setenv("LLCL_AM_POLICY", policies[round % 3], 1);
         setenv("LLCL_AM_SLOTS", slots[round / 3 % 3], 1);
+        setenv("LLCL_AM_MEDIUM", round % 4 < 2 ? "65536" : "4096", 1);
         dup2(out, 1);
         dup2(out, 2);
         execl(result->launcher, result->launcher, "--keep-going", "--timeout", "15", "-n", ranks,

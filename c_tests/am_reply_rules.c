@@ -60,6 +60,15 @@ static void handle(llcl_am_t *message, void *data)
         CHECK_OK(llcl_am_reply(message, NULL, 0));
         CHECK_STATUS(llcl_am_reply(message, &eight, 8), LLCL_ERR_STATE);
         break;
+    case NOBODY: {
+        llcl_am_t *copy = llcl_am_retain(message);
+        CHECK(copy != NULL);
+        CHECK(llcl_am_retain(message) == NULL);
+        CHECK_EQUAL(llcl_am_wants_reply(copy), 0);
+        CHECK_OK(llcl_am_reply(copy, &eight, 8));
+        CHECK_OK(llcl_am_release(copy));
+        break;
+    }
     default: CHECK_OK(llcl_am_reply(message, &eight, 8)); break;
     }
     word_add(&rank->handled[way], 1);
