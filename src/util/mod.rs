@@ -7,7 +7,6 @@ pub mod futex;
 pub mod memory;
 pub mod patience;
 pub mod pin;
-pub mod prefetch;
 pub mod random;
 pub mod socket;
 pub mod status;

@@ -32,6 +32,12 @@ use std::time::Duration;
 const LOOKS: usize = 48;
 /// Messages handled before the role is given up for a moment.
 const BATCH: usize = 64;
+/// Where so many messages came at once, more will, and the receiver that has caught up with them waits
+/// for so many pauses before it looks again: a receiver that polls the very slot that is being
+/// written takes its line away from the sender each time.
+const MANY: usize = 4;
+/// See MANY.
+const LINGER: usize = 64;
 /// How long a sleeper naps while others attend.
 pub const NAP: Duration = Duration::from_micros(200);
 
@@ -189,11 +195,18 @@ impl Agent {
     #[inline]
     fn serve<'a>(&'a self, mut requests: Held<'a, Requests>, done: &impl Fn() -> bool) -> usize {
         let _serving = (!self.parallel).then(|| Serving::begin(&requests));
+        let mut lingered = 0;
         for count in 0..BATCH {
             if count > 0 && done() {
                 return count;
             }
-            let Some(arrived) = requests.inlet.peek() else { return count };
+            let mut next = requests.inlet.peek();
+            if next.is_none() && count - lingered >= MANY {
+                lingered = count;
+                (0..LINGER).for_each(|_| std::hint::spin_loop());
+                next = requests.inlet.peek();
+            }
+            let Some(arrived) = next else { return count };
             if self.parallel {
                 self.handle_outside(requests, &arrived);
                 match self.requests.take() {

@@ -108,7 +108,6 @@ impl Inlet {
             if self.batch < BATCH && stand.share.is_ready(stand.next) {
                 self.batch += 1;
                 self.looks = 0;
-                stand.share.prepare_to_read(stand.next);
                 return Some(self.read(stand));
             }
             self.batch = 0;

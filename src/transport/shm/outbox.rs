@@ -156,7 +156,6 @@ impl<'a> Outbox<'a> {
         let Some(share) = share else { return false };
         match share.take(self.me, &near.cached, &Toll(counts, at)) {
             Taken::Ticket(ticket) => {
-                share.prepare(ticket, &near.cached);
                 self.fill(share, at, ticket, parcel);
                 counts.message_sent(at);
                 true

@@ -22,7 +22,6 @@
 //!
 //! Counters wrap. They begin shortly before they do, so that every program goes through it.
 
-use crate::util::prefetch;
 use crate::util::sync::{AtomicU64, Ordering, UnsafeCell};
 
 #[cfg(all(test, loom))]
@@ -30,9 +29,6 @@ mod models;
 
 /// Where every counter begins: this many tickets before 2^64, and before 2^32 in its lower half.
 pub const FIRST: u64 = 0_u64.wrapping_sub(1000);
-
-/// Slots between the one in use and the one that is fetched.
-const AHEAD: u64 = 8;
 
 /// Words of a slot behind its mark.
 pub const BODY_WORDS: usize = 15;
@@ -200,23 +196,6 @@ impl<'a> Share<'a> {
                 .is_ok()
     }
 
-    /// The slot that is written some messages from now comes here meanwhile, if it has been consumed:
-    /// each of the sender's atomic operations would otherwise wait until the line of the last one is
-    /// here.
-    #[inline(always)]
-    pub fn prepare(&self, ticket: u64, cached: &AtomicU64) {
-        let later = ticket.wrapping_add(AHEAD);
-        if !self.is_full(later, cached.load(Ordering::Relaxed)) {
-            prefetch::to_write(self.slot(later));
-        }
-    }
-
-    /// The same for the receiver, who will read it.
-    #[inline(always)]
-    pub fn prepare_to_read(&self, ticket: u64) {
-        prefetch::to_read(self.slot(ticket.wrapping_add(AHEAD)));
-    }
-
     /// Hands the slot of a ticket, which the caller has written, to the receiver.
     #[inline(always)]
     pub fn publish(&self, ticket: u64) {
@@ -241,6 +220,14 @@ impl<'a> Share<'a> {
     /// The next ticket that will be taken.
     pub fn sent(&self) -> u64 {
         self.send.load(Ordering::Acquire)
+    }
+
+    /// Whether the ticket `next` has been taken. For a receiver with which SendCNT lies; it sees what
+    /// is_begun() cannot: a sender that died before its claim, where no later ticket is left to be
+    /// claimed.
+    pub fn is_taken(&self, next: u64) -> bool {
+        // Signed: what a hostile peer writes here must not look like a lead of 2^63 tickets.
+        self.sent().wrapping_sub(next) as i64 > 0
     }
 
     #[inline]
