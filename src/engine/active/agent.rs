@@ -249,28 +249,26 @@ impl Agent {
     #[inline]
     fn handle(&self, entry: &Entry, arrived: &Arrived) {
         let counts = &self.post.counts;
-        let message = Message::new(&self.post, arrived);
-        let status = match (&message, entry.handler) {
-            (Ok(_), Some(_)) => Status::OK,
+        // Used where it is made: a message that is moved costs as much as its handler.
+        let status = match (&mut Message::new(&self.post, arrived), entry.handler) {
+            (Ok(message), Some(handler)) => {
+                match self.parallel {
+                    true => counts.handled.up(),
+                    false => counts.handled.up_alone(1),
+                }
+                enter(self.post.routes.waiters(), || {
+                    // SAFETY: the user gave a function of this type for just this; the message lives
+                    // until it returns.
+                    unsafe { handler(&raw mut *message, entry.data) };
+                });
+                return message.close(Status::OK);
+            }
             (Ok(_), None) => Status::ERR_NO_HANDLER,
             (Err(error), _) => error.status,
         };
-        if let (Ok(mut message), Some(handler)) = (message, entry.handler) {
-            match self.parallel {
-                true => counts.handled.up(),
-                false => counts.handled.up_alone(1),
-            }
-            enter(self.post.routes.waiters(), || {
-                // SAFETY: the user gave a function of this type for just this; the message lives
-                // until it returns.
-                unsafe { handler(&raw mut message, entry.data) };
-            });
-            message.close(Status::OK);
-        } else {
-            counts.unknown.up();
-            if arrived.tag != 0 {
-                self.post.reply(arrived.source, arrived.tag, status, &[]);
-            }
+        counts.unknown.up();
+        if arrived.tag != 0 {
+            self.post.reply(arrived.source, arrived.tag, status, &[]);
         }
     }
 

@@ -1,7 +1,7 @@
 //! A message as its handler sees it.
 
 use crate::engine::active::post::Post;
-use crate::engine::active::{BULK, HEADER, LONG, PLACE};
+use crate::engine::active::{BULK, HEADER, LONG, MEDIUM, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::shm::inlet::Arrived;
@@ -53,9 +53,21 @@ fn place(bytes: (*const u8, usize)) -> Result<(Address, usize)> {
 
 impl Message {
     /// What has arrived, as a message; the bytes are used until the message goes.
+    #[inline(always)]
     pub fn new(post: &Arc<Post>, arrived: &Arrived) -> Result<Message> {
         let Arrived { kind, source, tag, header, payload, .. } = *arrived;
         let body = match u32::from(kind) {
+            MEDIUM => Body::Here(payload.0, payload.1),
+            _ => Self::body_elsewhere(post, kind.into(), payload)?,
+        };
+        let (post, open) = (Arc::as_ptr(post), AtomicBool::new(tag != 0));
+        let long = u32::from(kind) == LONG;
+        Ok(Message { post, source, tag, header, body, long, open, copy: None })
+    }
+
+    #[inline(never)]
+    fn body_elsewhere(post: &Post, kind: u32, payload: (*const u8, usize)) -> Result<Body> {
+        Ok(match kind {
             LONG => {
                 let (address, size) = place(payload)?;
                 let _pinned = pin();
@@ -68,11 +80,8 @@ impl Message {
                 let (address, size) = place(payload)?;
                 Body::Bulk { address, size }
             }
-            _ => Body::Here(payload.0, payload.1),
-        };
-        let (post, open) = (Arc::as_ptr(post), AtomicBool::new(tag != 0));
-        let long = u32::from(kind) == LONG;
-        Ok(Message { post, source, tag, header, body, long, open, copy: None })
+            _ => return Err(Error::bare(Status::ERR_INVALID)),
+        })
     }
 
     fn post(&self) -> &Post {
@@ -128,7 +137,16 @@ impl Message {
     }
 
     /// Ends it: sends an empty answer if one is owed.
+    #[inline(always)]
     pub fn close(&self, status: Status) {
+        // Most messages owe nothing, and need no atomic operation to know it.
+        if self.wants_reply() {
+            self.close_owing(status);
+        }
+    }
+
+    #[inline(never)]
+    fn close_owing(&self, status: Status) {
         if self.open.swap(false, Ordering::AcqRel) {
             self.post().reply(self.source, self.tag, status, &[]);
         }

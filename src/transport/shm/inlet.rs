@@ -39,6 +39,8 @@ pub struct Arrived {
 struct Stand {
     number: usize,
     share: Share<'static>,
+    /// Its SendCNT lies here, and tells of tickets that left no claim.
+    hosted_here: bool,
     /// The ticket to be taken next.
     next: u64,
     /// Up to where slots were given back.
@@ -49,6 +51,15 @@ struct Stand {
     most: u64,
     /// Since when the next ticket has been taken but not been published.
     unfinished: Option<Instant>,
+}
+
+impl Stand {
+    /// Whether a sender has begun with the next ticket or a later one. Where as many senders as there
+    /// are slots have died before they claimed their tickets, only SendCNT tells of them; shares that
+    /// are hosted elsewhere have more slots than can be lost in that way at one time.
+    fn is_begun(&self) -> bool {
+        self.share.is_begun(self.next) || (self.hosted_here && self.share.is_taken(self.next))
+    }
 }
 
 /// See the head of the file.
@@ -86,7 +97,9 @@ impl Inlet {
                 if replies { 1 } else { (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32) };
             // The receiver asks for SendCNT only where it lies here.
             let share = mail.share(number, mail.head);
-            Stand { number, share, next: FIRST, returned: FIRST, lot, most: 0, unfinished: None }
+            let hosted_here = number == 0 || number == REPLIES;
+            let (next, returned) = (FIRST, FIRST);
+            Stand { number, share, hosted_here, next, returned, lot, most: 0, unfinished: None }
         };
         let stands = shares.map(stand).collect();
         Inlet { mail, _own: own, dead, counts, stands, at: 0, batch: 0, looks: 0, astray: None }
@@ -101,7 +114,7 @@ impl Inlet {
     }
 
     /// The next message, which stays in its slot until done() is called.
-    #[inline]
+    #[inline(always)]
     pub fn peek(&mut self) -> Option<Arrived> {
         for _ in 0..=self.stands.len() {
             let stand = &self.stands[self.at];
@@ -213,7 +226,7 @@ impl Inlet {
             loop {
                 let stand = &self.stands[at];
                 let (share, next) = (stand.share, stand.next);
-                if share.is_ready(next) || !share.is_begun(next) {
+                if share.is_ready(next) || !stand.is_begun() {
                     self.stands[at].unfinished = None;
                     break;
                 }
@@ -265,7 +278,7 @@ impl Inlet {
         const NAP: Duration = Duration::from_millis(1);
         self.look_after_the_unfinished();
         let certain = self.door().close();
-        let quiet = self.stands.iter().all(|stand| !stand.share.is_begun(stand.next));
+        let quiet = !self.stands.iter().any(Stand::is_begun);
         if !quiet || self.astray.is_some() {
             self.door().open();
             return None;
