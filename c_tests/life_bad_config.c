@@ -42,6 +42,19 @@ int main(void)
     REFUSED(in_flight, 3968, LLCL_ERR_INVALID);
     REFUSED(regions, 65536, LLCL_ERR_INVALID);
     REFUSED(reserved, 1, LLCL_ERR_INVALID);
+    REFUSED(am_policy, 4, LLCL_ERR_INVALID);
+    REFUSED(am_policy, UINT32_MAX, LLCL_ERR_INVALID);
+    REFUSED(am_slots, 3, LLCL_ERR_INVALID);
+    REFUSED(am_slots, 131072, LLCL_ERR_INVALID);
+    REFUSED(am_medium, 63, LLCL_ERR_INVALID);
+    REFUSED(am_medium, 100, LLCL_ERR_INVALID);
+    REFUSED(am_medium, 65600, LLCL_ERR_INVALID);
+    REFUSED(am_shares, 3, LLCL_ERR_INVALID);
+    REFUSED(am_shares, 2 * LLCL_AM_SHARES, LLCL_ERR_INVALID);
+    REFUSED(am_requests, 32, LLCL_ERR_INVALID);
+    REFUSED(am_requests, 100, LLCL_ERR_INVALID);
+    REFUSED(am_requests, 8192, LLCL_ERR_INVALID);
+    REFUSED(am_handlers, 3, LLCL_ERR_INVALID);
 
     /* A rank that the world does not have; a rank that is taken. */
     CHECK_STATUS(llcl_world_create(0, &world), LLCL_ERR_INVALID);
@@ -64,12 +77,21 @@ int main(void)
     config.queue_entries = 8;
     config.in_flight = 64;
     config.regions = 1;
+    config.am_slots = 1;
+    config.am_medium = 64;
+    config.am_shares = 1;
+    config.am_requests = 64;
     config.execution = LLCL_EXECUTION_OFFLOAD;
     CHECK_OK(llcl_init(&config, &context));
     CHECK_OK(llcl_finalize(context));
     config.queue_entries = 65536;
     config.in_flight = 3904;
     config.regions = 65535;
+    config.am_slots = 65536;
+    config.am_medium = 65536; /* memory is taken as it is touched */
+    config.am_shares = LLCL_AM_SHARES;
+    config.am_requests = 4096;
+    config.am_policy = LLCL_AM_POLICY_DISTRIBUTED;
     config.execution = LLCL_EXECUTION_DIRECT;
     CHECK_OK(llcl_init(&config, &context));
     CHECK_OK(llcl_finalize(context));

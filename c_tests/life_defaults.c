@@ -11,7 +11,8 @@ static void texts(void)
     static const llcl_status_t statuses[] = {
         LLCL_OK, LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_ERR_INVALID,
         LLCL_ERR_RANGE, LLCL_ERR_NO_MEMORY, LLCL_ERR_PEER_DEAD, LLCL_ERR_CANCELED,
-        LLCL_ERR_UNSUPPORTED, LLCL_ERR_SYSTEM, LLCL_ERR_STATE, LLCL_ERR_TIMEOUT, LLCL_ERR_KEY};
+        LLCL_ERR_UNSUPPORTED, LLCL_ERR_SYSTEM, LLCL_ERR_STATE, LLCL_ERR_TIMEOUT, LLCL_ERR_KEY,
+        LLCL_RETRY_NO_CREDIT, LLCL_ERR_NO_HANDLER};
     const size_t count = sizeof statuses / sizeof statuses[0];
     char expected[64];
     size_t i, j;
@@ -41,6 +42,10 @@ int main(void)
     CHECK(config.world == NULL && config.reserved == 0);
     CHECK_EQUAL(config.execution, LLCL_EXECUTION_FROM_ENVIRONMENT);
     CHECK(config.queue_entries == 0 && config.in_flight == 0 && config.regions == 0);
+    CHECK_EQUAL(config.am_policy, LLCL_AM_POLICY_FROM_ENVIRONMENT);
+    CHECK_EQUAL(config.am_handlers, LLCL_AM_HANDLERS_FROM_ENVIRONMENT);
+    CHECK(config.am_slots == 0 && config.am_medium == 0);
+    CHECK(config.am_shares == 0 && config.am_requests == 0);
     texts();
 
     CHECK_OK(llcl_init(NULL, &context));
@@ -56,6 +61,12 @@ int main(void)
     CHECK_EQUAL(found.in_flight, 1024);
     CHECK_EQUAL(found.regions, 1024);
     CHECK(found.small >= 464);
+    CHECK_EQUAL(found.am_policy, LLCL_AM_POLICY_ACQUIRE);
+    CHECK_EQUAL(found.am_slots, 512);
+    CHECK_EQUAL(found.am_medium, 4096);
+    CHECK_EQUAL(found.am_shares, 1); /* only the policy distributed has more */
+    CHECK_EQUAL(found.am_requests, 256);
+    CHECK_EQUAL(found.am_handlers, LLCL_AM_HANDLERS_SERIAL);
     CHECK_EQUAL(found.page, sysconf(_SC_PAGESIZE));
     info.struct_size = sizeof info;
     CHECK_OK(llcl_query_peer(context, 0, &info));
