@@ -30,9 +30,13 @@ impl Rest<'_> {
         if !self.agent.is_in_use() || self.lane.execution() == Execution::Offload {
             return self.lane.attend(done);
         }
-        // The lane gets a single round: what it brings is rarely waited for by who uses messages.
+        if self.agent.attend(&done) {
+            return true;
+        }
+        // The lane gets a single round: what it brings is rarely waited for by who uses messages, and
+        // it takes as long as an answer.
         self.lane.help();
-        self.agent.attend(done)
+        done()
     }
 
     /// Works for a moment for whatever there is to do. True: something was done.

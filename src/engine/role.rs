@@ -15,8 +15,8 @@ pub struct Role<T> {
 // SAFETY: only the one holder reaches the value, and `held` hands it on by Release and Acquire.
 unsafe impl<T: Send> Sync for Role<T> {}
 
-/// The role, held. Dropping it gives it up.
-pub struct Held<'a, T>(&'a Role<T>);
+/// The role, held. Dropping it gives it up; FENCED: with the full fence that `engine::lane` needs.
+pub struct Held<'a, T, const FENCED: bool = true>(&'a Role<T>);
 
 impl<T> Role<T> {
     /// A free role.
@@ -36,6 +36,16 @@ impl<T> Role<T> {
     pub fn take(&self) -> Option<Held<'_, T>> {
         // SeqCst fence: between what the caller published and the look at `held`; pairs with drop.
         fence(Ordering::SeqCst);
+        self.take_unfenced().map(|held| {
+            std::mem::forget(held);
+            Held(self)
+        })
+    }
+
+    /// The same where nobody relies on a holder to see something after giving the role up: without
+    /// the fences, which cost as much as a message.
+    #[inline]
+    pub fn take_unfenced(&self) -> Option<Held<'_, T, false>> {
         if self.held.load(Ordering::Relaxed) != 0 {
             return None;
         }
@@ -47,17 +57,19 @@ impl<T> Role<T> {
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T, const FENCED: bool> Drop for Held<'_, T, FENCED> {
     #[inline]
     fn drop(&mut self) {
         // Release: hands the value to the next holder.
         self.0.held.store(0, Ordering::Release);
-        // SeqCst fence: between giving up and the look at what came meanwhile; pairs with take().
-        fence(Ordering::SeqCst);
+        if FENCED {
+            // SeqCst fence: between giving up and the look at what came meanwhile; pairs with take().
+            fence(Ordering::SeqCst);
+        }
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T, const FENCED: bool> Deref for Held<'_, T, FENCED> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: the holder alone reaches the value; the borrow ends before the role is given up.
@@ -65,7 +77,7 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T, const FENCED: bool> DerefMut for Held<'_, T, FENCED> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and self is borrowed exclusively.
         self.0.value.with_mut(|value| unsafe { &mut *value })

@@ -142,8 +142,8 @@ impl Agent {
         let mut looks = 0;
         while looks < LOOKS && !done() {
             // Kept over several looks: to take and to give a role up costs as much as some of them.
-            let mut replies = self.replies.take();
-            let mut requests = self.requests.take();
+            let mut replies = self.replies.take_unfenced();
+            let mut requests = self.requests.take_unfenced();
             loop {
                 let came = replies.as_mut().map_or(0, |inlet| self.take_replies(inlet));
                 let wanted = requests.as_mut().is_some_and(|it| it.inlet.peek().is_some());
@@ -166,7 +166,7 @@ impl Agent {
         if !self.post.pending.is_used() || in_callback() {
             return 0;
         }
-        self.replies.take().map_or(0, |mut inlet| self.take_replies(&mut inlet))
+        self.replies.take_unfenced().map_or(0, |mut inlet| self.take_replies(&mut inlet))
     }
 
     #[inline]
@@ -188,12 +188,16 @@ impl Agent {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;
         }
-        self.requests.take().map_or(0, |requests| self.serve(requests, &|| false))
+        self.requests.take_unfenced().map_or(0, |requests| self.serve(requests, &|| false))
     }
 
     /// Handles messages until `done`, and gives the role up; returns how many there were.
     #[inline]
-    fn serve<'a>(&'a self, mut requests: Held<'a, Requests>, done: &impl Fn() -> bool) -> usize {
+    fn serve<'a>(
+        &'a self,
+        mut requests: Held<'a, Requests, false>,
+        done: &impl Fn() -> bool,
+    ) -> usize {
         let _serving = (!self.parallel).then(|| Serving::begin(&requests));
         let mut lingered = 0;
         for count in 0..BATCH {
@@ -209,7 +213,7 @@ impl Agent {
             let Some(arrived) = next else { return count };
             if self.parallel {
                 self.handle_outside(requests, &arrived);
-                match self.requests.take() {
+                match self.requests.take_unfenced() {
                     Some(again) => requests = again,
                     None => return count + 1,
                 }
@@ -223,7 +227,7 @@ impl Agent {
     }
 
     /// Handles a message without the role: its bytes move out of its slot first.
-    fn handle_outside(&self, mut requests: Held<'_, Requests>, arrived: &Arrived) {
+    fn handle_outside(&self, mut requests: Held<'_, Requests, false>, arrived: &Arrived) {
         let id = usize::from(arrived.id) % IDS;
         let entry = requests.table[id].get();
         let call = &self.calls[id][entry.version as usize % 2];
@@ -284,7 +288,7 @@ impl Agent {
         }
         let mut patience = Patience::new(Duration::from_micros(50));
         let old = loop {
-            match self.requests.take() {
+            match self.requests.take_unfenced() {
                 Some(requests) => break self.replace(&requests, id, handler, data),
                 None if patience.pause() => {}
                 None => std::thread::sleep(Duration::from_micros(100)),
@@ -315,7 +319,7 @@ impl Agent {
             self.replace(requests, id, handler, data);
             return Ok(());
         }
-        let Some(requests) = self.requests.take() else { return busy() };
+        let Some(requests) = self.requests.take_unfenced() else { return busy() };
         let calls = self.calls[id as usize].iter();
         if calls.map(|calls| calls.load(Ordering::Acquire)).sum::<u32>() > 1 {
             return busy();
@@ -356,7 +360,8 @@ impl Agent {
             self.naps[0].store(true, Ordering::SeqCst);
             return NAP;
         }
-        let armed = self.requests.take().and_then(|mut requests| requests.inlet.arm(longest));
+        let armed =
+            self.requests.take_unfenced().and_then(|mut requests| requests.inlet.arm(longest));
         armed.unwrap_or(NAP)
     }
 
@@ -375,7 +380,7 @@ impl Agent {
             self.naps[1].store(true, Ordering::SeqCst);
             return NAP;
         }
-        let armed = self.replies.take().and_then(|mut inlet| inlet.arm(longest));
+        let armed = self.replies.take_unfenced().and_then(|mut inlet| inlet.arm(longest));
         armed.unwrap_or(NAP)
     }
 

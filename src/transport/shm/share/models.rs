@@ -10,7 +10,6 @@ use loom::thread::{self, JoinHandle};
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 5000;
     builder.check(model);
 }
 
@@ -160,15 +159,17 @@ fn loom_two_senders_of_one_process_share_two_slots_and_what_they_know_of_credit(
     });
 }
 
-/// The second message is written where the first was read; either thread may use the credit that the
-/// other has read.
+/// The second message is written where the first was read.
 #[test]
-fn loom_two_senders_follow_each_other_in_one_slot() {
-    check(2, || {
+fn loom_two_messages_follow_each_other_in_one_slot() {
+    check(3, || {
         let (area, mut next) = (area(1), FIRST);
-        let senders = [1, 2].map(|rank| spawn(&area, move |area| area.send(rank)));
-        assert_eq!(area.receive_sorted(&mut next, false, 2), [1, 2]);
-        let _ = senders.map(|sender| sender.join().unwrap());
+        let sender = spawn(&area, |area| {
+            area.send(1);
+            area.send(2);
+        });
+        assert_eq!([(); 2].map(|()| area.receive(&mut next, false)), [1, 2]);
+        sender.join().unwrap();
         assert!(area.is_empty(next));
     });
 }
@@ -216,12 +217,16 @@ fn loom_a_full_share_loses_and_doubles_nothing() {
 /// The receiver passes every ticket over that is not claimed yet: a living sender takes another one.
 #[test]
 fn loom_a_slow_sender_that_is_passed_over_takes_another_ticket() {
-    for slots in [1, 2] {
+    // Not more than two threads try again and again in one model: loom would run two of them by turns
+    // for ever while the third is between two steps.
+    for senders in [1, 2] {
         check(2, move || {
-            let (area, mut next) = (area(slots), FIRST);
-            let senders = [1, 2].map(|rank| spawn(&area, move |area| area.send(rank)));
-            assert_eq!(area.receive_sorted(&mut next, true, 2), [1, 2]);
-            let _ = senders.map(|sender| sender.join().unwrap());
+            let (area, mut next) = (area(senders), FIRST);
+            let all: Vec<u32> = (1..=senders as u32).collect();
+            let threads: Vec<_> =
+                all.iter().copied().map(|rank| spawn(&area, move |area| area.send(rank))).collect();
+            assert_eq!(area.receive_sorted(&mut next, true, senders), all);
+            threads.into_iter().for_each(|sender| sender.join().unwrap());
             assert!(area.is_empty(next));
         });
     }
@@ -257,23 +262,30 @@ impl Area {
     }
 }
 
-/// A sender dies at a step, another lives; all slots can be used afterwards.
+/// A sender dies at a step, another lives, which has a slot of its own or needs that of the dead one;
+/// all slots can be used afterwards.
 fn a_death(end: End) {
-    for slots in [1, 2] {
-        a_death_among(slots, end);
-    }
+    a_death_among(2, end);
+    a_death_among(1, end);
 }
 
 fn a_death_among(slots: usize, end: End) {
-    check(3, move || {
+    check(2, move || {
         let (area, mut next) = (area(slots), FIRST);
-        let dying = spawn(&area, move |area| area.die(1, end));
+        // With one slot the other would try again and again, and so it is over before.
+        let dying = match slots {
+            1 => Err(area.die(1, end)),
+            _ => Ok(spawn(&area, move |area| area.die(1, end))),
+        };
         let sender = spawn(&area, |area| area.send(2));
         // A ticket without a claim can only be passed over by its age.
         let mut got = vec![area.receive(&mut next, end == End::Taken)];
-        let complete = dying.join().unwrap();
+        if slots == 1 && end == End::Published {
+            got.push(area.receive(&mut next, false));
+        }
+        let complete = dying.map_or_else(|complete| complete, |dying| dying.join().unwrap());
         sender.join().unwrap();
-        if complete {
+        if complete && got.len() == 1 {
             got.push(area.receive(&mut next, false));
         }
         got.sort_unstable();
