@@ -78,11 +78,11 @@ int main(void)
     /* The configuration wins; what it leaves at 0 is the environment's. */
     wanted = values(LLCL_AM_POLICY_DISTRIBUTED, 32, 192, 16, 0, LLCL_AM_HANDLERS_PARALLEL);
     expected = values(LLCL_AM_POLICY_DISTRIBUTED, 32, 192, 4, 4096, LLCL_AM_HANDLERS_PARALLEL);
-    /* At most one share for each rank, and for each slot. */
+    /* At most one share for each rank, and for each two slots. */
     check(4);
     expected.am_shares = 16;
     check(16);
-    wanted.am_slots = expected.am_slots = 2;
+    wanted.am_slots = expected.am_slots = 4;
     expected.am_shares = 2;
     check(16);
     return 0;

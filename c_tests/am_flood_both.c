@@ -7,8 +7,8 @@
  */
 #include "am.h"
 
-#define REQUESTS 1500u
-#define FROM_HANDLERS 1500u
+#define REQUESTS 500u
+#define FROM_HANDLERS 800u
 
 enum { ASK, CHAIN };
 

@@ -9,7 +9,7 @@
 
 #define SLOTS 16
 #define MEDIUM 256
-#define ALL_MESSAGES 32000u /* of all senders together */
+#define ALL_MESSAGES 19200u /* of all senders together */
 #define FAST_MESSAGES 6400u
 
 struct rank {

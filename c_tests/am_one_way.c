@@ -7,12 +7,12 @@
  */
 #include "am.h"
 
-#define MESSAGES 30000u
+#define MESSAGES 10000u
 #define FAST_MESSAGES 4000u
 
 static void configure(llcl_config_t *config)
 {
-    config->am_slots = 8;
+    config->am_slots = 16;
 }
 
 static void handle(llcl_am_t *message, void *data)

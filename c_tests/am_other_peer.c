@@ -7,8 +7,8 @@
 #include "wild.h"
 #include "am.h"
 
-#define SLOW_MS 100
-#define WAITING 24u
+#define SLOW_MS 80
+#define WAITING 10u
 
 static void configure(llcl_config_t *config)
 {
@@ -80,7 +80,7 @@ static void run(llcl_context_t *context)
     region_drop(&mine);
     share_end(context, &target);
     if (llcl_rank(context) == 1)
-        AM_AWAIT(context, &slow_ones, 8);
+        AM_AWAIT(context, &slow_ones, 5);
     fence(context);
 }
 
