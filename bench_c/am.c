@@ -46,7 +46,7 @@ double am_copy(const bench_world_t *world, size_t size, size_t places, unsigned 
 
 void am_wait(const bench_world_t *world, const uint64_t *word, uint64_t count)
 {
-    bench_check(llcl_wait_word(world->context, word, count, 20000000000), "llcl_wait_word");
+    bench_check(llcl_wait_word(world->context, word, count, -1), "llcl_wait_word");
     if (__atomic_load_n(word, __ATOMIC_RELAXED) & LLCL_WORD_FAILED)
         bench_die("a message has failed (completion word %#llx)", (unsigned long long)*word);
 }

@@ -28,7 +28,7 @@ static inline __attribute__((always_inline)) void am_post(llcl_context_t *contex
    different destinations are used in turn. */
 double am_copy(const bench_world_t *world, size_t size, size_t places, unsigned rounds);
 
-/* Handlers of this rank count by am_count, its threads wait by am_wait. */
+/* Handlers of this rank count by am_count and its threads wait by am_wait. */
 static inline void am_count(uint64_t *word)
 {
     __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE); /* pairs with llcl_wait_word */

@@ -4,14 +4,16 @@
 
 #include <stdlib.h>
 
-#define SAMPLES 4000
+#define SAMPLES 2000 /* single ones, for the tail */
+#define BATCHES 60   /* of BATCH each, for the median: the clock costs a tenth of a round trip */
+#define BATCH 50
 #define LARGEST 4096
 
 enum { ID_PING = 1, ID_REQUEST };
 typedef enum form { FORM_PING, FORM_REQUEST } form_t;
 
 static const char *about = "Latency of active messages, one at a time, both ranks waiting in llcl_wait_word.";
-static double samples[SAMPLES];
+static double singles[SAMPLES], batches[BATCHES];
 static uint64_t arrived __attribute__((aligned(2 * BENCH_LINE)));  /* messages handled here */
 static uint64_t answered __attribute__((aligned(2 * BENCH_LINE))); /* the completion of a request */
 static char bytes[LARGEST] __attribute__((aligned(BENCH_LINE)));
@@ -44,7 +46,18 @@ static void serve(const bench_world_t *world, form_t form, size_t size, unsigned
     }
 }
 
-static void round_trips(const bench_world_t *world, form_t form, size_t size, unsigned warm, unsigned rounds)
+/* `rounds` round trips, the first of which is number `first`. */
+static inline __attribute__((always_inline)) void round_trips(const bench_world_t *world, const llcl_am_params_t *params,
+                                                              form_t form, uint64_t first, unsigned rounds)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        __atomic_store_n(&answered, 0, __ATOMIC_RELAXED);
+        am_post(world->context, params);
+        am_wait(world, form == FORM_PING ? &arrived : &answered, form == FORM_PING ? first + i : 1);
+    }
+}
+
+static void ask(const bench_world_t *world, form_t form, size_t size)
 {
     llcl_am_params_t params = am_message(world->peer, form == FORM_PING ? ID_PING : ID_REQUEST, bytes, size);
     if (form == FORM_REQUEST) {
@@ -52,21 +65,23 @@ static void round_trips(const bench_world_t *world, form_t form, size_t size, un
         params.reply_capacity = size;
         params.on_complete = llcl_store_on(&answered);
     }
-    const uint64_t *word = form == FORM_PING ? &arrived : &answered;
-    for (unsigned i = 0; i < warm + rounds; i++) {
-        __atomic_store_n(&answered, 0, __ATOMIC_RELAXED);
+    uint64_t number = 1;
+    for (int i = -BATCHES / 4; i < BATCHES; i++, number += BATCH) { /* those below 0: caches are warm afterwards */
         uint64_t t0 = bench_ticks();
-        am_post(world->context, &params);
-        am_wait(world, word, form == FORM_PING ? i + 1 : 1);
-        if (i >= warm)
-            samples[i - warm] = (double)(bench_ticks() - t0);
+        round_trips(world, &params, form, number, BATCH);
+        if (i >= 0)
+            batches[i] = (double)(bench_ticks() - t0) / BATCH;
+    }
+    for (int i = 0; i < SAMPLES; i++, number++) {
+        uint64_t t0 = bench_ticks();
+        round_trips(world, &params, form, number, 1);
+        singles[i] = (double)(bench_ticks() - t0);
     }
 }
 
 /* Both ranks come here. */
 static void measure(bench_world_t *world, const bench_options_t *options, form_t form, size_t size)
 {
-    unsigned rounds = options->quick ? SAMPLES / 4 : SAMPLES, warm = rounds / 4;
     double ways = form == FORM_PING ? 2 : 1; /* the figure is one way of a ping-pong, the whole of a request */
     bench_series_t series = {0};
     for (int r = 0; r < options->repeats; r++) {
@@ -79,12 +94,12 @@ static void measure(bench_world_t *world, const bench_options_t *options, form_t
         arrived = 0;
         am_fence(world);
         if (world->rank == 0)
-            round_trips(world, form, size, warm, rounds);
+            ask(world, form, size);
         else
-            serve(world, form, size, warm + rounds);
+            serve(world, form, size, (BATCHES / 4 + BATCHES) * BATCH + SAMPLES);
         am_fence(world);
-        double median = bench_percentile(samples, rounds, 50) / bench_ticks_per_ns();
-        double p99 = bench_percentile(samples, rounds, 99) / bench_ticks_per_ns();
+        double median = bench_percentile(batches, BATCHES, 50) / bench_ticks_per_ns();
+        double p99 = bench_percentile(singles, SAMPLES, 99) / bench_ticks_per_ns();
         bench_add(&series, limit / ways, median / ways, p99 / ways);
     }
     static const char *const limits[2][2] = {{"hand-over", "hand-over + memcpy"}, {"two hand-overs", "two hand-overs + memcpy"}};
@@ -112,6 +127,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < how_many; i++)
             measure(&world, &options, (form_t)form, sizes[i]);
     llcl_stats_t *after = am_stats(&world);
+    bench_note("median and quartiles: batches of 50 one after the other; p99: single ones, with the clock's own time");
     bench_note("up to 64 bytes travel as the header, more as the payload; a reply has as many bytes as its request");
     am_note_stats(&world, "both ranks", before, after);
     bench_end();
