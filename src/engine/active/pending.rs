@@ -6,9 +6,11 @@
 
 use crate::engine::completion::Completion;
 use crate::util::pin::thread_stripe;
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Mutex, PoisonError};
+use crate::util::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, UnsafeCell, fence};
+use std::sync::PoisonError;
+
+#[cfg(all(test, loom))]
+mod models;
 
 /// What is to happen at the end of a message.
 #[derive(Clone, Copy)]
@@ -112,7 +114,7 @@ impl Pending {
         })?;
         let entry = &self.entries[index];
         // SAFETY: the bit was free and is ours now.
-        unsafe { entry.waiting.get().write(waiting) };
+        entry.waiting.with_mut(|place| unsafe { place.write(waiting) });
         entry.peer.store(waiting.peer, Ordering::Relaxed);
         let generation = entry.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
         entry.generation.store(generation, Ordering::Relaxed);
@@ -137,7 +139,7 @@ impl Pending {
         // Acquire: pairs with insert().
         entry.state.compare_exchange(tag, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         // SAFETY: the tag was taken by us alone, and the entry is not free.
-        Some(unsafe { *entry.waiting.get() })
+        Some(entry.waiting.with(|place| unsafe { *place }))
     }
 
     /// Lets a taken entry be used again; its reply, if there was one, has been consumed.

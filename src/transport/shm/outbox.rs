@@ -156,6 +156,7 @@ impl<'a> Outbox<'a> {
         let Some(share) = share else { return false };
         match share.take(self.me, &near.cached, &Toll(counts, at)) {
             Taken::Ticket(ticket) => {
+                share.fetch_ahead(ticket, &near.cached);
                 self.fill(share, at, ticket, parcel);
                 counts.message_sent(at);
                 true

@@ -1,0 +1,156 @@
+//! Loom models of messages whose end is waited for: one entry, and all who may end it.
+
+use super::*;
+use crate::util::sync::Arc;
+use loom::thread::{self, JoinHandle};
+
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+/// The table, and which ranks are dead, one bit each.
+struct Table {
+    pending: Pending,
+    dead: AtomicU64,
+}
+
+/// A table of one entry: whoever comes next gets that of the one before.
+fn table() -> Arc<Table> {
+    let entry = Entry {
+        state: AtomicU64::new(0),
+        generation: AtomicU32::new(0),
+        peer: AtomicU32::new(0),
+        waiting: UnsafeCell::new(NOBODY),
+    };
+    let pending = Pending {
+        free: Box::new([AtomicU64::new(1)]),
+        entries: Box::new([entry]),
+        in_use: AtomicU64::new(0),
+        used: AtomicBool::new(false),
+        limbo: Mutex::default(),
+        has_limbo: AtomicBool::new(false),
+    };
+    Arc::new(Table { pending, dead: AtomicU64::new(0) })
+}
+
+fn to(peer: u32) -> Waiting {
+    Waiting { peer, ..NOBODY }
+}
+
+impl Table {
+    /// Ends a message as a reply does; to whom it had been sent.
+    fn answer(&self, tag: u64) -> Option<u32> {
+        let waiting = self.pending.take(tag)?;
+        self.pending.release(tag);
+        Some(waiting.peer)
+    }
+
+    /// The same without a reply, which may still come, up to ticket 5.
+    fn cancel(&self, tag: u64) -> Option<u32> {
+        let waiting = self.pending.take(tag)?;
+        self.pending.release_later(tag, 5);
+        Some(waiting.peer)
+    }
+
+    /// What follows a death; how many messages it has ended.
+    fn bury(&self, peer: u32) -> u32 {
+        // As in the transport.
+        self.dead.fetch_or(1 << peer, Ordering::Release);
+        let mut ended = 0;
+        for tag in self.pending.tags(|at| at == peer) {
+            if let Some(to) = self.cancel(tag) {
+                assert_eq!(to, peer, "the message to another has been ended");
+                ended += 1;
+            }
+        }
+        ended
+    }
+
+    /// Begins to wait as a sender does, who looks at once whether the peer is dead. The tag, if there
+    /// was place, and how many messages it has ended itself.
+    fn begin(&self, peer: u32) -> (Option<u64>, u32) {
+        let Some((tag, _)) = self.pending.insert(to(peer)) else { return (None, 0) };
+        let dead = self.dead.load(Ordering::Relaxed) >> peer & 1 == 1;
+        (Some(tag), u32::from(dead && self.answer(tag).is_some()))
+    }
+}
+
+fn spawn<T: 'static>(table: &Arc<Table>, f: impl FnOnce(&Table) -> T + 'static) -> JoinHandle<T> {
+    let table = table.clone();
+    thread::spawn(move || f(&table))
+}
+
+#[test]
+fn loom_reply_death_and_cancellation_end_a_message_once() {
+    check(3, || {
+        let table = table();
+        let (tag, _) = table.pending.insert(to(1)).unwrap();
+        let reply = spawn(&table, move |table| u32::from(table.answer(tag).is_some()));
+        let death = spawn(&table, |table| table.bury(1));
+        let cancelled = u32::from(table.cancel(tag).is_some());
+        assert_eq!(reply.join().unwrap() + death.join().unwrap() + cancelled, 1);
+        table.pending.consumed(5);
+        assert!(table.pending.is_empty() && !table.pending.waits(tag));
+        assert!(table.pending.insert(to(2)).is_some(), "its entry is free");
+        assert!(table.pending.take(tag).is_none(), "its tag is of the past");
+    });
+}
+
+/// Either the sender sees that the peer is dead, or who buries it sees that somebody waits.
+#[test]
+fn loom_nobody_waits_for_a_peer_that_is_dead() {
+    check(4, || {
+        let table = table();
+        let death = spawn(&table, |table| table.bury(1));
+        let (tag, refused) = table.begin(1);
+        assert_eq!(refused + death.join().unwrap(), 1);
+        assert!(!table.pending.waits(tag.unwrap()));
+    });
+}
+
+/// The entry goes from one to the other; loom reports it if one writes what the other still reads.
+#[test]
+fn loom_two_threads_follow_each_other_in_one_entry() {
+    check(3, || {
+        let table = table();
+        let threads = [1, 2].map(|peer| {
+            spawn(&table, move |table| {
+                let (tag, _) = table.begin(peer);
+                tag.is_none_or(|tag| table.answer(tag) == Some(peer))
+            })
+        });
+        assert!(threads.map(|thread| thread.join().unwrap()) == [true, true]);
+        assert!(table.pending.is_empty() && table.pending.insert(to(3)).is_some());
+    });
+}
+
+/// The entry of a message to one peer is used again for another, which dies.
+#[test]
+fn loom_a_death_ends_the_messages_to_the_dead_only() {
+    check(3, || {
+        let table = table();
+        let (first, _) = table.pending.insert(to(1)).unwrap();
+        let death = spawn(&table, |table| table.bury(2));
+        assert_eq!(table.answer(first), Some(1));
+        let (second, refused) = table.begin(2);
+        assert_eq!(refused + death.join().unwrap(), 1);
+        assert!(!table.pending.waits(second.unwrap()));
+    });
+}
+
+/// An entry whose reply may still come is used again after the ticket of that, and once.
+#[test]
+fn loom_an_entry_in_limbo_is_free_once() {
+    check(3, || {
+        let table = table();
+        let (tag, _) = table.pending.insert(to(1)).unwrap();
+        let replies = spawn(&table, |table| table.pending.consumed(5));
+        assert_eq!(table.cancel(tag), Some(1));
+        let (early, _) = (table.pending.insert(to(2)), replies.join().unwrap());
+        table.pending.consumed(5);
+        assert_eq!(table.pending.is_empty(), early.is_none());
+        assert_eq!(table.pending.insert(to(3)).is_some(), early.is_none());
+    });
+}
