@@ -5,6 +5,8 @@ use crate::transport::shm::share::{FIRST, Share};
 use crate::util::bell::Bell;
 use crate::util::config::Config;
 use crate::util::counts::SHARES;
+#[cfg(not(loom))]
+use crate::util::pin::global_fence as owners_fence;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Numbers below this one name handlers.
@@ -238,9 +240,6 @@ impl Credit {
         }
     }
 }
-
-#[cfg(not(loom))]
-use crate::util::pin::global_fence as owners_fence;
 
 /// The visitor's half of the fence between "it is published" and "somebody sleeps".
 #[cfg(not(loom))]

@@ -11,6 +11,9 @@ struct Area {
     slots: Vec<Slot>,
 }
 
+// SAFETY: bodies are reached by the protocol of a share only, which is what is tested.
+unsafe impl Sync for Area {}
+
 impl Area {
     fn new(slots: usize) -> Area {
         let area = Area {
@@ -56,4 +59,165 @@ fn a_full_share_refuses_until_slots_are_given_back() {
     share.give_back(FIRST + 1);
     assert_eq!(share.take(1, &cached, &tally), Taken::Ticket(FIRST + 2));
     assert_eq!((tally.reads.get(), tally.lost.get()), (2, 0));
+}
+
+/// A share whose counters begin elsewhere.
+fn moved_to(slots: usize, first: u64) -> Area {
+    let area = Area::new(slots);
+    area.send.store(first, Ordering::Relaxed);
+    area.recv.store(first, Ordering::Relaxed);
+    for back in 1..=slots as u64 {
+        let ticket = first.wrapping_sub(back);
+        area.share().claim_of(ticket).store(claim(ticket, PASSED), Ordering::Relaxed);
+    }
+    area
+}
+
+fn write(share: &Share, ticket: u64, value: u64) {
+    // SAFETY: the slot of the caller's ticket.
+    share.slot(ticket).body().with_mut(|body| unsafe { (*body)[BODY_WORDS - 1] = value });
+    share.publish(ticket);
+}
+
+fn read(share: &Share, next: u64) -> Option<u64> {
+    share.is_ready(next).then(|| {
+        // SAFETY: published, and not given back.
+        share.slot(next).body().with(|body| unsafe { (*body)[BODY_WORDS - 1] })
+    })
+}
+
+/// Just before 2^64 and 2^32, and where the claim's and the mark's shifted tickets wrap.
+#[test]
+fn messages_pass_the_edges_of_all_counters_in_order() {
+    for slots in [1, 2, 8] {
+        for edge in [0, 1 << 32, 1 << 40, 1 << 63] {
+            let first = u64::wrapping_sub(edge, 5);
+            let (area, cached) = (moved_to(slots, first), AtomicU64::new(first));
+            let (share, tally) = (area.share(), Counted::default());
+            let (mut next, mut sent) = (first, 0);
+            for _ in 0..12 {
+                while let Taken::Ticket(ticket) = share.take(1, &cached, &tally) {
+                    assert!(!share.is_ready(ticket), "what an earlier round left is not this");
+                    write(&share, ticket, sent);
+                    sent += 1;
+                }
+                for _ in 0..slots {
+                    assert!(share.is_taken(next) && share.is_begun(next));
+                    assert_eq!(read(&share, next), Some(next.wrapping_sub(first)));
+                    next = next.wrapping_add(1);
+                    share.give_back(next);
+                }
+                assert!(!share.is_taken(next) && !share.is_begun(next));
+            }
+            assert_eq!((sent, tally.lost.get()), (12 * slots as u64, 0));
+        }
+    }
+}
+
+#[test]
+fn a_ticket_that_was_read_long_ago_is_behind_and_not_far_ahead() {
+    let area = Area::new(4);
+    let share = area.share();
+    for taken in [0, 3, FIRST, 1 << 63] {
+        let full = |ahead: i64| share.is_full(taken.wrapping_add(ahead as u64), taken);
+        assert!([-1000, -1, 0, 3].map(full) == [false; 4]);
+        assert!([4, 5, 1000].map(full) == [true; 3]);
+    }
+}
+
+/// A sender that took the one ticket there was, and was never seen again.
+#[test]
+fn a_dead_ticket_of_a_share_with_one_slot_is_found_by_its_counter() {
+    let (area, cached, tally) = (Area::new(1), AtomicU64::new(FIRST), Counted::default());
+    let share = area.share();
+    area.send.store(FIRST.wrapping_add(1), Ordering::Relaxed);
+    assert_eq!(share.take(2, &cached, &tally), Taken::Full);
+    assert!(!share.is_begun(FIRST) && share.is_taken(FIRST));
+    assert!(!share.pass_over(FIRST, |_| true, false), "it is too young");
+    assert!(share.pass_over(FIRST, |_| false, true));
+    share.give_back(FIRST.wrapping_add(1));
+    assert_eq!(share.take(2, &cached, &tally), Taken::Ticket(FIRST.wrapping_add(1)));
+}
+
+/// The receiver has passed a ticket over, and the next two rounds of its slot are done: its sender
+/// wakes up, and takes another one.
+#[test]
+fn a_sender_that_slept_for_rounds_claims_nothing() {
+    let (area, cached, tally) = (Area::new(2), AtomicU64::new(FIRST), Counted::default());
+    let share = area.share();
+    let slept = FIRST;
+    area.send.store(FIRST.wrapping_add(1), Ordering::Relaxed);
+    let mut next = FIRST;
+    assert!(share.pass_over(next, |_| false, true));
+    for _ in 0..4 {
+        next = next.wrapping_add(1);
+        share.give_back(next);
+        let ticket = next;
+        assert_eq!(share.take(1, &cached, &tally), Taken::Ticket(ticket));
+        assert!(!share.claim(slept, 2));
+        write(&share, ticket, 7);
+        assert!(!share.claim(slept, 2));
+        assert_eq!(read(&share, next), Some(7));
+    }
+}
+
+#[test]
+fn what_a_dead_sender_has_published_is_not_passed_over_and_the_rest_is() {
+    let (area, cached, tally) = (Area::new(2), AtomicU64::new(FIRST), Counted::default());
+    let share = area.share();
+    let (first, second) = (FIRST, FIRST + 1);
+    assert_eq!(share.take(5, &cached, &tally), Taken::Ticket(first));
+    assert_eq!(share.take(5, &cached, &tally), Taken::Ticket(second));
+    write(&share, first, 1);
+    assert!(!share.pass_over(first, |rank| rank == 5, true));
+    assert!(!share.pass_over(second, |rank| rank != 5, true), "it lives and is at work");
+    assert!(share.pass_over(second, |rank| rank == 5, false));
+}
+
+/// More threads than slots, in two processes as it were, through the wrap of the counters.
+#[test]
+fn threads_lose_and_double_nothing() {
+    const EACH: u64 = 2000;
+    for slots in [1, 4] {
+        let area = Area::new(slots);
+        let cached = [AtomicU64::new(FIRST), AtomicU64::new(FIRST)];
+        let mut last = [0; 4];
+        std::thread::scope(|scope| {
+            for rank in 0..4_u32 {
+                let (area, cached) = (&area, &cached[rank as usize % 2]);
+                scope.spawn(move || {
+                    let (share, tally) = (area.share(), Counted::default());
+                    for number in 1..=EACH {
+                        let ticket = loop {
+                            match share.take(rank, cached, &tally) {
+                                Taken::Ticket(ticket) => break ticket,
+                                Taken::Full => std::thread::yield_now(),
+                            }
+                        };
+                        write(&share, ticket, u64::from(rank) << 32 | number);
+                    }
+                });
+            }
+            let share = area.share();
+            let (mut next, mut got) = (FIRST, 0);
+            while got < 4 * EACH {
+                let Some(word) = read(&share, next) else {
+                    // As if each of them were late.
+                    let passed =
+                        share.is_taken(next) && share.pass_over(next, |_| false, got % 8 == 0);
+                    next = next.wrapping_add(u64::from(passed));
+                    share.give_back(next);
+                    std::thread::yield_now();
+                    continue;
+                };
+                let (rank, number) = ((word >> 32) as usize, word & 0xffff_ffff);
+                assert_eq!(number, last[rank] + 1, "of rank {rank}");
+                last[rank] = number;
+                got += 1;
+                next = next.wrapping_add(1);
+                share.give_back(next);
+            }
+        });
+        assert_eq!(last, [EACH; 4]);
+    }
 }
