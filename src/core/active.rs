@@ -2,6 +2,7 @@
 //! the long one through the lane.
 
 use crate::core::context::Context;
+use crate::core::rest::accepted;
 use crate::core::submit::{FLAG_DEFER, check_completion};
 use crate::engine::active::late::{Late, encode, take_late};
 use crate::engine::active::pending::Waiting;
@@ -13,7 +14,7 @@ use crate::engine::lane::Execution;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::shm::mail::IDS;
-use crate::transport::shm::outbox::{Outbox, Parcel};
+use crate::transport::shm::outbox::{Outbox, Parcel, Watched};
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
@@ -68,7 +69,11 @@ impl Context {
             && payload_size <= outbox.medium()
             && (header_size == 0 || !header.is_null())
             && (payload_size == 0 || !payload.is_null());
-        if !fits || !outbox.head().has_handler(id) || self.routes.shm().is_dead(peer) {
+        if !fits
+            || !outbox.room.admits()
+            || !outbox.head().has_handler(id)
+            || self.routes.shm().is_dead(peer)
+        {
             return false;
         }
         // SAFETY: as the caller promises.
@@ -161,7 +166,7 @@ impl Context {
         };
         let payload = if send.kind == MEDIUM { medium } else { &place };
         let parcel = Parcel { id: send.id as u16, kind: send.kind as u8, tag, header, payload };
-        if !self.post.send(outbox, send.peer, &parcel) {
+        if !outbox.room.admits() || !self.post.send(outbox, send.peer, &parcel) {
             return Err(Error::bare(Status::RETRY_NO_CREDIT));
         }
         if send.kind != BULK {
@@ -208,20 +213,41 @@ impl Context {
     /// Tries until the message is accepted, running handlers meanwhile.
     pub fn am_until_accepted(&self, send: &Send) -> Result<()> {
         self.may_block("this form")?;
-        self.rest().until_accepted_or(|| self.am_try(send), |_| self.await_credit(send.peer))
+        loop {
+            match self.am_try(send) {
+                Err(error) if error.status == Status::RETRY_NO_CREDIT => {
+                    if let Some(end) = self.await_credit(send) {
+                        return end;
+                    }
+                }
+                Err(error) if error.status.is_retry() => {
+                    return self.rest().until_accepted(|| self.am_try(send));
+                }
+                end => return end,
+            }
+        }
     }
 
-    /// Sleeps until the peer has slots again, or for a moment.
-    fn await_credit(&self, peer: u32) {
+    /// Waits until the peer has slots again, or for a moment. Some: the message has been accepted, or
+    /// cannot be.
+    fn await_credit(&self, send: &Send) -> Option<Result<()>> {
         /// Who frees slots looks for sleepers without a fence.
         const LONGEST: Duration = Duration::from_millis(1);
-        match self.routes.shm().known_outbox(peer) {
-            Some(outbox) => {
-                self.post.counts.credit_sleeps.up();
-                self.agent.hand_over();
-                outbox.head().credit.wait(LONGEST, || outbox.has_credit());
-            }
-            None => std::thread::sleep(LONGEST),
+        /// Who has had its share wakes the next; it could be that nobody posts any more.
+        const IN_LINE: Duration = Duration::from_millis(5);
+        let outbox = self.routes.shm().known_outbox(send.peer)?;
+        if outbox.room.wait_for_turn() || self.rest().lend() {
+            return None;
+        }
+        let attempt = || accepted(self.am_submit(send));
+        let before_sleep = || {
+            self.post.counts.credit_sleeps.up();
+            self.agent.hand_over();
+        };
+        match outbox.watch(LONGEST, attempt, before_sleep) {
+            Watched::Accepted(end) => Some(end),
+            Watched::Over => None,
+            Watched::ByAnother => outbox.room.wait_asleep(IN_LINE, attempt),
         }
     }
 

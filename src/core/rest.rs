@@ -73,15 +73,6 @@ impl Rest<'_> {
 
     /// Tries until the answer is not "try again", working for the lane meanwhile.
     pub(super) fn until_accepted<T>(self, attempt: impl Fn() -> Result<T>) -> Result<T> {
-        self.until_accepted_or(attempt, |_| std::thread::sleep(NAP))
-    }
-
-    /// The same with a sleep of the caller's, who is told why it is not accepted.
-    pub(super) fn until_accepted_or<T>(
-        self,
-        attempt: impl Fn() -> Result<T>,
-        sleep: impl Fn(Status),
-    ) -> Result<T> {
         let mut patience = Patience::new(self.spin);
         loop {
             match attempt() {
@@ -98,7 +89,7 @@ impl Rest<'_> {
                     if self.lend() {
                         patience.renew();
                     } else if !patience.pause() {
-                        sleep(error.status);
+                        std::thread::sleep(NAP);
                     }
                 }
                 end => return end,
@@ -129,7 +120,7 @@ impl Rest<'_> {
 }
 
 /// None: try again.
-fn accepted<T>(end: Result<T>) -> Option<Result<T>> {
+pub(super) fn accepted<T>(end: Result<T>) -> Option<Result<T>> {
     match end {
         Err(error) if error.status.is_retry() => None,
         end => Some(end),

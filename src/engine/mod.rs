@@ -14,7 +14,6 @@ mod messages;
 pub mod queued;
 pub mod ring;
 mod role;
-pub mod room;
 pub mod routes;
 pub mod slots;
 mod work;

@@ -8,6 +8,7 @@ pub mod memory;
 pub mod patience;
 pub mod pin;
 pub mod random;
+pub mod room;
 pub mod socket;
 pub mod status;
 pub mod sync;

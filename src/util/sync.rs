@@ -4,14 +4,14 @@
 #[cfg(loom)]
 pub use loom::cell::UnsafeCell;
 #[cfg(loom)]
-pub use loom::sync::{Arc, Mutex};
-#[cfg(loom)]
 pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(loom)]
+pub use loom::sync::{Arc, Mutex};
 
 #[cfg(not(loom))]
-pub use std::sync::{Arc, Mutex};
-#[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(not(loom))]
+pub use std::sync::{Arc, Mutex};
 
 /// The standard cell with loom's way of access, so that one source serves both builds: loom notes
 /// at each `with` and `with_mut` who reads and who writes, and reports two that race.

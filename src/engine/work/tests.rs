@@ -7,12 +7,12 @@ use crate::engine::active::post::Post;
 use crate::engine::atomic::{kind, op};
 use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
 use crate::engine::ring::Ring;
-use crate::engine::room::Room;
 use crate::transport::CHUNK;
 use crate::transport::address::{Address, Key};
 use crate::transport::shm;
 use crate::transport::shm::segment::{Place, Segment};
 use crate::util::config::Config;
+use crate::util::room::Room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -73,6 +73,8 @@ pub struct Inlet {
     at: usize,
     batch: u32,
     looks: u32,
+    /// Slots freed since sleeping senders were looked for.
+    freed: u64,
     /// Policy limit: since when credits have been out while no message is under way.
     astray: Option<Instant>,
 }
@@ -102,7 +104,18 @@ impl Inlet {
             Stand { number, share, hosted_here, next, returned, lot, most: 0, unfinished: None }
         };
         let stands = shares.map(stand).collect();
-        Inlet { mail, _own: own, dead, counts, stands, at: 0, batch: 0, looks: 0, astray: None }
+        Inlet {
+            mail,
+            _own: own,
+            dead,
+            counts,
+            stands,
+            at: 0,
+            batch: 0,
+            looks: 0,
+            freed: 0,
+            astray: None,
+        }
     }
 
     fn is_for_replies(&self) -> bool {
@@ -125,6 +138,10 @@ impl Inlet {
             }
             self.batch = 0;
             self.settle();
+            if self.freed > 0 && !self.stands[self.at].share.is_ready(self.stands[self.at].next) {
+                self.freed = 0;
+                self.mail.head.credit.freed();
+            }
             self.at += 1;
             if self.at == self.stands.len() {
                 self.at = 0;
@@ -198,7 +215,12 @@ impl Inlet {
             let now = consumed.load(Ordering::Relaxed).wrapping_add(owed);
             consumed.store(now, Ordering::Release);
         }
-        self.mail.head.credit.freed();
+        // Who sleeps for want of credit is woken when there is much of it.
+        self.freed += owed;
+        if self.freed >= self.mail.sizes.slots as u64 / 2 {
+            self.freed = 0;
+            self.mail.head.credit.freed();
+        }
     }
 
     /// More messages wait than ever before: counts them.

@@ -5,9 +5,12 @@ use crate::transport::shm::mail::{Door, Mail, MailHead, Policy, REPLIES};
 use crate::transport::shm::share::{BODY_WORDS, Share, Taken, Tally};
 use crate::util::bell::Bell;
 use crate::util::counts::Counts;
+use crate::util::room::Room;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use once_cell::sync::OnceCell;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Words of a slot's body before its bytes: id, kind, header size and source; payload size; tag.
 pub const ENVELOPE_WORDS: usize = 3;
@@ -48,6 +51,9 @@ pub struct Outbox<'a> {
     consumed: CachePadded<AtomicU64>,
     /// What the peer's progress thread sleeps on, which takes replies in.
     progress: &'a Bell,
+    /// Threads of this process that wait for credit, but for the one that watches for it.
+    pub room: CachePadded<Room>,
+    watched: AtomicBool,
 }
 
 // SAFETY: slots and payloads are reached by the protocol of `share` only, and the counters are
@@ -66,6 +72,16 @@ impl Near<'_> {
     fn new(cached: u64) -> Self {
         Near { share: OnceCell::new(), cached: CachePadded::new(AtomicU64::new(cached)) }
     }
+}
+
+/// What became of a watch for credit.
+pub enum Watched<T> {
+    /// The attempt succeeded.
+    Accepted(T),
+    /// There may be credit now.
+    Over,
+    /// Another thread of this process watches: wait in the room.
+    ByAnother,
 }
 
 /// Finds the words of a rank that hosts a share; None: it cannot be reached.
@@ -102,7 +118,39 @@ impl<'a> Outbox<'a> {
             away: AtomicU32::new(0),
             consumed: CachePadded::new(AtomicU64::new(consumed)),
             progress,
+            room: CachePadded::default(),
+            watched: AtomicBool::new(false),
         }
+    }
+
+    /// Waits for credit on behalf of this process: until `attempt` succeeds, for a moment; then asleep
+    /// until the peer has freed slots, at most for `longest`.
+    pub fn watch<T>(
+        &self,
+        longest: Duration,
+        attempt: impl Fn() -> Option<T>,
+        before_sleep: impl FnOnce(),
+    ) -> Watched<T> {
+        /// Looks before the sleep, and pauses between two: some microseconds in all.
+        const LOOKS: usize = 16;
+        const PAUSES: usize = 16;
+        if self.watched.swap(true, Ordering::Acquire) {
+            return Watched::ByAnother;
+        }
+        let mut end = None;
+        for _ in 0..LOOKS {
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+            end = attempt();
+            if end.is_some() {
+                break;
+            }
+        }
+        if end.is_none() {
+            before_sleep();
+            self.mail.head.credit.wait(longest, || self.has_credit());
+        }
+        self.watched.store(false, Ordering::Release);
+        end.map_or(Watched::Over, Watched::Accepted)
     }
 
     /// Most bytes of a payload.

@@ -71,7 +71,11 @@ impl Slot {
     /// A slot that was never used, as fresh memory is.
     #[cfg(test)]
     pub fn fresh() -> Slot {
-        Slot { mark: AtomicU64::new(0), touched: AtomicU64::new(0), body: UnsafeCell::new([0; BODY_WORDS]) }
+        Slot {
+            mark: AtomicU64::new(0),
+            touched: AtomicU64::new(0),
+            body: UnsafeCell::new([0; BODY_WORDS]),
+        }
     }
 }
 

@@ -49,11 +49,16 @@ impl Room {
                 return Some(end);
             }
         }
+        self.wait_asleep(LONGEST, attempt)
+    }
+
+    /// The same without the looks, where another thread takes them for all; at most for `longest`.
+    pub fn wait_asleep<T>(&self, longest: Duration, attempt: impl Fn() -> Option<T>) -> Option<T> {
         let ticket = self.bell.ticket();
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let end = attempt();
         if end.is_none() {
-            self.bell.wait(ticket, Some(LONGEST));
+            self.bell.wait(ticket, Some(longest));
         }
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         LEFT.set(SHARE);
