@@ -57,7 +57,18 @@ static inline __attribute__((always_inline)) void round_trips(const bench_world_
     }
 }
 
-static void ask(const bench_world_t *world, form_t form, size_t size)
+typedef struct counts {
+    int warm, batches, singles;
+} counts_t;
+
+/* Where each message wakes a thread or two, fewer do. */
+static counts_t counts_of(const bench_world_t *world)
+{
+    return world->execution == LLCL_EXECUTION_OFFLOAD ? (counts_t){1, BATCHES / 20, SAMPLES / 20}
+                                                      : (counts_t){BATCHES / 4, BATCHES, SAMPLES};
+}
+
+static void ask(const bench_world_t *world, form_t form, size_t size, counts_t counts)
 {
     llcl_am_params_t params = am_message(world->peer, form == FORM_PING ? ID_PING : ID_REQUEST, bytes, size);
     if (form == FORM_REQUEST) {
@@ -66,13 +77,13 @@ static void ask(const bench_world_t *world, form_t form, size_t size)
         params.on_complete = llcl_store_on(&answered);
     }
     uint64_t number = 1;
-    for (int i = -BATCHES / 4; i < BATCHES; i++, number += BATCH) { /* those below 0: caches are warm afterwards */
+    for (int i = -counts.warm; i < counts.batches; i++, number += BATCH) { /* those below 0: caches are warm afterwards */
         uint64_t t0 = bench_ticks();
         round_trips(world, &params, form, number, BATCH);
         if (i >= 0)
             batches[i] = (double)(bench_ticks() - t0) / BATCH;
     }
-    for (int i = 0; i < SAMPLES; i++, number++) {
+    for (int i = 0; i < counts.singles; i++, number++) {
         uint64_t t0 = bench_ticks();
         round_trips(world, &params, form, number, 1);
         singles[i] = (double)(bench_ticks() - t0);
@@ -84,6 +95,7 @@ static void measure(bench_world_t *world, const bench_options_t *options, form_t
 {
     double ways = form == FORM_PING ? 2 : 1; /* the figure is one way of a ping-pong, the whole of a request */
     bench_series_t series = {0};
+    counts_t counts = counts_of(world);
     for (int r = 0; r < options->repeats; r++) {
         double limit = 0;
         if (world->rank == 0) {
@@ -94,12 +106,12 @@ static void measure(bench_world_t *world, const bench_options_t *options, form_t
         arrived = 0;
         am_fence(world);
         if (world->rank == 0)
-            ask(world, form, size);
+            ask(world, form, size, counts);
         else
-            serve(world, form, size, (BATCHES / 4 + BATCHES) * BATCH + SAMPLES);
+            serve(world, form, size, (unsigned)((counts.warm + counts.batches) * BATCH + counts.singles));
         am_fence(world);
-        double median = bench_percentile(batches, BATCHES, 50) / bench_ticks_per_ns();
-        double p99 = bench_percentile(singles, SAMPLES, 99) / bench_ticks_per_ns();
+        double median = bench_percentile(batches, (size_t)counts.batches, 50) / bench_ticks_per_ns();
+        double p99 = bench_percentile(singles, (size_t)counts.singles, 99) / bench_ticks_per_ns();
         bench_add(&series, limit / ways, median / ways, p99 / ways);
     }
     static const char *const limits[2][2] = {{"hand-over", "hand-over + memcpy"}, {"two hand-overs", "two hand-overs + memcpy"}};
