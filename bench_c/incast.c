@@ -43,7 +43,8 @@ static double hottest(const llcl_stats_t *before, const llcl_stats_t *after, uin
 
 static void rates(incast_t *incast, const bench_options_t *options)
 {
-    unsigned ms = options->quick ? 80 : incast->senders >= 8 ? 250 : 120;
+    /* Long enough for every sender to get a core some times. */
+    unsigned ms = options->quick ? 100 : 100 + 30 * (incast->senders < 20 ? incast->senders : 20);
     flow_t one = {.shape = FLOW_INCAST, .ranks = 1, .threads = 1, .size = 8, .ms = options->quick ? 40 : 80};
     flow_t all = {.shape = FLOW_INCAST, .ranks = incast->senders, .threads = 1, .size = 8, .ms = ms};
     flow_t trying = all;
