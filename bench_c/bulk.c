@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define LARGEST ((size_t)16 << 20)
-#define PAIRS 4    /* short batches of both, in turn, in one repeat */
-#define PENDING 64 /* messages whose read could not be posted at once */
+#define PAIRS 4      /* short batches of both, in turn, in one repeat */
+#define PENDING 4096 /* messages whose read could not be posted at once; LLCL_AM_REQUESTS is not larger */
 
 enum { ID_BULK = 1, ID_LONG, ID_OVER };
 
@@ -79,12 +79,8 @@ static void serve(const bench_world_t *world)
 
 /* ---- the sender ---- */
 
-/* Messages of this size that move about 16 MiB, at most 24: fewer than `pending` holds. */
-static unsigned count_for(size_t size)
-{
-    size_t count = LARGEST / size;
-    return count < 2 ? 2 : count > 24 ? 24 : (unsigned)count;
-}
+/* Messages of this size that move 64 MiB: much longer than it takes to wake the receiver. */
+static unsigned count_for(size_t size) { return (unsigned)(4 * LARGEST / size); }
 
 static double gigabytes(size_t size, unsigned count, uint64_t ns) { return (double)size * count / (double)ns; }
 
@@ -183,7 +179,7 @@ int main(int argc, char **argv)
         serve(&world);
     }
     llcl_stats_t *after = am_stats(&world);
-    bench_note("one buffer on each side, used again and again; up to 24 messages under way");
+    bench_note("one buffer on each side, used again and again; batches of 64 MiB, up to LLCL_AM_REQUESTS messages under way");
     am_note_stats(&world, "both ranks", before, after);
     bench_end();
     free(before);
