@@ -184,11 +184,10 @@ static void finished(llcl_am_t *message, void *data)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t me = llcl_rank(context), size = llcl_size(context), i;
-    uint64_t *over = calloc(1, sizeof *over);
+    uint64_t *over = am_new(sizeof *over);
     int kind;
-    CHECK(rank != NULL && over != NULL);
     rank->context = context;
     CHECK(pthread_mutex_init(&rank->lock, NULL) == 0);
     for (i = 0; i < PLACES; i++)

@@ -62,10 +62,9 @@ static void send_all(llcl_context_t *context, struct rank *rank)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t senders = llcl_size(context) - 1, me = llcl_rank(context), i;
     int64_t begin;
-    CHECK(rank != NULL);
     if (me == 0) {
         am_register(context, KEEP, keep, rank);
         am_register(context, COUNT, count, rank);

@@ -78,11 +78,10 @@ static void *flood(void *data)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t me = llcl_rank(context), size = llcl_size(context), i;
     uint64_t chains = 4, left = FROM_HANDLERS / 4, mine[2], all[3][2];
     pthread_t threads[2];
-    CHECK(rank != NULL);
     rank->context = context;
     later_make(&rank->later);
     am_register(context, ASK, answer, rank);

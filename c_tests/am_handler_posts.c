@@ -82,12 +82,11 @@ static void note(llcl_am_t *message, void *data)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t me = llcl_rank(context), size = llcl_size(context), i;
     uint64_t counts[3][2] = {{0}}, mine[2];
     uint64_t over = 0;
     int kind;
-    CHECK(rank != NULL);
     rank->context = context;
     for (kind = 0; kind < MEMORY_KINDS; kind++)
         share(context, kind, 4096, &rank->targets[kind]);

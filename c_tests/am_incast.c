@@ -72,9 +72,8 @@ static void send_all(llcl_context_t *context, uint32_t count)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t senders = llcl_size(context) - 1, count = messages(context);
-    CHECK(rank != NULL);
     if (llcl_rank(context) == 0) {
         ledger_make(&rank->ledger, senders, count);
         am_register(context, 3, handle, rank);

@@ -58,7 +58,6 @@ int main(void)
             ledger_make(&ledger, senders, each);
             CHECK(test_threads(run, configure, senders + 1) == 0);
             CHECK_EQUAL(ledger.total, (uint64_t)senders * each);
-            free(ledger.bits);
             printf("policy %u, handlers %u: %u to 1 in %lld ms\n", policy, handlers, senders,
                    (long long)(now_ns() - begin) / 1000000);
         }

@@ -121,13 +121,12 @@ static void heard(llcl_am_t *message, void *data)
 static void run(llcl_context_t *context)
 {
     static void *(*const ways[3])(void *) = {by_try, by_async, by_call};
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint64_t seed = kill_seed();
     uint32_t me = llcl_rank(context), i;
     int64_t gap = 0;
     pthread_t threads[3];
     llcl_stats_t stats;
-    CHECK(rank != NULL);
     rank->context = context;
     if (me == 0) {
         am_register(context, SLOW, slow, rank);

@@ -163,12 +163,11 @@ static void survive(struct rank *rank, uint32_t victim, uint32_t sent)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint64_t seed = kill_seed();
     uint32_t me = llcl_rank(context), victim = 1 + (uint32_t)(seed % 3);
     int64_t gap = 0;
     llcl_stats_t stats;
-    CHECK(rank != NULL);
     rank->context = context;
     if (me == 0) {
         ledger_make(&rank->ledger, RANKS - 1, MOST);

@@ -93,11 +93,10 @@ static uint64_t send_all(struct rank *rank, uint32_t peer, int from, int to)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t me = llcl_rank(context), size = llcl_size(context), turn, i;
     uint64_t each = 0;
     int kind, from;
-    CHECK(rank != NULL);
     rank->context = context;
     for (kind = 0; kind < MEMORY_KINDS; kind++)
         share(context, kind, TEST_LARGEST + 4 * REST, &rank->targets[kind]);

@@ -83,9 +83,8 @@ static void handle(llcl_am_t *message, void *data)
 static void run(llcl_context_t *context)
 {
     uint32_t peer = (llcl_rank(context) + 1) % llcl_size(context), i;
-    struct inside *in = calloc(1, sizeof *in);
+    struct inside *in = am_new(sizeof *in);
     struct shared target, mine;
-    CHECK(in != NULL);
     share(context, ALLOCATED, 4096, &target);
     region_make(context, ALLOCATED, 4096, &mine);
     later_make(&in->later);

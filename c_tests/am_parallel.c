@@ -80,9 +80,8 @@ static void meetings(struct rank *rank, uint32_t waiters)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t size = llcl_size(context), i;
-    CHECK(rank != NULL);
     rank->context = context;
     CHECK_EQUAL(am_limits(context).am_handlers, LLCL_AM_HANDLERS_PARALLEL);
     ledger_make(&rank->ledger, size, MESSAGES);

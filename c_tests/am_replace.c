@@ -92,13 +92,11 @@ static void over(llcl_am_t *message, void *data)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t i, size = llcl_size(context);
     uint64_t mine, all[3];
-    CHECK(rank != NULL);
     rank->context = context;
-    rank->owners = calloc(ROUNDS, sizeof *rank->owners);
-    CHECK(rank->owners != NULL);
+    rank->owners = am_new(ROUNDS * sizeof *rank->owners);
     am_register(context, 2, over, rank);
     fence(context);
     if (llcl_rank(context) == 0) {

@@ -128,13 +128,11 @@ static void ask(llcl_context_t *context, uint32_t peer, uint64_t way, int blocki
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t peer = (llcl_rank(context) + 1) % llcl_size(context), i;
     uint64_t way;
-    CHECK(rank != NULL);
     rank->medium = am_limits(context).am_medium;
-    rank->much = calloc(1, rank->medium + 1);
-    CHECK(rank->much != NULL);
+    rank->much = am_new(rank->medium + 1);
     am_register(context, 3, handle, rank);
     nulls();
     fence(context);

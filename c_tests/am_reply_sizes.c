@@ -167,10 +167,9 @@ static void send_all(struct rank *rank, uint32_t peer)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t me = llcl_rank(context), size = llcl_size(context), i;
     pthread_t thread;
-    CHECK(rank != NULL);
     rank->context = context;
     CHECK(pthread_mutex_init(&rank->lock, NULL) == 0 && pthread_cond_init(&rank->some, NULL) == 0);
     CHECK(pthread_create(&thread, NULL, answer_later, rank) == 0);

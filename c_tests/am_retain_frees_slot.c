@@ -49,9 +49,8 @@ static void check(struct rank *rank)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t i;
-    CHECK(rank != NULL);
     CHECK_EQUAL(am_limits(context).am_slots, SLOTS);
     am_register(context, 9, keep, rank);
     fence(context);

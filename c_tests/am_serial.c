@@ -38,10 +38,9 @@ static void *wait_there(void *data)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t size = llcl_size(context), i;
     pthread_t threads[WAITERS];
-    CHECK(rank != NULL);
     rank->context = context;
     rank->all = (uint64_t)size * MESSAGES;
     am_register(context, 0, handle, rank);

@@ -99,9 +99,8 @@ static void send_all(struct rank *rank, uint32_t peer)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t me = llcl_rank(context), size = llcl_size(context), i;
-    CHECK(rank != NULL);
     rank->context = context;
     rank->count = sizes(rank->sizes);
     CHECK(rank->count <= MOST_SIZES);

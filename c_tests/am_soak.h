@@ -329,10 +329,9 @@ static inline void *soak_thread(void *data)
 /* Collective; rank 0's seed is everybody's. */
 static inline struct soak *soak_begin(llcl_context_t *context, uint64_t seed)
 {
-    struct soak *soak = calloc(1, sizeof *soak);
+    struct soak *soak = am_new(sizeof *soak);
     uint64_t seeds[64];
     uint32_t id;
-    CHECK(soak != NULL);
     soak->context = context;
     soak->me = llcl_rank(context);
     soak->ranks = llcl_size(context);

@@ -61,11 +61,10 @@ static void run(llcl_context_t *context)
 {
     uint64_t seed = kill_seed();
     struct soak *soak = soak_begin(context, seed);
-    struct totals *totals = calloc(1, sizeof *totals);
+    struct totals *totals = am_new(sizeof *totals);
     struct killing killing;
     pthread_t killer, server;
     llcl_stats_t stats;
-    CHECK(totals != NULL);
     totals->soak = soak;
     soak->deaths = 1;
     soak->victim = (uint32_t)(seed / 4 % RANKS);

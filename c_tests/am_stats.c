@@ -89,11 +89,10 @@ static void exhaust(llcl_context_t *context)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t me = llcl_rank(context), i;
     llcl_stats_t stats;
     uint64_t memory;
-    CHECK(rank != NULL);
     stats = am_stats(context);
     CHECK_EQUAL(stats.struct_size, sizeof stats);
     CHECK(stats.am_sent == 0 && stats.am_handled == 0 && stats.am_unknown == 0 && stats.am_replies == 0);

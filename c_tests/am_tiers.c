@@ -124,11 +124,10 @@ static void one(struct rank *rank, uint32_t peer, uint32_t kind, int tier, uint3
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t peer = (llcl_rank(context) + 1) % llcl_size(context), kind, flags, completing;
     uint64_t number = 100;
     int tier, which;
-    CHECK(rank != NULL);
     rank->context = context;
     share(context, ALLOCATED, 4096, &rank->target);
     region_make(context, ALLOCATED, 4096, &rank->mine);

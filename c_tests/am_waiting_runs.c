@@ -23,9 +23,8 @@ static void handle(llcl_am_t *message, void *data)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
+    struct rank *rank = am_new(sizeof *rank);
     uint32_t i;
-    CHECK(rank != NULL);
     rank->waiter = pthread_self();
     am_register(context, 0, handle, rank);
     fence(context);

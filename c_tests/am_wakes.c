@@ -88,8 +88,7 @@ static void flood(llcl_context_t *context, struct rank *rank)
 
 static void run(llcl_context_t *context)
 {
-    struct rank *rank = calloc(1, sizeof *rank);
-    CHECK(rank != NULL);
+    struct rank *rank = am_new(sizeof *rank);
     am_register(context, 0, handle, rank);
     fence(context);
     sleeper(context, rank, 1);

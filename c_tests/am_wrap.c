@@ -81,7 +81,6 @@ static void one(uint32_t policy, uint32_t slots, uint32_t shares, uint32_t per_s
     CHECK_EQUAL(ledger.total, (uint64_t)RANKS * each);
     if (policy == LLCL_AM_POLICY_DISTRIBUTED)
         CHECK_EQUAL(shares_made, slots == 1 ? 1 : shares < slots / 2 ? shares : slots / 2);
-    free(ledger.bits);
     printf("policy %u, %u slots, %u shares: 4 x %u messages in %lld ms\n", policy, slots, shares_made,
            each, (long long)(now_ns() - begin) / 1000000);
 }
