@@ -28,10 +28,12 @@ static void quick(llcl_am_t *message, void *data)
     CHECK_OK(llcl_am_reply(message, NULL, 0));
 }
 
-static void send_all(llcl_context_t *context, const struct shared *target, struct shared *mine)
+static uint64_t send_all(llcl_context_t *context, const struct shared *target, struct shared *mine)
 {
-    uint32_t i, waiting = 0;
+    uint32_t i;
+    uint64_t waiting = 0;
     int64_t slowest = 0;
+    int late = 0;
     struct wild wild = {0};
     /* In auto and direct mode nothing waits but in the slots; in offload mode and with DEFER it does. */
     for (i = 0; i < WAITING; i++) {
@@ -58,29 +60,33 @@ static void send_all(llcl_context_t *context, const struct shared *target, struc
         CHECK_OK(wild_post(context, &wild));
         took = now_ns() - begin;
         slowest = took > slowest ? took : slowest;
+        late += took >= SLOW_MS * INT64_C(1000000) * 9 / 10;
     }
-    printf("%u messages waited, slowest of the others %lld us\n", waiting, (long long)slowest / 1000);
+    printf("%llu messages waited, slowest of the others %lld us\n", (unsigned long long)waiting,
+           (long long)slowest / 1000);
     CHECK(waiting > 4);
-    CHECK(slowest < SLOW_MS * INT64_C(1000000) * 9 / 10);
+    /* A busy machine may be late now and then; what waits behind others is late again and again. */
+    CHECK(late <= 2);
+    return waiting;
 }
 
 static void run(llcl_context_t *context)
 {
     struct shared target, mine;
-    uint64_t slow_ones = 0;
+    uint64_t *slow_ones = am_new(sizeof *slow_ones), sent = 0, all[3];
     share(context, ALLOCATED, 4096, &target);
     region_make(context, ALLOCATED, 4096, &mine);
-    am_register(context, 0, slow, &slow_ones);
+    am_register(context, 0, slow, slow_ones);
     am_register(context, 1, quick, NULL);
     fence(context);
     if (llcl_rank(context) == 0)
-        send_all(context, &target, &mine);
+        sent = send_all(context, &target, &mine);
     CHECK_OK(llcl_flush_all(context));
-    fence(context);
+    CHECK_OK(llcl_exchange(context, &sent, sizeof sent, all));
     region_drop(&mine);
     share_end(context, &target);
     if (llcl_rank(context) == 1)
-        AM_AWAIT(context, &slow_ones, 5);
+        AM_AWAIT(context, slow_ones, all[0]);
     fence(context);
 }
 
