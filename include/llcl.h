@@ -288,8 +288,8 @@ typedef struct llcl_config_t {
      */
     uint32_t am_medium;
     /**
-     * Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, at most one for each
-     * slot and rank are made [LLCL_AM_SHARES; 4].
+     * Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, at most one for each rank
+     * and each two slots are made [LLCL_AM_SHARES; 4].
      */
     uint32_t am_shares;
     /**

@@ -65,8 +65,8 @@ pub struct llcl_config_t {
     /// Most bytes of a payload that travels in a slot; a multiple of 64 from 64 to 65536
     /// [LLCL_AM_MEDIUM; 4096].
     pub am_medium: u32,
-    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, at most one for each
-    /// slot and rank are made [LLCL_AM_SHARES; 4].
+    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, at most one for each rank
+    /// and each two slots are made [LLCL_AM_SHARES; 4].
     pub am_shares: u32,
     /// Messages of this rank that may wait for their end at one time, each with a place for its reply;
     /// a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].

@@ -108,17 +108,9 @@ impl Context {
             || !send.reply_size.is_null();
         let tag = if waits { self.begin_waiting(send)? } else { 0 };
         match self.am_send(send, outbox, local, tag) {
-            Ok(()) => Ok(()),
-            // Whoever has ended it meanwhile has told the user: so it was accepted.
-            Err(error) => match tag != 0 && self.post.pending.take(tag).is_none() {
-                true => Ok(()),
-                false => {
-                    if tag != 0 {
-                        self.post.pending.release(tag);
-                    }
-                    Err(error)
-                }
-            },
+            // Whoever has ended it meanwhile tells the user: so it was accepted.
+            Err(_) if tag != 0 && !self.post.forget(tag) => Ok(()),
+            end => end,
         }
     }
 
@@ -141,8 +133,7 @@ impl Context {
             return Err(Error::bare(Status::RETRY_NO_TAG));
         };
         self.post.counts.requests_high_water.raise(in_use);
-        if self.routes.is_dead(send.peer) && self.post.pending.take(tag).is_some() {
-            self.post.pending.release(tag);
+        if self.routes.is_dead(send.peer) && self.post.forget(tag) {
             fail!(ERR_PEER_DEAD, "rank {} has died or has left", send.peer);
         }
         Ok(tag)
@@ -161,10 +152,12 @@ impl Context {
         let address = if send.kind == BULK { send.source } else { send.destination };
         let place = encode(address, send.payload_size);
         // SAFETY: the caller's bytes, valid during the call.
-        let (header, medium) = unsafe {
-            (bytes(send.header, send.header_size), bytes(send.payload, send.payload_size))
+        let header = unsafe { bytes(send.header, send.header_size) };
+        let payload = match send.kind {
+            // SAFETY: as above.
+            MEDIUM => unsafe { bytes(send.payload, send.payload_size) },
+            _ => &place,
         };
-        let payload = if send.kind == MEDIUM { medium } else { &place };
         let parcel = Parcel { id: send.id as u16, kind: send.kind as u8, tag, header, payload };
         if !outbox.room.admits() || !self.post.send(outbox, send.peer, &parcel) {
             return Err(Error::bare(Status::RETRY_NO_CREDIT));

@@ -3,7 +3,7 @@
 //! and is started when the first handler is registered.
 
 use crate::core::progress::{AbortOnPanic, SLEEP, STACK};
-use crate::engine::active::agent::Agent;
+use crate::engine::active::agent::{Agent, NAP};
 use crate::engine::routes::Routes;
 use crate::util::patience::Patience;
 use crate::util::status::Result;
@@ -64,6 +64,12 @@ fn run(stop: &AtomicBool, routes: &Routes, agent: &Agent, spin: Duration) {
         // Acquire: pairs with the Release in stop().
         if stop.load(Ordering::Acquire) {
             return;
+        }
+        // A thread that waits handles what comes; two would only take the cores that senders need.
+        if agent.nap_for_visitors(&mut seen) {
+            bell.wait(ticket, Some(NAP));
+            agent.unpark_handling();
+            continue;
         }
         if agent.poll_requests() > 0 {
             patience.renew();

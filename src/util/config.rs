@@ -127,7 +127,7 @@ table! {
     am_medium: "LLCL_AM_MEDIUM", "4096", "bytes", Kind::Number(64, 65536, 64),
         "Most bytes of a payload that travels in a slot, and of a reply.";
     am_shares: "LLCL_AM_SHARES", "4", "shares", Kind::Power(1, 16),
-        "Into how many shares the policy distributed splits the slots; at most one for each slot and rank are made.";
+        "Into how many shares the policy distributed splits the slots; at most one for each rank and each two slots are made.";
     am_requests: "LLCL_AM_REQUESTS", "256", "messages", Kind::Power(64, 4096),
         "Active messages of this rank that may wait for their end at one time, each with a place for its reply.";
     am_handlers: "LLCL_AM_HANDLERS", "serial", "", Kind::Words(HANDLERS),

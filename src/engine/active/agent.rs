@@ -353,6 +353,15 @@ impl Agent {
         std::mem::replace(seen, now) != now
     }
 
+    /// Whether the thread that runs handlers should nap because others have attended since `seen`.
+    pub fn nap_for_visitors(&self, seen: &mut u64) -> bool {
+        let visitors = self.has_visitors(seen);
+        if visitors {
+            self.naps[0].store(true, Ordering::SeqCst);
+        }
+        visitors
+    }
+
     /// Prepares the sleep of the thread that runs handlers, of at most `longest`; the ticket of its
     /// bell was read before. How long it may sleep.
     pub fn park_handling(&self, seen: &mut u64, longest: Duration) -> Duration {

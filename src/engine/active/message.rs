@@ -37,6 +37,7 @@ pub struct Message {
     long: bool,
     /// Nobody has answered it, and nobody has taken over the right to.
     open: AtomicBool,
+    retained: AtomicBool,
     /// Of a message that was retained: its bytes, header first, and its own hold on the post.
     copy: Option<(Arc<Post>, Box<[u64]>)>,
 }
@@ -61,8 +62,8 @@ impl Message {
             _ => Self::body_elsewhere(post, kind.into(), payload)?,
         };
         let (post, open) = (Arc::as_ptr(post), AtomicBool::new(tag != 0));
-        let long = u32::from(kind) == LONG;
-        Ok(Message { post, source, tag, header, body, long, open, copy: None })
+        let (long, retained) = (u32::from(kind) == LONG, AtomicBool::new(false));
+        Ok(Message { post, source, tag, header, body, long, open, retained, copy: None })
     }
 
     #[inline(never)]
@@ -156,7 +157,8 @@ impl Message {
 /// Makes a copy that outlives the handler and takes over the right to answer. Its header and payload
 /// lie where they are valid as long as it is.
 pub fn retain(message: &Message) -> Result<*mut Message> {
-    if message.copy.is_some() || (message.wants_reply() && !message.open.load(Ordering::Acquire)) {
+    let answered = message.wants_reply() && !message.open.load(Ordering::Acquire);
+    if message.copy.is_some() || answered || message.retained.swap(true, Ordering::AcqRel) {
         fail!(ERR_STATE, "the message has been answered or retained before");
     }
     let (header, header_size) = message.header;
@@ -186,7 +188,8 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
     };
     let Message { post, source, tag, long, .. } = *message;
     let (header, copy) = ((base.cast_const(), header_size), Some((hold, bytes)));
-    let copy = Message { post, source, tag, header, body, long, open, copy };
+    let retained = AtomicBool::new(true);
+    let copy = Message { post, source, tag, header, body, long, open, retained, copy };
     Ok(Box::into_raw(Box::new(copy)))
 }
 

@@ -36,6 +36,9 @@ struct Entry {
     /// The last generation given out. Only who has claimed the entry changes it.
     generation: AtomicU32,
     peer: AtomicU32,
+    /// How many have taken a tag of this entry, or are about to, and have not told its user. The entry
+    /// may be used again before.
+    telling: AtomicU32,
     waiting: UnsafeCell<Waiting>,
 }
 
@@ -78,6 +81,7 @@ impl Pending {
             state: AtomicU64::new(0),
             generation: AtomicU32::new(0),
             peer: AtomicU32::new(0),
+            telling: AtomicU32::new(0),
             waiting: UnsafeCell::new(NOBODY),
         };
         Pending {
@@ -127,19 +131,37 @@ impl Pending {
         Some((tag, in_use))
     }
 
-    /// Whether the entry waits still.
+    /// Whether the end of what tags() named has not been told.
     pub fn waits(&self, tag: u64) -> bool {
+        let Some(entry) = self.entries.get(index_of(tag)) else { return false };
+        // A tag of generation 0 says only that somebody is told; the first entry's is what a state is that
+        // nobody waits for.
+        let waits = |state: u64| tag >> 32 != 0 && state == tag;
         // Acquire: what its end has done is seen by whoever sees that it has ended.
-        self.entries.get(index_of(tag)).is_some_and(|e| e.state.load(Ordering::Acquire) == tag)
+        waits(entry.state.load(Ordering::Acquire)) || entry.telling.load(Ordering::Acquire) != 0
     }
 
-    /// Takes an entry, which then is the caller's to end and to release. None: another did.
+    /// Takes an entry, which then is the caller's to release and, when that is done, to tell its user
+    /// of, and to say so by told(). None: another did.
     pub fn take(&self, tag: u64) -> Option<Waiting> {
         let entry = self.entries.get(index_of(tag)).filter(|_| tag != 0)?;
-        // Acquire: pairs with insert().
-        entry.state.compare_exchange(tag, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        // Before the tag goes, so that it is always the one or the other that waits() sees.
+        entry.telling.fetch_add(1, Ordering::Relaxed);
+        // Acquire: pairs with insert(). Release: `telling` was counted before.
+        if entry.state.compare_exchange(tag, 0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            self.told(tag);
+            return None;
+        }
         // SAFETY: the tag was taken by us alone, and the entry is not free.
         Some(entry.waiting.with(|place| unsafe { *place }))
+    }
+
+    /// The user has been told of the end of what was taken.
+    pub fn told(&self, tag: u64) {
+        if let Some(entry) = self.entries.get(index_of(tag)) {
+            // Release: pairs with waits().
+            entry.telling.fetch_sub(1, Ordering::Release);
+        }
     }
 
     /// Lets a taken entry be used again; its reply, if there was one, has been consumed.
@@ -181,14 +203,19 @@ impl Pending {
         self.has_limbo.store(!limbo.is_empty(), Ordering::Relaxed);
     }
 
-    /// The tags of all that wait for peers that fit.
+    /// The tags of all that wait for peers that fit, and of all whose user is just being told; those are
+    /// not to be taken.
     pub fn tags(&self, fits: impl Fn(u32) -> bool) -> Vec<u64> {
         // Between the death that `fits` may look at and the look at the entries; pairs with insert().
         fence(Ordering::SeqCst);
-        let waiting = self.entries.iter().filter_map(|entry| {
+        let waiting = self.entries.iter().enumerate().filter_map(|(index, entry)| {
             // Acquire: the peer is that of the tag, or of a later one, in which case taking fails.
             let tag = entry.state.load(Ordering::Acquire);
-            (tag != 0 && fits(entry.peer.load(Ordering::Relaxed))).then_some(tag)
+            if tag == 0 {
+                // No tag has the generation 0.
+                return (entry.telling.load(Ordering::Acquire) != 0).then_some(index as u64);
+            }
+            fits(entry.peer.load(Ordering::Relaxed)).then_some(tag)
         });
         waiting.collect()
     }
@@ -228,7 +255,10 @@ mod tests {
         assert_eq!(pending.tags(|peer| peer == 3), [tag]);
         assert_eq!(pending.take(tag).unwrap().peer, 3);
         assert!(pending.take(tag).is_none() && pending.take(0).is_none());
+        assert!(pending.waits(tag), "nobody has been told");
         pending.release(tag);
+        pending.told(tag);
+        assert!(!pending.waits(tag));
         let (again, _) = pending.insert(to(4)).unwrap();
         assert_eq!(index_of(again), index_of(tag));
         assert_ne!(again, tag);
@@ -261,6 +291,7 @@ mod tests {
                             for tag in pending.tags(|_| true).into_iter().chain([tag]) {
                                 if pending.take(tag).is_some() {
                                     pending.release(tag);
+                                    pending.told(tag);
                                     ended.fetch_add(1, Ordering::Relaxed);
                                 }
                             }

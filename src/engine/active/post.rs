@@ -1,6 +1,6 @@
 //! The sending side: messages, replies, and the end of those that wait for one.
 
-use crate::engine::active::pending::Pending;
+use crate::engine::active::pending::{Pending, Waiting};
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::shm::inlet::Arrived;
@@ -47,6 +47,16 @@ impl Post {
         self.routes.shm().send(outbox, peer, parcel, &self.counts)
     }
 
+    /// Forgets what waits under a tag and was never sent. False: it has ended, and its user been told.
+    pub fn forget(&self, tag: u64) -> bool {
+        let taken = self.pending.take(tag).is_some();
+        if taken {
+            self.pending.release(tag);
+            self.pending.told(tag);
+        }
+        taken
+    }
+
     /// Answers the request `tag` of a peer. Bytes: at most the peer's `medium`, see reply_limit().
     pub fn reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) {
         // A peer that cannot be reached any more does not wait for an answer.
@@ -82,7 +92,7 @@ impl Post {
         }
         consumed();
         self.pending.release(reply.tag);
-        self.tell(&waiting, status);
+        self.tell(reply.tag, &waiting, status);
     }
 
     /// Ends everything that waits for peers that fit; returns how much that was.
@@ -98,13 +108,14 @@ impl Post {
     pub fn end(&self, tag: u64, status: Status) -> bool {
         let Some(waiting) = self.pending.take(tag) else { return false };
         self.pending.release_later(tag, self.routes.shm().replies_sent());
-        self.tell(&waiting, status);
+        self.tell(tag, &waiting, status);
         true
     }
 
-    fn tell(&self, waiting: &super::pending::Waiting, status: Status) {
+    fn tell(&self, tag: u64, waiting: &Waiting, status: Status) {
         waiting.on_local.fire(status, self.routes.waiters());
         waiting.on_complete.fire(status, self.routes.waiters());
+        self.pending.told(tag);
         // Who waits in a flush has no completion of his own.
         self.routes.waiters().touched_privately();
     }

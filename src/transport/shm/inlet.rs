@@ -206,7 +206,11 @@ impl Inlet {
         }
         stand.share.give_back(stand.next);
         stand.returned = stand.next;
-        if stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
+        if stand.most == 0 && stand.number != REPLIES {
+            stand.most = 1;
+            self.counts.slots_high_water.raise(1);
+        }
+        if stand.number != REPLIES && stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
             Self::note_backlog(stand, &self.counts);
         }
         if self.mail.sizes.policy == Policy::Limit && stand.number != REPLIES {

@@ -10,7 +10,7 @@ use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use once_cell::sync::OnceCell;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Words of a slot's body before its bytes: id, kind, header size and source; payload size; tag.
 pub const ENVELOPE_WORDS: usize = 3;
@@ -103,7 +103,8 @@ impl Tally for Toll<'_> {
 impl<'a> Outbox<'a> {
     /// The outbox of rank `me` to the owner of `mail`, whose progress thread sleeps on `progress`.
     pub fn new(mail: Mail<'a>, me: u32, home: usize, progress: &'a Bell) -> Outbox<'a> {
-        let near = |share: usize| Near::new(mail.head.received[share].0.load(Ordering::Relaxed));
+        // Acquire: pairs with give_back(); what is known from the beginning is known in full.
+        let near = |share: usize| Near::new(mail.head.received[share].0.load(Ordering::Acquire));
         let consumed = mail.head.consumed.0.load(Ordering::Acquire);
         let replies = near(REPLIES);
         // The counter of its own replies lies with the owner.
@@ -262,16 +263,33 @@ impl<'a> Outbox<'a> {
         false
     }
 
-    /// Sends a reply into a slot that the peer has set aside. False: it has not, so it is no request
-    /// of this peer's that is answered.
+    /// Sends a reply into a slot that the peer has set aside. False: there is none, so it is no request of
+    /// this peer's that is answered.
     pub fn reply(&self, parcel: &Parcel, counts: &Counts) -> bool {
         let Some(Some(share)) = self.replies.share.get() else { return false };
-        let taken = share.take(self.me, &self.replies.cached, &Toll(counts, REPLIES - 1));
-        let Taken::Ticket(ticket) = taken else { return false };
+        let Some(ticket) = self.reply_ticket(share, counts) else { return false };
         self.fill(share, REPLIES, ticket, parcel);
         counts.replies.up();
         self.knock(&self.mail.head.replies, self.progress, counts);
         true
+    }
+
+    /// The ticket of a reply. There is always one, but where ours was passed over because we were
+    /// preempted, and its slot has not been given back.
+    fn reply_ticket(&self, share: &Share, counts: &Counts) -> Option<u64> {
+        const LONGEST: Duration = Duration::from_millis(100);
+        let mut since = None;
+        loop {
+            match share.take(self.me, &self.replies.cached, &Toll(counts, REPLIES - 1)) {
+                Taken::Ticket(ticket) => return Some(ticket),
+                Taken::Full => {
+                    if since.get_or_insert_with(Instant::now).elapsed() > LONGEST {
+                        return None;
+                    }
+                    std::thread::yield_now();
+                }
+            }
+        }
     }
 
     #[inline(always)]

@@ -22,6 +22,7 @@ fn table() -> Arc<Table> {
         state: AtomicU64::new(0),
         generation: AtomicU32::new(0),
         peer: AtomicU32::new(0),
+        telling: AtomicU32::new(0),
         waiting: UnsafeCell::new(NOBODY),
     };
     let pending = Pending {
@@ -44,6 +45,7 @@ impl Table {
     fn answer(&self, tag: u64) -> Option<u32> {
         let waiting = self.pending.take(tag)?;
         self.pending.release(tag);
+        self.pending.told(tag);
         Some(waiting.peer)
     }
 
@@ -51,6 +53,7 @@ impl Table {
     fn cancel(&self, tag: u64) -> Option<u32> {
         let waiting = self.pending.take(tag)?;
         self.pending.release_later(tag, 5);
+        self.pending.told(tag);
         Some(waiting.peer)
     }
 
@@ -152,5 +155,32 @@ fn loom_an_entry_in_limbo_is_free_once() {
         table.pending.consumed(5);
         assert_eq!(table.pending.is_empty(), early.is_none());
         assert_eq!(table.pending.insert(to(3)).is_some(), early.is_none());
+    });
+}
+
+/// Who has waited for the end sees what it has done.
+#[test]
+fn loom_a_flush_waits_until_the_user_was_told() {
+    check(3, || {
+        let table = table();
+        let (tag, _) = table.pending.insert(to(1)).unwrap();
+        let place = Arc::new(UnsafeCell::new(0));
+        let bytes = place.clone();
+        let reply = spawn(&table, move |table| {
+            if table.pending.take(tag).is_some() {
+                table.pending.release(tag);
+                // SAFETY: of the user's place until the end; loom reports it if it is read already.
+                bytes.with_mut(|bytes| unsafe { *bytes = 7 });
+                table.pending.told(tag);
+            }
+        });
+        for tag in table.pending.tags(|_| true) {
+            while table.pending.waits(tag) {
+                thread::yield_now();
+            }
+        }
+        // SAFETY: the message has ended.
+        place.with(|bytes| unsafe { assert_eq!(*bytes, 7) });
+        reply.join().unwrap();
     });
 }
