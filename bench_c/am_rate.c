@@ -39,7 +39,8 @@ static void threads(flow_world_t *flows, const bench_world_t *world, const bench
     const int *counts = options->quick || try_form ? few : full;
     int how_many = options->quick || try_form ? 3 : 5, offload = world->execution == LLCL_EXECUTION_OFFLOAD;
     bench_series_t rates[5] = {{0}}, fair[5] = {{0}}, to_best = {0};
-    for (int r = 0; r < options->repeats; r++)
+    int repeats = try_form && options->repeats > 3 ? 3 : options->repeats;
+    for (int r = 0; r < repeats; r++)
         for (int i = 0; i < how_many; i++) {
             flow_t flow = pair(counts[i], 8, try_form, options->quick ? 60 : 100);
             flow_result_t result = flow_run(flows, &flow);
@@ -47,7 +48,7 @@ static void threads(flow_world_t *flows, const bench_world_t *world, const bench
             bench_add(&fair[i], NAN, result.slowest_fastest, NAN);
         }
     int best = best_of(rates, how_many);
-    for (int r = 0; r < options->repeats; r++)
+    for (int r = 0; r < repeats; r++)
         bench_add(&to_best, rates[best].ours[r], rates[how_many - 1].ours[r], NAN);
     const char *what = try_form ? "one way; try and yield" : "one way";
     char name[96];

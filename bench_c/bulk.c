@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define LARGEST ((size_t)16 << 20)
-#define PAIRS 4      /* short batches of both, in turn, in one repeat */
+#define PAIRS 2      /* short batches of both, in turn, in one repeat */
 #define PENDING 4096 /* messages whose read could not be posted at once; LLCL_AM_REQUESTS is not larger */
 
 enum { ID_BULK = 1, ID_LONG, ID_OVER };
