@@ -6,6 +6,7 @@
 #include "am.h"
 
 #define MESSAGES 3000u
+#define SPELL 100
 
 struct rank {
     uint64_t count, by_waiter;
@@ -31,6 +32,11 @@ static void run(llcl_context_t *context)
     /* One at a time, so that the waiter is awake for most of them. */
     for (i = 0; i < MESSAGES; i++) {
         llcl_am_params_t am = am_to(1 - llcl_rank(context), 0, NULL, 0);
+        /* Once the library's own thread is awake it may be the faster one for long: let it sleep. */
+        if (i % SPELL == 0) {
+            fence(context);
+            sleep_ms(5);
+        }
         if (llcl_rank(context) == i % 2)
             CHECK_OK(llcl_am_async(context, &am));
         else
