@@ -225,7 +225,7 @@ impl Context {
     /// cannot be.
     fn await_credit(&self, send: &Send) -> Option<Result<()>> {
         /// Who frees slots looks for sleepers without a fence.
-        const LONGEST: Duration = Duration::from_millis(1);
+        const LONGEST: Duration = Duration::from_millis(5);
         /// Who has had its share wakes the next; it could be that nobody posts any more.
         const IN_LINE: Duration = Duration::from_millis(5);
         let outbox = self.routes.shm().known_outbox(send.peer)?;

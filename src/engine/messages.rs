@@ -59,15 +59,18 @@ impl Work {
         }
     }
 
-    /// Sends what has credit; returns how much that was. What waits for one peer stops nothing that
-    /// goes to another.
+    /// Sends what has credit, up to the first that has none, which goes to the end: what waits for one
+    /// peer stops nothing that goes to another for long. Returns how much was sent.
     pub(super) fn send_late(&mut self, routes: &Routes) -> usize {
         let before = self.late.len();
         for _ in 0..before {
             let Some(late) = self.late.pop_front() else { break };
             match late.send(&self.post) {
                 Ok(true) => late.end(&self.post, Status::OK),
-                Ok(false) => self.late.push_back(late),
+                Ok(false) => {
+                    self.late.push_back(late);
+                    break;
+                }
                 Err(error) => late.end(&self.post, error.status),
             }
         }

@@ -43,10 +43,10 @@ impl Bell {
     }
 
     /// Ends the sleep of one. Only where each of the sleepers could do the work: otherwise the one
-    /// that cannot may use up the wake-up of the one that can.
-    pub fn ring_one(&self) {
+    /// that cannot may use up the wake-up of the one that can. Whether anybody slept.
+    pub fn ring_one(&self) -> bool {
         self.count();
-        self.wake(1);
+        self.wake(1)
     }
 
     /// Sleeps until the bell is rung after `ticket` was taken, at most for `limit` (`None`: no
@@ -63,8 +63,8 @@ impl Bell {
     }
 
     #[cfg(not(loom))]
-    fn wake(&self, sleepers: i32) {
-        futex::wake(&self.word, sleepers);
+    fn wake(&self, sleepers: i32) -> bool {
+        futex::wake(&self.word, sleepers) > 0
     }
 
     #[cfg(not(loom))]
@@ -73,8 +73,9 @@ impl Bell {
     }
 
     #[cfg(loom)]
-    fn wake(&self, sleepers: i32) {
+    fn wake(&self, sleepers: i32) -> bool {
         self.kernel.wake(sleepers);
+        true
     }
 
     #[cfg(loom)]

@@ -222,21 +222,49 @@ impl Door {
 }
 
 impl Credit {
-    /// Sleeps until slots were freed, or `limit` is over, unless `enough` already.
+    /// Whether anybody sleeps.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) != 0
+    }
+
+    /// Sleeps, behind those who sleep already, until slots were freed, or `limit` is over, unless
+    /// `enough` already.
     pub fn wait(&self, limit: std::time::Duration, enough: impl Fn() -> bool) {
         let ticket = self.bell.ticket();
-        self.wanted.store(1, Ordering::SeqCst);
+        self.wanted.fetch_add(1, Ordering::SeqCst);
         if !enough() {
             self.bell.wait(ticket, Some(limit));
         }
+        // Not below 0: the receiver may have cleared it meanwhile.
+        let mut seen = self.wanted.load(Ordering::Relaxed);
+        while seen != 0 {
+            match self.wanted.compare_exchange_weak(
+                seen,
+                seen - 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
     }
 
-    /// Slots were freed. Looks for sleepers without a fence: one that is overlooked sleeps until its
-    /// limit is over, or until the next time.
+    /// Slots were freed: wakes the sender that has slept longest, who takes as many as there are; to
+    /// wake all would have each of them find a few. Looks for sleepers without a fence: one that is
+    /// overlooked sleeps until its limit is over, or until the next time.
     #[inline(always)]
     pub fn freed(&self) {
-        if self.wanted.load(Ordering::Relaxed) != 0 && self.wanted.swap(0, Ordering::AcqRel) != 0 {
-            self.bell.ring();
+        if self.is_wanted() {
+            self.wake_one();
+        }
+    }
+
+    #[cold]
+    fn wake_one(&self) {
+        if !self.bell.ring_one() {
+            // Those who counted themselves are awake, or were killed in their sleep.
+            self.wanted.store(0, Ordering::Relaxed);
         }
     }
 }

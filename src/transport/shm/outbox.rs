@@ -139,7 +139,9 @@ impl<'a> Outbox<'a> {
             return Watched::ByAnother;
         }
         let mut end = None;
-        for _ in 0..LOOKS {
+        // Who finds others asleep has had its share: it goes to the end of their line.
+        let looks = if self.mail.head.credit.is_wanted() { 0 } else { LOOKS };
+        for _ in 0..looks {
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
             end = attempt();
             if end.is_some() {
@@ -220,18 +222,24 @@ impl<'a> Outbox<'a> {
     #[inline(never)]
     fn send_limited(&self, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
         let head = self.mail.head;
-        let number = head.sent.0.fetch_add(1, Ordering::Relaxed);
         let limit = self.mail.sizes.slots as i64;
-        let full = |seen: u64| number.wrapping_sub(seen) as i64 >= limit;
-        if full(self.consumed.load(Ordering::Relaxed)) {
-            counts.credit_reads.up();
-            let seen = head.consumed.0.load(Ordering::Relaxed);
-            self.consumed.store(seen, Ordering::Relaxed);
-            if full(seen) {
-                head.sent.0.fetch_sub(1, Ordering::Relaxed);
-                counts.update_lost(0);
-                return false;
+        let full = |number: u64| {
+            let is_full = |seen: u64| number.wrapping_sub(seen) as i64 >= limit;
+            is_full(self.consumed.load(Ordering::Relaxed)) && {
+                counts.credit_reads.up();
+                let seen = head.consumed.0.load(Ordering::Relaxed);
+                self.consumed.store(seen, Ordering::Relaxed);
+                is_full(seen)
             }
+        };
+        // A look first: an addition that has to be taken back costs everybody.
+        if full(head.sent.0.load(Ordering::Relaxed)) {
+            return false;
+        }
+        if full(head.sent.0.fetch_add(1, Ordering::Relaxed)) {
+            head.sent.0.fetch_sub(1, Ordering::Relaxed);
+            counts.update_lost(0);
+            return false;
         }
         let sent = self.send_by(0, parcel, find, counts);
         if !sent {
