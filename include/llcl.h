@@ -1501,7 +1501,7 @@ int32_t llcl_am_wants_reply(const llcl_am_t *message);
  * Keeps a message beyond its handler: makes a copy, which takes over the right to answer.
  *
  * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if `message`
- * is NULL, or was retained before, or there is no memory. Its slot is free again when the
+ * is NULL, or was answered or retained before. Its slot is free again when the
  * handler returns, so that keeping messages takes no credit from the senders. To be called in the
  * handler, by its thread.
  */

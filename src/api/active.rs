@@ -359,7 +359,7 @@ pub unsafe extern "C" fn llcl_am_wants_reply(message: *const llcl_am_t) -> i32 {
 /// Keeps a message beyond its handler: makes a copy, which takes over the right to answer.
 ///
 /// `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if `message`
-/// is NULL, or was retained before, or there is no memory. Its slot is free again when the
+/// is NULL, or was answered or retained before. Its slot is free again when the
 /// handler returns, so that keeping messages takes no credit from the senders. To be called in the
 /// handler, by its thread.
 #[unsafe(no_mangle)]

@@ -109,7 +109,12 @@ impl Context {
         let tag = if waits { self.begin_waiting(send)? } else { 0 };
         match self.am_send(send, outbox, local, tag) {
             // Whoever has ended it meanwhile tells the user: so it was accepted.
-            Err(_) if tag != 0 && !self.post.forget(tag) => Ok(()),
+            Err(_) if tag != 0 && !self.post.forget(tag) => {
+                if send.kind != BULK {
+                    send.on_local.fire(Status::ERR_PEER_DEAD, self.routes.waiters());
+                }
+                Ok(())
+            }
             end => end,
         }
     }

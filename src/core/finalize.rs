@@ -35,6 +35,11 @@ impl Context {
         let fenced = self.bootstrap.fence_survivors();
         self.handling.stop();
         self.progress.stop();
+        // What a handler has posted while all this went on.
+        while self.lane.cancel().is_none() {
+            patience.pause();
+        }
+        self.post.end_all(Status::ERR_CANCELED, |_| true);
         self.bootstrap.leave();
         fenced
     }

@@ -63,6 +63,8 @@ fn run(stop: &AtomicBool, routes: &Routes, agent: &Agent, spin: Duration) {
         let ticket = bell.ticket();
         // Acquire: pairs with the Release in stop().
         if stop.load(Ordering::Acquire) {
+            // Nobody sends any more; what has been sent is handled.
+            while agent.poll_requests() > 0 {}
             return;
         }
         // A thread that waits handles what comes; two would only take the cores that senders need.

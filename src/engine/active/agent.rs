@@ -17,16 +17,16 @@ use crate::engine::active::message::Message;
 use crate::engine::active::post::Post;
 use crate::engine::completion::{enter, in_callback};
 use crate::engine::role::{Held, Role};
-use crate::fail;
 use crate::transport::shm::inlet::{Arrived, Inlet};
 use crate::transport::shm::mail::IDS;
-use crate::util::patience::Patience;
-use crate::util::status::{Error, Result, Status};
+use crate::util::status::Status;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
+
+mod registering;
 
 /// Looks of a waiting thread before it gives the roles up for a moment.
 const LOOKS: usize = 48;
@@ -69,6 +69,8 @@ pub struct Agent {
     parallel: bool,
     /// For each number the calls under way, of versions with even and odd numbers.
     calls: Box<[[AtomicU32; 2]]>,
+    /// Threads that want to change the table: nobody begins to serve before they had the role.
+    registering: AtomicU32,
     /// There are handlers, or were.
     has_handlers: AtomicBool,
     visits: AtomicU64,
@@ -97,6 +99,36 @@ impl Drop for Serving {
     }
 }
 
+thread_local! {
+    /// The agent and the number of the handler that this thread runs without the role.
+    static RUNNING: Cell<(*const Agent, usize)> = const { Cell::new((std::ptr::null(), 0)) };
+}
+
+/// While it lives this thread runs such a handler.
+struct Running;
+
+impl Running {
+    fn begin(agent: &Agent, id: usize) -> Running {
+        RUNNING.with(|running| running.set((agent, id)));
+        Running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.with(|running| running.set((std::ptr::null(), 0)));
+    }
+}
+
+impl Requests {
+    /// The handler of a message; what comes from outside names none if there is none.
+    #[inline]
+    fn entry(&self, arrived: &Arrived) -> Entry {
+        let none = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
+        self.table.get(usize::from(arrived.id)).map_or(none, Cell::get)
+    }
+}
+
 impl Agent {
     /// The agent of a context without handlers.
     pub fn new(post: Arc<Post>, parallel: bool) -> Agent {
@@ -109,6 +141,7 @@ impl Agent {
             post,
             parallel,
             calls: (0..IDS).map(|_| Default::default()).collect(),
+            registering: AtomicU32::new(0),
             has_handlers: AtomicBool::new(false),
             visits: AtomicU64::new(0),
             naps: Default::default(),
@@ -139,26 +172,39 @@ impl Agent {
     /// Lends the calling thread until `done`, for a burst of looks.
     pub fn attend(&self, done: impl Fn() -> bool) -> bool {
         self.visits.store(self.visits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        let mut looks = 0;
-        while looks < LOOKS && !done() {
+        let (mut looks, mut handled) = (0, 0);
+        while looks < LOOKS && handled < BATCH && !done() {
             // Kept over several looks: to take and to give a role up costs as much as some of them.
             let mut replies = self.replies.take_unfenced();
-            let mut requests = self.requests.take_unfenced();
-            loop {
-                let came = replies.as_mut().map_or(0, |inlet| self.take_replies(inlet));
+            let mut requests = self.requests_to_serve();
+            let replied = loop {
+                let came = replies.as_mut().is_some_and(|inlet| inlet.peek().is_some());
                 let wanted = requests.as_mut().is_some_and(|it| it.inlet.peek().is_some());
                 looks += 1;
-                if wanted || came > 0 || looks >= LOOKS || done() {
-                    break;
+                if wanted || came || looks >= LOOKS || done() {
+                    break came;
                 }
                 std::hint::spin_loop();
-            }
-            drop(replies);
-            if let Some(requests) = requests {
-                looks += usize::from(self.serve(requests, &done) == 0);
+            };
+            // Neither role is held while code of the user runs under the other.
+            if replied {
+                drop(requests);
+                handled += replies.as_mut().map_or(0, |inlet| self.take_replies(inlet));
+            } else if let Some(requests) = requests {
+                drop(replies);
+                handled += self.serve(requests, &done);
             }
         }
         done()
+    }
+
+    /// The role of requests, if it is free and nobody waits to change the table.
+    #[inline]
+    fn requests_to_serve(&self) -> Option<Held<'_, Requests, false>> {
+        match self.registering.load(Ordering::Relaxed) {
+            0 => self.requests.take_unfenced(),
+            _ => None,
+        }
     }
 
     /// Takes replies in, if the role is free; returns how many.
@@ -188,7 +234,7 @@ impl Agent {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;
         }
-        self.requests.take_unfenced().map_or(0, |requests| self.serve(requests, &|| false))
+        self.requests_to_serve().map_or(0, |requests| self.serve(requests, &|| false))
     }
 
     /// Handles messages until `done`, and gives the role up; returns how many there were.
@@ -201,7 +247,7 @@ impl Agent {
         let _serving = (!self.parallel).then(|| Serving::begin(&requests));
         let mut lingered = 0;
         for count in 0..BATCH {
-            if count > 0 && done() {
+            if count > 0 && (done() || self.registering.load(Ordering::Relaxed) != 0) {
                 return count;
             }
             let mut next = requests.inlet.peek();
@@ -218,7 +264,7 @@ impl Agent {
                     None => return count + 1,
                 }
             } else {
-                let entry = requests.table[usize::from(arrived.id) % IDS].get();
+                let entry = requests.entry(&arrived);
                 self.handle(&entry, &arrived);
                 requests.inlet.done();
             }
@@ -228,10 +274,11 @@ impl Agent {
 
     /// Handles a message without the role: its bytes move out of its slot first.
     fn handle_outside(&self, mut requests: Held<'_, Requests, false>, arrived: &Arrived) {
+        let entry = requests.entry(arrived);
         let id = usize::from(arrived.id) % IDS;
-        let entry = requests.table[id].get();
         let call = &self.calls[id][entry.version as usize % 2];
         call.fetch_add(1, Ordering::Relaxed);
+        let _running = Running::begin(self, id);
         let (header_size, payload_size) = (arrived.header.1, arrived.payload.1);
         let mut bytes = vec![0_u64; header_size.div_ceil(8) + payload_size.div_ceil(8)];
         let base: *mut u8 = bytes.as_mut_ptr().cast();
@@ -253,6 +300,9 @@ impl Agent {
     #[inline]
     fn handle(&self, entry: &Entry, arrived: &Arrived) {
         let counts = &self.post.counts;
+        if arrived.source >= self.post.routes.size() {
+            return counts.unknown.up();
+        }
         // Used where it is made: a message that is moved costs as much as its handler.
         let status = match (&mut Message::new(&self.post, arrived), entry.handler) {
             (Ok(message), Some(handler)) => {
@@ -274,74 +324,6 @@ impl Agent {
         if arrived.tag != 0 {
             self.post.reply(arrived.source, arrived.tag, status, &[]);
         }
-    }
-
-    /// Sets or removes a handler; when this returns no call of the old one is under way, but for the
-    /// one in which it is called.
-    pub fn register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
-        if id as usize >= IDS {
-            fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
-        }
-        let serving = SERVING.with(|serving| serving.get());
-        if in_callback() {
-            return self.register_inside(serving, id, handler, data);
-        }
-        let mut patience = Patience::new(Duration::from_micros(50));
-        let old = loop {
-            match self.requests.take_unfenced() {
-                Some(requests) => break self.replace(&requests, id, handler, data),
-                None if patience.pause() => {}
-                None => std::thread::sleep(Duration::from_micros(100)),
-            }
-        };
-        // Acquire: pairs with the Release in handle_outside().
-        while self.calls[id as usize][old as usize % 2].load(Ordering::Acquire) != 0 {
-            if !patience.pause() {
-                std::thread::sleep(Duration::from_micros(100));
-            }
-        }
-        Ok(())
-    }
-
-    /// The same in a callback or a handler, which must not wait.
-    fn register_inside(
-        &self,
-        serving: *const Requests,
-        id: u32,
-        handler: Option<Handler>,
-        data: *mut c_void,
-    ) -> Result<()> {
-        let busy = || Err(Error::bare(Status::RETRY_BUSY));
-        // SAFETY: this thread holds the role of whatever it is serving for, further up its stack.
-        if let Some(requests) = unsafe { serving.as_ref() }
-            && std::ptr::eq(requests, self.requests.address())
-        {
-            self.replace(requests, id, handler, data);
-            return Ok(());
-        }
-        let Some(requests) = self.requests.take_unfenced() else { return busy() };
-        let calls = self.calls[id as usize].iter();
-        if calls.map(|calls| calls.load(Ordering::Acquire)).sum::<u32>() > 1 {
-            return busy();
-        }
-        self.replace(&requests, id, handler, data);
-        Ok(())
-    }
-
-    /// Returns the version that was replaced.
-    fn replace(
-        &self,
-        requests: &Requests,
-        id: u32,
-        handler: Option<Handler>,
-        data: *mut c_void,
-    ) -> u32 {
-        let place = &requests.table[id as usize];
-        let version = place.get().version;
-        place.set(Entry { handler, data, version: version.wrapping_add(1) });
-        self.has_handlers.store(true, Ordering::Relaxed);
-        self.post.routes.shm().mail_head().set_handler(id, handler.is_some());
-        version
     }
 }
 

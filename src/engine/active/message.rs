@@ -128,9 +128,9 @@ impl Message {
         if !self.open.swap(false, Ordering::AcqRel) {
             fail!(ERR_STATE, "the message has been answered or retained before");
         }
-        // SAFETY: as the caller promises.
         let bytes = match size {
             0 => &[],
+            // SAFETY: as the caller promises.
             _ => unsafe { std::slice::from_raw_parts(data, size) },
         };
         self.post().reply(self.source, self.tag, Status::OK, bytes);

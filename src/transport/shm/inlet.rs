@@ -51,6 +51,8 @@ struct Stand {
     most: u64,
     /// Since when the next ticket has been taken but not been published.
     unfinished: Option<Instant>,
+    /// Looks in vain since a message was taken, or since the last look at the claims.
+    misses: u32,
 }
 
 impl Stand {
@@ -72,7 +74,6 @@ pub struct Inlet {
     stands: Box<[Stand]>,
     at: usize,
     batch: u32,
-    looks: u32,
     /// Slots freed since sleeping senders were looked for.
     freed: u64,
     /// Policy limit: since when credits have been out while no message is under way.
@@ -101,21 +102,20 @@ impl Inlet {
             let share = mail.share(number, mail.head);
             let hosted_here = number == 0 || number == REPLIES;
             let (next, returned) = (FIRST, FIRST);
-            Stand { number, share, hosted_here, next, returned, lot, most: 0, unfinished: None }
+            Stand {
+                number,
+                share,
+                hosted_here,
+                next,
+                returned,
+                lot,
+                most: 0,
+                unfinished: None,
+                misses: 0,
+            }
         };
         let stands = shares.map(stand).collect();
-        Inlet {
-            mail,
-            _own: own,
-            dead,
-            counts,
-            stands,
-            at: 0,
-            batch: 0,
-            looks: 0,
-            freed: 0,
-            astray: None,
-        }
+        Inlet { mail, _own: own, dead, counts, stands, at: 0, batch: 0, freed: 0, astray: None }
     }
 
     fn is_for_replies(&self) -> bool {
@@ -133,26 +133,32 @@ impl Inlet {
             let stand = &self.stands[self.at];
             if self.batch < BATCH && stand.share.is_ready(stand.next) {
                 self.batch += 1;
-                self.looks = 0;
                 return Some(self.read(stand));
             }
             self.batch = 0;
             self.settle();
-            if self.freed > 0 && !self.stands[self.at].share.is_ready(self.stands[self.at].next) {
-                self.freed = 0;
-                self.mail.head.credit.freed();
-            }
+            self.missed();
             self.at += 1;
             if self.at == self.stands.len() {
                 self.at = 0;
             }
         }
-        self.looks += 1;
-        if self.looks >= LOOKS {
-            self.looks = 0;
+        None
+    }
+
+    /// The present share has nothing, or has had its turn.
+    #[inline]
+    fn missed(&mut self) {
+        let stand = &mut self.stands[self.at];
+        stand.misses += 1;
+        let (looks, ready) = (stand.misses >= LOOKS, stand.share.is_ready(stand.next));
+        if self.freed > 0 && !ready {
+            self.freed = 0;
+            self.mail.head.credit.freed();
+        }
+        if looks {
             self.look_after_the_unfinished();
         }
-        None
     }
 
     #[inline(always)]
@@ -191,6 +197,7 @@ impl Inlet {
         let stand = &mut self.stands[self.at];
         stand.next = stand.next.wrapping_add(1);
         stand.unfinished = None;
+        stand.misses = 0;
         if stand.next.wrapping_sub(stand.returned) >= stand.lot {
             self.settle();
         }
@@ -237,41 +244,32 @@ impl Inlet {
         counts.slots_high_water.raise(stand.most);
     }
 
-    /// Gives back what all shares owe, before nobody looks for a while.
-    fn settle_all(&mut self) {
-        for at in 0..self.stands.len() {
-            self.at = at;
-            self.settle();
-        }
-    }
-
-    /// The head of the file `share` says when a ticket is passed over.
+    /// The head of the file `share` says when a ticket is passed over. Of the present share, which
+    /// others that are busy do not keep from it.
     #[cold]
     fn look_after_the_unfinished(&mut self) {
-        for at in 0..self.stands.len() {
-            loop {
-                let stand = &self.stands[at];
-                let (share, next) = (stand.share, stand.next);
-                if share.is_ready(next) || !stand.is_begun() {
-                    self.stands[at].unfinished = None;
-                    break;
-                }
-                let since = stand.unfinished.unwrap_or_else(Instant::now);
-                let dead = |rank: u32| {
-                    let flag = self.dead.get(rank as usize);
-                    // Acquire: pairs with the Release in Shm::bury.
-                    flag.is_none_or(|dead| dead.load(Ordering::Acquire))
-                };
-                if !share.pass_over(next, dead, since.elapsed() > UNCLAIMED) {
-                    self.stands[at].unfinished = Some(since);
-                    break;
-                }
-                self.counts.skips.up();
-                self.at = at;
-                self.done();
+        loop {
+            let stand = &mut self.stands[self.at];
+            stand.misses = 0;
+            let (share, next) = (stand.share, stand.next);
+            if share.is_ready(next) || !stand.is_begun() {
+                stand.unfinished = None;
+                break;
             }
+            let since = stand.unfinished.unwrap_or_else(Instant::now);
+            let dead = |rank: u32| {
+                let flag = self.dead.get(rank as usize);
+                // Acquire: pairs with the Release in Shm::bury.
+                flag.is_none_or(|dead| dead.load(Ordering::Acquire))
+            };
+            if !share.pass_over(next, dead, since.elapsed() > UNCLAIMED) {
+                stand.unfinished = Some(since);
+                break;
+            }
+            self.counts.skips.up();
+            self.done();
         }
-        self.settle_all();
+        self.settle();
         self.find_astray();
     }
 
@@ -302,7 +300,10 @@ impl Inlet {
     pub fn arm(&mut self, longest: Duration) -> Option<Duration> {
         /// Where the kernel does not run the fence a message may be overlooked for so long.
         const NAP: Duration = Duration::from_millis(1);
-        self.look_after_the_unfinished();
+        for at in 0..self.stands.len() {
+            self.at = at;
+            self.look_after_the_unfinished();
+        }
         let certain = self.door().close();
         let quiet = !self.stands.iter().any(Stand::is_begun);
         if !quiet || self.astray.is_some() {

@@ -323,19 +323,25 @@ impl<'a> Mail<'a> {
     }
 }
 
-/// The rank that keeps the SendCNT of a share of `owner`'s: spread evenly over the ranks, the first
-/// share's with the owner itself.
-pub fn host_of(owner: u32, share: usize, shares: usize, size: u32) -> u32 {
-    let step = share as u64 * u64::from(size) / shares as u64;
-    ((u64::from(owner) + step) % u64::from(size)) as u32
+/// How many ranks after the owner the host of a share comes: spread evenly over the world, however
+/// many shares there are, and the same for every owner, so that no rank keeps two counters of one
+/// share.
+fn step_of(share: usize, size: u32) -> u64 {
+    let spread = (share as u64).reverse_bits() >> (u64::BITS - SHARES.ilog2());
+    spread * u64::from(size) / SHARES as u64
+}
+
+/// The rank that keeps the SendCNT of a share of `owner`'s; the first share's is the owner itself.
+pub fn host_of(owner: u32, share: usize, size: u32) -> u32 {
+    ((u64::from(owner) + step_of(share, size)) % u64::from(size)) as u32
 }
 
 /// The share of `owner`'s whose host comes before `sender` in the order of ranks.
 pub fn nearest_share(owner: u32, sender: u32, shares: usize, size: u32) -> usize {
     let distance = (u64::from(sender) + u64::from(size) - u64::from(owner)) % u64::from(size);
     (0..shares)
-        .rev()
-        .find(|share| *share as u64 * u64::from(size) / shares as u64 <= distance)
+        .filter(|share| step_of(*share, size) <= distance)
+        .max_by_key(|share| step_of(*share, size))
         .unwrap_or(0)
 }
 
@@ -347,7 +353,7 @@ mod tests {
     fn the_shares_of_a_receiver_lie_with_different_ranks_and_everybody_is_near_one() {
         for size in [4, 5, 16, 64] {
             for owner in 0..size {
-                let hosts: Vec<u32> = (0..4).map(|share| host_of(owner, share, 4, size)).collect();
+                let hosts: Vec<u32> = (0..4).map(|share| host_of(owner, share, size)).collect();
                 assert_eq!(hosts[0], owner);
                 assert!((1..4).all(|i| !hosts[..i].contains(&hosts[i])), "{hosts:?}");
                 let mut senders = [0; 4];

@@ -252,7 +252,10 @@ impl Shm {
 
     /// The outbox to a peer or to oneself. Blocks until the peer has come up.
     pub fn outbox(&self, peer: u32) -> Result<&Outbox<'static>> {
-        self.outboxes[peer as usize].get_or_try_init(|| {
+        let Some(place) = self.outboxes.get(peer as usize) else {
+            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.outboxes.len());
+        };
+        place.get_or_try_init(|| {
             let control = self.control(peer)?;
             let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
             let home = nearest_share(peer, me, control.mail().sizes.shares, size);
@@ -277,8 +280,7 @@ impl Shm {
     /// The words of the rank that keeps the SendCNT of a peer's share; None: it is gone.
     #[cold]
     fn host(&self, peer: u32, share: usize) -> Option<&'static MailHead> {
-        let shares = self.control(peer).ok()?.mail().sizes.shares;
-        let host = host_of(peer, share, shares, self.bootstrap.size());
+        let host = host_of(peer, share, self.bootstrap.size());
         let head = self.control(host).ok()?.mail().head;
         // SAFETY: as in outbox().
         Some(unsafe { &*std::ptr::from_ref(head) })

@@ -170,11 +170,11 @@ impl<'a> Outbox<'a> {
 
     /// Whether there is credit now, as far as a look tells.
     pub fn has_credit(&self) -> bool {
-        let limit = self.mail.sizes.slots as u64;
+        let limit = self.mail.sizes.slots as i64;
         let head = self.mail.head;
         let under_way = || {
             let consumed = head.consumed.0.load(Ordering::Acquire);
-            head.sent.0.load(Ordering::Relaxed).wrapping_sub(consumed)
+            head.sent.0.load(Ordering::Relaxed).wrapping_sub(consumed) as i64
         };
         (self.mail.sizes.policy != Policy::Limit || under_way() < limit)
             && self.shares.iter().any(|near| {
@@ -257,6 +257,7 @@ impl<'a> Outbox<'a> {
         let mut first = self.current.load(Ordering::Relaxed) as usize;
         if first != self.home && self.away.fetch_sub(1, Ordering::Relaxed) == 0 {
             first = self.home;
+            self.away.store(AWAY, Ordering::Relaxed);
         }
         for step in 0..count {
             let at = (first + step) & (count - 1);

@@ -1,0 +1,86 @@
+//! How handlers are set, replaced and removed while messages arrive.
+
+use super::{Agent, Entry, RUNNING, Requests, SERVING};
+use crate::engine::active::Handler;
+use crate::engine::completion::in_callback;
+use crate::fail;
+use crate::transport::shm::mail::IDS;
+use crate::util::patience::Patience;
+use crate::util::status::{Error, Result, Status};
+use std::ffi::c_void;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+impl Agent {
+    /// Sets or removes a handler; when this returns no call of the old one is under way, but for the
+    /// one in which it is called.
+    pub fn register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
+        if id as usize >= IDS {
+            fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
+        }
+        let serving = SERVING.with(|serving| serving.get());
+        if in_callback() {
+            return self.register_inside(serving, id, handler, data);
+        }
+        let mut patience = Patience::new(Duration::from_micros(50));
+        self.registering.fetch_add(1, Ordering::Relaxed);
+        let old = loop {
+            match self.requests.take_unfenced() {
+                Some(requests) => break self.replace(&requests, id, handler, data),
+                None if patience.pause() => {}
+                None => std::thread::sleep(Duration::from_micros(100)),
+            }
+        };
+        self.registering.fetch_sub(1, Ordering::Relaxed);
+        // Acquire: pairs with the Release in handle_outside().
+        while self.calls[id as usize][old as usize % 2].load(Ordering::Acquire) != 0 {
+            if !patience.pause() {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same in a callback or a handler, which must not wait.
+    fn register_inside(
+        &self,
+        serving: *const Requests,
+        id: u32,
+        handler: Option<Handler>,
+        data: *mut c_void,
+    ) -> Result<()> {
+        let busy = || Err(Error::bare(Status::RETRY_BUSY));
+        // SAFETY: this thread holds the role of whatever it is serving for, further up its stack.
+        if let Some(requests) = unsafe { serving.as_ref() }
+            && std::ptr::eq(requests, self.requests.address())
+        {
+            self.replace(requests, id, handler, data);
+            return Ok(());
+        }
+        let Some(requests) = self.requests.take_unfenced() else { return busy() };
+        let calls = self.calls[id as usize].iter();
+        let running = RUNNING.with(|running| running.get());
+        let own = std::ptr::eq(running.0, self) && running.1 == id as usize;
+        if calls.map(|calls| calls.load(Ordering::Acquire)).sum::<u32>() > u32::from(own) {
+            return busy();
+        }
+        self.replace(&requests, id, handler, data);
+        Ok(())
+    }
+
+    /// Returns the version that was replaced.
+    fn replace(
+        &self,
+        requests: &Requests,
+        id: u32,
+        handler: Option<Handler>,
+        data: *mut c_void,
+    ) -> u32 {
+        let place = &requests.table[id as usize];
+        let version = place.get().version;
+        place.set(Entry { handler, data, version: version.wrapping_add(1) });
+        self.has_handlers.store(true, Ordering::Relaxed);
+        self.post.routes.shm().mail_head().set_handler(id, handler.is_some());
+        version
+    }
+}
