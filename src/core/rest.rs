@@ -25,12 +25,15 @@ const NAP: Duration = Duration::from_micros(100);
 
 impl Rest<'_> {
     /// Lends the calling thread for a burst of looks, until `done`: to the lane, and to the agent of
-    /// active messages where there are some.
-    pub(super) fn attend(self, done: impl Fn() -> bool) -> bool {
+    /// active messages where there are some. `patience` begins anew when messages were handled.
+    pub(super) fn attend(self, patience: &mut Patience, done: impl Fn() -> bool) -> bool {
         if !self.agent.is_in_use() || self.lane.execution() == Execution::Offload {
             return self.lane.attend(done);
         }
-        if self.agent.attend(&done) {
+        if self.agent.attend(&done) > 0 {
+            patience.renew();
+        }
+        if done() {
             return true;
         }
         // The lane gets a single round: what it brings is rarely waited for by who uses messages, and
@@ -64,7 +67,7 @@ impl Rest<'_> {
         // Acquire: pairs with the Release of the completion.
         let done = || word.load(Ordering::Acquire) != 0;
         let mut patience = Patience::new(self.spin);
-        while !self.attend(done) {
+        while !self.attend(&mut patience, done) {
             if !patience.pause() && self.sleep(None, None, done) {
                 patience.renew();
             }
@@ -109,7 +112,7 @@ impl Rest<'_> {
         for tag in self.agent.waiting(|to| peer == ALL_PEERS || peer == to) {
             let mut patience = Patience::new(self.spin);
             let done = || !self.agent.waits(tag);
-            while !self.attend(done) {
+            while !self.attend(&mut patience, done) {
                 if !patience.pause() && self.sleep(None, None, done) {
                     patience.renew();
                 }

@@ -31,7 +31,7 @@ impl Context {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut patience = Patience::new(Duration::from_micros(self.config().spin_us));
         let rest = self.rest();
-        while !rest.attend(done) {
+        while !rest.attend(&mut patience, done) {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 fail!(ERR_TIMEOUT, "the word did not reach {at_least} within {timeout:?}");

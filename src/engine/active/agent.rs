@@ -30,6 +30,8 @@ mod registering;
 
 /// Looks of a waiting thread before it gives the roles up for a moment.
 const LOOKS: usize = 48;
+/// Messages after which a waiting thread looks at its deadline.
+const MOST: usize = 1024;
 /// Messages handled before the role is given up for a moment.
 const BATCH: usize = 64;
 /// Where so many messages came at once, more will, and the receiver that has caught up with them waits
@@ -169,11 +171,12 @@ impl Agent {
         self.post.pending.waits(tag)
     }
 
-    /// Lends the calling thread until `done`, for a burst of looks.
-    pub fn attend(&self, done: impl Fn() -> bool) -> bool {
+    /// Lends the calling thread until `done`, for a burst of looks without result; returns how much it
+    /// has handled.
+    pub fn attend(&self, done: impl Fn() -> bool) -> usize {
         self.visits.store(self.visits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         let (mut looks, mut handled) = (0, 0);
-        while looks < LOOKS && handled < BATCH && !done() {
+        while looks < LOOKS && handled < MOST && !done() {
             // Kept over several looks: to take and to give a role up costs as much as some of them.
             let mut replies = self.replies.take_unfenced();
             let mut requests = self.requests_to_serve();
@@ -195,7 +198,7 @@ impl Agent {
                 handled += self.serve(requests, &done);
             }
         }
-        done()
+        handled
     }
 
     /// The role of requests, if it is free and nobody waits to change the table.
