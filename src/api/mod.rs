@@ -22,7 +22,8 @@
 //!   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
 //!   done before an operation was accepted is seen by whoever sees its effect.
 //! - First use. What first touches a peer, also by a try function, waits until the peer has called
-//!   llcl_init, and maps its memory: some 0.1 ms. Later uses do not wait.
+//!   llcl_init, and maps its memory: some 0.1 ms. Later uses do not wait. A message to a receiver with
+//!   LLCL_AM_POLICY_DISTRIBUTED also touches the rank that keeps the counter of a share.
 //! - Threads. Every function may be called by any thread at any time, except where it says else.
 //!   No panic and no exception leaves the library; there is no process-wide state to set up, no
 //!   signal handler and no constructor.
