@@ -8,7 +8,7 @@ use crate::engine::active::late::{Late, encode, take_late};
 use crate::engine::active::pending::Waiting;
 use crate::engine::active::{BULK, HEADER, Handler, LONG, MEDIUM};
 use crate::engine::command::{Command, Op};
-use crate::engine::completion::{self, Completion, WORD_FAILED};
+use crate::engine::completion::{self, Completion};
 use crate::engine::direct::{self, Local, Outcome};
 use crate::engine::lane::Execution;
 use crate::fail;
@@ -18,7 +18,6 @@ use crate::transport::shm::outbox::{Outbox, Parcel, Watched};
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A message to be sent; the parameters of the interface.
@@ -251,26 +250,9 @@ impl Context {
 
     /// Sends the message and waits for its end.
     pub fn am_and_wait(&self, send: &Send) -> Result<()> {
-        self.may_block("the blocking form")?;
-        if send.on_local.kind != completion::NONE || send.on_complete.kind != completion::NONE {
-            fail!(
-                ERR_INVALID,
-                "a blocking call takes no completion, expected llcl_no_completion()"
-            );
-        }
-        let ended = AtomicU64::new(0);
-        let mut send = *send;
-        send.on_complete = Completion::store_on(&ended);
-        self.am_until_accepted(&send)?;
-        self.rest().until_set(&ended);
-        match ended.load(Ordering::Acquire) {
-            word if word & WORD_FAILED == 0 => Ok(()),
-            word => {
-                let status = Status(word as i64 as i32);
-                let text = status.text().trim_end_matches('\0');
-                Err(Error::new(status, format!("the message ended: {text}")))
-            }
-        }
+        self.until_ended([&send.on_local, &send.on_complete], |ended| {
+            self.am_until_accepted(&Send { on_complete: ended, ..*send })
+        })
     }
 }
 

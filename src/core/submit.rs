@@ -149,18 +149,30 @@ impl Context {
 
     /// Does the request and waits for its end.
     pub fn submit_and_wait(&self, request: &Request) -> Result<()> {
-        self.may_block("the blocking form")?;
         let Command { on_local, on_complete, .. } = &request.command;
-        if on_local.kind != completion::NONE || on_complete.kind != completion::NONE {
+        self.until_ended([on_local, on_complete], |ended| {
+            let mut request = *request;
+            request.command.on_complete = ended;
+            self.submit_until_accepted(&request)
+        })
+    }
+
+    /// The blocking form of whatever `post` accepts with the completion that it is given; the user's
+    /// own must do nothing.
+    pub(super) fn until_ended(
+        &self,
+        users: [&Completion; 2],
+        post: impl FnOnce(Completion) -> Result<()>,
+    ) -> Result<()> {
+        self.may_block("the blocking form")?;
+        if users.iter().any(|completion| completion.kind != completion::NONE) {
             fail!(
                 ERR_INVALID,
                 "a blocking call takes no completion, expected llcl_no_completion()"
             );
         }
         let ended = AtomicU64::new(0);
-        let mut request = *request;
-        request.command.on_complete = Completion::store_on(&ended);
-        self.submit_until_accepted(&request)?;
+        post(Completion::store_on(&ended))?;
         self.rest().until_set(&ended);
         match ended.load(Ordering::Acquire) {
             word if word & WORD_FAILED == 0 => Ok(()),
