@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod bootstrap;
+pub mod coll;
 pub mod core;
 pub mod engine;
 pub mod transport;

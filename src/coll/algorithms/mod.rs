@@ -1,0 +1,22 @@
+//! The algorithms: pure functions from a problem and a rank to that rank's program. To add one: a function
+//! in the file of its operation, and a row in the table below.
+
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::Program;
+
+/// One algorithm.
+pub struct Algorithm {
+    /// What it does.
+    pub operation: Operation,
+    /// Its name, as the configuration and `llcl_coll_query` know it.
+    pub name: &'static str,
+    /// Makes the program of one rank.
+    pub program: fn(&Problem, usize) -> Program,
+    /// Which problems it can solve. In any case there is more than one rank.
+    pub fits: fn(&Problem) -> bool,
+    /// It combines strictly in the order of ranks, so that operations that do not commute are right.
+    pub ordered: bool,
+    /// It reads or writes the users' buffers of other ranks directly, once, without staging: the
+    /// single-copy forms for ranks that share memory.
+    pub single_copy: bool,
+}

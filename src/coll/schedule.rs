@@ -1,0 +1,196 @@
+//! A collective as data: for each rank a [`Program`], which is a few queues of [`Step`]s.
+//!
+//! A step waits until a signal word has reached a count, then copies or combines bytes, then signals.
+//! The steps of a queue run in their order; queues of a rank run independently of each other. This is
+//! the session-mode queue of the Tofu2 network card: an arriving packet moves the pointer up to which
+//! commands may run. Who runs a step is not said here: its owner, or whoever delivered the signal.
+//!
+//! Each queue has one signal word for each rank of the team, which only that rank's steps of one queue
+//! change; so what arrives early, from a rank that is a round ahead, is not taken for somebody else's.
+//! Counts are those of one round. Whoever runs the program adds what former rounds have brought.
+
+/// Which memory of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Space {
+    /// The user's input.
+    Send = 0,
+    /// The user's output; also the input where the collective runs in place.
+    Receive = 1,
+    /// Bytes of the plan's own, as many as the program asks for. Their content survives no round.
+    Scratch = 2,
+}
+
+/// A place in some rank's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Whose memory, by rank in the team.
+    pub rank: usize,
+    /// Which memory.
+    pub space: Space,
+    /// Bytes from its beginning.
+    pub offset: u64,
+}
+
+impl Place {
+    /// The place `bytes` further on.
+    pub fn plus(self, bytes: u64) -> Place {
+        Place { offset: self.offset + bytes, ..self }
+    }
+}
+
+/// The input of `rank` at `offset`.
+pub fn send(rank: usize, offset: u64) -> Place {
+    Place { rank, space: Space::Send, offset }
+}
+
+/// The output of `rank` at `offset`.
+pub fn receive(rank: usize, offset: u64) -> Place {
+    Place { rank, space: Space::Receive, offset }
+}
+
+/// The scratch memory of `rank` at `offset`.
+pub fn scratch(rank: usize, offset: u64) -> Place {
+    Place { rank, space: Space::Scratch, offset }
+}
+
+/// What a step waits for: in this round, `count` signals of rank `from` to this queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Whose signals.
+    pub from: usize,
+    /// How many of this round, counted from its beginning.
+    pub count: u32,
+}
+
+/// What a step does with bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing: the step only waits, or only signals.
+    Nothing,
+    /// Copies. The two ranges are the same or do not overlap.
+    Copy {
+        /// Where the bytes come from.
+        from: Place,
+        /// Where they go.
+        to: Place,
+        /// How many.
+        size: u64,
+    },
+    /// Stores `left op right`, element by element. Each input range is `to` or does not overlap it.
+    Combine {
+        /// The left operand.
+        left: Place,
+        /// The right operand.
+        right: Place,
+        /// Where the result goes.
+        to: Place,
+        /// Bytes of each: whole elements.
+        size: u64,
+    },
+}
+
+/// Whom a step tells when it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// The rank.
+    pub rank: usize,
+    /// Its queue.
+    pub queue: usize,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Before it: what must have arrived at this queue.
+    pub wait: Option<Wait>,
+    /// The step itself.
+    pub action: Action,
+    /// After it.
+    pub signal: Option<Signal>,
+}
+
+/// What one rank contributes to a collective.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Its queues, each a list of steps.
+    pub queues: Vec<Vec<Step>>,
+    /// Bytes of scratch memory that the rank provides.
+    pub scratch: u64,
+}
+
+impl Program {
+    /// A program of `queues` queues without steps.
+    pub fn new(queues: usize) -> Program {
+        Program { queues: vec![Vec::new(); queues], scratch: 0 }
+    }
+
+    /// The end of queue `queue`, to which steps are appended.
+    pub fn queue(&mut self, queue: usize) -> Appender<'_> {
+        Appender { steps: &mut self.queues[queue], wait: None }
+    }
+}
+
+/// Appends steps to a queue. A wait belongs to the step that is appended next.
+pub struct Appender<'a> {
+    steps: &'a mut Vec<Step>,
+    wait: Option<Wait>,
+}
+
+impl Appender<'_> {
+    /// The next step waits until `count` signals of `from` have arrived in this round.
+    pub fn wait(&mut self, from: usize, count: u32) -> &mut Self {
+        if self.wait.is_some() {
+            self.push(Action::Nothing);
+        }
+        self.wait = Some(Wait { from, count });
+        self
+    }
+
+    /// Copies `size` bytes; nothing for a size of 0.
+    pub fn copy(&mut self, from: Place, to: Place, size: u64) -> &mut Self {
+        if size > 0 && from != to {
+            self.push(Action::Copy { from, to, size });
+        }
+        self
+    }
+
+    /// Stores `left op right` at `to`; nothing for a size of 0.
+    pub fn combine(&mut self, left: Place, right: Place, to: Place, size: u64) -> &mut Self {
+        if size > 0 {
+            self.push(Action::Combine { left, right, to, size });
+        }
+        self
+    }
+
+    /// Signals queue `queue` of `rank`, after what was appended last.
+    pub fn signal(&mut self, rank: usize, queue: usize) -> &mut Self {
+        let signal = Some(Signal { rank, queue });
+        match self.steps.last_mut() {
+            Some(last) if self.wait.is_none() && last.signal.is_none() => last.signal = signal,
+            _ => {
+                let wait = self.wait.take();
+                self.steps.push(Step { wait, action: Action::Nothing, signal });
+            }
+        }
+        self
+    }
+
+    /// A wait that is still open becomes a step of its own.
+    pub fn done(&mut self) {
+        if self.wait.is_some() {
+            self.push(Action::Nothing);
+        }
+    }
+
+    fn push(&mut self, action: Action) {
+        let wait = self.wait.take();
+        self.steps.push(Step { wait, action, signal: None });
+    }
+}
+
+impl Drop for Appender<'_> {
+    fn drop(&mut self) {
+        self.done();
+    }
+}
