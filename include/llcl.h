@@ -1517,7 +1517,566 @@ llcl_am_t *llcl_am_retain(llcl_am_t *message);
 llcl_status_t llcl_am_release(llcl_am_t *message);
 
 /*
- * 11. Insight: what a context has counted.
+ * 11. Teams: which ranks take part in a collective, and in what order.
+ */
+
+/** The colour of ranks that go into no team. */
+#define LLCL_TEAM_NONE 4294967295u
+
+/** Some ranks of the world, numbered from 0 on. Ends by llcl_team_free or with its context. */
+typedef struct llcl_team_t llcl_team_t;
+
+/**
+ * The team of all ranks, numbered as in the world.
+ *
+ * The first call of a context is collective: it waits until every rank has made it (as
+ * llcl_exchange, with which it must not change places at one of the ranks). Later ones answer at once.
+ * `context`: a live context. `team`: where the team goes; it belongs to the context, and freeing it is
+ * allowed and does nothing.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_NO_MEMORY:
+ * no room for the team's board (16 KiB), or no region left; LLCL_ERR_STATE: inside a callback, or the context
+ * is being finalized. Any thread may call it.
+ */
+llcl_status_t llcl_team_world(llcl_context_t *context,
+                              llcl_team_t **team);
+
+/**
+ * Splits a team: ranks that give the same colour make a new one. Collective over `team`.
+ *
+ * `team`: a live team. `colour`: any number, or LLCL_TEAM_NONE. `key`: the new ranks follow the keys in
+ * rising order; among equal keys the ranks in `team`. `new_team`: where the new team goes; NULL is
+ * stored for the colour LLCL_TEAM_NONE.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: `team` was freed, inside a callback, or the context is
+ * being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left; LLCL_ERR_NO_MEMORY: as
+ * llcl_team_world. Threads of one rank must not call collective functions of one team at the same
+ * time unless they do not care which call meets which.
+ */
+llcl_status_t llcl_team_split(llcl_team_t *team,
+                              uint32_t colour,
+                              uint32_t key,
+                              llcl_team_t **new_team);
+
+/**
+ * Ends a team. Plans that were made with it live on. Local: the other ranks need not call it now.
+ *
+ * `team`: ended by this call. The team of all ranks is not ended, its memory goes with the context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (told as long as the handle has not been
+ * given out again). No other thread may use the team at the same time.
+ */
+llcl_status_t llcl_team_free(llcl_team_t *team);
+
+/**
+ * The calling rank's number in a team.
+ *
+ * `team`: a live team; for NULL and for one that was freed the answer is 0xffffffff. Any thread may
+ * call it.
+ */
+uint32_t llcl_team_rank(const llcl_team_t *team);
+
+/**
+ * How many ranks a team has.
+ *
+ * `team`: a live team; for NULL and for one that was freed the answer is 0. Any thread may call it.
+ */
+uint32_t llcl_team_size(const llcl_team_t *team);
+
+/**
+ * The number in the world of a team's rank: the `peer` of all other operations.
+ *
+ * `team`: a live team. `rank`: a number below llcl_team_size. For NULL, a team that was freed and any
+ * other number the answer is 0xffffffff. Any thread may call it.
+ */
+uint32_t llcl_team_peer(const llcl_team_t *team,
+                        uint32_t rank);
+
+/*
+ * 12. Plans: a collective that was planned once runs any number of times.
+ *
+ * A plan is made by one of the _init functions of the next chapter, at all ranks of a team. Each rank then
+ * starts it, computes, and waits for it; the k-th start of one rank meets the k-th start of every other.
+ * Several plans of a team may be under way at once and may be started in any order. The thread that
+ * started a plan is not needed for it to advance: what an arriving signal releases is done by whoever
+ * delivered it, on any rank, or by a thread that waits, or by the progress thread.
+ */
+
+/** int8_t; also plain bytes. */
+#define LLCL_TYPE_I8 7u
+
+/** uint8_t; also plain bytes. */
+#define LLCL_TYPE_U8 8u
+
+/** int16_t */
+#define LLCL_TYPE_I16 9u
+
+/** uint16_t */
+#define LLCL_TYPE_U16 10u
+
+/** Multiplies; integers wrap around. For collectives only. */
+#define LLCL_OP_PROD 12u
+
+/** Calls the user's function. For collectives only. */
+#define LLCL_OP_USER 13u
+
+/** As the environment variable LLCL_COLL_ENGINE says, else LLCL_ENGINE_OFFLOAD. */
+#define LLCL_ENGINE_FROM_ENVIRONMENT 0u
+
+/** All commands are made at init; who delivers a signal runs what it releases. */
+#define LLCL_ENGINE_OFFLOAD 1u
+
+/**
+ * The progress thread of each rank makes and runs the commands of that rank when they are ready.
+ */
+#define LLCL_ENGINE_THREAD 2u
+
+/**
+ * The input lies in the output buffer: at every rank, and for gather, reduce and scatter at the
+ * root only. `send` is ignored there; for scatter it is `receive` that is ignored, and the root's block
+ * stays where it is.
+ */
+#define LLCL_COLL_IN_PLACE 1u
+
+/** A plan. Ends by llcl_coll_free or with its context. */
+typedef struct llcl_coll_t llcl_coll_t;
+
+/** What a plan consists of. */
+typedef struct llcl_coll_info_t {
+    /** Bytes of this struct, set by the caller before the call. */
+    uint64_t struct_size;
+    /** The algorithm's name; valid for ever. */
+    const char *algorithm;
+    /** Why it was chosen, one sentence; valid as long as the plan. */
+    const char *reason;
+    /** LLCL_ENGINE_OFFLOAD or LLCL_ENGINE_THREAD. */
+    uint32_t engine;
+    /**
+     * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
+     * function or memory that peers do not map wants it so.
+     */
+    uint32_t shared;
+    /** Queues of this rank's program. */
+    uint32_t queues;
+    /** Steps of this rank's program. */
+    uint32_t steps;
+    /**
+     * Bytes of this rank's memory that the plan takes until it is freed: steps, signal words, scratch.
+     */
+    uint64_t memory;
+    /** How often the plan was started. */
+    uint64_t rounds;
+} llcl_coll_info_t;
+
+/**
+ * A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type. `result` is
+ * `right`, `left`, or overlaps neither. The order of ranks is kept: the operation must be associative and
+ * need not commute. Runs on a thread of the rank to which it was given; must not block and must not call
+ * this library.
+ */
+typedef void (*llcl_reduce_fn)(const void *left,
+                               const void *right,
+                               void *result,
+                               uint64_t count,
+                               void *data);
+
+/**
+ * What a collective is to do. Fields that an operation has no use for are ignored. Which rank gives
+ * what is told with each _init function.
+ */
+typedef struct llcl_coll_params_t {
+    /** The ranks that take part. */
+    llcl_team_t *team;
+    /** The input, in a region of this rank; with `count` 0 any value. */
+    llcl_local_t send;
+    /** The output, in a region of this rank; with `count` 0 any value. */
+    llcl_local_t receive;
+    /** Elements; the same at every rank. */
+    uint64_t count;
+    /** One of LLCL_TYPE_*; the same at every rank. */
+    uint32_t type;
+    /** One of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, USER for operations that combine. */
+    uint32_t op;
+    /** The root, by rank in the team; the same at every rank. */
+    uint32_t root;
+    /** One of LLCL_ENGINE_*. */
+    uint32_t engine;
+    /** 0 or LLCL_COLL_IN_PLACE; the same at every rank. */
+    uint32_t flags;
+    /** 0. */
+    uint32_t reserved;
+    /** For the v forms: elements for each rank of the team, read during the call. */
+    const uint64_t *send_counts;
+    /** For the v forms: where each rank's block begins in the input, in elements. */
+    const uint64_t *send_offsets;
+    /** For the v forms: elements from each rank of the team. */
+    const uint64_t *receive_counts;
+    /** For the v forms: where each rank's block goes in the output, in elements. */
+    const uint64_t *receive_offsets;
+    /** For LLCL_OP_USER: the function. Else ignored. */
+    llcl_reduce_fn function;
+    /** Its last argument; may be NULL. */
+    void *function_data;
+    /**
+     * The algorithm by name, the same at every rank; NULL: as the environment says, else the best known. The
+     * names are those of the LLCL_COLL_* variables, which llcl-info -c lists.
+     */
+    const char *algorithm;
+    /** Fires at the end of every round, at this rank. */
+    llcl_completion_t on_complete;
+} llcl_coll_params_t;
+
+/**
+ * Starts the next round of a plan: publishes that this rank's buffers are ready, and returns. What is ready
+ * at once and small is done in the call; its cost does not grow with the size of the message.
+ *
+ * From here until the round has ended the input must not be changed and the output not be used.
+ * `plan`: a live plan.
+ * LLCL_OK; LLCL_ERR_STATE: the previous round has not been waited for, the plan was freed, or the context is
+ * being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the plan can only be freed;
+ * LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread at a time.
+ * From: persistent collectives, MPI 4.0 section 6.12; the session-mode queue of Tofu2.
+ */
+llcl_status_t llcl_coll_start(llcl_coll_t *plan);
+
+/**
+ * Whether the round has ended at this rank. Works for the plan for a moment.
+ *
+ * `plan`: a live plan that was started.
+ * LLCL_OK: it has ended; the buffers are the user's again, and the next round may be started;
+ * LLCL_RETRY_BUSY: not yet; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the round will not
+ * end; LLCL_ERR_KEY: a buffer's region was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was
+ * freed; LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed.
+ * Any thread may call it, also inside a callback; for one plan one thread at a time.
+ */
+llcl_status_t llcl_coll_test(llcl_coll_t *plan);
+
+/**
+ * Waits until the round has ended at this rank: working for the plan, also on behalf of other ranks, for
+ * LLCL_SPIN_US; then asleep.
+ *
+ * `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only looks.
+ * LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY: as llcl_coll_test; LLCL_ERR_TIMEOUT: not in time, wait again;
+ * LLCL_ERR_STATE: it was not started or was freed, or inside a callback; LLCL_ERR_INVALID: NULL.
+ * Any thread may call it; for one plan one thread at a time.
+ */
+llcl_status_t llcl_coll_wait(llcl_coll_t *plan,
+                             int64_t timeout_ns);
+
+/**
+ * Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all have.
+ *
+ * `plan`: ended by this call if it answers LLCL_OK.
+ * LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (told as long as the handle has
+ * not been given out again); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same time; not
+ * inside a callback (LLCL_ERR_STATE).
+ */
+llcl_status_t llcl_coll_free(llcl_coll_t *plan);
+
+/**
+ * What a plan consists of, and why.
+ *
+ * `plan`: a live plan. `info`: the caller's struct with its struct_size set; filled.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed. Any thread
+ * may call it.
+ */
+llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
+                              llcl_coll_info_t *info);
+
+/*
+ * 13. Collectives: making plans.
+ *
+ * Every _init function is collective over its team and blocks until all its ranks have called it, in the
+ * same order if they make several; buffers, counts and names are given once, here. What does not fit
+ * together (counts, types, roots, operations, algorithms) is told to every rank by LLCL_ERR_INVALID, and no plan is made.
+ * Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; it is
+ * then copied to and from memory of the plan, by its owner.
+ */
+
+/**
+ * Nobody's round ends before every rank has started it.
+ *
+ * `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm` and `on_complete`.
+ * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
+ * LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this rank;
+ * LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this; LLCL_ERR_NO_MEMORY: the plan
+ * would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
+ * team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context is
+ * being finalized. If one rank is refused, all are. Threads of one rank must not call collective functions
+ * of one team at the same time unless they do not care which call meets which.
+ * From: Dissemination: Hensgen, Finkel and Manber 1988.
+ */
+llcl_status_t llcl_barrier_init(const llcl_coll_params_t *params,
+                                llcl_coll_t **plan);
+
+/**
+ * The root's data for every rank.
+ *
+ * `params`: read during the call. `receive`: `count` elements at every rank; the data at the root. `plan`:
+ * where the plan goes; ended by llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ * From: Trinaryx3: three fragments through three ternary pipelines, as on the K computer.
+ */
+llcl_status_t llcl_broadcast_init(const llcl_coll_params_t *params,
+                                  llcl_coll_t **plan);
+
+/**
+ * The elements of all ranks, combined one by one, at the root.
+ *
+ * `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at the root.
+ * `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
+ * context.
+ * Statuses and threads: as llcl_barrier_init.
+ */
+llcl_status_t llcl_reduce_init(const llcl_coll_params_t *params,
+                               llcl_coll_t **plan);
+
+/**
+ * The elements of all ranks, combined one by one, for every rank.
+ *
+ * `params`: read during the call. `send` and `receive`: `count` elements at every rank. `op`, and
+ * `function` for LLCL_OP_USER. All ranks get the same bits. `plan`: where the plan goes; ended by
+ * llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ * From: Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005.
+ */
+llcl_status_t llcl_allreduce_init(const llcl_coll_params_t *params,
+                                  llcl_coll_t **plan);
+
+/**
+ * A block of every rank, one after the other, at the root.
+ *
+ * `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times the
+ * team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ */
+llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
+                               llcl_coll_t **plan);
+
+/**
+ * A block of every rank at the root, with a length for each.
+ *
+ * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
+ * `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan goes;
+ * ended by llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ */
+llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
+                                llcl_coll_t **plan);
+
+/**
+ * A block of the root's for every rank.
+ *
+ * `params`: read during the call. `send`: `count` times the team's size at the root. `receive`: `count`
+ * elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ */
+llcl_status_t llcl_scatter_init(const llcl_coll_params_t *params,
+                                llcl_coll_t **plan);
+
+/**
+ * A block of the root's for every rank, with a length for each.
+ *
+ * `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for each
+ * rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the plan goes;
+ * ended by llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ */
+llcl_status_t llcl_scatterv_init(const llcl_coll_params_t *params,
+                                 llcl_coll_t **plan);
+
+/**
+ * A block of every rank, one after the other, for every rank.
+ *
+ * `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's size.
+ * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ * From: Bruck et al. 1997.
+ */
+llcl_status_t llcl_allgather_init(const llcl_coll_params_t *params,
+                                  llcl_coll_t **plan);
+
+/**
+ * A block of every rank for every rank, with a length for each.
+ *
+ * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
+ * `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended by
+ * llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ */
+llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
+                                   llcl_coll_t **plan);
+
+/**
+ * A block of every rank for each other.
+ *
+ * `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th block goes
+ * to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ * From: Bruck et al. 1997.
+ */
+llcl_status_t llcl_alltoall_init(const llcl_coll_params_t *params,
+                                 llcl_coll_t **plan);
+
+/**
+ * A block of every rank for each other, with lengths of their own.
+ *
+ * `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`, `receive_counts`,
+ * `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`: where the
+ * plan goes; ended by llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ */
+llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params,
+                                  llcl_coll_t **plan);
+
+/**
+ * The elements of all ranks, combined one by one; each rank gets a block of the result.
+ *
+ * `params`: read during the call. `send`: `count` times the team's size. `receive`: `count` elements. In
+ * place the input lies in `receive`, which then has room for it, and the result goes to its beginning.
+ * `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
+ * context.
+ * Statuses and threads: as llcl_barrier_init.
+ */
+llcl_status_t llcl_reduce_scatter_init(const llcl_coll_params_t *params,
+                                       llcl_coll_t **plan);
+
+/**
+ * The same, with a length for each rank's block.
+ *
+ * `params`: read during the call. `send`: all blocks, one after the other in the order of ranks.
+ * `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at every rank.
+ * `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
+ * context.
+ * Statuses and threads: as llcl_barrier_init.
+ */
+llcl_status_t llcl_reduce_scatterv_init(const llcl_coll_params_t *params,
+                                        llcl_coll_t **plan);
+
+/**
+ * For each rank the elements of all ranks up to and including it, combined one by one.
+ *
+ * `params`: read during the call. `send` and `receive`: `count` elements. `op`, and `function` for
+ * LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * Statuses and threads: as llcl_barrier_init.
+ * From: Hillis and Steele 1986.
+ */
+llcl_status_t llcl_scan_init(const llcl_coll_params_t *params,
+                             llcl_coll_t **plan);
+
+/*
+ * 14. Collectives for the occasional call: made, started, waited for and freed at once.
+ *
+ * Each takes what its _init function takes, without a completion, and answers what that and llcl_coll_wait answer; collective
+ * over the team; not inside a callback. Whoever does the same thing often makes a plan: making one costs more than running it.
+ */
+
+/**
+ * Waits until every rank of a team has called it. The plan behind it is made at the first call and kept.
+ *
+ * `team`: a live team.
+ * Statuses and threads: as llcl_barrier_init and llcl_coll_wait.
+ */
+llcl_status_t llcl_barrier(llcl_team_t *team);
+
+/**
+ * The root's data for every rank. Blocking.
+ *
+ * `params`: as llcl_broadcast_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_broadcast(const llcl_coll_params_t *params);
+
+/**
+ * The elements of all ranks, combined one by one, at the root. Blocking.
+ *
+ * `params`: as llcl_reduce_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_reduce(const llcl_coll_params_t *params);
+
+/**
+ * The elements of all ranks, combined one by one, for every rank. Blocking.
+ *
+ * `params`: as llcl_allreduce_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_allreduce(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank, one after the other, at the root. Blocking.
+ *
+ * `params`: as llcl_gather_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_gather(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank at the root, with a length for each. Blocking.
+ *
+ * `params`: as llcl_gatherv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_gatherv(const llcl_coll_params_t *params);
+
+/**
+ * A block of the root's for every rank. Blocking.
+ *
+ * `params`: as llcl_scatter_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_scatter(const llcl_coll_params_t *params);
+
+/**
+ * A block of the root's for every rank, with a length for each. Blocking.
+ *
+ * `params`: as llcl_scatterv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_scatterv(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank, one after the other, for every rank. Blocking.
+ *
+ * `params`: as llcl_allgather_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_allgather(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank for every rank, with a length for each. Blocking.
+ *
+ * `params`: as llcl_allgatherv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_allgatherv(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank for each other. Blocking.
+ *
+ * `params`: as llcl_alltoall_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_alltoall(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank for each other, with lengths of their own. Blocking.
+ *
+ * `params`: as llcl_alltoallv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_alltoallv(const llcl_coll_params_t *params);
+
+/**
+ * The elements of all ranks, combined one by one; each rank gets a block of the result. Blocking.
+ *
+ * `params`: as llcl_reduce_scatter_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_reduce_scatter(const llcl_coll_params_t *params);
+
+/**
+ * The same, with a length for each rank's block. Blocking.
+ *
+ * `params`: as llcl_reduce_scatterv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_reduce_scatterv(const llcl_coll_params_t *params);
+
+/**
+ * For each rank the elements of all ranks up to and including it, combined one by one. Blocking.
+ *
+ * `params`: as llcl_scan_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ */
+llcl_status_t llcl_scan(const llcl_coll_params_t *params);
+
+/*
+ * 15. Insight: what a context has counted.
  */
 
 /** Most shares of a receiver's credits. */

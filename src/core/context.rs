@@ -1,9 +1,10 @@
 //! The context: one rank's place in its world, with its memory, its lane and its progress thread.
 
 use crate::bootstrap::{Bootstrap, World};
+use crate::core::agenda::Agenda;
 use crate::core::handle::{Handles, RegionHandle};
 use crate::core::handling::Handling;
-use crate::core::progress::Progress;
+use crate::core::progress::{Crew, Progress};
 use crate::core::region::Regions;
 use crate::core::rest::Rest;
 use crate::engine::active::agent::Agent;
@@ -34,6 +35,8 @@ pub struct Context {
     pub(super) quick: Quick,
     /// Requests are accepted.
     pub(super) open: AtomicBool,
+    /// The same for the layers above, which hold it by themselves: they are not.
+    pub(super) closing: Arc<AtomicBool>,
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
     pub(super) post: Arc<Post>,
@@ -42,6 +45,7 @@ pub struct Context {
     pub(super) regions: Arc<Regions>,
     pub(super) bootstrap: Arc<Bootstrap>,
     pub(super) progress: Progress,
+    pub(super) agenda: Arc<Agenda>,
     pub(super) handles: Handles,
     config: Config,
 }
@@ -107,7 +111,10 @@ impl Context {
             _ => config.spin_us.min(20),
         };
         let spin = Duration::from_micros(spin);
-        let progress = Progress::start(routes.clone(), lane.clone(), agent.clone(), spin)?;
+        let agenda = Arc::new(Agenda::new(routes.clone()));
+        let alert = Duration::from_micros(config.progress_spin_us);
+        let crew = Crew { lane: lane.clone(), agent: agent.clone(), agenda: agenda.clone() };
+        let progress = Progress::start(routes.clone(), crew, spin, alert)?;
         let handling = Handling::new(routes.clone(), agent.clone(), spin);
         let grave = Arc::downgrade(&routes);
         bootstrap.on_death(Box::new(move |peer| {
@@ -129,6 +136,7 @@ impl Context {
         Ok(Context {
             quick,
             open: AtomicBool::new(true),
+            closing: Arc::new(AtomicBool::new(false)),
             routes,
             lane,
             post,
@@ -137,6 +145,7 @@ impl Context {
             regions,
             bootstrap,
             progress,
+            agenda,
             handles,
             config,
         })

@@ -18,6 +18,7 @@ impl Context {
     pub fn finalize(&self) -> Result<()> {
         self.quick.peers.store(0, Ordering::Relaxed);
         self.open.store(false, Ordering::Relaxed);
+        self.closing.store(true, Ordering::Relaxed);
         let limit = Instant::now() + Duration::from_millis(self.config().finalize_ms);
         let mut patience = Patience::new(Duration::MAX);
         let idle = || self.agent.is_idle() && self.lane.is_idle() == Some(true);
@@ -35,6 +36,7 @@ impl Context {
         let fenced = self.bootstrap.fence_survivors();
         self.handling.stop();
         self.progress.stop();
+        self.agenda.cancel(Status::ERR_CANCELED);
         // What a handler has posted while all this went on.
         while self.lane.cancel().is_none() {
             patience.pause();

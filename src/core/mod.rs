@@ -1,9 +1,11 @@
 //! Layer 4: the context and what hangs on it.
 
 pub mod active;
+pub mod agenda;
 pub mod atomics;
 pub mod context;
 mod finalize;
+pub mod ground;
 pub mod handle;
 mod handling;
 mod progress;

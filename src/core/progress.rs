@@ -1,6 +1,7 @@
 //! The progress thread: everything advances when nobody else does it, and it sleeps in the kernel
 //! when there is nothing to do.
 
+use crate::core::agenda::{Agenda, Nap};
 use crate::engine::active::agent::Agent;
 use crate::engine::lane::{Lane, Turn};
 use crate::engine::routes::Routes;
@@ -22,6 +23,16 @@ pub(super) const SLEEP: Duration = Duration::from_secs(1);
 /// Callbacks run on this stack; memory is taken as they use it.
 pub(super) const STACK: usize = 1 << 20;
 
+/// What the thread works for.
+pub struct Crew {
+    /// Requests and answers.
+    pub lane: Arc<Lane>,
+    /// Replies to active messages.
+    pub agent: Arc<Agent>,
+    /// What the layers above have under way.
+    pub agenda: Arc<Agenda>,
+}
+
 /// The thread, until it is stopped.
 pub struct Progress {
     stop: Arc<AtomicBool>,
@@ -30,16 +41,17 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts the thread, which stays awake for `spin` after its last work.
+    /// Starts the thread, which stays awake for `spin` after its last work, and for `alert` after its
+    /// last work for a task.
     pub fn start(
         routes: Arc<Routes>,
-        lane: Arc<Lane>,
-        agent: Arc<Agent>,
+        crew: Crew,
         spin: Duration,
+        alert: Duration,
     ) -> Result<Progress> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, bell) = (stop.clone(), routes.clone());
-        let run = move || run(&stopped, &bell, (&lane, &agent), spin);
+        let run = move || run(&stopped, &bell, &crew, (spin, alert));
         let thread = spawn_quiet("llcl-progress", STACK, run)?;
         Ok(Progress { stop, routes, thread: Mutex::new(Some(thread)) })
     }
@@ -57,9 +69,11 @@ impl Progress {
     }
 }
 
-fn run(stop: &AtomicBool, routes: &Routes, (lane, agent): (&Lane, &Agent), spin: Duration) {
+fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration, Duration)) {
     let _abort = AbortOnPanic;
-    let (mut patience, mut nap, mut seen) = (Patience::new(spin), NAPS.0, 0);
+    let Crew { lane, agent, agenda } = crew;
+    let (mut patience, mut alertness) = (Patience::new(spin), Patience::new(alert));
+    let (mut nap, mut tasks_nap, mut seen) = (NAPS.0, Nap::new(), 0);
     loop {
         // Before the look for work, so that what comes after it ends the sleep.
         let ticket = routes.bell().ticket();
@@ -68,7 +82,13 @@ fn run(stop: &AtomicBool, routes: &Routes, (lane, agent): (&Lane, &Agent), spin:
             return;
         }
         let replies = agent.poll_replies();
+        let tasks = agenda.turn();
+        if tasks {
+            alertness.renew();
+            tasks_nap.renew();
+        }
         match lane.turn() {
+            Turn::Idle if tasks => continue,
             Turn::Idle if replies == 0 => {}
             turn => {
                 if turn == Turn::Stretched {
@@ -80,17 +100,23 @@ fn run(stop: &AtomicBool, routes: &Routes, (lane, agent): (&Lane, &Agent), spin:
                 continue;
             }
         }
-        if patience.pause() {
+        let awake = if agenda.is_active() { &mut alertness } else { &mut patience };
+        if awake.pause() {
             continue;
         }
         let asleep = lane.park();
         let longest = agent.park_progress(&mut seen, if asleep { SLEEP } else { nap });
-        let rung = routes.bell().wait(ticket, Some(longest));
+        let rung = match agenda.park(&mut tasks_nap, longest) {
+            Some(longest) => routes.bell().wait(ticket, Some(longest)),
+            None => true,
+        };
+        agenda.unpark();
         agent.unpark_progress();
         lane.unpark();
         nap = if asleep { NAPS.0 } else { (nap * 2).min(NAPS.1) };
         if rung {
             patience.renew();
+            alertness.renew();
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::util::pin::pin;
 use crate::util::status::Result;
 use once_cell::race::OnceBox;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The ranks of the world as this one reaches them. A peer that was never talked to costs one
 /// pointer here.
@@ -28,6 +28,7 @@ pub struct Routes {
     segment: Arc<Segment>,
     /// A peer has died, and what is pending on it has not been ended.
     deaths: AtomicBool,
+    burials: AtomicU32,
 }
 
 impl Routes {
@@ -44,7 +45,7 @@ impl Routes {
         let ports: Box<[OnceBox<Port>]> = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
         // The port to oneself is there from the beginning.
         ports[me as usize].get_or_try_init(|| loopback.connect(me).map(Box::new))?;
-        Ok(Routes { ports, me, loopback, shm, bootstrap, segment, deaths: AtomicBool::new(false) })
+        Ok(Routes { ports, me, loopback, shm, bootstrap, segment, deaths: AtomicBool::new(false), burials: AtomicU32::new(0) })
     }
 
     /// The receiving ends of all transports; to be taken once.
@@ -131,6 +132,20 @@ impl Routes {
         self.segment.control().bell()
     }
 
+    /// Wakes a rank's progress thread.
+    pub fn ring(&self, peer: u32) {
+        match peer == self.me {
+            true => self.bell().ring(),
+            false => self.shm.ring(peer),
+        }
+    }
+
+    /// How many peers have died or left so far: who finds another number than before looks which.
+    #[inline(always)]
+    pub fn burials(&self) -> u32 {
+        self.burials.load(Ordering::Relaxed)
+    }
+
     /// Whether a peer has died or left.
     pub fn is_dead(&self, peer: u32) -> bool {
         self.shm.is_dead(peer) || self.bootstrap.is_dead(peer)
@@ -146,6 +161,7 @@ impl Routes {
         if news {
             // Release: the peer is known to be dead before; pairs with take_deaths().
             self.deaths.store(true, Ordering::Release);
+            self.burials.fetch_add(1, Ordering::Relaxed);
             self.bell().ring();
         }
     }

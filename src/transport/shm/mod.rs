@@ -103,6 +103,13 @@ impl Shm {
         Ok(Link { file, control, process, kernel_copies })
     }
 
+    /// Wakes a peer's agent; nothing where the peer has not been talked to.
+    pub fn ring(&self, peer: u32) {
+        if let Some(link) = self.links.get(peer as usize).and_then(OnceCell::get) {
+            link.control.bell().ring();
+        }
+    }
+
     /// The link behind a port: made by connect() before there was a port.
     fn linked(&self, port: &Port) -> &Link {
         match self.links[port.peer as usize].get() {

@@ -1,0 +1,247 @@
+//! 13. Collectives: making plans.
+//!
+//! Every _init function is collective over its team and blocks until all its ranks have called it, in the
+//! same order if they make several; buffers, counts and names are given once, here. What does not fit
+//! together (counts, types, roots, operations, algorithms) is told to every rank by LLCL_ERR_INVALID, and no plan is made.
+//! Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; it is
+//! then copied to and from memory of the plan, by its owner.
+
+use crate::api::guard::{give, given, guard};
+use crate::api::plan::{llcl_coll_params_t, llcl_coll_t, llcl_reduce_fn};
+use crate::api::status::llcl_status_t;
+use crate::coll::handle::PlanHandle;
+use crate::coll::plan::asked::{Asked, Form};
+use crate::coll::problem::Operation;
+use crate::util::status::Result;
+
+/// Nobody's round ends before every rank has started it.
+///
+/// `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm` and `on_complete`.
+/// `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
+/// LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this rank;
+/// LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this; LLCL_ERR_NO_MEMORY: the plan
+/// would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
+/// team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context is
+/// being finalized. If one rank is refused, all are. Threads of one rank must not call collective functions
+/// of one team at the same time unless they do not care which call meets which.
+/// From: Dissemination: Hensgen, Finkel and Manber 1988.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_barrier_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Barrier, Form::Even, params, plan) })
+}
+
+/// The root's data for every rank.
+///
+/// `params`: read during the call. `receive`: `count` elements at every rank; the data at the root. `plan`:
+/// where the plan goes; ended by llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+/// From: Trinaryx3: three fragments through three ternary pipelines, as on the K computer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_broadcast_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Broadcast, Form::Even, params, plan) })
+}
+
+/// The elements of all ranks, combined one by one, at the root.
+///
+/// `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at the root.
+/// `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
+/// context.
+/// Statuses and threads: as llcl_barrier_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_reduce_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Reduce, Form::Even, params, plan) })
+}
+
+/// The elements of all ranks, combined one by one, for every rank.
+///
+/// `params`: read during the call. `send` and `receive`: `count` elements at every rank. `op`, and
+/// `function` for LLCL_OP_USER. All ranks get the same bits. `plan`: where the plan goes; ended by
+/// llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+/// From: Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_allreduce_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Allreduce, Form::Even, params, plan) })
+}
+
+/// A block of every rank, one after the other, at the root.
+///
+/// `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times the
+/// team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_gather_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Gather, Form::Even, params, plan) })
+}
+
+/// A block of every rank at the root, with a length for each.
+///
+/// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
+/// `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan goes;
+/// ended by llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_gatherv_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Gather, Form::Varied, params, plan) })
+}
+
+/// A block of the root's for every rank.
+///
+/// `params`: read during the call. `send`: `count` times the team's size at the root. `receive`: `count`
+/// elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_scatter_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Scatter, Form::Even, params, plan) })
+}
+
+/// A block of the root's for every rank, with a length for each.
+///
+/// `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for each
+/// rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the plan goes;
+/// ended by llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_scatterv_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Scatter, Form::Varied, params, plan) })
+}
+
+/// A block of every rank, one after the other, for every rank.
+///
+/// `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's size.
+/// `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+/// From: Bruck et al. 1997.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_allgather_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Allgather, Form::Even, params, plan) })
+}
+
+/// A block of every rank for every rank, with a length for each.
+///
+/// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
+/// `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended by
+/// llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_allgatherv_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Allgather, Form::Varied, params, plan) })
+}
+
+/// A block of every rank for each other.
+///
+/// `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th block goes
+/// to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+/// From: Bruck et al. 1997.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_alltoall_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Alltoall, Form::Even, params, plan) })
+}
+
+/// A block of every rank for each other, with lengths of their own.
+///
+/// `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`, `receive_counts`,
+/// `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`: where the
+/// plan goes; ended by llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_alltoallv_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Alltoall, Form::Varied, params, plan) })
+}
+
+/// The elements of all ranks, combined one by one; each rank gets a block of the result.
+///
+/// `params`: read during the call. `send`: `count` times the team's size. `receive`: `count` elements. In
+/// place the input lies in `receive`, which then has room for it, and the result goes to its beginning.
+/// `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
+/// context.
+/// Statuses and threads: as llcl_barrier_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_reduce_scatter_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::ReduceScatter, Form::Even, params, plan) })
+}
+
+/// The same, with a length for each rank's block.
+///
+/// `params`: read during the call. `send`: all blocks, one after the other in the order of ranks.
+/// `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at every rank.
+/// `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
+/// context.
+/// Statuses and threads: as llcl_barrier_init.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_reduce_scatterv_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::ReduceScatter, Form::Varied, params, plan) })
+}
+
+/// For each rank the elements of all ranks up to and including it, combined one by one.
+///
+/// `params`: read during the call. `send` and `receive`: `count` elements. `op`, and `function` for
+/// LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// Statuses and threads: as llcl_barrier_init.
+/// From: Hillis and Steele 1986.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_scan_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Scan, Form::Even, params, plan) })
+}

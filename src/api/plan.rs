@@ -1,0 +1,214 @@
+//! 12. Plans: a collective that was planned once runs any number of times.
+//!
+//! A plan is made by one of the _init functions of the next chapter, at all ranks of a team. Each rank then
+//! starts it, computes, and waits for it; the k-th start of one rank meets the k-th start of every other.
+//! Several plans of a team may be under way at once and may be started in any order. The thread that
+//! started a plan is not needed for it to advance: what an arriving signal releases is done by whoever
+//! delivered it, on any rank, or by a thread that waits, or by the progress thread.
+
+use crate::api::completion::llcl_completion_t;
+use crate::api::guard::{give, given, guard};
+use crate::api::life::known_size;
+use crate::api::memory::llcl_local_t;
+use crate::api::status::llcl_status_t;
+use crate::api::team::llcl_team_t;
+use crate::coll::handle::PlanHandle;
+use std::ffi::{c_char, c_void};
+use std::time::Duration;
+
+/// int8_t; also plain bytes.
+pub const LLCL_TYPE_I8: u32 = 7;
+/// uint8_t; also plain bytes.
+pub const LLCL_TYPE_U8: u32 = 8;
+/// int16_t
+pub const LLCL_TYPE_I16: u32 = 9;
+/// uint16_t
+pub const LLCL_TYPE_U16: u32 = 10;
+
+/// Multiplies; integers wrap around. For collectives only.
+pub const LLCL_OP_PROD: u32 = 12;
+/// Calls the user's function. For collectives only.
+pub const LLCL_OP_USER: u32 = 13;
+
+/// As the environment variable LLCL_COLL_ENGINE says, else LLCL_ENGINE_OFFLOAD.
+pub const LLCL_ENGINE_FROM_ENVIRONMENT: u32 = 0;
+/// All commands are made at init; who delivers a signal runs what it releases.
+pub const LLCL_ENGINE_OFFLOAD: u32 = 1;
+/// The progress thread of each rank makes and runs the commands of that rank when they are ready.
+pub const LLCL_ENGINE_THREAD: u32 = 2;
+
+/// The input lies in the output buffer: at every rank, and for gather, reduce and scatter at the
+/// root only. `send` is ignored there; for scatter it is `receive` that is ignored, and the root's block
+/// stays where it is.
+pub const LLCL_COLL_IN_PLACE: u32 = 1;
+
+/// A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type. `result` is
+/// `right`, `left`, or overlaps neither. The order of ranks is kept: the operation must be associative and
+/// need not commute. Runs on a thread of the rank to which it was given; must not block and must not call
+/// this library.
+pub type llcl_reduce_fn = Option<
+    unsafe extern "C" fn(
+        left: *const c_void,
+        right: *const c_void,
+        result: *mut c_void,
+        count: u64,
+        data: *mut c_void,
+    ),
+>;
+
+/// A plan. Ends by llcl_coll_free or with its context.
+pub struct llcl_coll_t(pub(super) PlanHandle);
+
+/// What a collective is to do. Fields that an operation has no use for are ignored. Which rank gives
+/// what is told with each _init function.
+#[repr(C)]
+pub struct llcl_coll_params_t {
+    /// The ranks that take part.
+    pub team: *mut llcl_team_t,
+    /// The input, in a region of this rank; with `count` 0 any value.
+    pub send: llcl_local_t,
+    /// The output, in a region of this rank; with `count` 0 any value.
+    pub receive: llcl_local_t,
+    /// Elements; the same at every rank.
+    pub count: u64,
+    /// One of LLCL_TYPE_*; the same at every rank.
+    pub r#type: u32,
+    /// One of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, USER for operations that combine.
+    pub op: u32,
+    /// The root, by rank in the team; the same at every rank.
+    pub root: u32,
+    /// One of LLCL_ENGINE_*.
+    pub engine: u32,
+    /// 0 or LLCL_COLL_IN_PLACE; the same at every rank.
+    pub flags: u32,
+    /// 0.
+    pub reserved: u32,
+    /// For the v forms: elements for each rank of the team, read during the call.
+    pub send_counts: *const u64,
+    /// For the v forms: where each rank's block begins in the input, in elements.
+    pub send_offsets: *const u64,
+    /// For the v forms: elements from each rank of the team.
+    pub receive_counts: *const u64,
+    /// For the v forms: where each rank's block goes in the output, in elements.
+    pub receive_offsets: *const u64,
+    /// For LLCL_OP_USER: the function. Else ignored.
+    pub function: llcl_reduce_fn,
+    /// Its last argument; may be NULL.
+    pub function_data: *mut c_void,
+    /// The algorithm by name, the same at every rank; NULL: as the environment says, else the best known. The
+    /// names are those of the LLCL_COLL_* variables, which llcl-info -c lists.
+    pub algorithm: *const c_char,
+    /// Fires at the end of every round, at this rank.
+    pub on_complete: llcl_completion_t,
+}
+
+/// What a plan consists of.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct llcl_coll_info_t {
+    /// Bytes of this struct, set by the caller before the call.
+    pub struct_size: u64,
+    /// The algorithm's name; valid for ever.
+    pub algorithm: *const c_char,
+    /// Why it was chosen, one sentence; valid as long as the plan.
+    pub reason: *const c_char,
+    /// LLCL_ENGINE_OFFLOAD or LLCL_ENGINE_THREAD.
+    pub engine: u32,
+    /// 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
+    /// function or memory that peers do not map wants it so.
+    pub shared: u32,
+    /// Queues of this rank's program.
+    pub queues: u32,
+    /// Steps of this rank's program.
+    pub steps: u32,
+    /// Bytes of this rank's memory that the plan takes until it is freed: steps, signal words, scratch.
+    pub memory: u64,
+    /// How often the plan was started.
+    pub rounds: u64,
+}
+
+/// Starts the next round of a plan: publishes that this rank's buffers are ready, and returns. What is ready
+/// at once and small is done in the call; its cost does not grow with the size of the message.
+///
+/// From here until the round has ended the input must not be changed and the output not be used.
+/// `plan`: a live plan.
+/// LLCL_OK; LLCL_ERR_STATE: the previous round has not been waited for, the plan was freed, or the context is
+/// being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the plan can only be freed;
+/// LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread at a time.
+/// From: persistent collectives, MPI 4.0 section 6.12; the session-mode queue of Tofu2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_coll_start(plan: *mut llcl_coll_t) -> llcl_status_t {
+    // SAFETY: the caller gives a handle of a live context.
+    guard(|| unsafe { given(plan, "plan")? }.0.start())
+}
+
+/// Whether the round has ended at this rank. Works for the plan for a moment.
+///
+/// `plan`: a live plan that was started.
+/// LLCL_OK: it has ended; the buffers are the user's again, and the next round may be started;
+/// LLCL_RETRY_BUSY: not yet; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the round will not
+/// end; LLCL_ERR_KEY: a buffer's region was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was
+/// freed; LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed.
+/// Any thread may call it, also inside a callback; for one plan one thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t {
+    // SAFETY: the caller gives a handle of a live context.
+    guard(|| unsafe { given(plan, "plan")? }.0.test())
+}
+
+/// Waits until the round has ended at this rank: working for the plan, also on behalf of other ranks, for
+/// LLCL_SPIN_US; then asleep.
+///
+/// `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only looks.
+/// LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY: as llcl_coll_test; LLCL_ERR_TIMEOUT: not in time, wait again;
+/// LLCL_ERR_STATE: it was not started or was freed, or inside a callback; LLCL_ERR_INVALID: NULL.
+/// Any thread may call it; for one plan one thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_coll_wait(plan: *mut llcl_coll_t, timeout_ns: i64) -> llcl_status_t {
+    let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
+    // SAFETY: the caller gives a handle of a live context.
+    guard(|| unsafe { given(plan, "plan")? }.0.wait(timeout))
+}
+
+/// Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all have.
+///
+/// `plan`: ended by this call if it answers LLCL_OK.
+/// LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (told as long as the handle has
+/// not been given out again); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same time; not
+/// inside a callback (LLCL_ERR_STATE).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_coll_free(plan: *mut llcl_coll_t) -> llcl_status_t {
+    // SAFETY: the caller gives a handle of a live context.
+    guard(|| unsafe { given(plan, "plan")? }.0.free())
+}
+
+/// What a plan consists of, and why.
+///
+/// `plan`: a live plan. `info`: the caller's struct with its struct_size set; filled.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed. Any thread
+/// may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_coll_query(
+    plan: *const llcl_coll_t,
+    info: *mut llcl_coll_info_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a handle of a live context and a struct.
+        let (plan, asked) = unsafe { (&given(plan, "plan")?.0, given(info, "info")?) };
+        known_size(asked.struct_size, size_of::<llcl_coll_info_t>())?;
+        let about = plan.about()?;
+        let answer = llcl_coll_info_t {
+            struct_size: asked.struct_size,
+            algorithm: about.algorithm,
+            reason: about.reason,
+            engine: about.engine as u32 + 1,
+            shared: about.shared.into(),
+            queues: about.queues,
+            steps: about.steps,
+            memory: about.memory,
+            rounds: about.rounds,
+        };
+        // SAFETY: as above.
+        unsafe { give(info, "info", answer) }
+    })
+}

@@ -1,0 +1,150 @@
+//! How the ranks of a team tell each other small things while they make plans: each has a board in its own memory
+//! that the others read.
+//!
+//! A board has a sequence number and two sheets. For the k-th exchange a rank writes sheet k mod 2 and then the
+//! number k; it reads the others' sheets when their numbers have reached k. It may write a sheet again two
+//! exchanges later: by then every rank has published k + 1, hence has read all of k.
+
+use crate::coll::store::Store;
+use crate::core::ground::Ground;
+use crate::fail;
+use crate::transport::Access;
+use crate::transport::address::{Address, Key};
+use crate::util::patience::Patience;
+use crate::util::pin::pin;
+use crate::util::status::Result;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Bytes of a sheet.
+const SHEET: usize = 4096;
+/// Where the sheets begin.
+const FIRST: u64 = 64;
+/// Where a board says that its owner has left the team: a word of 4 bytes.
+const LEFT: u64 = 8;
+/// How long a rank sleeps between two looks at first, and at most.
+const NAPS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
+
+/// This rank's board, and where those of the others are.
+pub struct Board {
+    own: Key,
+    base: *mut u8,
+    sequence: u64,
+    others: Vec<(u32, Address)>,
+}
+
+// SAFETY: the memory is the region's, which its owner keeps; all access is through &mut self or atomics.
+unsafe impl Send for Board {}
+
+impl Board {
+    /// Bytes of a board.
+    pub const BYTES: u64 = FIRST + 2 * SHEET as u64;
+
+    /// A board that nobody else knows yet.
+    pub fn new(store: &Store) -> Result<Board> {
+        let made = store.allocate(Board::BYTES)?;
+        Ok(Board { own: made.key, base: made.address, sequence: 0, others: Vec::new() })
+    }
+
+    /// What the others must know.
+    pub fn key(&self) -> Key {
+        self.own
+    }
+
+    /// The boards of the team: peer and key, by rank.
+    pub fn connect(&mut self, ground: &Ground, boards: &[(u32, u64)]) -> Result<()> {
+        for (peer, key) in boards {
+            let address = Address { offset: 0, key: *key };
+            let port = ground.routes.port(*peer)?;
+            if ground.routes.locate(port, address, Board::BYTES)? != Access::Mapped {
+                fail!(ERR_UNSUPPORTED, "memory of rank {peer} is not mapped here");
+            }
+            self.others.push((*peer, address));
+        }
+        Ok(())
+    }
+
+    /// This rank touches no board of the team any more: its own may go when all others say the same.
+    pub fn leave(self, store: &Store) {
+        let say = self.base.wrapping_add(LEFT as usize);
+        // SAFETY: the own board's word. Release: pairs with the Acquire of whoever collects.
+        unsafe { AtomicU32::from_ptr(say.cast()) }.store(1, Ordering::Release);
+        let place = |board: Address| Address { offset: LEFT, ..board };
+        let others = self.others.iter().map(|(peer, board)| (*peer, place(*board))).collect();
+        store.bury(self.own, Board::BYTES, others);
+    }
+
+    /// Nobody was told of the board.
+    pub fn discard(self, store: &Store) {
+        store.discard(self.own, Board::BYTES);
+    }
+
+    /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes. Collective.
+    pub fn exchange(&mut self, ground: &Ground, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mut all = vec![Vec::with_capacity(mine.len()); self.others.len()];
+        for sheet in mine.chunks(SHEET) {
+            self.exchange_sheet(ground, sheet, &mut all)?;
+        }
+        Ok(all)
+    }
+
+    fn exchange_sheet(
+        &mut self,
+        ground: &Ground,
+        sheet: &[u8],
+        all: &mut [Vec<u8>],
+    ) -> Result<()> {
+        self.sequence += 1;
+        let at = FIRST + self.sequence % 2 * SHEET as u64;
+        // SAFETY: the own board, whose sheet nobody reads any more; see the head of the file.
+        unsafe {
+            let to = self.base.add(at as usize);
+            std::ptr::copy_nonoverlapping(sheet.as_ptr(), to, sheet.len());
+            // Release: who sees the number sees the sheet.
+            AtomicU64::from_ptr(self.base.cast()).store(self.sequence, Ordering::Release);
+        }
+        for ((peer, board), bytes) in self.others.iter().zip(all) {
+            await_number(ground, *peer, *board, self.sequence)?;
+            let from = Address { offset: at, ..*board };
+            let size = sheet.len();
+            let _pinned = pin();
+            let Some(place) = find(ground, *peer, from, size as u64) else {
+                fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
+            };
+            let start = bytes.len();
+            bytes.resize(start + size, 0);
+            // SAFETY: found while pinned; the peer does not write the sheet before all have read it.
+            unsafe { std::ptr::copy_nonoverlapping(place, bytes[start..].as_mut_ptr(), size) };
+        }
+        Ok(())
+    }
+}
+
+fn find(ground: &Ground, peer: u32, place: Address, size: u64) -> Option<*mut u8> {
+    ground.routes.known(peer)?.find(place, size)
+}
+
+/// Waits until a peer's board shows `number`.
+fn await_number(ground: &Ground, peer: u32, board: Address, number: u64) -> Result<()> {
+    let reached = || {
+        let _pinned = pin();
+        let word = find(ground, peer, board, 8);
+        // SAFETY: found while pinned; a word that its owner changes atomically.
+        // Acquire: pairs with the Release in exchange_sheet().
+        word.map(|word| unsafe { AtomicU64::from_ptr(word.cast()) }.load(Ordering::Acquire))
+    };
+    let (mut patience, mut nap) = (Patience::new(ground.spin()), NAPS.0);
+    loop {
+        match reached() {
+            Some(now) if now >= number => return Ok(()),
+            Some(_) if !ground.routes.is_dead(peer) => {}
+            _ => fail!(ERR_PEER_DEAD, "rank {peer} has died or has left"),
+        }
+        if ground.lend() {
+            patience.renew();
+        } else if !patience.pause() {
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(NAPS.1);
+        }
+    }
+}

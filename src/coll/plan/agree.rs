@@ -1,0 +1,180 @@
+//! What the ranks of a team tell each other when they make a plan, and what must be alike.
+
+use crate::coll::plan::asked::{Asked, Form, IN_PLACE};
+use crate::coll::problem::{Block, Operation, Problem, Varied};
+use crate::coll::team::{Team, refused_by};
+use crate::core::ground::Ground;
+use crate::fail;
+use crate::util::status::{Result, Status};
+
+/// Numbers that a rank tells of what it asks for: a status, then those that must be alike.
+const NAMES: [&str; 9] =
+    ["operation", "form", "count", "type", "op", "root", "flags", "algorithm", "LLCL_COLL_SEGMENT"];
+
+/// Tells the others what this rank asks for, and hears the same of them. An error of one, or a
+/// difference, is an error for all. Collective.
+pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>) -> Result<()> {
+    let status = mine.as_ref().err().map_or(Status::OK, |error| error.status);
+    let own = card(&team.ground, asked, forced);
+    let mut bytes = u64::from(status.0 as u32).to_ne_bytes().to_vec();
+    own.iter().for_each(|number| bytes.extend(number.to_ne_bytes()));
+    let cards = team.exchange(&bytes)?.iter().map(|card| numbers(card)).collect::<Vec<_>>();
+    // The own message is the better one.
+    mine?;
+    for (rank, card) in cards.iter().enumerate() {
+        refused_by(rank, Status(card[0] as u32 as i32))?;
+    }
+    for (at, name) in NAMES.iter().enumerate() {
+        let first = cards[0][at + 1];
+        if let Some((rank, other)) =
+            cards.iter().enumerate().map(|(rank, card)| (rank, card[at + 1])).find(|c| c.1 != first)
+        {
+            fail!(ERR_INVALID, "{name} is {first} at rank 0 and {other} at rank {rank} of the team");
+        }
+    }
+    Ok(())
+}
+
+fn card(ground: &Ground, asked: &Asked, forced: Option<&str>) -> [u64; NAMES.len()] {
+    use Operation::{Gather, Scatter};
+    let even = asked.form == Form::Even;
+    let barrier = asked.operation == Operation::Barrier;
+    let rooted = matches!(
+        asked.operation,
+        Operation::Broadcast | Operation::Reduce | Gather | Scatter
+    );
+    let or_zero = |condition: bool, number: u64| if condition { number } else { 0 };
+    [
+        asked.operation as u64,
+        asked.form as u64,
+        or_zero(even && !barrier, asked.count),
+        or_zero(!barrier, asked.kind.into()),
+        or_zero(asked.combines(), asked.op.into()),
+        or_zero(rooted, asked.root.into()),
+        (asked.flags & IN_PLACE).into(),
+        forced.map_or(0, name_number),
+        ground.config.coll_segment,
+    ]
+}
+
+/// A number for a name, so that names can be compared (FNV-1a).
+fn name_number(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect()
+}
+
+/// One rank's counts and offsets.
+struct Table {
+    count: u64,
+    send: Vec<Block>,
+    receive: Vec<Block>,
+}
+
+/// Gathers the tables of the v forms and makes of them what the problem needs, in bytes. Collective; a
+/// contradiction is found by all.
+pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
+    let ranks = team.size();
+    let mut mine = vec![asked.count];
+    for blocks in [&asked.send_blocks, &asked.receive_blocks] {
+        let block = |at: usize| blocks.get(at).copied().unwrap_or_default();
+        (0..ranks).for_each(|at| mine.extend([block(at).offset, block(at).size]));
+    }
+    let bytes = mine.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
+    let tables = team.exchange(&bytes)?.iter().map(|bytes| table(bytes, ranks)).collect::<Vec<_>>();
+    let mut varied = blocks(problem, &tables);
+    check(problem, &varied, &tables)?;
+    for block in varied.send.iter_mut().chain(&mut varied.receive).flatten() {
+        let bytes = |elements: u64| elements.wrapping_mul(problem.width);
+        *block = Block { offset: bytes(block.offset), size: bytes(block.size) };
+    }
+    Ok(varied)
+}
+
+fn table(bytes: &[u8], ranks: usize) -> Table {
+    let numbers = numbers(bytes);
+    let blocks = |from: usize| {
+        let pairs = numbers[from..from + 2 * ranks].chunks_exact(2);
+        pairs.map(|pair| Block { offset: pair[0], size: pair[1] }).collect()
+    };
+    Table { count: numbers[0], send: blocks(1), receive: blocks(1 + 2 * ranks) }
+}
+
+/// The blocks in elements.
+fn blocks(problem: &Problem, tables: &[Table]) -> Varied {
+    let Problem { operation, ranks, root, .. } = *problem;
+    let row = |block: Block| vec![block; ranks];
+    let whole = |size: u64| row(Block { offset: 0, size });
+    let by_rank = |make: &dyn Fn(usize) -> Vec<Block>| (0..ranks).map(make).collect();
+    let at_root = |rank: usize, blocks: &[Block]| match rank == root {
+        true => blocks.to_vec(),
+        false => whole(0),
+    };
+    let in_order = |blocks: &[Block]| {
+        let mut offset = 0;
+        let next = |block: &Block| {
+            let placed = Block { offset, size: block.size };
+            offset = block.size.wrapping_add(offset);
+            placed
+        };
+        blocks.iter().map(next).collect::<Vec<_>>()
+    };
+    let (send, receive): (Vec<Vec<Block>>, Vec<Vec<Block>>) = match operation {
+        Operation::Gather => (
+            by_rank(&|rank| whole(tables[rank].count)),
+            by_rank(&|rank| at_root(rank, &tables[rank].receive)),
+        ),
+        Operation::Scatter => (
+            by_rank(&|rank| at_root(rank, &tables[rank].send)),
+            by_rank(&|rank| whole(tables[rank].count)),
+        ),
+        Operation::Allgather => (
+            by_rank(&|rank| match problem.in_place {
+                true => row(tables[rank].receive[rank]),
+                false => whole(tables[rank].count),
+            }),
+            by_rank(&|rank| tables[rank].receive.clone()),
+        ),
+        Operation::ReduceScatter => (
+            by_rank(&|rank| in_order(&tables[rank].receive)),
+            by_rank(&|rank| whole(tables[rank].receive[rank].size)),
+        ),
+        _ => (
+            by_rank(&|rank| match problem.in_place {
+                true => tables[rank].receive.clone(),
+                false => tables[rank].send.clone(),
+            }),
+            by_rank(&|rank| tables[rank].receive.clone()),
+        ),
+    };
+    Varied { send, receive }
+}
+
+/// What one rank sends another must be what that one expects.
+fn check(problem: &Problem, varied: &Varied, tables: &[Table]) -> Result<()> {
+    let Problem { operation, ranks, root, .. } = *problem;
+    for (from, to) in (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to))) {
+        let concerns = match operation {
+            // At the root in place its own block is where it should be.
+            Operation::Gather => to == root && !problem.is_in_place(from),
+            Operation::Scatter => from == root && !problem.is_in_place(to),
+            _ => true,
+        };
+        let sent = varied.send[from][to].size;
+        let expected = match operation {
+            Operation::ReduceScatter => tables[0].receive[to].size,
+            _ => varied.receive[to][from].size,
+        };
+        if concerns && sent != expected {
+            fail!(
+                ERR_INVALID,
+                "rank {from} of the team gives {sent} elements for rank {to}, expected {expected}"
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! Making a plan: the ranks agree, choose an algorithm, lay out their sessions and map each other's.
+
+use crate::coll::algorithms::Algorithm;
+use crate::coll::plan::agree::{agree, varied};
+use crate::coll::plan::asked::{Asked, Checked, Form, IN_PLACE};
+use crate::coll::plan::{About, Bounce, Engine, Plan, Recipe};
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::record::{Record, compile};
+use crate::coll::run::{Combiner, Member, Memory, Stage};
+use crate::coll::schedule::Program;
+use crate::coll::select;
+use crate::coll::session::{self, Session};
+use crate::coll::team::{Team, refused_by};
+use crate::core::agenda::Task;
+use crate::core::ground::Own;
+use crate::core::region::Made;
+use crate::engine::completion;
+use crate::fail;
+use crate::transport::Access;
+use crate::transport::address::Address;
+use crate::util::pin::pin;
+use crate::util::status::{Result, Status};
+use std::sync::Arc;
+
+/// What the others must know of a rank's session.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Card {
+    status: i32,
+    shared: u32,
+    told: u32,
+    reserved: u32,
+    key: u64,
+    bytes: u64,
+    /// For Send, Receive and Scratch: key, offset and length.
+    memory: [[u64; 3]; 3],
+}
+
+const CARD: usize = size_of::<Card>();
+
+/// The sizes of a session's parts.
+struct Layout {
+    /// Where Send, Receive and Scratch of the plan's own begin.
+    starts: [u64; 3],
+    total: u64,
+}
+
+/// Makes a plan. Collective over the team.
+pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
+    team.ground.may_block("what makes a plan")?;
+    let (me, ranks) = (team.me, team.size());
+    let checked = asked.check(&team.ground, me, ranks);
+    let forced = select::forced(&team.ground.config, asked.operation, asked.algorithm.as_deref());
+    let (checked, refusal) = match (checked, &forced) {
+        (Ok(checked), Ok(_)) => (Some(checked), Ok(())),
+        (Err(error), _) => (None, Err(error)),
+        (_, Err(error)) => (None, Err(error.again())),
+    };
+    let forced = forced.unwrap_or(None);
+    agree(team, asked, forced, refusal)?;
+    let Some(checked) = checked else { fail!(ERR_INTERNAL, "an error was lost") };
+    let mut problem = problem(team, asked, &checked);
+    if asked.form == Form::Varied {
+        problem.varied = Some(varied(team, asked, &problem)?);
+    }
+    let choice = match ranks {
+        1 => (&select::ALONE, "there is one rank"),
+        _ => select::choose(&problem, forced, checked.ordered)?,
+    };
+    Site { team, asked, checked, problem, choice }.build()
+}
+
+fn problem(team: &Team, asked: &Asked, checked: &Checked) -> Problem {
+    Problem {
+        operation: asked.operation,
+        ranks: team.size(),
+        root: asked.root as usize,
+        count: asked.count,
+        width: checked.width,
+        segment: team.ground.config.coll_segment.max(checked.width),
+        in_place: asked.flags & IN_PLACE != 0 && asked.operation != Operation::Broadcast,
+        varied: None,
+    }
+}
+
+/// A plan that is being made.
+struct Site<'a> {
+    team: &'a Team,
+    asked: &'a Asked,
+    checked: Checked,
+    problem: Problem,
+    choice: (&'static Algorithm, &'static str),
+}
+
+impl Site<'_> {
+    fn build(self) -> Result<Arc<Plan>> {
+        let program = (self.choice.0.program)(&self.problem, self.team.me);
+        let records = compile(&program);
+        let layout = self.layout(&program, records.len());
+        let made = self.team.store.allocate(layout.total);
+        let status = made.as_ref().err().map_or(Status::OK, |error| error.status);
+        let card = match &made {
+            Ok(made) => self.lay_out(made, &layout, &program, &records),
+            Err(_) => Card { status: status.0, ..Card::default() },
+        };
+        // SAFETY: plain numbers without gaps.
+        let bytes = unsafe { std::mem::transmute::<Card, [u8; CARD]>(card) };
+        let cards = self.team.exchange(&bytes);
+        let made = made?;
+        let members = cards.and_then(|cards| self.members(&cards));
+        let agreed = match &members {
+            Ok(_) => self.team.agree(Ok(())),
+            // The first error has been seen by all, any other is told now.
+            Err(error) if error.status == Status::ERR_PEER_DEAD => Ok(()),
+            Err(error) => self.team.agree(Err(error.again())),
+        };
+        match members.and_then(|members| agreed.map(|()| members)) {
+            Ok(members) => Ok(self.finish(made, &layout, members, records)),
+            Err(error) => {
+                self.team.store.discard(made.key, layout.total);
+                Err(error)
+            }
+        }
+    }
+
+    fn layout(&self, program: &Program, records: usize) -> Layout {
+        let page = |bytes: u64| bytes.next_multiple_of(64);
+        let bounced = |side: &(u64, Option<Own>)| match side {
+            (bytes, Some(own)) if !own.mapped => *bytes,
+            _ => 0,
+        };
+        let send = session::size(self.team.size(), program.queues.len(), records) as u64;
+        let receive = send + page(bounced(&self.checked.send));
+        let scratch = receive + page(bounced(&self.checked.receive));
+        Layout { starts: [send, receive, scratch], total: scratch + page(program.scratch) }
+    }
+
+    fn engine(&self) -> Engine {
+        let configured = self.team.ground.config.coll_engine;
+        match (self.asked.engine, configured) {
+            (2, _) | (0, 1) => Engine::Thread,
+            _ => Engine::Offload,
+        }
+    }
+
+    fn is_bounced(&self) -> bool {
+        let unmapped = |side: &Option<Own>| side.is_some_and(|own| !own.mapped);
+        unmapped(&self.checked.send.1) || unmapped(&self.checked.receive.1)
+    }
+
+    /// Writes the session and says what the others must know of it.
+    fn lay_out(&self, made: &Made, layout: &Layout, program: &Program, records: &[Record]) -> Card {
+        let lengths = program.queues.iter().map(Vec::len).collect::<Vec<_>>();
+        // SAFETY: fresh memory of a page's alignment, as long as the layout says.
+        let session = unsafe { Session::create(made.address, self.team.size(), &lengths) };
+        if self.engine() == Engine::Offload {
+            // SAFETY: nobody else knows it yet.
+            unsafe { session.write(records) };
+        }
+        let ([send, receive, scratch], key) = (layout.starts, made.key.0);
+        let side = |side: &(u64, Option<Own>), user: Address, own: u64| {
+            match side.1 {
+                Some(place) if place.mapped => [user.key, user.offset, side.0],
+                _ => [key, own, side.0],
+            }
+        };
+        let user_function = matches!(self.checked.combiner, Some(Combiner::User(..)));
+        let shared = self.engine() == Engine::Offload && !user_function && !self.is_bounced();
+        let told = self.asked.on_complete.kind != completion::NONE || self.is_bounced();
+        Card {
+            status: 0,
+            shared: shared.into(),
+            told: told.into(),
+            reserved: 0,
+            key,
+            bytes: layout.total,
+            memory: [
+                side(&self.checked.send, self.asked.send, send),
+                side(&self.checked.receive, self.asked.receive, receive),
+                [key, scratch, program.scratch],
+            ],
+        }
+    }
+
+    /// The ranks as this one reaches them.
+    fn members(&self, cards: &[Vec<u8>]) -> Result<Vec<Member>> {
+        let cards = cards.iter().map(|card| {
+            let bytes: [u8; CARD] = card.as_slice().try_into().unwrap_or([0; CARD]);
+            // SAFETY: any bytes are valid numbers.
+            unsafe { std::mem::transmute::<[u8; CARD], Card>(bytes) }
+        });
+        let cards = cards.collect::<Vec<_>>();
+        for (rank, card) in cards.iter().enumerate() {
+            refused_by(rank, Status(card.status))?;
+        }
+        let pairs = self.team.peers.iter().zip(&cards);
+        pairs.map(|(peer, card)| self.member(*peer, card)).collect()
+    }
+
+    fn member(&self, peer: u32, card: &Card) -> Result<Member> {
+        let routes = &self.team.ground.routes;
+        let port = routes.port(peer)?;
+        let address = Address { offset: 0, key: card.key };
+        let mapped = |place: Address, bytes: u64| match routes.locate(port, place, bytes)? {
+            Access::Mapped => Ok(()),
+            _ => fail!(ERR_UNSUPPORTED, "memory of rank {peer} is not mapped here"),
+        };
+        mapped(address, card.bytes)?;
+        let found = {
+            let _pinned = pin();
+            port.find(address, card.bytes)
+        };
+        // SAFETY: the peer keeps the region until this rank has left the plan.
+        let session = found.and_then(|base| unsafe {
+            Session::open(base, self.team.size(), card.bytes as usize).map(|open| (base, open))
+        });
+        let Some((base, session)) = session else {
+            fail!(ERR_PEER_DEAD, "the session of rank {peer} is gone");
+        };
+        let mut memory = [Memory::Plan(base, 0); 3];
+        for (place, [key, offset, length]) in memory.iter_mut().zip(card.memory) {
+            if key == card.key {
+                *place = Memory::Plan(base.wrapping_add(offset as usize), length);
+            } else {
+                let user = Address { key, offset };
+                mapped(user, length)?;
+                *place = Memory::User(user, length);
+            }
+        }
+        let (shared, told) = (card.shared != 0, card.told != 0);
+        Ok(Member { peer, session, address, memory, shared, told })
+    }
+
+    fn finish(
+        self,
+        made: Made,
+        layout: &Layout,
+        members: Vec<Member>,
+        records: Vec<Record>,
+    ) -> Arc<Plan> {
+        let engine = self.engine();
+        let Site { team, asked, checked, problem, choice } = self;
+        let own = &members[team.me];
+        let bounce = |side: (u64, Option<Own>), user: Address, at: usize| {
+            let (bytes, place) = side;
+            let start = made.address.wrapping_add(layout.starts[at] as usize);
+            place.filter(|own| !own.mapped).map(|_| Bounce { user, plan: start, bytes })
+        };
+        let (send, receive) =
+            (bounce(checked.send, asked.send, 0), bounce(checked.receive, asked.receive, 1));
+        // The output holds input where the collective runs in place, and at the root of a broadcast;
+        // and with blocks of different lengths it has gaps that are to stay as they are.
+        let holds_input = asked.is_in_place(team.me)
+            || asked.operation == Operation::Broadcast && team.me == problem.root
+            || problem.varied.is_some();
+        let inputs = [send, receive.filter(|_| holds_input)];
+        let about = About {
+            algorithm: choice.0.name,
+            reason: choice.1,
+            engine,
+            shared: own.shared,
+            queues: own.session.queues() as u32,
+            steps: records.len() as u32,
+            memory: layout.total,
+        };
+        let stage = Stage {
+            me: team.me,
+            members,
+            combiner: checked.combiner,
+            width: checked.width,
+            routes: team.ground.routes.clone(),
+        };
+        let recipe = Recipe { program: choice.0.program, problem };
+        let plan = Arc::new(Plan::new(
+            (team.ground.clone(), team.store.clone()),
+            stage,
+            (made.key, about),
+            (inputs, receive),
+            (recipe, &records),
+            asked.on_complete,
+        ));
+        team.ground.agenda.add(plan.clone() as Arc<dyn Task>);
+        plan
+    }
+}

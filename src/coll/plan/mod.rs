@@ -1,0 +1,239 @@
+//! A plan: made once by all ranks of a team, started and waited for any number of times.
+//!
+//! The rounds of a plan at one rank are counted by four numbers that follow each other: `rounds` (started),
+//! `opened` (its queues are active), `closed` (somebody has taken it on himself to end it), `settled` (its user
+//! knows). Between start and end, whoever is at hand works for it; see `work`.
+
+mod agree;
+pub mod asked;
+pub mod make;
+mod wait;
+mod work;
+
+use crate::coll::problem::Problem;
+use crate::coll::record::Record;
+use crate::coll::run::{Errand, Stage};
+use crate::coll::schedule::Program;
+use crate::coll::session::Session;
+use crate::coll::store::Store;
+use crate::core::agenda::Task;
+use crate::core::ground::Ground;
+use crate::engine::completion::{self, Completion};
+use crate::fail;
+use crate::transport::address::{Address, Key};
+use crate::util::status::{Error, Result, Status};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+
+/// Who runs the steps of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Whoever delivers a signal.
+    Offload = 0,
+    /// The rank's progress thread, which makes them when they are needed.
+    Thread = 1,
+}
+
+/// What a plan consists of.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// The algorithm's name.
+    pub algorithm: &'static str,
+    /// Why it was chosen.
+    pub reason: &'static str,
+    /// Who runs the steps.
+    pub engine: Engine,
+    /// Other ranks may, too.
+    pub shared: bool,
+    /// Queues of this rank.
+    pub queues: u32,
+    /// Steps of this rank.
+    pub steps: u32,
+    /// Bytes of this rank's session.
+    pub memory: u64,
+}
+
+/// A buffer that peers do not map, and its place in the session.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounce {
+    user: Address,
+    plan: *mut u8,
+    bytes: u64,
+}
+
+/// How the program is made again, for the engine that makes it in every round.
+pub struct Recipe {
+    program: fn(&Problem, usize) -> Program,
+    problem: Problem,
+}
+
+/// Bytes that a start may move itself, so that its cost does not grow with the message.
+const AT_START: u64 = 4 << 10;
+
+/// See the head of the file.
+pub struct Plan {
+    ground: Arc<Ground>,
+    store: Arc<Store>,
+    stage: Stage,
+    key: Key,
+    about: About,
+    inputs: [Option<Bounce>; 2],
+    output: Option<Bounce>,
+    recipe: Recipe,
+    on_complete: Completion,
+    /// The progress thread is told of every round.
+    tasked: bool,
+    /// Its steps move so much that waiting threads look for work of others at once.
+    heavy: bool,
+    rounds: AtomicU32,
+    opened: AtomicU32,
+    closed: AtomicU32,
+    ended: AtomicU32,
+    settled: AtomicU32,
+    /// How the last round ended.
+    outcome: AtomicI32,
+    enlisted: AtomicBool,
+    burials: AtomicU32,
+}
+
+// SAFETY: the pointers of bounces lead into the session, and what the completion names its user keeps valid.
+unsafe impl Send for Plan {}
+// SAFETY: as above.
+unsafe impl Sync for Plan {}
+
+impl Plan {
+    fn new(
+        (ground, store): (Arc<Ground>, Arc<Store>),
+        stage: Stage,
+        (key, about): (Key, About),
+        (inputs, output): ([Option<Bounce>; 2], Option<Bounce>),
+        (recipe, records): (Recipe, &[Record]),
+        on_complete: Completion,
+    ) -> Plan {
+        let cost = records.iter().map(|record| record.size.max(64)).sum::<u64>();
+        let heavy = cost > AT_START;
+        let told = on_complete.kind != completion::NONE;
+        let tasked = heavy || !about.shared || told;
+        let burials = ground.routes.burials();
+        Plan {
+            ground,
+            store,
+            stage,
+            key,
+            about,
+            inputs,
+            output,
+            recipe,
+            on_complete,
+            tasked,
+            heavy,
+            rounds: AtomicU32::new(0),
+            opened: AtomicU32::new(0),
+            closed: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
+            settled: AtomicU32::new(0),
+            outcome: AtomicI32::new(0),
+            enlisted: AtomicBool::new(false),
+            burials: AtomicU32::new(burials),
+        }
+    }
+
+    /// What it consists of, and how often it was started.
+    pub fn about(&self) -> (About, u64) {
+        (self.about, self.rounds.load(Ordering::Relaxed).into())
+    }
+
+    /// Starts the next round.
+    pub fn start(&self) -> Result<()> {
+        self.ground.must_be_open()?;
+        let rounds = self.rounds.load(Ordering::Relaxed);
+        // Acquire: what a completion has stored before is seen.
+        if self.settled.load(Ordering::Acquire) != rounds {
+            fail!(ERR_STATE, "the plan's previous round has not been waited for");
+        }
+        if let Some(status) = self.trouble() {
+            return Err(failed(status));
+        }
+        let round = rounds.wrapping_add(1);
+        // Release: the buffers are ready; pairs with advance().
+        self.rounds.store(round, Ordering::Release);
+        let mut errand = Errand::new(AT_START, self.about.engine == Engine::Offload);
+        if self.tasked {
+            self.enlist();
+        }
+        if self.about.engine == Engine::Offload && self.open(round, AT_START) {
+            self.run_own(&mut errand);
+            if errand.left && !self.tasked {
+                self.enlist();
+            }
+            self.close(round);
+        }
+        Ok(())
+    }
+
+    fn enlist(&self) {
+        if !self.enlisted.swap(true, Ordering::Relaxed) {
+            self.ground.agenda.enlist(self.about.engine == Engine::Thread);
+        }
+    }
+
+    /// Whether the round has ended; works for it for a moment.
+    pub fn test(&self) -> Result<()> {
+        let Some(round) = self.under_way()? else { return Ok(()) };
+        if self.about.engine == Engine::Offload {
+            self.work(self.open(round, u64::MAX), true);
+        }
+        self.close(round);
+        if self.ended.load(Ordering::Acquire) != round {
+            self.end_if_in_trouble(round);
+        }
+        match self.ended.load(Ordering::Acquire) == round {
+            true => self.settle(round),
+            false => Err(Error::bare(Status::RETRY_BUSY)),
+        }
+    }
+
+    /// The round that is under way; None: it has ended, and its completion has told.
+    fn under_way(&self) -> Result<Option<u32>> {
+        let round = self.rounds.load(Ordering::Relaxed);
+        if self.settled.load(Ordering::Acquire) != round {
+            return Ok(Some(round));
+        }
+        let outcome = Status(self.outcome.load(Ordering::Relaxed));
+        match outcome {
+            Status::OK if round > 0 && self.on_complete.kind != completion::NONE => Ok(None),
+            Status::OK => fail!(ERR_STATE, "the plan has not been started"),
+            status => Err(failed(status)),
+        }
+    }
+
+    /// Tells the user that the round has ended.
+    fn settle(&self, round: u32) -> Result<()> {
+        self.settled.store(round, Ordering::Relaxed);
+        match Status(self.outcome.load(Ordering::Relaxed)) {
+            Status::OK => Ok(()),
+            status => Err(failed(status)),
+        }
+    }
+
+    /// Ends the plan at this rank. The last user of it drops it.
+    pub fn free(plan: &Arc<Plan>) -> Result<()> {
+        plan.ground.may_block("llcl_coll_free")?;
+        if plan.settled.load(Ordering::Acquire) != plan.rounds.load(Ordering::Relaxed) {
+            fail!(ERR_STATE, "a round of the plan has not been waited for");
+        }
+        let task = plan.clone() as Arc<dyn Task>;
+        plan.ground.agenda.remove(&task);
+        let members = &plan.stage.members;
+        members[plan.stage.me].session.leave();
+        let says = |place: Address| Address { offset: place.offset + Session::LEFT, ..place };
+        let others = members.iter().map(|other| (other.peer, says(other.address))).collect();
+        plan.store.bury(plan.key, plan.about.memory, others);
+        Ok(())
+    }
+}
+
+fn failed(status: Status) -> Error {
+    let text = status.text().trim_end_matches('\0');
+    Error::new(status, format!("the plan has failed: {text}"))
+}

@@ -1,0 +1,121 @@
+//! Waiting for the end of a round: awake at first, working for the plan, also on behalf of other ranks;
+//! then asleep.
+
+use crate::coll::plan::{Engine, Plan};
+use crate::fail;
+use crate::transport::address::Address;
+use crate::util::status::Result;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Looks without giving the core away: some microseconds.
+const LOOKS: u32 = 200;
+/// The same where ranks are more than cores.
+const LOOKS_IF_CROWDED: u32 = 4;
+/// After how many looks in vain a plan that moves much begins to look for others' work.
+const LOOKS_BEFORE_HELP: u32 = 3;
+/// After how many turns in the slow phase the clock and the world are looked at.
+const TURNS: u32 = 16;
+
+impl Plan {
+    /// Waits for the end of the round that is under way.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
+        let Some(round) = self.under_way()? else { return Ok(()) };
+        self.ground.may_block("llcl_coll_wait")?;
+        if self.ended.load(Ordering::Acquire) != round && !self.wait_awake(round) {
+            self.wait_slowly(round, timeout)?;
+        }
+        self.settle(round)
+    }
+
+    fn has_ended(&self, round: u32) -> bool {
+        self.close(round);
+        self.ended.load(Ordering::Acquire) == round
+    }
+
+    /// Whether a thread looks at the queues of this rank all the time.
+    pub(super) fn attend(&self, attend: bool) {
+        let session = &self.stage.members[self.stage.me].session;
+        for queue in 0..session.queues() {
+            match attend {
+                true => session.queue(queue).attend(),
+                false => session.queue(queue).unattend(),
+            }
+        }
+    }
+
+    /// The first phase: looks and works. True: the round has ended.
+    fn wait_awake(&self, round: u32) -> bool {
+        let offload = self.about.engine == Engine::Offload;
+        let looks = if self.is_crowded() { LOOKS_IF_CROWDED } else { LOOKS };
+        let opened = offload && self.open(round, u64::MAX);
+        if opened && !self.has_ended(round) {
+            self.attend(true);
+        }
+        let mut idle = 0;
+        while idle < looks && !self.has_ended(round) {
+            let help = self.heavy && idle >= LOOKS_BEFORE_HELP;
+            if offload && self.work(opened, help) {
+                idle = 0;
+            } else {
+                idle += 1;
+                std::hint::spin_loop();
+            }
+        }
+        let ended = self.has_ended(round);
+        if opened && !ended {
+            self.attend(false);
+        }
+        ended
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.stage.members.len() > *CORES
+    }
+
+    /// The second phase: gives the core away between looks, and sleeps in the end.
+    fn wait_slowly(&self, round: u32, timeout: Option<Duration>) -> Result<()> {
+        let offload = self.about.engine == Engine::Offload;
+        let begin = Instant::now();
+        let mut since = begin;
+        let mut turns = 0u32;
+        while !self.has_ended(round) {
+            if offload && self.work(self.open(round, u64::MAX), true) || self.ground.lend() {
+                since = Instant::now();
+                continue;
+            }
+            turns = turns.wrapping_add(1);
+            if turns % TURNS != 0 && timeout != Some(Duration::ZERO) {
+                std::thread::yield_now();
+                continue;
+            }
+            if self.end_if_in_trouble(round) {
+                break;
+            }
+            let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
+            if left == Some(Duration::ZERO) {
+                fail!(ERR_TIMEOUT, "the round did not end within {timeout:?}");
+            }
+            if since.elapsed() > self.ground.spin() && self.sleep(round, left) {
+                since = Instant::now();
+            }
+        }
+        Ok(())
+    }
+
+    fn sleep(&self, round: u32, left: Option<Duration>) -> bool {
+        let member = &self.stage.members[self.stage.me];
+        let queue = self.unfinished(round).unwrap_or(0);
+        let control = member.session.offset(queue) as u64;
+        let word = Address { offset: member.address.offset + control, ..member.address };
+        self.ground.sleep(word, left, || {
+            self.unfinished(round).is_none() || member.session.failed().is_some()
+        })
+    }
+}
+
+/// Cores that this process may use.
+static CORES: once_cell::sync::Lazy<usize> = once_cell::sync::Lazy::new(|| {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+});
+

@@ -1,0 +1,226 @@
+//! Working for a plan between the start of a round and its end.
+
+use crate::coll::plan::{Bounce, Engine, Plan};
+use crate::coll::record::compile;
+use crate::coll::run::Errand;
+use crate::core::agenda::Task;
+use crate::engine::completion;
+use crate::util::pin::pin;
+use crate::util::status::Status;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Bytes that are moved at one go for the own rank, and for another one.
+const BURST: u64 = 1 << 20;
+const HELP: u64 = 256 << 10;
+/// How long a rank whose plan has failed waits for others to stop touching its buffers.
+const QUIET: Duration = Duration::from_millis(500);
+
+impl Plan {
+    fn queues(&self) -> usize {
+        self.stage.members[self.stage.me].session.queues()
+    }
+
+    /// Whether the queue has steps; one that has none has always ended.
+    fn has_steps(&self, queue: usize) -> bool {
+        !self.stage.members[self.stage.me].session.records(queue).is_empty()
+    }
+
+    /// The first queue that has not ended the round; None: the round is over.
+    #[inline]
+    pub(super) fn unfinished(&self, round: u32) -> Option<usize> {
+        let session = &self.stage.members[self.stage.me].session;
+        let finished = |queue: usize| session.queue(queue).control().finished();
+        (0..session.queues()).find(|queue| self.has_steps(*queue) && finished(*queue) != round)
+    }
+
+    /// Makes the queues active, once a round, if that does not take more than `most` bytes. True: they are.
+    pub(super) fn open(&self, round: u32, most: u64) -> bool {
+        let opened = self.opened.load(Ordering::Acquire);
+        if opened == round {
+            return true;
+        }
+        let bytes = self.inputs.iter().flatten().map(|bounce| bounce.bytes).sum::<u64>();
+        if bytes > most || !claim(&self.opened, round) {
+            return false;
+        }
+        let session = &self.stage.members[self.stage.me].session;
+        for bounce in self.inputs.iter().flatten() {
+            self.bounce(bounce, true);
+        }
+        if self.about.engine == Engine::Thread {
+            let program = (self.recipe.program)(&self.recipe.problem, self.stage.me);
+            // SAFETY: as many records as at init; nobody else runs steps of this rank.
+            unsafe { session.write(&compile(&program)) };
+        }
+        for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
+            session.queue(queue).activate();
+        }
+        true
+    }
+
+    /// Runs what is ready of the own queues.
+    #[inline]
+    pub(super) fn run_own(&self, errand: &mut Errand) -> bool {
+        let me = self.stage.me;
+        (0..self.queues()).fold(false, |worked, queue| {
+            let ready = self.stage.is_ready(me, queue);
+            (ready && self.stage.run(me, queue, errand)) | worked
+        })
+    }
+
+    /// Runs what is ready of some other rank's queues, for one of them.
+    pub(super) fn run_others(&self) -> bool {
+        let (me, ranks) = (self.stage.me, self.stage.members.len());
+        for rank in (1..ranks).map(|step| (me + step) % ranks) {
+            let member = &self.stage.members[rank];
+            if !member.shared {
+                continue;
+            }
+            for queue in 0..member.session.queues() {
+                let mut errand = Errand::new(HELP, true);
+                if self.stage.is_ready(rank, queue) && self.stage.run(rank, queue, &mut errand) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Does what there is to do. `opened`: the own queues are active; `help`: other ranks' too.
+    pub(super) fn work(&self, opened: bool, help: bool) -> bool {
+        let own = opened && self.run_own(&mut Errand::new(BURST, true));
+        own || help && self.run_others()
+    }
+
+    /// Ends the round, once, if it is over.
+    #[inline]
+    pub(super) fn close(&self, round: u32) {
+        if self.opened.load(Ordering::Acquire) == round && self.unfinished(round).is_none() {
+            self.end(round, Status::OK);
+        }
+    }
+
+    pub(super) fn end(&self, round: u32, status: Status) {
+        if !claim(&self.closed, round) {
+            return;
+        }
+        if let (Some(bounce), Status::OK) = (&self.output, status) {
+            self.bounce(bounce, false);
+        }
+        if status != Status::OK {
+            self.stage.fail(status);
+            self.wait_for_quiet();
+        }
+        self.outcome.store(status.0, Ordering::Relaxed);
+        if self.enlisted.load(Ordering::Relaxed) {
+            self.enlisted.store(false, Ordering::Relaxed);
+            self.ground.agenda.discharge();
+        }
+        // Release: what the round did is seen by whoever sees that it has ended.
+        self.ended.store(round, Ordering::Release);
+        if self.on_complete.kind != completion::NONE {
+            // Before the user is told, who may start the next round at once.
+            self.settled.store(round, Ordering::Release);
+            self.ground.fire(&self.on_complete, status);
+        }
+    }
+
+    /// Copies between a buffer that peers do not map and its place in the session.
+    fn bounce(&self, bounce: &Bounce, inwards: bool) {
+        let _pinned = pin();
+        let Some(user) = self.ground.routes.own().find(bounce.user, bounce.bytes) else {
+            // The user has freed it; the next look finds it and ends the round.
+            return self.stage.fail(Status::ERR_KEY);
+        };
+        let (from, to) = if inwards { (user, bounce.plan) } else { (bounce.plan, user) };
+        // SAFETY: found while pinned; the plan's side is its own. The two do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bounce.bytes as usize) };
+    }
+
+    /// Why the plan cannot go on: it has failed, or a rank has died or has left.
+    #[inline]
+    pub(super) fn trouble(&self) -> Option<Status> {
+        let own = &self.stage.members[self.stage.me].session;
+        let burials = self.ground.routes.burials();
+        if burials != self.burials.load(Ordering::Relaxed) && !self.all_alive(burials) {
+            return Some(Status::ERR_PEER_DEAD);
+        }
+        own.failed()
+    }
+
+    #[cold]
+    fn all_alive(&self, burials: u32) -> bool {
+        let dead = |peer: u32| self.ground.routes.is_dead(peer);
+        let alive = !self.stage.members.iter().any(|member| dead(member.peer));
+        if alive {
+            self.burials.store(burials, Ordering::Relaxed);
+        }
+        alive
+    }
+
+    /// Ends a round that cannot go on. True: it did.
+    pub(super) fn end_if_in_trouble(&self, round: u32) -> bool {
+        let trouble = self.trouble();
+        if let Some(status) = trouble {
+            // A rank that has left after the last step for this one is no trouble.
+            self.close(round);
+            self.end(round, status);
+        }
+        trouble.is_some()
+    }
+
+    /// Waits until nobody runs a step that may touch this rank's buffers.
+    fn wait_for_quiet(&self) {
+        let since = Instant::now();
+        let busy = || {
+            self.stage.members.iter().any(|member| {
+                (0..member.session.queues()).any(|queue| {
+                    let claimer = member.session.queue(queue).control().claimer();
+                    let claimer = claimer.and_then(|rank| self.stage.members.get(rank));
+                    claimer.is_some_and(|by| !self.ground.routes.is_dead(by.peer))
+                })
+            })
+        };
+        while busy() && since.elapsed() < QUIET {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Whether the caller is the one who moves `counter` on to `round`.
+fn claim(counter: &AtomicU32, round: u32) -> bool {
+    let before = round.wrapping_sub(1);
+    counter.compare_exchange(before, round, Ordering::AcqRel, Ordering::Acquire).is_ok()
+}
+
+impl Task for Plan {
+    fn advance(&self) -> bool {
+        // Acquire: pairs with start().
+        let round = self.rounds.load(Ordering::Acquire);
+        if self.closed.load(Ordering::Acquire) == round {
+            return false;
+        }
+        let session = &self.stage.members[self.stage.me].session;
+        let offload = self.about.engine == Engine::Offload;
+        if self.tasked {
+            session.set_asleep(false);
+            self.attend(!offload);
+        }
+        let opened = self.open(round, u64::MAX);
+        let worked = self.work(opened, offload);
+        self.close(round);
+        worked || self.closed.load(Ordering::Relaxed) == round || self.end_if_in_trouble(round)
+    }
+
+    fn rest(&self) {
+        self.stage.members[self.stage.me].session.set_asleep(true);
+        if self.about.engine == Engine::Thread {
+            self.attend(false);
+        }
+    }
+
+    fn cancel(&self, status: Status) {
+        self.end(self.rounds.load(Ordering::Acquire), status);
+    }
+}

@@ -1,0 +1,102 @@
+//! Steps as they lie in a session: records of fixed size, made at init, read by whoever runs them.
+
+use crate::coll::schedule::{Action, Place, Program, Signal, Space, Step};
+use std::collections::HashMap;
+
+/// No rank.
+pub const NOBODY: u16 = u16::MAX;
+
+/// What a record does with bytes.
+pub mod act {
+    #![allow(missing_docs)]
+    pub const NOTHING: u8 = 0;
+    pub const COPY: u8 = 1;
+    pub const COMBINE: u8 = 2;
+}
+
+/// One step; a cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Record {
+    /// Signals of `wait_from` in this round.
+    pub wait_count: u32,
+    /// All that it sends to this queue in a round.
+    pub wait_total: u32,
+    /// Which signal of this round's to that queue this step sends.
+    pub signal_count: u32,
+    /// How many there are in a round.
+    pub signal_total: u32,
+    /// Whose signals, or NOBODY.
+    pub wait_from: u16,
+    /// Whom to signal, or NOBODY.
+    pub signal_rank: u16,
+    /// Whose memory: left operand or source, right operand, result.
+    pub ranks: [u16; 3],
+    /// Which of its queues to signal.
+    pub signal_queue: u8,
+    /// One of `act`.
+    pub action: u8,
+    /// Which memory of each rank, as in Space.
+    pub spaces: [u8; 3],
+    reserved: u8,
+    /// Where in it.
+    pub offsets: [u64; 3],
+    /// Bytes.
+    pub size: u64,
+}
+
+const _: () = assert!(size_of::<Record>() == 64);
+
+/// The records of all queues of a rank, one after the other.
+pub fn compile(program: &Program) -> Vec<Record> {
+    let mut sent: HashMap<(usize, usize), u32> = HashMap::new();
+    for signal in program.queues.iter().flatten().filter_map(|step| step.signal) {
+        *sent.entry((signal.rank, signal.queue)).or_default() += 1;
+    }
+    let mut counts: HashMap<(usize, usize), u32> = HashMap::new();
+    let mut records = Vec::new();
+    for queue in &program.queues {
+        let mut totals: HashMap<usize, u32> = HashMap::new();
+        for wait in queue.iter().filter_map(|step| step.wait) {
+            let total = totals.entry(wait.from).or_default();
+            *total = wait.count.max(*total);
+        }
+        for step in queue {
+            let mut record = record(step);
+            if let Some(wait) = step.wait {
+                record.wait_total = totals[&wait.from];
+            }
+            if let Some(Signal { rank, queue }) = step.signal {
+                let count = counts.entry((rank, queue)).or_default();
+                *count += 1;
+                (record.signal_count, record.signal_total) = (*count, sent[&(rank, queue)]);
+            }
+            records.push(record);
+        }
+    }
+    records
+}
+
+fn record(step: &Step) -> Record {
+    let nowhere = Place { rank: 0, space: Space::Send, offset: 0 };
+    let (action, places, size) = match step.action {
+        Action::Nothing => (act::NOTHING, [nowhere; 3], 0),
+        Action::Copy { from, to, size } => (act::COPY, [from, nowhere, to], size),
+        Action::Combine { left, right, to, size } => (act::COMBINE, [left, right, to], size),
+    };
+    Record {
+        wait_count: step.wait.map_or(0, |wait| wait.count),
+        wait_total: 0,
+        signal_count: 0,
+        signal_total: 0,
+        wait_from: step.wait.map_or(NOBODY, |wait| wait.from as u16),
+        signal_rank: step.signal.map_or(NOBODY, |signal| signal.rank as u16),
+        ranks: places.map(|place| place.rank as u16),
+        signal_queue: step.signal.map_or(0, |signal| signal.queue as u8),
+        action,
+        spaces: places.map(|place| place.space as u8),
+        reserved: 0,
+        offsets: places.map(|place| place.offset),
+        size,
+    }
+}

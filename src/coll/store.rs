@@ -1,0 +1,102 @@
+//! The memory that teams and plans of a context take: counted, bounded, and given back when no rank can
+//! touch it any more.
+//!
+//! A rank that ends a plan does not wait for the others. It says in its session that it has left; its
+//! memory goes when all others have said so too, which is looked for whenever memory is asked for.
+
+use crate::core::ground::Ground;
+use crate::core::region::Made;
+use crate::fail;
+use crate::transport::address::{Address, Key};
+use crate::util::pin::pin;
+use crate::util::status::Result;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// See the head of the file.
+pub struct Store {
+    ground: Arc<Ground>,
+    books: Mutex<Books>,
+}
+
+#[derive(Default)]
+struct Books {
+    used: u64,
+    graves: Vec<Grave>,
+}
+
+/// Memory that other ranks may still touch.
+struct Grave {
+    key: Key,
+    bytes: u64,
+    /// For each of them, where it says that it has left: a word of 4 bytes.
+    others: Vec<(u32, Address)>,
+}
+
+impl Store {
+    /// Nothing is taken yet.
+    pub fn new(ground: Arc<Ground>) -> Store {
+        Store { ground, books: Mutex::default() }
+    }
+
+    fn books(&self) -> std::sync::MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fresh zeroed memory that peers map, within the limit of the configuration.
+    pub fn allocate(&self, bytes: u64) -> Result<Made> {
+        self.collect();
+        let limit = self.ground.config.coll_memory << 20;
+        let mut books = self.books();
+        let used = books.used;
+        if bytes > limit.saturating_sub(used) {
+            fail!(
+                ERR_NO_MEMORY,
+                "{bytes} bytes are needed and {used} of {limit} are in use; see LLCL_COLL_MEMORY"
+            );
+        }
+        let made = self.ground.allocate(bytes as usize)?;
+        books.used += bytes;
+        Ok(made)
+    }
+
+    /// Gives memory back that no other rank has been told of.
+    pub fn discard(&self, key: Key, bytes: u64) {
+        // A region of ours that exists: there is nothing that could fail but a lane that is closing,
+        // and then the memory goes with the context.
+        let _ = self.ground.free(key);
+        self.books().used -= bytes;
+    }
+
+    /// Gives memory back when the others have left it: each says so at the place named.
+    pub fn bury(&self, key: Key, bytes: u64, others: Vec<(u32, Address)>) {
+        self.books().graves.push(Grave { key, bytes, others });
+        self.collect();
+    }
+
+    /// Frees what nobody can touch any more.
+    fn collect(&self) {
+        let (gone, kept) = {
+            let mut books = self.books();
+            let graves = std::mem::take(&mut books.graves);
+            graves.into_iter().partition::<Vec<_>, _>(|grave| self.is_left(grave))
+        };
+        self.books().graves.extend(kept);
+        for grave in gone {
+            self.discard(grave.key, grave.bytes);
+        }
+    }
+
+    fn is_left(&self, grave: &Grave) -> bool {
+        grave.others.iter().all(|(peer, place)| {
+            let _pinned = pin();
+            let word = self.ground.routes.known(*peer).and_then(|port| port.find(*place, 4));
+            // Memory that is gone was left by everybody; so was that of a rank that is dead.
+            // SAFETY: found while pinned; a word that its owner changes atomically.
+            // Acquire: pairs with the Release of whoever leaves.
+            word.is_none_or(|word| {
+                unsafe { AtomicU32::from_ptr(word.cast()) }.load(Ordering::Acquire) != 0
+            })
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! Teams: which ranks take part, in what order, and how they agree on something.
+
+use crate::coll::board::Board;
+use crate::coll::queue::RANKS;
+use crate::coll::store::Store;
+use crate::core::ground::Ground;
+use crate::fail;
+use crate::util::status::{Error, Result, Status};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Some ranks of the world.
+pub struct Team {
+    /// What it stands on.
+    pub ground: Arc<Ground>,
+    /// Where its memory comes from.
+    pub store: Arc<Store>,
+    /// The ranks by their numbers in the world.
+    pub peers: Vec<u32>,
+    /// This rank's number in the team.
+    pub me: usize,
+    board: Mutex<Board>,
+}
+
+impl Team {
+    /// The team of all ranks. Collective over the world.
+    pub fn world(ground: Arc<Ground>, store: Arc<Store>) -> Result<Team> {
+        let size = ground.routes.size();
+        if size as usize > RANKS {
+            fail!(ERR_UNSUPPORTED, "the world has {size} ranks, a team at most {RANKS}");
+        }
+        let made = Board::new(&store);
+        let key = made.as_ref().map_or(0, |board| board.key().0);
+        let mut all = vec![0; 8 * size as usize];
+        ground.exchange(&key.to_ne_bytes(), &mut all)?;
+        let keys = all.chunks_exact(8).map(number);
+        let boards = (0..size).zip(keys).collect::<Vec<_>>();
+        let me = ground.rank() as usize;
+        Team::with(ground, store, made?, boards, me)
+    }
+
+    fn with(
+        ground: Arc<Ground>,
+        store: Arc<Store>,
+        mut board: Board,
+        boards: Vec<(u32, u64)>,
+        me: usize,
+    ) -> Result<Team> {
+        if let Some((peer, _)) = boards.iter().find(|(_, key)| *key == 0) {
+            fail!(ERR_NO_MEMORY, "rank {peer} has no memory for the team's board");
+        }
+        board.connect(&ground, &boards)?;
+        let peers = boards.iter().map(|(peer, _)| *peer).collect();
+        Ok(Team { ground, store, peers, me, board: Mutex::new(board) })
+    }
+
+    /// How many ranks it has.
+    pub fn size(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Gathers `mine` of every rank, in the order of ranks. Collective.
+    pub fn exchange(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.ground.may_block("what is collective")?;
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        board.exchange(&self.ground, mine)
+    }
+
+    /// A team of the ranks that give the same colour, in the order of their keys. Collective.
+    pub fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>> {
+        let made = colour.map(|_| Board::new(&self.store));
+        let mut card = [0; 24];
+        card[..4].copy_from_slice(&u32::from(colour.is_some()).to_ne_bytes());
+        card[4..8].copy_from_slice(&colour.unwrap_or(0).to_ne_bytes());
+        card[8..16].copy_from_slice(&u64::from(key).to_ne_bytes());
+        let board = made.as_ref().and_then(|made| made.as_ref().ok()).map_or(0, |b| b.key().0);
+        card[16..].copy_from_slice(&board.to_ne_bytes());
+        let cards = match self.exchange(&card) {
+            Ok(cards) => cards,
+            Err(error) => {
+                if let Some(Ok(board)) = made {
+                    board.discard(&self.store);
+                }
+                return Err(error);
+            }
+        };
+        let Some(made) = made else { return Ok(None) };
+        let alike = cards.iter().enumerate().filter(|(_, other)| other[..8] == card[..8]);
+        let mut group = alike
+            .map(|(rank, other)| (number(&other[8..16]), rank, number(&other[16..])))
+            .collect::<Vec<_>>();
+        group.sort_unstable();
+        let me = group.iter().position(|(_, rank, _)| *rank == self.me).unwrap_or(0);
+        let boards = group.iter().map(|(_, rank, board)| (self.peers[*rank], *board)).collect();
+        Team::with(self.ground.clone(), self.store.clone(), made?, boards, me).map(Some)
+    }
+
+    /// The team is given up by this rank.
+    pub fn leave(self) {
+        self.board.into_inner().unwrap_or_else(PoisonError::into_inner).leave(&self.store);
+    }
+
+    /// Every rank says whether it could do its part. An error of one is an error for all. Collective.
+    pub fn agree(&self, mine: Result<()>) -> Result<()> {
+        let status = mine.as_ref().err().map_or(Status::OK, |error| error.status);
+        let all = self.exchange(&status.0.to_ne_bytes())?;
+        mine?;
+        for (rank, other) in all.iter().enumerate() {
+            let status = Status(i32::from_ne_bytes(other[..4].try_into().unwrap_or_default()));
+            refused_by(rank, status)?;
+        }
+        Ok(())
+    }
+}
+
+/// The error of a rank whose answer is `status`, as the others tell it.
+pub fn refused_by(rank: usize, status: Status) -> Result<()> {
+    if status == Status::OK {
+        return Ok(());
+    }
+    let text = status.text().trim_end_matches('\0');
+    Err(Error::new(status, format!("refused by rank {rank} of the team: {text}")))
+}
+
+/// Eight bytes as a number.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_ne_bytes)
+}

@@ -1,0 +1,155 @@
+//! What the progress thread does besides the lane: tasks of the layers above, such as the rounds of
+//! collectives that nobody else may or will carry on.
+
+use crate::engine::routes::Routes;
+use crate::util::status::Status;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Something that goes on in the background.
+pub trait Task: Send + Sync {
+    /// Works for a moment. True: there was something to do.
+    fn advance(&self) -> bool;
+    /// The progress thread is about to sleep; until advance() is called next, who needs it rings.
+    fn rest(&self);
+    /// The context ends: nothing more will happen.
+    fn cancel(&self, status: Status);
+}
+
+/// The progress thread is at work.
+const AWAKE: u8 = 0;
+/// It looks again soon.
+const NAPPING: u8 = 1;
+/// It sleeps until somebody rings.
+const ASLEEP: u8 = 2;
+
+/// How long it naps at first, and at most, while tasks are under way and others do their work.
+const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
+/// How long it goes on looking after the last task: programs that start one round start another.
+const LINGER: Duration = Duration::from_millis(10);
+
+/// The tasks of a context.
+pub struct Agenda {
+    /// Tasks under way that may need the progress thread.
+    active: AtomicU32,
+    state: AtomicU8,
+    routes: Arc<Routes>,
+    tasks: Mutex<Vec<Arc<dyn Task>>>,
+}
+
+impl Agenda {
+    /// Nothing to do.
+    pub fn new(routes: Arc<Routes>) -> Agenda {
+        let (active, state) = (AtomicU32::new(0), AtomicU8::new(AWAKE));
+        Agenda { active, state, routes, tasks: Mutex::default() }
+    }
+
+    /// A task that may come to need the progress thread.
+    pub fn add(&self, task: Arc<dyn Task>) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+    }
+
+    /// The task is over. When this returns the progress thread is not in it.
+    pub fn remove(&self, task: &Arc<dyn Task>) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|other| !Arc::ptr_eq(other, task));
+    }
+
+    /// A task is under way from now on. `at_once`: even a nap is too long.
+    #[inline]
+    pub fn enlist(&self, at_once: bool) {
+        // SeqCst: pairs with park(); either it sees the task, or this sees that it sleeps.
+        self.active.fetch_add(1, Ordering::SeqCst);
+        let state = self.state.load(Ordering::SeqCst);
+        if state == ASLEEP || at_once && state == NAPPING {
+            self.routes.bell().ring();
+        }
+    }
+
+    /// What enlist() has announced is done.
+    #[inline]
+    pub fn discharge(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether a task is under way.
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        self.active.load(Ordering::Relaxed) > 0
+    }
+
+    /// Works for every task for a moment. True: there was something to do.
+    pub(super) fn turn(&self) -> bool {
+        if !self.is_active() {
+            return false;
+        }
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // All of them, not the first that has something to do.
+        tasks.iter().fold(false, |worked, task| task.advance() | worked)
+    }
+
+    /// Ends all tasks.
+    pub(super) fn cancel(&self, status: Status) {
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        tasks.iter().for_each(|task| task.cancel(status));
+    }
+
+    /// The progress thread sleeps now: for how long at most. None: there is something to do.
+    pub(super) fn park(&self, nap: &mut Nap, longest: Duration) -> Option<Duration> {
+        if !self.is_active() && nap.lingered() {
+            // SeqCst: pairs with enlist().
+            self.state.store(ASLEEP, Ordering::SeqCst);
+            if self.active.load(Ordering::SeqCst) == 0 {
+                return Some(longest);
+            }
+        }
+        self.state.store(NAPPING, Ordering::SeqCst);
+        if self.is_active() {
+            nap.since = Some(Instant::now());
+            self.tasks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+                .for_each(|task| task.rest());
+            // What has come before rest() was seen.
+            if self.turn() {
+                return None;
+            }
+        }
+        Some(nap.next().min(longest))
+    }
+
+    /// It is awake again.
+    pub(super) fn unpark(&self) {
+        self.state.store(AWAKE, Ordering::Relaxed);
+    }
+}
+
+/// How the naps of the progress thread grow.
+pub(super) struct Nap {
+    length: Duration,
+    since: Option<Instant>,
+}
+
+impl Nap {
+    pub(super) fn new() -> Nap {
+        Nap { length: NAPS.0, since: None }
+    }
+
+    /// There was something to do.
+    pub(super) fn renew(&mut self) {
+        self.length = NAPS.0;
+    }
+
+    fn next(&mut self) -> Duration {
+        let now = self.length;
+        self.length = (now * 2).min(NAPS.1);
+        now
+    }
+
+    /// Whether the last task was long ago.
+    fn lingered(&self) -> bool {
+        self.since.is_none_or(|since| since.elapsed() > LINGER)
+    }
+}

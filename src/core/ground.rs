@@ -1,0 +1,143 @@
+//! What the layers above the core build on: the parts of a context, held together so that they may
+//! outlive the call that asked for them, but not used after the context has ended.
+
+use crate::bootstrap::Bootstrap;
+use crate::core::agenda::Agenda;
+use crate::core::context::Context;
+use crate::core::region::{Made, Regions};
+use crate::core::rest::Rest;
+use crate::core::submit::check_completion;
+use crate::engine::active::agent::Agent;
+use crate::engine::completion::{Completion, in_callback};
+use crate::engine::lane::Lane;
+use crate::engine::routes::Routes;
+use crate::fail;
+use crate::transport::address::{Address, Key};
+use crate::util::config::Config;
+use crate::util::pin::pin;
+use crate::util::status::{Result, Status};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// See the head of the file.
+pub struct Ground {
+    /// The paths to the peers.
+    pub routes: Arc<Routes>,
+    /// The tasks of the progress thread.
+    pub agenda: Arc<Agenda>,
+    /// The values in force.
+    pub config: Config,
+    regions: Arc<Regions>,
+    bootstrap: Arc<Bootstrap>,
+    lane: Arc<Lane>,
+    agent: Arc<Agent>,
+    closing: Arc<AtomicBool>,
+}
+
+/// One of this rank's own buffers.
+#[derive(Clone, Copy, Debug)]
+pub struct Own {
+    /// Its first byte, here.
+    pub pointer: *mut u8,
+    /// Peers map it.
+    pub mapped: bool,
+}
+
+impl Context {
+    /// The ground for what is built upon this context.
+    pub fn ground(&self) -> Ground {
+        Ground {
+            routes: self.routes.clone(),
+            agenda: self.agenda.clone(),
+            config: self.config().clone(),
+            regions: self.regions.clone(),
+            bootstrap: self.bootstrap.clone(),
+            lane: self.lane.clone(),
+            agent: self.agent.clone(),
+            closing: self.closing.clone(),
+        }
+    }
+}
+
+impl Ground {
+    /// This rank's number.
+    pub fn rank(&self) -> u32 {
+        self.routes.own().peer
+    }
+
+    /// Refuses what may not be called once finalize has begun.
+    #[inline]
+    pub fn must_be_open(&self) -> Result<()> {
+        if self.closing.load(Ordering::Relaxed) {
+            fail!(ERR_STATE, "the context is being finalized");
+        }
+        Ok(())
+    }
+
+    /// Refuses what may not be called inside a callback: anything that waits.
+    pub fn may_block(&self, call: &str) -> Result<()> {
+        if in_callback() {
+            fail!(ERR_STATE, "{call} waits, and a callback may not");
+        }
+        self.must_be_open()
+    }
+
+    /// Gathers `mine` of every rank of the world.
+    pub fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        self.bootstrap.exchange(mine, all)
+    }
+
+    /// A region of fresh zeroed memory that peers map.
+    pub fn allocate(&self, size: usize) -> Result<Made> {
+        self.regions.allocate(size)
+    }
+
+    /// Ends a region.
+    pub fn free(&self, key: Key) -> Result<()> {
+        self.regions.free(key)
+    }
+
+    /// Where `size` bytes of this rank's own memory lie.
+    pub fn own(&self, local: Address, size: u64, name: &str) -> Result<Own> {
+        let Some(length) = self.routes.own().length(Key(local.key)) else {
+            fail!(ERR_KEY, "{name}.key {:#x} names no live region of this rank", local.key);
+        };
+        local.check(size, length)?;
+        let _pinned = pin();
+        match self.routes.own().find(local, size) {
+            Some(pointer) => Ok(Own { pointer, mapped: !self.regions.is_registered(Key(local.key)) }),
+            None => fail!(ERR_KEY, "{name}.key {:#x} names no live region of this rank", local.key),
+        }
+    }
+
+    /// Refuses a completion that is not well formed.
+    pub fn check_completion(&self, completion: &Completion, name: &str) -> Result<()> {
+        check_completion(completion, name)
+    }
+
+    /// How long a waiting thread stays awake.
+    pub fn spin(&self) -> Duration {
+        Duration::from_micros(self.config.spin_us)
+    }
+
+    fn rest(&self) -> Rest<'_> {
+        Rest { lane: &self.lane, routes: &self.routes, agent: &self.agent, spin: self.spin() }
+    }
+
+    /// Works for a moment for whatever else there is to do. True: something was done.
+    pub fn lend(&self) -> bool {
+        self.rest().lend()
+    }
+
+    /// Sleeps until `enough`, or until something may have happened to the word at `word`. True:
+    /// somebody has changed it.
+    pub fn sleep(&self, word: Address, limit: Option<Duration>, enough: impl Fn() -> bool) -> bool {
+        self.rest().sleep(Some(word), limit, enough)
+    }
+
+    /// Tells the user; see Completion::fire().
+    pub fn fire(&self, completion: &Completion, status: Status) {
+        completion.fire(status, self.routes.waiters());
+    }
+}
