@@ -5,3 +5,5 @@
 pub mod algorithms;
 pub mod problem;
 pub mod schedule;
+#[cfg(test)]
+mod simulator;
