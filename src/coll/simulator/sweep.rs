@@ -8,14 +8,12 @@ use crate::coll::problem::{Block, Operation, Problem, Varied};
 /// Bytes of an element and of a segment.
 const SHAPES: [(u64, u64); 3] = [(4, 32), (8, 30), (1, 16)];
 
-/// Runs each algorithm on all the problems.
-pub fn sweep(algorithms: &[Algorithm]) {
+/// Runs the algorithms on all the problems.
+pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     for algorithm in algorithms {
         let mut turn = 0;
         for ranks in 2..=33 {
-            problems(algorithm.operation, ranks, &mut turn, &mut |problem| {
-                check(algorithm, problem)
-            });
+            problems(algorithm.operation, ranks, &mut turn, &mut |p| check(algorithm, p));
         }
     }
 }

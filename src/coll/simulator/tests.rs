@@ -1,6 +1,7 @@
 //! The simulator catches what it should: programs that are nearly right.
 
-use super::run;
+use super::{run, sweep};
+use crate::coll::algorithms::all;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Program, receive, scratch};
 
@@ -152,4 +153,21 @@ fn an_algorithm_that_leaves_before_all_have_come_is_caught() {
     programs[1].queue(0).wait(0, 1);
     let what = run(&problem, &programs, true, 1).expect_err("must be found");
     assert!(what.contains("before rank 1 has begun"), "{what}");
+}
+
+/// Runs all algorithms of an operation on all problems.
+fn sweep_all(operation: Operation) {
+    let rows = || all().filter(|row| row.operation == operation);
+    sweep(rows());
+    assert!(rows().next().is_some(), "nothing to test");
+}
+
+#[test]
+fn every_barrier() {
+    sweep_all(Operation::Barrier);
+}
+
+#[test]
+fn every_broadcast() {
+    sweep_all(Operation::Broadcast);
 }
