@@ -1,6 +1,12 @@
 //! The algorithms: pure functions from a problem and a rank to that rank's program. To add one: a function
 //! in the file of its operation, and a row in the table below.
 
+pub mod allgather;
+pub mod alltoall;
+pub mod blocks;
+pub mod gather;
+pub mod scatter;
+
 pub mod barrier;
 pub mod broadcast;
 
@@ -29,6 +35,10 @@ pub fn all() -> impl Iterator<Item = &'static Algorithm> {
     [
         barrier::ALGORITHMS,
         broadcast::ALGORITHMS,
+        gather::ALGORITHMS,
+        scatter::ALGORITHMS,
+        allgather::ALGORITHMS,
+        alltoall::ALGORITHMS,
     ]
     .into_iter()
     .flatten()
