@@ -2,10 +2,15 @@
 //! in the file of its operation, and a row in the table below.
 
 pub mod allgather;
+pub mod allreduce;
 pub mod alltoall;
 pub mod blocks;
 pub mod gather;
+pub mod reduce;
+pub mod reduce_scatter;
+pub mod scan;
 pub mod scatter;
+pub mod vectors;
 
 pub mod barrier;
 pub mod broadcast;
@@ -35,10 +40,14 @@ pub fn all() -> impl Iterator<Item = &'static Algorithm> {
     [
         barrier::ALGORITHMS,
         broadcast::ALGORITHMS,
+        reduce::ALGORITHMS,
+        allreduce::ALGORITHMS,
         gather::ALGORITHMS,
         scatter::ALGORITHMS,
         allgather::ALGORITHMS,
         alltoall::ALGORITHMS,
+        reduce_scatter::ALGORITHMS,
+        scan::ALGORITHMS,
     ]
     .into_iter()
     .flatten()
