@@ -3,5 +3,9 @@
 //! all its peers map, and whoever delivers a signal runs what it releases (`run`).
 
 pub mod algorithms;
+pub mod combine;
 pub mod problem;
 pub mod schedule;
+pub mod select;
+#[cfg(test)]
+mod simulator;

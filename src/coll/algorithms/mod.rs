@@ -1,6 +1,20 @@
 //! The algorithms: pure functions from a problem and a rank to that rank's program. To add one: a function
 //! in the file of its operation, and a row in the table below.
 
+pub mod allgather;
+pub mod allreduce;
+pub mod alltoall;
+pub mod blocks;
+pub mod gather;
+pub mod reduce;
+pub mod reduce_scatter;
+pub mod scan;
+pub mod scatter;
+pub mod vectors;
+
+pub mod barrier;
+pub mod broadcast;
+
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::Program;
 
@@ -19,4 +33,22 @@ pub struct Algorithm {
     /// It reads or writes the users' buffers of other ranks directly, once, without staging: the
     /// single-copy forms for ranks that share memory.
     pub single_copy: bool,
+}
+
+/// All algorithms of all operations.
+pub fn all() -> impl Iterator<Item = &'static Algorithm> {
+    [
+        barrier::ALGORITHMS,
+        broadcast::ALGORITHMS,
+        reduce::ALGORITHMS,
+        allreduce::ALGORITHMS,
+        gather::ALGORITHMS,
+        scatter::ALGORITHMS,
+        allgather::ALGORITHMS,
+        alltoall::ALGORITHMS,
+        reduce_scatter::ALGORITHMS,
+        scan::ALGORITHMS,
+    ]
+    .into_iter()
+    .flatten()
 }

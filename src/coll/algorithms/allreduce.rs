@@ -1,0 +1,267 @@
+//! Allreduce: everybody's vectors combined, for everybody.
+
+use super::Algorithm;
+use super::blocks::others;
+use super::vectors::{
+    Core, between_meetings, by_one, chunked, chunks, combine, copy, fold, is_small, piece, pieces,
+    queues, single,
+};
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::{Appender, Place, Program, scratch};
+
+/// The table of this operation.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        operation: Operation::Allreduce,
+        name: "direct",
+        program: direct,
+        fits: |_| true,
+        ordered: true,
+        single_copy: true,
+    },
+    Algorithm {
+        operation: Operation::Allreduce,
+        name: "recursive_doubling",
+        program: recursive_doubling,
+        fits: |_| true,
+        ordered: true,
+        single_copy: false,
+    },
+    Algorithm {
+        operation: Operation::Allreduce,
+        name: "rabenseifner",
+        program: rabenseifner,
+        fits: |_| true,
+        ordered: true,
+        single_copy: false,
+    },
+    Algorithm {
+        operation: Operation::Allreduce,
+        name: "ring",
+        program: ring,
+        fits: |_| true,
+        ordered: false,
+        single_copy: false,
+    },
+];
+
+/// Each rank combines a slice of the vector, straight from the inputs of all and in the order of ranks,
+/// and copies the result to all outputs, piece by piece, so that a piece is still in the cache. Every byte
+/// of the inputs is read once and every byte of the outputs written once; two meetings
+/// (log2(ranks) signals of each rank, for each queue) keep the ends apart. A short vector is left to one
+/// rank: two signals for each other rank in all, of which two follow each other.
+fn direct(problem: &Problem, rank: usize) -> Program {
+    let (ranks, size) = (problem.ranks, problem.bytes());
+    if is_small(problem, size) {
+        let to = problem.target(0, 0, 0);
+        let share = |peer: usize| (to, problem.target(peer, 0, 0), size);
+        return single(0, |queue| by_one(queue, problem, rank, (to, size), share));
+    }
+    let slice = problem.part(problem.count, rank, ranks);
+    let queues = queues(problem, problem.part(problem.count, 0, ranks).size);
+    let mut program = between_meetings(ranks, rank, queues, |queue, number| {
+        let partial = scratch(rank, number as u64 * piece(problem));
+        for (offset, size) in pieces(problem, slice.size, number, queues) {
+            let at = slice.offset + offset;
+            let to = problem.target(rank, rank, at);
+            fold(queue, ranks, |peer| problem.source(peer, rank, at), [partial, to], size);
+            for peer in others(rank, ranks) {
+                queue.copy(to, problem.target(peer, rank, at), size);
+            }
+        }
+    });
+    program.scratch = queues as u64 * piece(problem);
+    program
+}
+
+/// In step k a rank exchanges all it has with the one whose number differs in bit k: log2(ranks) steps, in
+/// each of which the whole vector is sent and combined. What a step receives has a place of its own. The
+/// receiver says when it has taken it, which is waited for only at the end.
+fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
+    let (core, size) = (Core::of(problem.ranks), problem.bytes());
+    let steps = core.size.ilog2();
+    let slot = |rank: usize, step: u32| scratch(rank, u64::from(step) * size);
+    single(u64::from(steps + 1) * size, |queue| {
+        let whole = Range { offset: 0, size };
+        let Some(own) = core.number(rank) else {
+            return lend(queue, problem, core, rank, 0, whole, slot(rank + 1, steps));
+        };
+        let to = problem.target(rank, rank, 0);
+        let mut partial = borrow(queue, problem, core, rank, whole, slot(rank, steps));
+        for step in 0..steps {
+            let peer = core.rank(own ^ 1 << step);
+            copy(queue, problem, partial, slot(peer, step), size);
+            queue.signal(peer, 0).wait(peer, 1);
+            let (left, right) = in_order(own, step, partial, slot(rank, step));
+            combine(queue, problem, [left, right, to], size);
+            queue.signal(peer, 0);
+            partial = to;
+        }
+        give_back(queue, problem, core, rank, 0, whole);
+        for step in 0..steps {
+            queue.wait(core.rank(own ^ 1 << step), 2);
+        }
+    })
+}
+
+/// Rabenseifner's: in step k a rank exchanges half of what it is still responsible for with the one whose
+/// number differs in bit k, and combines the half that it keeps; then the same backwards, with
+/// results. 2 log2(ranks) steps; twice the vector's bytes are sent, less one share, and once combined.
+/// That a partner sends back proves that it has taken what it was sent before.
+fn rabenseifner(problem: &Problem, rank: usize) -> Program {
+    let core = Core::of(problem.ranks);
+    // The largest share of a rank in a chunk; what the steps receive lies one behind the other.
+    let share = problem.count.div_ceil(chunks(problem) as u64).div_ceil(core.size as u64);
+    let room = share * problem.width * core.size as u64;
+    let places = chunks(problem) as u64 * 2 * room;
+    chunked(problem, places, |queue, number, chunk, elements| {
+        let begin = |index: usize| match index == core.size {
+            true => chunk + elements * problem.width,
+            false => chunk + problem.part(elements, index, core.size).offset,
+        };
+        let range = |first: usize, end: usize| Range {
+            offset: begin(first),
+            size: begin(end) - begin(first),
+        };
+        let slot = |rank: usize, step: u32| {
+            let before = room - room / core.size as u64 * (core.size >> step) as u64;
+            scratch(rank, number as u64 * 2 * room + before)
+        };
+        let spare = |rank: usize| scratch(rank, (number as u64 * 2 + 1) * room);
+        let whole = range(0, core.size);
+        let Some(own) = core.number(rank) else {
+            return lend(queue, problem, core, rank, number, whole, spare(rank + 1));
+        };
+        let result = |rank: usize, range: Range| problem.target(rank, rank, range.offset);
+        let mut partial = borrow(queue, problem, core, rank, whole, spare(rank));
+        let (mut first, mut end) = (0, core.size);
+        for step in 0..core.size.ilog2() {
+            let (peer, middle) = (core.rank(own ^ 1 << step), (first + end) / 2);
+            let (low, high) = (range(first, middle), range(middle, end));
+            let (keep, give) = match own >> step & 1 {
+                0 => (low, high),
+                _ => (high, low),
+            };
+            let at = |range: Range| partial.plus(range.offset - whole.offset);
+            copy(queue, problem, at(give), slot(peer, step), give.size);
+            queue.signal(peer, number).wait(peer, 1);
+            let (left, right) = in_order(own, step, at(keep), slot(rank, step));
+            combine(queue, problem, [left, right, result(rank, keep)], keep.size);
+            partial = result(rank, whole);
+            (first, end) = if own >> step & 1 == 0 { (first, middle) } else { (middle, end) };
+        }
+        for step in (0..core.size.ilog2()).rev() {
+            let (peer, mine) = (core.rank(own ^ 1 << step), range(first, end));
+            copy(queue, problem, result(rank, mine), result(peer, mine), mine.size);
+            queue.signal(peer, number).wait(peer, 2);
+            let width = end - first;
+            first -= first & width;
+            end = first + 2 * width;
+        }
+        give_back(queue, problem, core, rank, number, whole);
+    })
+}
+
+/// Bytes of the vector.
+#[derive(Clone, Copy)]
+struct Range {
+    offset: u64,
+    size: u64,
+}
+
+/// Who is too many gives its bytes to its partner, which waits for them, and waits for the result.
+fn lend(
+    queue: &mut Appender,
+    problem: &Problem,
+    core: Core,
+    rank: usize,
+    number: usize,
+    range: Range,
+    to: Place,
+) {
+    let Some(partner) = core.partner(rank) else { return };
+    copy(queue, problem, problem.source(rank, rank, range.offset), to, range.size);
+    queue.signal(partner, number).wait(partner, 1);
+}
+
+/// Where the bytes lie with which the rank begins: its input, or that combined with what its partner has
+/// lent it at `from`.
+fn borrow(
+    queue: &mut Appender,
+    problem: &Problem,
+    core: Core,
+    rank: usize,
+    range: Range,
+    from: Place,
+) -> Place {
+    let own = problem.source(rank, rank, range.offset);
+    let Some(partner) = core.partner(rank) else { return own };
+    let to = problem.target(rank, rank, range.offset);
+    queue.wait(partner, 1);
+    combine(queue, problem, [from, own, to], range.size);
+    to
+}
+
+/// Gives the result to the partner that has lent its bytes.
+fn give_back(
+    queue: &mut Appender,
+    problem: &Problem,
+    core: Core,
+    rank: usize,
+    number: usize,
+    range: Range,
+) {
+    let Some(partner) = core.partner(rank) else { return };
+    let place = |rank: usize| problem.target(rank, rank, range.offset);
+    copy(queue, problem, place(rank), place(partner), range.size);
+    queue.signal(partner, number);
+}
+
+/// What number `own` has, and what it got in step `step`, in the order of ranks.
+fn in_order(own: usize, step: u32, mine: Place, got: Place) -> (Place, Place) {
+    if own >> step & 1 == 0 { (mine, got) } else { (got, mine) }
+}
+
+/// Each block goes round once to be combined, beginning behind the rank where it will be complete, and once
+/// more as a result: 2 (ranks - 1) steps, in each of which a block is sent to the right. As few bytes
+/// as possible leave any rank, and all to its neighbour (Patarasuk and Yuan 2009).
+fn ring(problem: &Problem, rank: usize) -> Program {
+    let ranks = problem.ranks;
+    let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
+    // From one who is both neighbours its ready signal comes first.
+    let before = u32::from(left == right);
+    chunked(problem, problem.bytes(), |queue, number, chunk, elements| {
+        let block = |distance: usize| {
+            let block = problem.part(elements, (rank + ranks - distance) % ranks, ranks);
+            Range { offset: chunk + block.offset, size: block.size }
+        };
+        let result = |rank: usize, range: Range| problem.target(rank, rank, range.offset);
+        queue.signal(left, number).wait(right, 1);
+        for step in 0..ranks {
+            let Range { offset, size } = block(step);
+            let (own, slot) = (problem.source(rank, rank, offset), scratch(rank, offset));
+            let next = scratch(right, offset);
+            if step > 0 {
+                queue.wait(left, before + step as u32);
+            }
+            match step {
+                0 => copy(queue, problem, own, next, size),
+                _ if step + 1 < ranks => combine(queue, problem, [slot, own, next], size),
+                _ => combine(queue, problem, [slot, own, result(rank, block(step))], size),
+            }
+            if step + 1 < ranks {
+                queue.signal(right, number);
+            }
+        }
+        for step in 0..ranks - 1 {
+            // Beginning with the block that is complete here.
+            let range = block((ranks - 1 + step) % ranks);
+            if step > 0 {
+                queue.wait(left, before + (ranks - 1 + step) as u32);
+            }
+            copy(queue, problem, result(rank, range), result(right, range), range.size);
+            queue.signal(right, number);
+        }
+        queue.wait(left, before + 2 * (ranks - 1) as u32);
+    })
+}

@@ -1,0 +1,195 @@
+//! Alltoall: a block of everybody's for each.
+
+use crate::coll::algorithms::Algorithm;
+use crate::coll::algorithms::blocks::{Lane, distances, lanes, others, single};
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::{Appender, Place, Program, receive, scratch};
+
+/// Bytes that come to `rank` from `peer`.
+fn size(problem: &Problem, rank: usize, peer: usize) -> u64 {
+    problem.receive_block(rank, peer).size
+}
+
+/// The sizes of all blocks, of which every rank must find the same number of lanes.
+fn sizes(problem: &Problem, rank: usize) -> impl Iterator<Item = u64> {
+    let rows = if problem.varied.is_some() { 0..problem.ranks } else { rank..rank + 1 };
+    rows.flat_map(move |row| (0..problem.ranks).map(move |peer| size(problem, row, peer)))
+}
+
+/// Copies the block that rank `rank` has for itself.
+fn copy_own(lane: &Lane, queue: &mut Appender, rank: usize) {
+    let problem = lane.problem;
+    let (from, to) = (problem.source(rank, rank, 0), problem.target(rank, rank, 0));
+    lane.copy(queue, from, to, size(problem, rank, rank));
+}
+
+/// Single copy: each rank fetches its blocks from where they lie, beginning with its right neighbour's,
+/// so that not all fetch from one. Two signals one after the other, 2 (n - 1) in all for each rank: the
+/// owner is ready, the block has been fetched. Nothing is said about blocks of no bytes. In place: see
+/// [`swap`].
+fn direct(problem: &Problem, rank: usize) -> Program {
+    if problem.in_place {
+        return swap(problem, rank);
+    }
+    let ranks = problem.ranks;
+    lanes(problem, sizes(problem, rank), |lane, queue| {
+        let gives = |peer: &usize| lane.carries(size(problem, *peer, rank));
+        let takes = |peer: &usize| lane.carries(size(problem, rank, *peer));
+        // Who is to the left fetches from here first.
+        for peer in others(rank, ranks).rev().filter(gives) {
+            queue.signal(peer, lane.number);
+        }
+        copy_own(lane, queue, rank);
+        for peer in others(rank, ranks).filter(takes) {
+            queue.wait(peer, 1);
+            let (from, to) = (problem.source(peer, rank, 0), problem.target(rank, peer, 0));
+            lane.copy(queue, from, to, size(problem, rank, peer));
+            queue.signal(peer, lane.number);
+        }
+        for peer in others(rank, ranks).rev().filter(gives) {
+            queue.wait(peer, 1 + u32::from(takes(&peer)));
+        }
+    })
+}
+
+/// In place: one rank of each pair swaps their two blocks, piece by piece through a piece of its scratch
+/// memory, which stays in its cache: three copies for two pieces. Each rank does so with the half of the
+/// others that follows it; where that divides a pair the two share its lanes.
+fn swap(problem: &Problem, rank: usize) -> Program {
+    let ranks = problem.ranks;
+    let mut program = lanes(problem, sizes(problem, rank), |lane, queue| {
+        // Whether a rank swaps with the one at this distance to its right.
+        let swaps = |rank: usize, distance: usize| {
+            2 * distance < ranks || (rank < distance) == lane.number.is_multiple_of(2)
+        };
+        let to_left = |distance: &usize| {
+            let left = (rank + ranks - distance) % ranks;
+            let has = swaps(left, *distance) && lane.carries(size(problem, rank, left));
+            has.then_some(left)
+        };
+        for left in (1..=ranks / 2).filter_map(|distance| to_left(&distance)) {
+            queue.signal(left, lane.number);
+        }
+        for distance in (1..=ranks / 2).filter(|distance| swaps(rank, *distance)) {
+            let right = (rank + distance) % ranks;
+            let bytes = size(problem, rank, right);
+            if lane.carries(bytes) {
+                queue.wait(right, 1);
+                let aside = scratch(rank, lane.number as u64 * problem.segment);
+                for (offset, length) in lane.pieces(bytes) {
+                    let mine = problem.target(rank, right, offset);
+                    let its = problem.target(right, rank, offset);
+                    queue.copy(mine, aside, length).copy(its, mine, length);
+                    queue.copy(aside, its, length);
+                }
+                queue.signal(right, lane.number);
+            }
+        }
+        for left in (1..=ranks / 2).filter_map(|distance| to_left(&distance)) {
+            queue.wait(left, 1);
+        }
+    });
+    let largest = sizes(problem, rank).max().unwrap_or(0);
+    program.scratch = program.queues.len() as u64 * problem.segment.min(largest);
+    program
+}
+
+/// One pair after the other: in step k a rank writes to the rank k to its right and is written to by the
+/// one k to its left, and goes on when both have happened. n - 1 steps of two signals each; fewer ranks
+/// get in each other's way than where all start at once (Thakur, Rabenseifner and Gropp, "Optimization
+/// of collective communication operations in MPICH", 2005).
+fn pairwise(problem: &Problem, rank: usize) -> Program {
+    let ranks = problem.ranks;
+    lanes(problem, sizes(problem, rank), |lane, queue| {
+        copy_own(lane, queue, rank);
+        for step in 1..ranks {
+            let (right, left) = ((rank + step) % ranks, (rank + ranks - step) % ranks);
+            // Each of the two is met the other way round in step n - step, with a signal that counts, too.
+            let earlier = (u32::from(2 * step > ranks), u32::from(2 * step >= ranks));
+            queue.signal(left, lane.number).wait(right, 1 + earlier.0);
+            let (from, to) = (problem.source(rank, right, 0), problem.target(right, rank, 0));
+            lane.copy(queue, from, to, size(problem, right, rank));
+            queue.signal(right, lane.number).wait(left, 1 + earlier.1);
+        }
+    })
+}
+
+/// Bruck's way, for small blocks: the block for the rank i to the right goes there in hops of 2^k for
+/// the bits k of i, all blocks with bit k in one go. log n signals one after the other instead of
+/// n - 1; each rank copies n/2 blocks in each of log n steps (Bruck, Ho, Kipnis, Upfal and Weathersby,
+/// "Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997).
+/// A block's first hop starts in the sender's input and its last ends in the receiver's output, so that
+/// only the hops in between need scratch memory.
+fn bruck(problem: &Problem, rank: usize) -> Program {
+    let (ranks, bytes) = (problem.ranks, problem.bytes());
+    let kept = if problem.in_place { ranks as u64 * bytes } else { 0 };
+    let saved = saved(problem, rank, 0);
+    single(problem, saved.offset + kept, |lane, queue| {
+        // In place the output fills while the input is still needed.
+        lane.copy(queue, receive(rank, 0), saved, kept);
+        for distance in distances(ranks) {
+            queue.signal((rank + ranks - distance) % ranks, 0);
+        }
+        copy_own(lane, queue, rank);
+        for (hop, distance) in distances(ranks).enumerate() {
+            let (right, left) = ((rank + distance) % ranks, (rank + ranks - distance) % ranks);
+            queue.wait(right, 1);
+            for block in (distance..ranks).filter(|block| block & distance != 0) {
+                let from = before_hop(problem, rank, block, hop);
+                lane.copy(queue, from, after_hop(problem, right, block, hop), bytes);
+            }
+            // Who is a power of two away the other way round, too, has said first that it is ready.
+            let earlier = u32::from((ranks - distance).is_power_of_two());
+            queue.signal(right, 0).wait(left, earlier + 1);
+        }
+    })
+}
+
+/// Where rank `rank` keeps its block for `peer` if it runs in place: behind the blocks that pass through.
+fn saved(problem: &Problem, rank: usize, peer: usize) -> Place {
+    let passing = (distances(problem.ranks).count() - 1) * (problem.ranks / 2);
+    scratch(rank, (passing + peer) as u64 * problem.bytes())
+}
+
+/// Where at rank `rank` the block lies that is `block` ranks away from its sender, before hop `hop`.
+fn before_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place {
+    let peer = (rank + block) % problem.ranks;
+    match block & ((1 << hop) - 1) {
+        0 if problem.in_place => saved(problem, rank, peer),
+        0 => problem.source(rank, peer, 0),
+        gone => after_hop(problem, rank, block, gone.ilog2() as usize),
+    }
+}
+
+/// Where at rank `rank` it lies after hop `hop`: in the output if that was its last, else in a slot for this
+/// hop and block. A hop has at most n/2 slots, numbered by the block's bits above (not all 0) and below.
+fn after_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place {
+    let (above, below) = (block >> (hop + 1), block & ((1 << hop) - 1));
+    if above == 0 {
+        return problem.target(rank, (rank + problem.ranks - block) % problem.ranks, 0);
+    }
+    let slot = hop * (problem.ranks / 2) + ((above - 1) << hop) + below;
+    scratch(rank, slot as u64 * problem.bytes())
+}
+
+/// In place, the blocks that two ranks have for each other are of one size.
+fn is_symmetric(problem: &Problem) -> bool {
+    let mut pairs = (0..problem.ranks).flat_map(|a| (0..a).map(move |b| (a, b)));
+    pairs.all(|(a, b)| size(problem, a, b) == size(problem, b, a))
+}
+
+/// The table of this operation.
+pub const ALGORITHMS: &[Algorithm] = &[
+    row("direct", direct, |problem| !problem.in_place || is_symmetric(problem), true),
+    row("pairwise", pairwise, |problem| !problem.in_place, true),
+    row("bruck", bruck, |problem| problem.varied.is_none(), false),
+];
+
+const fn row(
+    name: &'static str,
+    program: fn(&Problem, usize) -> Program,
+    fits: fn(&Problem) -> bool,
+    single_copy: bool,
+) -> Algorithm {
+    Algorithm { operation: Operation::Alltoall, name, program, fits, ordered: false, single_copy }
+}

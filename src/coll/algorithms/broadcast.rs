@@ -1,0 +1,257 @@
+//! Broadcasts. The data lies in the output buffer of every rank, at the root from the beginning. All algorithms push: a
+//! rank says that it is ready, and who has the data copies them straight into its buffer and tells it.
+//!
+//! Ranks are counted from the root: node 0 is the root, node v the rank v further on.
+
+use super::Algorithm;
+use crate::coll::problem::{Block, Operation, Problem};
+use crate::coll::schedule::{Program, receive};
+
+/// The algorithms of this file.
+pub const ALGORITHMS: &[Algorithm] = &[
+    row("binomial", binomial, false),
+    row("chain", chain, false),
+    row("kary", kary, false),
+    row("trinaryx3", trinaryx3, false),
+    row("scatter_allgather", scatter_allgather, false),
+    row("direct", direct, true),
+];
+
+const fn row(
+    name: &'static str,
+    program: fn(&Problem, usize) -> Program,
+    single_copy: bool,
+) -> Algorithm {
+    let operation = Operation::Broadcast;
+    Algorithm { operation, name, program, fits: |_| true, ordered: true, single_copy }
+}
+
+/// Binomial tree: whoever has the data passes them on to the node half as far away as the last time. ceil(log2 p)
+/// signals one after another, the fewest where a node tells one other at a time: for small sizes.
+fn binomial(problem: &Problem, rank: usize) -> Program {
+    in_lanes(problem, rank, Tree::Binomial, 1)
+}
+
+/// Chain: each node passes each segment on to the next. p - 1 signals until the last node has the first segment, but
+/// then each node sends every byte only once: for large sizes on few ranks with a core each.
+fn chain(problem: &Problem, rank: usize) -> Program {
+    in_lanes(problem, rank, Tree::Heap { arity: 1, turn: 0 }, 2)
+}
+
+/// The same with four children: log4 p levels, each byte sent four times by a node that has children.
+fn kary(problem: &Problem, rank: usize) -> Program {
+    in_lanes(problem, rank, Tree::Heap { arity: 4, turn: 0 }, 2)
+}
+
+/// Single copy: the root pushes straight into the buffers of up to eight ranks; of more, these push on to
+/// eight each. Every byte is written once for each rank. A large vector falls into four parts, each in a
+/// queue of its own, so that ranks that wait can take part.
+fn direct(problem: &Problem, rank: usize) -> Program {
+    in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, 4)
+}
+
+/// Trinaryx3 (Fujitsu's broadcast of the K computer and the FX100): the data fall into three fragments, and each
+/// goes its own way down a ternary tree, as a pipeline of segments. The trees are turned against each other
+/// such that no node but the root passes on data in more than one. So each node sends three thirds of the
+/// data at most, all nodes do a like share, and the three work at the same time.
+fn trinaryx3(problem: &Problem, rank: usize) -> Program {
+    let mut program = Program::new(3);
+    for fragment in 0..3 {
+        let slice = problem.part(problem.count, fragment, 3);
+        push(problem, rank, ternary(problem.ranks, fragment), slice, fragment, &mut program);
+    }
+    program
+}
+
+/// The tree of a fragment. Of its m nodes besides the root less than m / 3 have children.
+fn ternary(ranks: usize, fragment: usize) -> Tree {
+    Tree::Heap { arity: 3, turn: fragment * ((ranks - 1) / 3) }
+}
+
+/// Who passes data on to whom.
+#[derive(Clone, Copy)]
+enum Tree {
+    Binomial,
+    /// A complete tree, filled level by level: with the root, then with the nodes from `1 + turn` on, round
+    /// to `turn`.
+    Heap {
+        arity: usize,
+        turn: usize,
+    },
+}
+
+impl Tree {
+    fn parent(self, ranks: usize, node: usize) -> Option<usize> {
+        match self {
+            _ if node == 0 => None,
+            Tree::Binomial => Some(node & (node - 1)),
+            Tree::Heap { arity, turn } => {
+                let place = 1 + (node - 1 + ranks - 1 - turn) % (ranks - 1);
+                Some(Tree::at(ranks, turn, (place - 1) / arity))
+            }
+        }
+    }
+
+    /// The children, those first that have most to pass on.
+    fn children(self, ranks: usize, node: usize) -> Vec<usize> {
+        match self {
+            Tree::Binomial => {
+                let span = span(ranks, node).next_power_of_two();
+                let halves = (0..span.ilog2()).rev().map(|k| node + (1 << k));
+                halves.filter(|&child| child < ranks).collect()
+            }
+            Tree::Heap { arity, turn } => {
+                let place = match node {
+                    0 => 0,
+                    _ => 1 + (node - 1 + ranks - 1 - turn) % (ranks - 1),
+                };
+                let places = place * arity + 1..=place * arity + arity;
+                places.filter(|&p| p < ranks).map(|p| Tree::at(ranks, turn, p)).collect()
+            }
+        }
+    }
+
+    /// The node at a place of the heap.
+    fn at(ranks: usize, turn: usize, place: usize) -> usize {
+        if place == 0 { 0 } else { 1 + (place - 1 + turn) % (ranks - 1) }
+    }
+}
+
+/// How many nodes the binomial tree has from `node` on downwards: `node` and those right after it.
+fn span(ranks: usize, node: usize) -> usize {
+    let whole = if node == 0 { ranks } else { 1 << node.trailing_zeros() };
+    whole.min(ranks - node)
+}
+
+/// Pushes the vector down a tree; a large one in up to `lanes` parts at the same time.
+fn in_lanes(problem: &Problem, rank: usize, tree: Tree, lanes: u64) -> Program {
+    let lanes = (problem.bytes() / problem.segment).clamp(1, lanes) as usize;
+    let mut program = Program::new(lanes);
+    for lane in 0..lanes {
+        let slice = problem.part(problem.count, lane, lanes);
+        push(problem, rank, tree, slice, lane, &mut program);
+    }
+    program
+}
+
+/// Pushes a slice of the vector down a tree, segment by segment. A node without children is told only when
+/// all of it is there.
+fn push(
+    problem: &Problem,
+    rank: usize,
+    tree: Tree,
+    slice: Block,
+    lane: usize,
+    program: &mut Program,
+) {
+    let ranks = problem.ranks;
+    let node = (rank + ranks - problem.root) % ranks;
+    let rank_of = |node: usize| (node + problem.root) % ranks;
+    let parent = tree.parent(ranks, node).map(rank_of);
+    let children: Vec<(usize, bool)> = tree
+        .children(ranks, node)
+        .into_iter()
+        .map(|child| (rank_of(child), tree.children(ranks, child).is_empty()))
+        .collect();
+    let mut queue = program.queue(lane);
+    if let Some(parent) = parent {
+        queue.signal(parent, lane);
+    }
+    if let (Some(parent), true) = (parent, children.is_empty()) {
+        queue.wait(parent, 1);
+        return;
+    }
+    // The first child is asked for before the data are there: one step less when they come.
+    queue.wait(children[0].0, 1);
+    let mut segments = problem.segments(slice.size).collect::<Vec<_>>();
+    if segments.is_empty() {
+        segments.push((0, 0));
+    }
+    for (i, &(offset, size)) in segments.iter().enumerate() {
+        if let Some(parent) = parent {
+            queue.wait(parent, i as u32 + 1);
+        }
+        for (j, &(child, leaf)) in children.iter().enumerate() {
+            if i == 0 && j > 0 {
+                queue.wait(child, 1);
+            }
+            let offset = slice.offset + offset;
+            queue.copy(receive(rank, offset), receive(child, offset), size);
+            if !leaf || i + 1 == segments.len() {
+                queue.signal(child, lane);
+            }
+        }
+    }
+}
+
+/// Scatter and allgather (van de Geijn): the vector falls into a block for each node. Down a binomial tree each
+/// node gets the blocks of all nodes below it; then the blocks go round in a ring, to those who have not
+/// got them. Each node receives every byte once and sends less than 2 n bytes; the root, in all other ways without
+/// segments, log2 p * n. log2 p + p - 1 signals one after another: for large sizes.
+fn scatter_allgather(problem: &Problem, rank: usize) -> Program {
+    let lanes = (problem.bytes() / problem.segment / problem.ranks as u64).clamp(1, 2) as usize;
+    let mut program = Program::new(lanes);
+    for lane in 0..lanes {
+        scatter_and_ring(problem, rank, lane, lanes, &mut program);
+    }
+    program
+}
+
+fn scatter_and_ring(
+    problem: &Problem,
+    rank: usize,
+    lane: usize,
+    lanes: usize,
+    program: &mut Program,
+) {
+    let ranks = problem.ranks;
+    let node = (rank + ranks - problem.root) % ranks;
+    let rank_of = |node: usize| (node + problem.root) % ranks;
+    // The blocks of a lane follow each other, so those of neighbours are one range.
+    let begin = |node: usize| match lane * ranks + node {
+        end if end == lanes * ranks => problem.bytes(),
+        part => problem.part(problem.count, part, lanes * ranks).offset,
+    };
+    let (left, right) = ((node + ranks - 1) % ranks, (node + 1) % ranks);
+    let parent = Tree::Binomial.parent(ranks, node);
+    let mut queue = program.queue(lane);
+    let copy =
+        |queue: &mut crate::coll::schedule::Appender, to: usize, first: usize, end: usize| {
+            for (offset, size) in problem.segments(begin(end) - begin(first)) {
+                let offset = begin(first) + offset;
+                queue.copy(receive(rank, offset), receive(to, offset), size);
+            }
+            queue.signal(to, lane);
+        };
+
+    // Ready: for the parent, and for the left neighbour if it is another and has something to send.
+    if let Some(parent) = parent {
+        queue.signal(rank_of(parent), lane);
+        if parent != left {
+            queue.signal(rank_of(left), lane);
+        }
+        queue.wait(rank_of(parent), 1);
+    }
+    for child in Tree::Binomial.children(ranks, node) {
+        queue.wait(rank_of(child), 1);
+        copy(&mut queue, rank_of(child), child, child + span(ranks, child));
+    }
+
+    // Round the ring come the blocks node - 1, node - 2, ... as far as the scatter has not brought them.
+    let missing = |node: usize| ranks - span(ranks, node);
+    let before = usize::from(parent == Some(left));
+    if right != 0 {
+        queue.wait(rank_of(right), 1);
+    }
+    for step in 0..missing(right) {
+        let got = step.min(missing(node));
+        if got > 0 {
+            queue.wait(rank_of(left), (before + got) as u32);
+        }
+        let block = (node + ranks - step) % ranks;
+        copy(&mut queue, rank_of(right), block, block + 1);
+    }
+    if node != 0 {
+        queue.wait(rank_of(left), (before + missing(node)) as u32);
+    }
+}

@@ -1,0 +1,89 @@
+//! Gather: a block of everybody at the root, in the order of ranks.
+
+use crate::coll::algorithms::Algorithm;
+use crate::coll::algorithms::blocks::{Node, lanes, others, runs, single};
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::{Program, scratch};
+
+/// Up the binomial tree: each node takes the blocks of its subtree into scratch memory and hands them
+/// on together; the root's children write to the root's output. For n ranks: log n signals and copies
+/// one after the other; each block is copied once for each level that it rises (the tree of the MPI
+/// libraries: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
+/// MPICH", 2005).
+fn binomial(problem: &Problem, rank: usize) -> Program {
+    let (node, bytes) = (Node::of(problem, rank), problem.bytes());
+    let below = if node.number == 0 { 0 } else { node.size() - 1 };
+    single(problem, below as u64 * bytes, |lane, queue| {
+        for child in node.children() {
+            queue.signal(child.rank(), 0);
+        }
+        let own = problem.source(rank, problem.root, 0);
+        if node.number == 0 {
+            lane.copy(queue, own, problem.target(rank, rank, 0), bytes);
+        }
+        for child in node.children() {
+            queue.wait(child.rank(), 1);
+        }
+        let Some(parent) = node.parent() else { return };
+        queue.wait(parent.rank(), 1);
+        if parent.number == 0 {
+            lane.copy(queue, own, problem.target(parent.rank(), rank, 0), bytes);
+            for (first, before, blocks) in runs(problem.ranks, rank + 1, below) {
+                let from = scratch(rank, before as u64 * bytes);
+                let to = problem.target(parent.rank(), first, 0);
+                lane.copy(queue, from, to, blocks as u64 * bytes);
+            }
+        } else {
+            let to = scratch(parent.rank(), (node.number - parent.number - 1) as u64 * bytes);
+            lane.copy(queue, own, to, bytes);
+            lane.copy(queue, scratch(rank, 0), to.plus(bytes), below as u64 * bytes);
+        }
+        queue.signal(parent.rank(), 0);
+    })
+}
+
+/// Single copy: when the root is ready each rank writes its block to the root's output, side by side. The
+/// root sends n - 1 signals and waits for as many; each byte is copied once, and not by the root.
+fn direct(problem: &Problem, rank: usize) -> Program {
+    let root = problem.root;
+    let size = |peer| problem.receive_block(root, peer).size;
+    lanes(problem, (0..problem.ranks).map(size), |lane, queue| {
+        let own = (problem.source(rank, root, 0), problem.target(root, rank, 0));
+        if rank != root {
+            if lane.carries(size(rank)) {
+                queue.wait(root, 1);
+                lane.copy(queue, own.0, own.1, size(rank));
+                queue.signal(root, lane.number);
+            }
+            return;
+        }
+        let senders = others(root, problem.ranks).filter(|peer| lane.carries(size(*peer)));
+        for peer in senders.clone() {
+            queue.signal(peer, lane.number);
+        }
+        lane.copy(queue, own.0, own.1, size(root));
+        for peer in senders {
+            queue.wait(peer, 1);
+        }
+    })
+}
+
+/// The table of this operation.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        operation: Operation::Gather,
+        name: "direct",
+        program: direct,
+        fits: |_| true,
+        ordered: false,
+        single_copy: true,
+    },
+    Algorithm {
+        operation: Operation::Gather,
+        name: "binomial",
+        program: binomial,
+        fits: |problem| problem.varied.is_none(),
+        ordered: false,
+        single_copy: false,
+    },
+];

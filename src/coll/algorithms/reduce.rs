@@ -1,0 +1,133 @@
+//! Reduce: everybody's vectors combined, at the root.
+
+use super::Algorithm;
+use super::blocks::Node;
+use super::vectors::{between_meetings, fold, is_small, piece, pieces, queues, single};
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::{Program, scratch};
+
+/// The table of this operation.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        operation: Operation::Reduce,
+        name: "direct",
+        program: direct,
+        fits: |_| true,
+        ordered: true,
+        single_copy: true,
+    },
+    Algorithm {
+        operation: Operation::Reduce,
+        name: "binomial",
+        program: binomial,
+        fits: |_| true,
+        ordered: false,
+        single_copy: false,
+    },
+];
+
+/// Each rank combines a slice of the vector, straight from the inputs of all and in the order of ranks, into
+/// the root's output. Every byte is read once; two meetings (log2(ranks) signals of each rank, for each
+/// queue) keep the ends apart. A short vector is left to the root: two signals for each other rank.
+fn direct(problem: &Problem, rank: usize) -> Program {
+    if is_small(problem, problem.bytes()) {
+        return by_root(problem, rank);
+    }
+    let Problem { ranks, root, .. } = *problem;
+    let slice = problem.part(problem.count, rank, ranks);
+    let queues = queues(problem, problem.part(problem.count, 0, ranks).size);
+    let mut program = between_meetings(ranks, rank, queues, |queue, number| {
+        let partial = scratch(rank, number as u64 * piece(problem));
+        for (offset, size) in pieces(problem, slice.size, number, queues) {
+            let at = slice.offset + offset;
+            let to = problem.target(root, root, at);
+            fold(queue, ranks, |peer| problem.source(peer, root, at), [partial, to], size);
+        }
+    });
+    program.scratch = queues as u64 * piece(problem);
+    program
+}
+
+/// The root combines what the others have, and lets each go as soon as it can.
+fn by_root(problem: &Problem, rank: usize) -> Program {
+    let Problem { ranks, root, .. } = *problem;
+    if rank != root {
+        return single(0, |queue| {
+            queue.signal(root, 0).wait(root, 1);
+        });
+    }
+    let source = |peer: usize| problem.source(peer, root, 0);
+    let (size, to) = (problem.bytes(), problem.target(root, root, 0));
+    single(size, |queue| {
+        let mut left = source(0);
+        if root != 0 {
+            queue.wait(0, 1);
+        }
+        for peer in 1..ranks {
+            if peer != root {
+                queue.wait(peer, 1);
+            }
+            let into = if peer + 1 == ranks { to } else { scratch(root, 0) };
+            queue.combine(left, source(peer), into, size);
+            if peer != root {
+                queue.signal(peer, 0);
+            }
+            if peer == 1 && root != 0 {
+                queue.signal(0, 0);
+            }
+            left = into;
+        }
+    })
+}
+
+/// Up a binomial tree, piece by piece: a rank combines what its children have sent, and the last
+/// combination goes straight to its parent. A rank holds two pieces of each child, and tells the child when it may
+/// send the next; so it needs little memory however long the vector is. log2(ranks) steps for the first
+/// piece; a rank in the middle handles all of the vector once for each child. Not in the order of ranks,
+/// unless the root is rank 0.
+fn binomial(problem: &Problem, rank: usize) -> Program {
+    let (node, root) = (Node::of(problem, rank), problem.root);
+    let room = (problem.segment / problem.width).max(1) * problem.width;
+    let pieces = problem.segments(problem.bytes()).count();
+    // Children by their number from the smallest subtree on; two places of each, then the partial result.
+    let slot = |parent: usize, child: usize, piece: usize| {
+        scratch(parent, (2 * child + piece % 2) as u64 * room)
+    };
+    let children = node.children().count();
+    single((2 * children + 1) as u64 * room, |queue| {
+        for child in node.children() {
+            queue.signal(child.rank(), 0);
+        }
+        for (piece, (offset, size)) in problem.segments(problem.bytes()).enumerate() {
+            let to = match node.parent() {
+                // The parent's child of this number; its signal frees the place.
+                Some(parent) => {
+                    let number = (node.number - parent.number).ilog2() as usize;
+                    queue.wait(parent.rank(), piece.max(1) as u32);
+                    slot(parent.rank(), number, piece)
+                }
+                None => problem.target(root, root, offset),
+            };
+            let mut left = problem.source(rank, root, offset);
+            for (number, child) in node.children().enumerate() {
+                let partial = scratch(rank, 2 * children as u64 * room);
+                let into = if number + 1 == children { to } else { partial };
+                queue.wait(child.rank(), piece as u32 + 1);
+                queue.combine(left, slot(rank, number, piece), into, size);
+                if piece + 2 < pieces {
+                    queue.signal(child.rank(), 0);
+                }
+                left = into;
+            }
+            if children == 0 {
+                queue.copy(left, to, size);
+            }
+            if let Some(parent) = node.parent() {
+                queue.signal(parent.rank(), 0);
+            }
+        }
+        if let (Some(parent), 0) = (node.parent(), pieces) {
+            queue.wait(parent.rank(), 1);
+        }
+    })
+}

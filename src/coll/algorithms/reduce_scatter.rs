@@ -1,0 +1,105 @@
+//! Reduce-scatter: everybody's vectors combined, a block of the result for each.
+
+use super::Algorithm;
+use super::vectors::{
+    between_meetings, by_one, combine, copy, fold, is_small, piece, pieces, queues, single,
+};
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::{Program, receive, scratch};
+
+/// The table of this operation.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        operation: Operation::ReduceScatter,
+        name: "direct",
+        program: direct,
+        fits: |_| true,
+        ordered: true,
+        single_copy: true,
+    },
+    Algorithm {
+        operation: Operation::ReduceScatter,
+        name: "ring",
+        program: ring,
+        fits: |_| true,
+        ordered: false,
+        single_copy: false,
+    },
+];
+
+/// Bytes of rank `rank`'s block, which are as many in everybody's input.
+fn size(problem: &Problem, rank: usize) -> u64 {
+    problem.send_block(rank, rank).size
+}
+
+/// Each rank combines its block, straight from the inputs of all and in the order of ranks. Every byte is
+/// read once; two meetings (log2(ranks) signals of each rank, for each queue) keep the ends apart. In place
+/// the output lies where others still read, so the result waits in scratch memory for the second meeting.
+/// Short vectors with blocks alike are left to one rank: two signals for each other rank.
+fn direct(problem: &Problem, rank: usize) -> Program {
+    let ranks = problem.ranks;
+    let all = problem.bytes() * ranks as u64;
+    if problem.varied.is_none() && is_small(problem, all) {
+        let block = |peer: usize| scratch(0, peer as u64 * problem.bytes());
+        let share = |peer: usize| (block(peer), receive(peer, 0), problem.bytes());
+        return single(all, |queue| by_one(queue, problem, rank, (block(0), all), share));
+    }
+    let own = size(problem, rank);
+    if problem.in_place {
+        let mut program = between_meetings(ranks, rank, 1, |queue, _| {
+            for (offset, length) in pieces(problem, own, 0, 1) {
+                let to = scratch(rank, offset);
+                fold(queue, ranks, |peer| problem.source(peer, rank, offset), [to, to], length);
+            }
+        });
+        copy(&mut program.queue(0), problem, scratch(rank, 0), receive(rank, 0), own);
+        program.scratch = own;
+        return program;
+    }
+    let largest = (0..ranks).map(|rank| size(problem, rank)).max().unwrap_or(0);
+    let queues = queues(problem, largest);
+    let mut program = between_meetings(ranks, rank, queues, |queue, number| {
+        let partial = scratch(rank, number as u64 * piece(problem));
+        for (offset, length) in pieces(problem, own, number, queues) {
+            let to = receive(rank, offset);
+            fold(queue, ranks, |peer| problem.source(peer, rank, offset), [partial, to], length);
+        }
+    });
+    program.scratch = queues as u64 * piece(problem);
+    program
+}
+
+/// Each block goes round once, beginning behind the rank that it is for: ranks - 1 steps, in each of which a
+/// block is sent to the right, combined with what is there. As few bytes as possible leave any rank.
+fn ring(problem: &Problem, rank: usize) -> Program {
+    let ranks = problem.ranks;
+    let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
+    // From one who is both neighbours its ready signal comes first.
+    let before = u32::from(left == right);
+    let place = |block: usize| (0..block).map(|rank| size(problem, rank)).sum::<u64>();
+    single(place(ranks), |queue| {
+        queue.signal(left, 0).wait(right, 1);
+        for step in 0..ranks {
+            let block = (rank + 2 * ranks - 1 - step) % ranks;
+            let (own, size) = (problem.source(rank, block, 0), size(problem, block));
+            let slot = scratch(rank, place(block));
+            let next = scratch(right, place(block));
+            if step > 0 {
+                queue.wait(left, before + step as u32);
+            }
+            match step {
+                0 => copy(queue, problem, own, next, size),
+                _ if step + 1 < ranks => combine(queue, problem, [slot, own, next], size),
+                // In place the output may overlap what is combined.
+                _ if problem.in_place => {
+                    combine(queue, problem, [slot, own, slot], size);
+                    copy(queue, problem, slot, receive(rank, 0), size);
+                }
+                _ => combine(queue, problem, [slot, own, receive(rank, 0)], size),
+            }
+            if step + 1 < ranks {
+                queue.signal(right, 0);
+            }
+        }
+    })
+}

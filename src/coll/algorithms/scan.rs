@@ -1,0 +1,90 @@
+//! Scan: for each rank the combination of the vectors of the ranks up to it.
+
+use super::Algorithm;
+use super::blocks::distances;
+use super::vectors::{combine, copy, pieces, queues, single};
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::{Program, scratch};
+
+/// The table of this operation.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        operation: Operation::Scan,
+        name: "direct",
+        program: direct,
+        fits: |_| true,
+        ordered: true,
+        single_copy: true,
+    },
+    Algorithm {
+        operation: Operation::Scan,
+        name: "recursive_doubling",
+        program: recursive_doubling,
+        fits: |_| true,
+        ordered: true,
+        single_copy: false,
+    },
+];
+
+/// A chain, piece by piece: a rank combines the result of the rank before it, where that lies, with its own
+/// input. As few bytes as possible are moved and combined; the first piece takes as many steps as there
+/// are ranks. A rank ends when the one behind it has read its result.
+fn direct(problem: &Problem, rank: usize) -> Program {
+    let queues = queues(problem, problem.bytes());
+    let mut program = Program::new(queues);
+    for number in 0..queues {
+        let mut queue = program.queue(number);
+        let last = rank + 1 == problem.ranks;
+        let pieces = pieces(problem, problem.bytes(), number, queues);
+        for (index, (offset, size)) in pieces.enumerate() {
+            let (own, to) = (problem.source(rank, 0, offset), problem.target(rank, 0, offset));
+            if rank > 0 {
+                let before = problem.target(rank - 1, 0, offset);
+                queue.wait(rank - 1, index as u32 + 1).combine(before, own, to, size);
+            } else {
+                queue.copy(own, to, size);
+            }
+            if !last {
+                queue.signal(rank + 1, number);
+            }
+        }
+        if rank > 0 {
+            queue.signal(rank - 1, number);
+        }
+        if !last {
+            queue.wait(rank + 1, 1);
+        }
+    }
+    program
+}
+
+/// In step k a rank sends what it has, the combination of 2^k ranks, to the rank 2^k further on (Hillis and
+/// Steele 1986): log2(ranks) steps, in each of which the whole vector is sent and combined. What a step
+/// receives has a place of its own, of which the sender is told that it is free.
+fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
+    let (ranks, size) = (problem.ranks, problem.bytes());
+    let steps = distances(ranks).count() as u64;
+    single(steps * size, |queue| {
+        for distance in distances(rank + 1) {
+            queue.signal(rank - distance, 0);
+        }
+        let (own, to) = (problem.source(rank, 0, 0), problem.target(rank, 0, 0));
+        if rank == 0 {
+            copy(queue, problem, own, to, size);
+        }
+        let mut partial = own;
+        for (step, distance) in distances(ranks).enumerate() {
+            let slot = |rank: usize| scratch(rank, step as u64 * size);
+            if rank + distance < ranks {
+                queue.wait(rank + distance, 1);
+                copy(queue, problem, partial, slot(rank + distance), size);
+                queue.signal(rank + distance, 0);
+            }
+            if rank >= distance {
+                queue.wait(rank - distance, 1);
+                combine(queue, problem, [slot(rank), partial, to], size);
+                partial = to;
+            }
+        }
+    })
+}

@@ -1,0 +1,93 @@
+//! Scatter: a block of the root's for each.
+
+use crate::coll::algorithms::Algorithm;
+use crate::coll::algorithms::blocks::{Lane, Node, lanes, others, runs, single};
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::{Appender, Program, scratch};
+
+/// Down the binomial tree: each node hands a child the child's block, into its output, and those of the
+/// rest of the child's subtree, into its scratch memory; largest subtree first. For n ranks: log n
+/// signals and copies one after the other; each block is copied once for each level that it descends.
+/// The gather of the same name turned round (Thakur, Rabenseifner and Gropp 2005).
+fn binomial(problem: &Problem, rank: usize) -> Program {
+    let (node, bytes) = (Node::of(problem, rank), problem.bytes());
+    let below = if node.number == 0 { 0 } else { node.size() - 1 };
+    single(problem, below as u64 * bytes, |lane, queue| {
+        if let Some(parent) = node.parent() {
+            queue.signal(parent.rank(), 0).wait(parent.rank(), 1);
+        }
+        for child in node.children().rev() {
+            queue.wait(child.rank(), 1);
+            hand_down(problem, lane, queue, (node, child));
+            queue.signal(child.rank(), 0);
+        }
+        if node.number == 0 {
+            let (from, to) = (problem.source(rank, rank, 0), problem.target(rank, rank, 0));
+            lane.copy(queue, from, to, bytes);
+        }
+    })
+}
+
+/// Copies the blocks of a child's subtree from its parent.
+fn hand_down(problem: &Problem, lane: &Lane, queue: &mut Appender, (node, child): (Node, Node)) {
+    let (bytes, root, rank) = (problem.bytes(), problem.root, child.rank());
+    let (own, below) = (problem.target(rank, root, 0), child.size() - 1);
+    if node.number == 0 {
+        lane.copy(queue, problem.source(root, rank, 0), own, bytes);
+        for (first, before, blocks) in runs(problem.ranks, rank + 1, below) {
+            let to = scratch(rank, before as u64 * bytes);
+            lane.copy(queue, problem.source(root, first, 0), to, blocks as u64 * bytes);
+        }
+    } else {
+        let from = scratch(node.rank(), (child.number - node.number - 1) as u64 * bytes);
+        lane.copy(queue, from, own, bytes);
+        lane.copy(queue, from.plus(bytes), scratch(rank, 0), below as u64 * bytes);
+    }
+}
+
+/// Single copy: when the root is ready each rank fetches its block from the root's input. So the copies
+/// run side by side, each into the cache of the processor that wants it, and the root only sends n - 1
+/// signals and waits for as many.
+fn direct(problem: &Problem, rank: usize) -> Program {
+    let root = problem.root;
+    let size = |peer| problem.send_block(root, peer).size;
+    lanes(problem, (0..problem.ranks).map(size), |lane, queue| {
+        let own = (problem.source(root, rank, 0), problem.target(rank, root, 0));
+        if rank != root {
+            if lane.carries(size(rank)) {
+                queue.wait(root, 1);
+                lane.copy(queue, own.0, own.1, size(rank));
+                queue.signal(root, lane.number);
+            }
+            return;
+        }
+        let fetchers = others(root, problem.ranks).filter(|peer| lane.carries(size(*peer)));
+        for peer in fetchers.clone() {
+            queue.signal(peer, lane.number);
+        }
+        lane.copy(queue, own.0, own.1, size(root));
+        for peer in fetchers {
+            queue.wait(peer, 1);
+        }
+    })
+}
+
+/// The table of this operation.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        operation: Operation::Scatter,
+        name: "direct",
+        program: direct,
+        fits: |_| true,
+        ordered: false,
+        single_copy: true,
+    },
+    Algorithm {
+        operation: Operation::Scatter,
+        name: "binomial",
+        program: binomial,
+        fits: |problem| problem.varied.is_none(),
+        ordered: false,
+        single_copy: false,
+    },
+];

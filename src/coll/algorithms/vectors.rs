@@ -1,0 +1,288 @@
+//! What the reductions have in common: vectors cut into pieces, the combination of many, meetings of all
+//! ranks, and the power of two among them.
+
+use super::blocks::distances;
+use crate::coll::problem::Problem;
+use crate::coll::schedule::{Appender, Place, Program};
+
+/// Bytes of a piece at most where a rank combines the pieces of all others one after the other: so the
+/// partial result stays in the first-level cache.
+const CACHED: u64 = 16 << 10;
+
+/// Up to so many bytes one rank combines for all: what a second worker saves is less than the signals
+/// that it needs.
+const SMALL: u64 = 2 << 10;
+
+/// Queues of a rank at most.
+const QUEUES: u64 = 4;
+
+/// Whether vectors of `size` bytes are so short that one rank combines them for all.
+pub fn is_small(problem: &Problem, size: u64) -> bool {
+    size <= SMALL.min(problem.segment)
+}
+
+/// Bytes of the pieces that are combined in the cache: whole elements.
+pub fn piece(problem: &Problem) -> u64 {
+    (CACHED.min(problem.segment) / problem.width).max(1) * problem.width
+}
+
+/// How many queues share a block of `size` bytes of such pieces.
+pub fn queues(problem: &Problem, size: u64) -> usize {
+    size.div_ceil(piece(problem)).clamp(1, QUEUES) as usize
+}
+
+/// The pieces of `size` bytes that queue `queue` of `queues` takes: offset and length of each.
+pub fn pieces(
+    problem: &Problem,
+    size: u64,
+    queue: usize,
+    queues: usize,
+) -> impl Iterator<Item = (u64, u64)> + use<> {
+    let step = piece(problem);
+    let all = (0..size.div_ceil(step)).map(move |i| (i * step, step.min(size - i * step)));
+    all.skip(queue).step_by(queues)
+}
+
+/// Appends copies of at most a segment each.
+pub fn copy(queue: &mut Appender, problem: &Problem, from: Place, to: Place, size: u64) {
+    for (offset, length) in problem.segments(size) {
+        queue.copy(from.plus(offset), to.plus(offset), length);
+    }
+}
+
+/// Appends combinations of at most a segment each.
+pub fn combine(queue: &mut Appender, problem: &Problem, [left, right, to]: [Place; 3], size: u64) {
+    for (offset, length) in problem.segments(size) {
+        queue.combine(left.plus(offset), right.plus(offset), to.plus(offset), length);
+    }
+}
+
+/// A program of one queue.
+pub fn single(scratch: u64, fill: impl FnOnce(&mut Appender)) -> Program {
+    let mut program = Program { scratch, ..Program::new(1) };
+    fill(&mut program.queue(0));
+    program
+}
+
+/// Into how many chunks a vector falls that are worked at side by side: each has a segment for each rank.
+pub fn chunks(problem: &Problem) -> usize {
+    let step = problem.segment.saturating_mul(problem.ranks as u64);
+    (problem.bytes() / step).clamp(1, QUEUES) as usize
+}
+
+/// A program of a queue for each chunk of the vector; `fill` fills each, given the queue's number, the
+/// offset of its chunk and how many elements that has.
+pub fn chunked(
+    problem: &Problem,
+    scratch: u64,
+    fill: impl Fn(&mut Appender, usize, u64, u64),
+) -> Program {
+    let chunks = chunks(problem);
+    let mut program = Program { scratch, ..Program::new(chunks) };
+    for number in 0..chunks {
+        let chunk = problem.part(problem.count, number, chunks);
+        fill(&mut program.queue(number), number, chunk.offset, chunk.size / problem.width);
+    }
+    program
+}
+
+/// Combines `size` bytes of all ranks' inputs, which lie at `source` of each, in the order of ranks:
+/// partial results in `partial`, the last in `to`. So `to` may be one of the inputs.
+pub fn fold(
+    queue: &mut Appender,
+    ranks: usize,
+    source: impl Fn(usize) -> Place,
+    [partial, to]: [Place; 2],
+    size: u64,
+) {
+    let mut left = source(0);
+    for rank in 1..ranks {
+        let into = if rank + 1 == ranks { to } else { partial };
+        queue.combine(left, source(rank), into, size);
+        left = into;
+    }
+}
+
+/// The form for short vectors: rank 0 combines the first `size` bytes of everybody's input in the order of ranks, at
+/// `to`, which may be its own input, and gives each rank `share`: from, to and size. Two signals for each
+/// other rank, of which two follow each other.
+pub fn by_one(
+    queue: &mut Appender,
+    problem: &Problem,
+    rank: usize,
+    (to, size): (Place, u64),
+    share: impl Fn(usize) -> (Place, Place, u64),
+) {
+    if rank > 0 {
+        queue.signal(0, 0).wait(0, 1);
+        return;
+    }
+    let mut left = problem.source(0, 0, 0);
+    for peer in 1..problem.ranks {
+        queue.wait(peer, 1).combine(left, problem.source(peer, 0, 0), to, size);
+        left = to;
+    }
+    for peer in 0..problem.ranks {
+        let (from, to, size) = share(peer);
+        queue.copy(from, to, size);
+        if peer > 0 {
+            queue.signal(peer, 0);
+        }
+    }
+}
+
+/// Passes when all ranks are here, by the dissemination of Hensgen, Finkel and Manber: as many signals
+/// of each rank as the logarithm of their number says. It is the `nth` of this queue `number` in the round.
+pub fn meet(queue: &mut Appender, ranks: usize, rank: usize, number: usize, nth: u32) {
+    for distance in distances(ranks) {
+        queue.signal((rank + distance) % ranks, number);
+        queue.wait((rank + ranks - distance) % ranks, nth);
+    }
+}
+
+/// The form in which every rank touches the buffers of all others: a program of `queues` queues, the
+/// same number at each rank, that begin when all ranks are ready and end when all are done. `work` fills in
+/// what lies between, given the number of the queue.
+pub fn between_meetings(
+    ranks: usize,
+    rank: usize,
+    queues: usize,
+    work: impl Fn(&mut Appender, usize),
+) -> Program {
+    let mut program = Program::new(queues);
+    for number in 0..queues {
+        let mut queue = program.queue(number);
+        let first = number == 0;
+        if first {
+            meet(&mut queue, ranks, rank, 0, 1);
+            for other in 1..queues {
+                queue.signal(rank, other);
+            }
+        } else {
+            queue.wait(rank, 1);
+        }
+        work(&mut queue, number);
+        meet(&mut queue, ranks, rank, number, if first { 2 } else { 1 });
+    }
+    program
+}
+
+/// The greatest power of two among the ranks, for algorithms that need one. The first ranks pair up, as many
+/// as are too many: the lower one of a pair gives its vector to the upper one and then only waits for the
+/// result. So those who take part stand for neighbouring ranks, in order (Thakur, Rabenseifner and
+/// Gropp 2005).
+#[derive(Clone, Copy)]
+pub struct Core {
+    /// How many take part: a power of two.
+    pub size: usize,
+    surplus: usize,
+}
+
+impl Core {
+    /// Of so many ranks.
+    pub fn of(ranks: usize) -> Core {
+        let size = 1 << ranks.ilog2();
+        Core { size, surplus: ranks - size }
+    }
+
+    /// The other of its pair; None where the rank has none.
+    pub fn partner(self, rank: usize) -> Option<usize> {
+        (rank < 2 * self.surplus).then_some(rank ^ 1)
+    }
+
+    /// The rank's number among those who take part; None for the lower one of a pair.
+    pub fn number(self, rank: usize) -> Option<usize> {
+        match rank < 2 * self.surplus {
+            true => (rank % 2 == 1).then_some(rank / 2),
+            false => Some(rank - self.surplus),
+        }
+    }
+
+    /// The rank with this number.
+    pub fn rank(self, number: usize) -> usize {
+        if number < self.surplus { 2 * number + 1 } else { number + self.surplus }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coll::algorithms::all;
+    use crate::coll::problem::{Operation, Problem};
+    use crate::coll::simulator::check;
+
+    #[test]
+    fn long_vectors_in_all_their_queues() {
+        use Operation::*;
+        for algorithm in all() {
+            if !matches!(algorithm.operation, Reduce | Allreduce | ReduceScatter | Scan) {
+                continue;
+            }
+            let mut most = 0;
+            for ranks in 2..=9 {
+                for (turn, count) in [160, 333, 401].into_iter().enumerate() {
+                    for in_place in [false, true] {
+                        let problem = Problem {
+                            operation: algorithm.operation,
+                            ranks,
+                            root: if algorithm.operation == Reduce { turn % ranks } else { 0 },
+                            count,
+                            width: 4,
+                            segment: 12,
+                            in_place,
+                            varied: None,
+                        };
+                        most = most.max((algorithm.program)(&problem, ranks - 1).queues.len());
+                        check(algorithm, &problem);
+                    }
+                }
+            }
+            let one = [(ReduceScatter, "ring"), (Reduce, "binomial")];
+            let one = algorithm.name == "recursive_doubling"
+                || one.contains(&(algorithm.operation, algorithm.name));
+            assert_eq!(most, if one { 1 } else { QUEUES as usize }, "{}", algorithm.name);
+        }
+    }
+
+    #[test]
+    fn pieces_of_all_queues_make_up_the_whole() {
+        let problem = Problem {
+            operation: Operation::Allreduce,
+            ranks: 2,
+            root: 0,
+            count: 0,
+            width: 8,
+            segment: 30,
+            in_place: false,
+            varied: None,
+        };
+        for size in (0..500).step_by(8) {
+            let queues = queues(&problem, size);
+            let mut all: Vec<_> =
+                (0..queues).flat_map(|queue| pieces(&problem, size, queue, queues)).collect();
+            all.sort_unstable();
+            let mut end = 0;
+            for (offset, length) in all {
+                assert!(offset == end && length > 0 && length <= 24 && length % 8 == 0);
+                end += length;
+            }
+            assert_eq!(end, size);
+        }
+    }
+
+    #[test]
+    fn a_core_is_a_power_of_two_in_order() {
+        for ranks in 2..=33 {
+            let core = Core::of(ranks);
+            assert!(core.size.is_power_of_two() && core.size <= ranks && core.size * 2 > ranks);
+            let numbers: Vec<_> = (0..ranks).filter_map(|rank| core.number(rank)).collect();
+            assert_eq!(numbers, (0..core.size).collect::<Vec<_>>());
+            for rank in 0..ranks {
+                match core.number(rank) {
+                    Some(number) => assert_eq!(core.rank(number), rank),
+                    None => assert_eq!(core.partner(rank), Some(rank + 1)),
+                }
+            }
+        }
+    }
+}

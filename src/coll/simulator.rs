@@ -1,0 +1,380 @@
+//! Runs the programs of all ranks of a problem without any network, and checks them; for tests only.
+//!
+//! The order in which steps run is random, from a seed, and every step is two events: it reads, later it
+//! writes and signals, and other steps may fall between. The result is compared with what the operation
+//! means (`reference`).
+//!
+//! Races are not left to luck. Each counter is raised by one queue alone and queues run in order, so which
+//! step follows which by waits and signals does not depend on the run. Vector clocks keep that order
+//! (`shadow`), and two accesses to a byte, one of them a write, that it leaves open are an error in any
+//! run. The user of a rank counts as one who writes its buffers between two rounds: so whoever touches
+//! them before the rank has started or after it has ended is in a race with the user.
+
+mod reference;
+mod rules;
+mod shadow;
+mod sweep;
+mod tests;
+
+use crate::coll::algorithms::Algorithm;
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::{Action, Place, Program, Space, Step};
+use reference::Round;
+use shadow::{Clock, Epoch, Shadow};
+use std::collections::VecDeque;
+
+pub use reference::Random;
+pub use sweep::sweep;
+
+/// So often in a row each rank runs its program.
+const ROUNDS: usize = 3;
+
+/// Runs the algorithm on the problem with a few seeds; quietly nothing if it does not fit. Panics with all that is
+/// needed to see the error again.
+pub fn check(algorithm: &Algorithm, problem: &Problem) {
+    if !(algorithm.fits)(problem) {
+        return;
+    }
+    assert_eq!(algorithm.operation, problem.operation, "{}", algorithm.name);
+    let programs: Vec<Program> =
+        (0..problem.ranks).map(|rank| (algorithm.program)(problem, rank)).collect();
+    let seed = problem.ranks as u64 * 1_000_003 + problem.root as u64 * 1009 + problem.count;
+    if let Err(what) = run(problem, &programs, algorithm.ordered, seed) {
+        let Problem { operation, ranks, root, count, width, segment, in_place, .. } = problem;
+        panic!(
+            "{operation:?}/{}, {ranks} ranks, root {root}, count {count} of {width} bytes, segment \
+             {segment}, in place {in_place}, varied {:?}, seed {seed}: {what}",
+            algorithm.name, problem.varied
+        );
+    }
+}
+
+/// Runs the programs of all ranks once for each of the rounds. The error says what is wrong and where.
+pub fn run(
+    problem: &Problem,
+    programs: &[Program],
+    ordered: bool,
+    seed: u64,
+) -> Result<(), String> {
+    let totals = rules::verify(problem, programs)?;
+    let mut random = Random::new(seed);
+    let rounds = (0..ROUNDS).map(|_| Round::new(problem, ordered, &mut random)).collect::<Vec<_>>();
+    let mut run = Run::new(problem, programs, ordered, &rounds, totals);
+    while let Some(thread) = run.pick(&mut random) {
+        run.event(thread, &mut random)?;
+    }
+    run.all_done()
+}
+
+/// The signals of one rank to one queue.
+struct Counter {
+    /// Signals in a round.
+    total: u32,
+    arrived: u32,
+    /// The clocks of the latest of them, those that somebody may still wait for.
+    clocks: VecDeque<Clock>,
+}
+
+/// A queue of a rank, or its user.
+#[derive(Clone)]
+struct Thread {
+    clock: Clock,
+    next: usize,
+    /// Stands before a step that waits.
+    blocked: bool,
+    /// What the step under way is going to write.
+    under_way: Option<Vec<u8>>,
+}
+
+struct Rank {
+    /// Rounds begun.
+    round: usize,
+    /// Queues that are not at their end.
+    open: usize,
+    /// One pick out of so many is taken.
+    slow: u64,
+}
+
+struct Run<'a> {
+    problem: &'a Problem,
+    programs: &'a [Program],
+    ordered: bool,
+    rounds: &'a [Round],
+    /// By rank, then queue, then the user.
+    threads: Vec<Thread>,
+    /// Threads of a rank: its queues, and the user.
+    lanes: usize,
+    ranks: Vec<Rank>,
+    /// By rank, queue, source.
+    counters: Vec<Counter>,
+    /// By rank and space.
+    memory: Vec<Vec<u8>>,
+    shadow: Vec<Shadow>,
+    /// Threads that can move.
+    ready: Vec<usize>,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        problem: &'a Problem,
+        programs: &'a [Program],
+        ordered: bool,
+        rounds: &'a [Round],
+        totals: Vec<u32>,
+    ) -> Run<'a> {
+        let ranks = problem.ranks;
+        let lanes = programs.iter().map(|p| p.queues.len()).max().unwrap_or(0) + 1;
+        let threads = (0..ranks * lanes)
+            .map(|t| Thread {
+                clock: Clock::new(ranks * lanes, t),
+                next: 0,
+                blocked: false,
+                under_way: None,
+            })
+            .collect();
+        let grain = rules::grain(programs);
+        let sizes = || (0..ranks * 3).map(|i| rules::length(problem, programs, i / 3, i % 3));
+        Run {
+            problem,
+            programs,
+            ordered,
+            rounds,
+            threads,
+            lanes,
+            ranks: (0..ranks).map(|_| Rank { round: 0, open: 0, slow: 1 }).collect(),
+            counters: totals
+                .into_iter()
+                .map(|total| Counter { total, arrived: 0, clocks: VecDeque::new() })
+                .collect(),
+            memory: sizes().map(|size| vec![0; size as usize]).collect(),
+            shadow: sizes().map(|size| Shadow::new(size, grain)).collect(),
+            ready: (0..ranks).map(|rank| rank * lanes + lanes - 1).collect(),
+        }
+    }
+
+    /// Takes one out of those that can move; rather one of a rank that is not slow.
+    fn pick(&mut self, random: &mut Random) -> Option<usize> {
+        let mut index = 0;
+        for _ in 0..4 {
+            index = random.below(self.ready.len() as u64) as usize;
+            let thread = self.ready.get(index)?;
+            if random.below(self.ranks[thread / self.lanes].slow) == 0 {
+                break;
+            }
+        }
+        Some(self.ready.swap_remove(index))
+    }
+
+    fn event(&mut self, thread: usize, random: &mut Random) -> Result<(), String> {
+        let (rank, queue) = (thread / self.lanes, thread % self.lanes);
+        if queue + 1 == self.lanes {
+            self.ranks[rank].slow = [1, 1, 1, 8, 64][random.below(5) as usize];
+            let ended = self.ranks[rank].round as i64 - 1;
+            return self
+                .turn(rank)
+                .map_err(|what| format!("rank {rank}, at the end of round {ended}: {what}"));
+        }
+        let index = self.threads[thread].next;
+        let step = self.programs[rank].queues[queue][index];
+        let done = match self.threads[thread].under_way.take() {
+            None => self.begin(thread, step),
+            Some(bytes) => {
+                self.end(thread, step, &bytes);
+                Ok(())
+            }
+        };
+        done.map_err(|what| {
+            let round = self.ranks[rank].round - 1;
+            format!("round {round}, rank {rank}, queue {queue}, step {index} ({step:?}): {what}")
+        })
+    }
+
+    /// The user's turn: looks at the result of the round that has ended, and starts the next.
+    fn turn(&mut self, rank: usize) -> Result<(), String> {
+        let (round, user) = (self.ranks[rank].round, self.user(rank));
+        for space in [Space::Send, Space::Receive] {
+            let whole = Place { rank, space, offset: 0 };
+            let size = self.memory[index(whole)].len() as u64;
+            self.access(user, whole, size, true)?;
+        }
+        if round > 0 && self.problem.operation == Operation::Barrier {
+            // Known by waits and signals, not by luck.
+            let clock = &self.threads[user].clock;
+            let late =
+                (0..self.ranks.len()).find(|&peer| !clock.has(self.user(peer), round as u32));
+            if let Some(peer) = late {
+                return Err(format!("leaves the barrier before rank {peer} has begun"));
+            }
+        }
+        if round > 0 {
+            let (send, receive) = (&self.memory[rank * 3], &self.memory[rank * 3 + 1]);
+            self.rounds[round - 1].compare(self.problem, rank, send, receive)?;
+        }
+        self.ranks[rank].round += 1;
+        let Some(next) = self.rounds.get(round) else { return Ok(()) };
+        self.memory[rank * 3].copy_from_slice(&next.inputs[rank].send);
+        self.memory[rank * 3 + 1].copy_from_slice(&next.inputs[rank].receive);
+
+        let queues = &self.programs[rank].queues;
+        self.ranks[rank].open = queues.iter().filter(|queue| !queue.is_empty()).count();
+        if self.ranks[rank].open == 0 {
+            self.ready.push(user);
+        }
+        let clock = self.threads[user].clock.clone();
+        self.threads[user].clock.tick(user);
+        for queue in (0..queues.len()).filter(|&queue| !queues[queue].is_empty()) {
+            let thread = rank * self.lanes + queue;
+            self.threads[thread].clock.join(&clock);
+            self.threads[thread].next = 0;
+            self.arm(thread);
+        }
+        Ok(())
+    }
+
+    /// The first half of a step.
+    fn begin(&mut self, thread: usize, step: Step) -> Result<(), String> {
+        let rank = thread / self.lanes;
+        if let Some(wait) = step.wait {
+            let counter = &mut self.counters[thread * self.problem.ranks + wait.from];
+            let first = counter.arrived - counter.clocks.len() as u32;
+            let sought = (self.ranks[rank].round - 1) as u32 * counter.total + wait.count;
+            if sought > first {
+                counter.clocks.drain(..(sought - first - 1) as usize);
+                self.threads[thread].clock.join(&counter.clocks[0]);
+            }
+        }
+        let bytes = match step.action {
+            Action::Nothing => Vec::new(),
+            Action::Copy { from, to, size } => {
+                self.access(thread, from, size, false)?;
+                self.access(thread, to, size, true)?;
+                self.bytes(from, size).to_vec()
+            }
+            Action::Combine { left, right, to, size } => {
+                self.access(thread, left, size, false)?;
+                self.access(thread, right, size, false)?;
+                self.access(thread, to, size, true)?;
+                let (left, right) = (self.bytes(left, size), self.bytes(right, size));
+                reference::combine(self.ordered, self.problem.width, left, right)
+            }
+        };
+        self.threads[thread].under_way = Some(bytes);
+        self.ready.push(thread);
+        Ok(())
+    }
+
+    /// The second half of a step.
+    fn end(&mut self, thread: usize, step: Step, bytes: &[u8]) {
+        if let Action::Copy { to, .. } | Action::Combine { to, .. } = step.action {
+            let begin = to.offset as usize;
+            self.memory[index(to)][begin..begin + bytes.len()].copy_from_slice(bytes);
+        }
+        self.threads[thread].next += 1;
+        if let Some(signal) = step.signal {
+            let (source, target) = (thread / self.lanes, signal.rank * self.lanes + signal.queue);
+            let clock = self.threads[thread].clock.clone();
+            self.threads[thread].clock.tick(thread);
+            let counter = &mut self.counters[target * self.problem.ranks + source];
+            counter.arrived += 1;
+            counter.clocks.push_back(clock);
+            if self.threads[target].blocked {
+                self.arm(target);
+            }
+        }
+        self.arm(thread);
+    }
+
+    /// The thread of a rank's user. At the beginning of each round it reaches the next moment.
+    fn user(&self, rank: usize) -> usize {
+        rank * self.lanes + self.lanes - 1
+    }
+
+    /// Finds out whether the queue can go on, must wait, or is at its end.
+    fn arm(&mut self, thread: usize) {
+        let (rank, queue) = (thread / self.lanes, thread % self.lanes);
+        if self.threads[thread].next == self.programs[rank].queues[queue].len() {
+            let user = self.user(rank);
+            let clock = self.threads[thread].clock.clone();
+            self.threads[thread].clock.tick(thread);
+            self.threads[user].clock.join(&clock);
+            self.ranks[rank].open -= 1;
+            if self.ranks[rank].open == 0 {
+                self.ready.push(user);
+            }
+            return;
+        }
+        self.threads[thread].blocked = !self.may_pass(thread);
+        if !self.threads[thread].blocked {
+            self.ready.push(thread);
+        }
+    }
+
+    /// Whether what the queue's next step waits for has arrived.
+    fn may_pass(&self, thread: usize) -> bool {
+        let (rank, queue) = (thread / self.lanes, thread % self.lanes);
+        let step = self.programs[rank].queues[queue][self.threads[thread].next];
+        step.wait.is_none_or(|wait| {
+            let counter = &self.counters[thread * self.problem.ranks + wait.from];
+            let before = (self.ranks[rank].round - 1) as u32 * counter.total;
+            counter.arrived >= before + wait.count
+        })
+    }
+
+    /// Nothing can move: so all must be done, and every signal taken.
+    fn all_done(&self) -> Result<(), String> {
+        for thread in (0..self.threads.len()).filter(|&thread| self.threads[thread].blocked) {
+            let (rank, queue) = (thread / self.lanes, thread % self.lanes);
+            let index = self.threads[thread].next;
+            let round = self.ranks[rank].round - 1;
+            return Err(format!(
+                "deadlock: round {round}, rank {rank}, queue {queue}, step {index} still waits: {:?}",
+                self.programs[rank].queues[queue][index]
+            ));
+        }
+        match self.ranks.iter().position(|rank| rank.round != ROUNDS + 1) {
+            Some(rank) => Err(format!("rank {rank} has not ended all its rounds")),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that a thread touches some bytes, and asks whether that is allowed.
+    fn access(
+        &mut self,
+        thread: usize,
+        place: Place,
+        size: u64,
+        write: bool,
+    ) -> Result<(), String> {
+        let Thread { clock, next, .. } = &self.threads[thread];
+        let round = self.ranks[thread / self.lanes].round;
+        let epoch = Epoch::new(thread, clock, *next, round);
+        let shadow = &mut self.shadow[index(place)];
+        let is_scratch = place.space == Space::Scratch;
+        let clash = match write {
+            true => shadow.write(place.offset, size, clock, epoch),
+            false => shadow.read(place.offset, size, clock, epoch, is_scratch)?,
+        };
+        let Some(other) = clash else { return Ok(()) };
+        let (rank, queue) = (other.thread() / self.lanes, other.thread() % self.lanes);
+        let Place { rank: owner, space, offset } = place;
+        let what = match (queue + 1 == self.lanes, thread % self.lanes + 1 == self.lanes) {
+            (true, _) => format!("outside its round {}", other.round),
+            (_, true) => format!(
+                "after its round, still touched by rank {rank}, queue {queue}, step {}",
+                other.step
+            ),
+            _ => format!("in a race with rank {rank}, queue {queue}, step {}", other.step),
+        };
+        let verb = if write { "writes" } else { "reads" };
+        Err(format!("{verb} {size} bytes of {space:?} of rank {owner} from byte {offset}: {what}"))
+    }
+
+    fn bytes(&self, place: Place, size: u64) -> &[u8] {
+        &self.memory[index(place)][place.offset as usize..(place.offset + size) as usize]
+    }
+}
+
+/// The index of a memory.
+fn index(place: Place) -> usize {
+    place.rank * 3 + place.space as usize
+}

@@ -1,0 +1,126 @@
+//! What can be said of programs without running them.
+
+use super::reference;
+use crate::coll::problem::Problem;
+use crate::coll::schedule::{Action, Place, Program, Space, Step};
+
+/// Queues of a rank at most.
+const QUEUES: usize = 8;
+
+/// Bytes of a rank's memory, by the number of the space.
+pub fn length(problem: &Problem, programs: &[Program], rank: usize, space: usize) -> u64 {
+    match space {
+        0 => reference::send_length(problem, rank),
+        1 => reference::receive_length(problem, rank),
+        _ => programs[rank].scratch,
+    }
+}
+
+/// All steps, with their rank and queue.
+fn steps(programs: &[Program]) -> impl Iterator<Item = (usize, usize, usize, &Step)> {
+    programs.iter().enumerate().flat_map(|(rank, program)| {
+        program.queues.iter().enumerate().flat_map(move |(queue, steps)| {
+            steps.iter().enumerate().map(move |(index, step)| (rank, queue, index, step))
+        })
+    })
+}
+
+/// The ranges that an action touches; the one that it writes comes last.
+fn ranges(action: Action) -> (Vec<Place>, u64) {
+    match action {
+        Action::Nothing => (Vec::new(), 0),
+        Action::Copy { from, to, size } => (vec![from, to], size),
+        Action::Combine { left, right, to, size } => (vec![left, right, to], size),
+    }
+}
+
+/// The greatest number that divides all places and sizes.
+pub fn grain(programs: &[Program]) -> u64 {
+    fn divisor(a: u64, b: u64) -> u64 {
+        if b == 0 { a } else { divisor(b, a % b) }
+    }
+    let all = steps(programs).fold(0, |grain, (_, _, _, step)| {
+        let (places, size) = ranges(step.action);
+        places.iter().fold(divisor(grain, size), |grain, place| divisor(grain, place.offset))
+    });
+    all.max(1)
+}
+
+/// Checks the programs. Gives the signals of a round by target rank, target queue (as many for each rank as
+/// the rank with most has, and one more) and source rank.
+pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, String> {
+    let (ranks, lanes) =
+        (problem.ranks, programs.iter().map(|p| p.queues.len()).max().unwrap_or(0) + 1);
+    if lanes > QUEUES + 1 {
+        return Err(format!("{} queues: at most {QUEUES}", lanes - 1));
+    }
+    // By target rank, target queue, source rank: signals, the highest count waited for, who signals.
+    let mut counters = vec![(0u32, 0u32, None); ranks * lanes * ranks];
+    for (rank, queue, index, step) in steps(programs) {
+        let at = |what: &str| {
+            Err(format!("rank {rank}, queue {queue}, step {index} ({step:?}): {what}"))
+        };
+        if let Err(what) = verify_action(problem, programs, step.action) {
+            return at(&what);
+        }
+        if let Some(wait) = step.wait {
+            if wait.from >= ranks {
+                return at("waits for a rank that does not exist");
+            }
+            let highest = &mut counters[(rank * lanes + queue) * ranks + wait.from].1;
+            *highest = (*highest).max(wait.count);
+        }
+        if let Some(signal) = step.signal {
+            if signal.rank >= ranks || signal.queue >= programs[signal.rank].queues.len() {
+                return at("signals a queue that does not exist");
+            }
+            let counter = &mut counters[(signal.rank * lanes + signal.queue) * ranks + rank];
+            counter.0 += 1;
+            if *counter.2.get_or_insert(queue) != queue {
+                return at("signals a queue that another queue of this rank signals too");
+            }
+        }
+    }
+    for (index, (signals, waited, _)) in counters.iter().enumerate() {
+        if signals != waited {
+            let (source, queue, target) =
+                (index % ranks, index / ranks % lanes, index / ranks / lanes);
+            return Err(format!(
+                "rank {source} sends {signals} signals to rank {target}, queue {queue}, which waits \
+                 for {waited}"
+            ));
+        }
+    }
+    Ok(counters.into_iter().map(|(signals, _, _)| signals).collect())
+}
+
+fn verify_action(problem: &Problem, programs: &[Program], action: Action) -> Result<(), String> {
+    let (places, size) = ranges(action);
+    for place in &places {
+        if place.rank >= problem.ranks {
+            return Err(format!("{place:?}: no such rank"));
+        }
+        let length = length(problem, programs, place.rank, place.space as usize);
+        if place.offset.checked_add(size).is_none_or(|end| end > length) {
+            return Err(format!("{size} bytes at {place:?}: beyond its {length} bytes"));
+        }
+    }
+    if let Some((to, inputs)) = places.split_last() {
+        let same = |a: &Place| (a.rank, a.space) == (to.rank, to.space);
+        for from in inputs.iter().filter(|from| same(from) && from.offset != to.offset) {
+            if from.offset.abs_diff(to.offset) < size {
+                return Err(format!("{size} bytes at {from:?} and {to:?} overlap"));
+            }
+        }
+    }
+    match action {
+        Action::Combine { size, .. } if size % problem.width != 0 => {
+            Err(format!("combines {size} bytes: not whole elements"))
+        }
+        Action::Combine { to: Place { space: Space::Send, .. }, .. }
+        | Action::Copy { to: Place { space: Space::Send, .. }, .. } => {
+            Err("writes to somebody's input".into())
+        }
+        _ => Ok(()),
+    }
+}

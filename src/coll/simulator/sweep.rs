@@ -1,0 +1,117 @@
+//! Many problems for each algorithm: all numbers of ranks up to 33, all roots, counts around the edges of
+//! segments, in place and not, with blocks alike and varied.
+
+use super::{Random, check};
+use crate::coll::algorithms::Algorithm;
+use crate::coll::problem::{Block, Operation, Problem, Varied};
+
+/// Bytes of an element and of a segment.
+const SHAPES: [(u64, u64); 3] = [(4, 32), (8, 30), (1, 16)];
+
+/// Runs the algorithms on all the problems.
+pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
+    for algorithm in algorithms {
+        let mut turn = 0;
+        for ranks in 2..=33 {
+            problems(algorithm.operation, ranks, &mut turn, &mut |p| check(algorithm, p));
+        }
+    }
+}
+
+fn has_root(operation: Operation) -> bool {
+    use Operation::*;
+    matches!(operation, Broadcast | Reduce | Gather | Scatter)
+}
+
+/// The counts around the edges of segments of `edge` elements.
+fn counts(edge: u64) -> [u64; 10] {
+    [0, 1, edge - 1, edge, edge + 1, 2 * edge, 3 * edge + 1, 13, 5 * edge - 1, 31]
+}
+
+/// Every root of this number of ranks; all counts where ranks are few, else some of them by turns.
+fn problems(operation: Operation, ranks: usize, turn: &mut usize, each: &mut dyn FnMut(&Problem)) {
+    let roots = if has_root(operation) { ranks } else { 1 };
+    for root in 0..roots {
+        let cases = match (operation, ranks, root) {
+            (Operation::Barrier, _, _) => 1,
+            (_, 2..=5, _) | (_, _, 0) => 60,
+            _ => 3,
+        };
+        for _ in 0..cases {
+            *turn += 1;
+            let (width, segment) = SHAPES[*turn % 3];
+            let count = counts(segment / width)[*turn / 3 % 10];
+            let in_place = *turn / 30 % 2 == 1;
+            let mut problem =
+                Problem { operation, ranks, root, count, width, segment, in_place, varied: None };
+            each(&problem);
+            if *turn % 4 == 0 && can_vary(operation) {
+                problem.varied = Some(varied(&problem, &mut Random::new(*turn as u64)));
+                each(&problem);
+            }
+        }
+    }
+}
+
+fn can_vary(operation: Operation) -> bool {
+    use Operation::*;
+    matches!(operation, Gather | Scatter | Allgather | Alltoall | ReduceScatter)
+}
+
+/// Blocks of these sizes in a random order, with gaps.
+fn place(sizes: &[u64], width: u64, random: &mut Random) -> Vec<Block> {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    (1..order.len()).for_each(|i| order.swap(i, random.below(i as u64 + 1) as usize));
+    let mut blocks = vec![Block::default(); sizes.len()];
+    let mut end = 0;
+    for i in order {
+        let offset = end + random.below(3) * random.below(3) * width;
+        blocks[i] = Block { offset, size: sizes[i] };
+        end = offset + sizes[i];
+    }
+    blocks
+}
+
+/// Random blocks, some of them empty. Rows that the operation does not need are empty; where a rank has one
+/// block only, all of its row is that block.
+pub fn varied(problem: &Problem, random: &mut Random) -> Varied {
+    use Operation::*;
+    let Problem { operation, ranks, root, width, in_place, .. } = *problem;
+    let mut size = || random.below(2) * random.below(problem.count + 3) * width;
+    let sizes: Vec<u64> = (0..ranks).map(|_| size()).collect();
+    let mut matrix: Vec<Vec<u64>> =
+        (0..ranks).map(|_| (0..ranks).map(|_| size()).collect()).collect();
+    let (mut send, mut receive) = (vec![Vec::new(); ranks], vec![Vec::new(); ranks]);
+    for rank in 0..ranks {
+        let alone = Block { offset: random.below(3) * width, size: sizes[rank] };
+        match operation {
+            Gather | Allgather => {
+                send[rank] = vec![alone; ranks];
+                if operation == Allgather || rank == root {
+                    receive[rank] = place(&sizes, width, random);
+                }
+            }
+            Scatter => {
+                receive[rank] = vec![alone; ranks];
+                if rank == root {
+                    send[rank] = place(&sizes, width, random);
+                }
+            }
+            ReduceScatter => {
+                send[rank] = place(&sizes, width, random);
+                receive[rank] = vec![Block { offset: 0, size: sizes[rank] }; ranks];
+            }
+            Alltoall if in_place => {
+                (0..rank).for_each(|peer| matrix[rank][peer] = matrix[peer][rank]);
+                send[rank] = place(&matrix[rank], width, random);
+                receive[rank] = send[rank].clone();
+            }
+            _ => {
+                let column: Vec<u64> = matrix.iter().map(|row| row[rank]).collect();
+                send[rank] = place(&matrix[rank], width, random);
+                receive[rank] = place(&column, width, random);
+            }
+        }
+    }
+    Varied { send, receive }
+}
