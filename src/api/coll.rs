@@ -6,13 +6,109 @@
 //! Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; it is
 //! then copied to and from memory of the plan, by its owner.
 
+use crate::api::completion::LLCL_COMPLETE_NONE;
 use crate::api::guard::{give, given, guard};
-use crate::api::plan::{llcl_coll_params_t, llcl_coll_t, llcl_reduce_fn};
+use crate::api::plan::{llcl_coll_params_t, llcl_coll_t};
 use crate::api::status::llcl_status_t;
-use crate::coll::handle::PlanHandle;
 use crate::coll::plan::asked::{Asked, Form};
-use crate::coll::problem::Operation;
+use crate::coll::problem::{Block, Operation};
+use crate::fail;
 use crate::util::status::Result;
+use std::ffi::CStr;
+
+/// A pair of the v forms' arrays; empty where one of them is NULL.
+///
+/// # Safety
+/// What is not NULL has `ranks` numbers.
+unsafe fn blocks(counts: *const u64, offsets: *const u64, ranks: usize) -> Vec<Block> {
+    if counts.is_null() || offsets.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: as the caller promises.
+    let number = |from: *const u64, at: usize| unsafe { from.add(at).read() };
+    let block = |at| Block { offset: number(offsets, at), size: number(counts, at) };
+    (0..ranks).map(block).collect()
+}
+
+impl llcl_coll_params_t {
+    /// The same as the layer below knows it.
+    ///
+    /// # Safety
+    /// What is not NULL is as the contract of the fields says.
+    unsafe fn asked(&self, operation: Operation, form: Form, ranks: usize) -> Asked {
+        // For reduce-scatter the blocks follow each other, so there are no offsets.
+        let in_order = operation == Operation::ReduceScatter;
+        let offsets = if in_order { self.receive_counts } else { self.receive_offsets };
+        let even = form == Form::Even;
+        let ranks = if even { 0 } else { ranks };
+        // SAFETY: as the caller promises.
+        let (send_blocks, receive_blocks, algorithm) = unsafe {
+            (
+                blocks(self.send_counts, self.send_offsets, ranks),
+                blocks(self.receive_counts, offsets, ranks),
+                (!self.algorithm.is_null()).then(|| CStr::from_ptr(self.algorithm)),
+            )
+        };
+        Asked {
+            operation,
+            form,
+            send: self.send.address(),
+            receive: self.receive.address(),
+            count: self.count,
+            kind: self.r#type,
+            op: self.op,
+            root: self.root,
+            engine: self.engine,
+            flags: self.flags,
+            send_blocks,
+            receive_blocks,
+            function: self.function,
+            function_data: self.function_data,
+            algorithm: algorithm.map(|name| name.to_string_lossy().into_owned()),
+            on_complete: *self.on_complete.as_engine(),
+        }
+    }
+}
+
+/// What every _init function does.
+///
+/// # Safety
+/// Every pointer is NULL or as the contract says.
+unsafe fn init(
+    operation: Operation,
+    form: Form,
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> Result<()> {
+    // SAFETY: as the caller promises; a handle is all that a llcl_coll_t holds.
+    unsafe {
+        given(plan, "plan")?;
+        let params = given(params, "params")?;
+        let team = &given(params.team, "team")?.0;
+        let asked = params.asked(operation, form, team.size() as usize);
+        give(plan, "plan", team.plan(&asked)?.cast())
+    }
+}
+
+/// What every blocking form does.
+///
+/// # Safety
+/// As init().
+pub(super) unsafe fn now(
+    operation: Operation,
+    form: Form,
+    params: *const llcl_coll_params_t,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let params = given(params, "params")?;
+        let team = &given(params.team, "team")?.0;
+        if params.on_complete.kind != LLCL_COMPLETE_NONE {
+            fail!(ERR_INVALID, "a blocking call takes no completion, expected llcl_no_completion()");
+        }
+        team.now(&params.asked(operation, form, team.size() as usize))
+    }
+}
 
 /// Nobody's round ends before every rank has started it.
 ///

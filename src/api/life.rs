@@ -3,6 +3,7 @@
 use crate::api::config::{llcl_config_t, resolve};
 use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
+use crate::coll::collectives::Collectives;
 use crate::core::context::Context;
 use crate::engine::queued::INLINE;
 use crate::fail;
@@ -30,7 +31,7 @@ pub const LLCL_ACCESS_KERNEL: u32 = 2;
 pub const LLCL_ACCESS_MESSAGE: u32 = 3;
 
 /// One rank's place in a world, with everything that hangs on it.
-pub struct llcl_context_t(pub(super) Context);
+pub struct llcl_context_t(pub(super) Context, pub(super) Collectives);
 
 /// What a context can do.
 #[repr(C)]
@@ -104,7 +105,7 @@ pub unsafe extern "C" fn llcl_init(
         let world =
             config.and_then(|config| Some((unsafe { config.world.as_ref() }?, config.rank)));
         let place = world.map(|(world, rank)| (&world.0, rank));
-        let created = Box::new(llcl_context_t(Context::create(resolved, place)?));
+        let created = Box::new(llcl_context_t(Context::create(resolved, place)?, Collectives::default()));
         // SAFETY: checked above.
         unsafe { give(context, "context", Box::into_raw(created)) }
     })

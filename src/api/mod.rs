@@ -56,6 +56,14 @@ pub mod wait;
 
 pub mod active;
 
+pub mod team;
+
+pub mod plan;
+
+pub mod coll;
+
+pub mod coll_now;
+
 pub mod insight;
 
 mod guard;

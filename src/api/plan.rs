@@ -196,17 +196,17 @@ pub unsafe extern "C" fn llcl_coll_query(
         // SAFETY: the caller gives a handle of a live context and a struct.
         let (plan, asked) = unsafe { (&given(plan, "plan")?.0, given(info, "info")?) };
         known_size(asked.struct_size, size_of::<llcl_coll_info_t>())?;
-        let about = plan.about()?;
+        let (about, rounds) = plan.about()?;
         let answer = llcl_coll_info_t {
             struct_size: asked.struct_size,
-            algorithm: about.algorithm,
-            reason: about.reason,
+            algorithm: text(about.algorithm),
+            reason: text(about.reason),
             engine: about.engine as u32 + 1,
             shared: about.shared.into(),
             queues: about.queues,
             steps: about.steps,
             memory: about.memory,
-            rounds: about.rounds,
+            rounds,
         };
         // SAFETY: as above.
         unsafe { give(info, "info", answer) }

@@ -3,9 +3,19 @@
 //! all its peers map, and whoever delivers a signal runs what it releases (`run`).
 
 pub mod algorithms;
+mod board;
+pub mod collectives;
 pub mod combine;
+pub mod handle;
+pub mod plan;
 pub mod problem;
+pub mod queue;
+pub mod record;
+pub mod run;
 pub mod schedule;
+pub mod session;
+pub mod store;
+pub mod team;
 pub mod select;
 #[cfg(test)]
 mod simulator;

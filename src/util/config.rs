@@ -99,6 +99,8 @@ pub const EXECUTIONS: &[&str] = &["auto", "offload", "direct"];
 pub const POLICIES: &[&str] = &["acquire", "limit", "distributed"];
 /// The words of `LLCL_AM_HANDLERS`, likewise.
 pub const HANDLERS: &[&str] = &["serial", "parallel"];
+/// The words of `LLCL_COLL_ENGINE`, likewise.
+pub const ENGINES: &[&str] = &["offload", "thread"];
 const SWITCH: &[&str] = &["off", "on"];
 
 table! {
@@ -132,6 +134,12 @@ table! {
         "Active messages of this rank that may wait for their end at one time, each with a place for its reply.";
     am_handlers: "LLCL_AM_HANDLERS", "serial", "", Kind::Words(HANDLERS),
         "Whether one handler of a context runs at a time, or several on different threads.";
+    coll_engine: "LLCL_COLL_ENGINE", "offload", "", Kind::Words(ENGINES),
+        "Who runs the steps of collectives: whoever delivers a signal, or each rank's progress thread.";
+    coll_segment: "LLCL_COLL_SEGMENT", "65536", "bytes", Kind::Number(64, 1 << 30, 64),
+        "Into pieces of how many bytes collectives cut large messages; the same at every rank.";
+    coll_memory: "LLCL_COLL_MEMORY", "256", "MiB", Kind::Number(1, 1 << 20, 1),
+        "Most memory of this rank that teams and plans of collectives may take together.";
     finalize_ms: "LLCL_FINALIZE_MS", "1000", "milliseconds", Kind::Number(0, 600_000, 1),
         "How long llcl_finalize lets operations finish before it cancels them.";
 }

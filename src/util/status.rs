@@ -93,6 +93,11 @@ impl Error {
         Error { status, message: None }
     }
 
+    /// The same error once more, for who must tell it twice.
+    pub fn again(&self) -> Error {
+        Error { status: self.status, message: self.message.clone() }
+    }
+
     /// `ERR_SYSTEM` for the system call `call`, with the errno of this moment.
     pub fn system(call: &str) -> Error {
         let errno = std::io::Error::last_os_error();

@@ -4,6 +4,7 @@
 pub mod allgather;
 pub mod allreduce;
 pub mod alltoall;
+pub mod alone;
 pub mod blocks;
 pub mod gather;
 pub mod reduce;

@@ -74,6 +74,29 @@ pub struct Checked {
 }
 
 impl Asked {
+    /// An operation without data.
+    pub fn nothing(operation: Operation, form: Form) -> Asked {
+        let nowhere = Address { offset: 0, key: 0 };
+        Asked {
+            operation,
+            form,
+            send: nowhere,
+            receive: nowhere,
+            count: 0,
+            kind: 0,
+            op: 0,
+            root: 0,
+            engine: 0,
+            flags: 0,
+            send_blocks: Vec::new(),
+            receive_blocks: Vec::new(),
+            function: None,
+            function_data: std::ptr::null_mut(),
+            algorithm: None,
+            on_complete: Completion::NOTHING,
+        }
+    }
+
     /// Whether the input lies in the output at rank `me`.
     pub fn is_in_place(&self, me: usize) -> bool {
         use Operation::{Gather, Reduce, Scatter};

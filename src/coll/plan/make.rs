@@ -1,6 +1,7 @@
 //! Making a plan: the ranks agree, choose an algorithm, lay out their sessions and map each other's.
 
 use crate::coll::algorithms::Algorithm;
+use crate::coll::algorithms::alone::ALONE;
 use crate::coll::plan::agree::{agree, varied};
 use crate::coll::plan::asked::{Asked, Checked, Form, IN_PLACE};
 use crate::coll::plan::{About, Bounce, Engine, Plan, Recipe};
@@ -50,13 +51,13 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     team.ground.may_block("what makes a plan")?;
     let (me, ranks) = (team.me, team.size());
     let checked = asked.check(&team.ground, me, ranks);
-    let forced = select::forced(&team.ground.config, asked.operation, asked.algorithm.as_deref());
-    let (checked, refusal) = match (checked, &forced) {
-        (Ok(checked), Ok(_)) => (Some(checked), Ok(())),
-        (Err(error), _) => (None, Err(error)),
-        (_, Err(error)) => (None, Err(error.again())),
+    let asked_for = asked.algorithm.as_deref();
+    let configured = select::forced(&team.ground.config, asked.operation);
+    let forced = asked_for.or(configured).filter(|name| *name != "auto");
+    let (checked, refusal) = match checked {
+        Ok(checked) => (Some(checked), Ok(())),
+        Err(error) => (None, Err(error)),
     };
-    let forced = forced.unwrap_or(None);
     agree(team, asked, forced, refusal)?;
     let Some(checked) = checked else { fail!(ERR_INTERNAL, "an error was lost") };
     let mut problem = problem(team, asked, &checked);
@@ -64,7 +65,7 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         problem.varied = Some(varied(team, asked, &problem)?);
     }
     let choice = match ranks {
-        1 => (&select::ALONE, "there is one rank"),
+        1 => (&ALONE, "there is one rank"),
         _ => select::choose(&problem, forced, checked.ordered)?,
     };
     Site { team, asked, checked, problem, choice }.build()

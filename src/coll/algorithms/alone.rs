@@ -1,0 +1,28 @@
+//! The team of one rank: its input is its output.
+
+use crate::coll::algorithms::Algorithm;
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::Program;
+
+/// The only choice for every operation of a single rank, at which the others need not look.
+pub static ALONE: Algorithm = Algorithm {
+    operation: Operation::Barrier,
+    name: "alone",
+    program: alone,
+    fits: |problem| problem.ranks == 1,
+    ordered: true,
+    single_copy: true,
+};
+
+/// One copy, which goes where it runs in place.
+fn alone(problem: &Problem, _: usize) -> Program {
+    let mut program = Program::new(1);
+    if !matches!(problem.operation, Operation::Barrier | Operation::Broadcast) {
+        let size = problem.send_block(0, 0).size;
+        let (from, to) = (problem.source(0, 0, 0), problem.target(0, 0, 0));
+        for (offset, size) in problem.segments(size) {
+            program.queue(0).copy(from.plus(offset), to.plus(offset), size);
+        }
+    }
+    program
+}

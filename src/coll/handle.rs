@@ -1,0 +1,241 @@
+//! What teams and plans are for the user: objects with an address of their own, which live until the
+//! context ends, so that a handle that was freed is recognised and not followed.
+
+use crate::coll::plan::asked::{Asked, Form};
+use crate::coll::plan::make::make;
+use crate::coll::plan::{About, Plan};
+use crate::coll::problem::Operation;
+use crate::coll::team::Team;
+use crate::fail;
+use crate::util::status::Result;
+use once_cell::sync::OnceCell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// Handles that were freed and are kept from reuse, so that a second free is told as such.
+const QUARANTINE: usize = 256;
+
+/// The object behind a handle, and the handle.
+struct Slot<T> {
+    /// From Box::into_raw; null once it is freed.
+    live: AtomicPtr<T>,
+}
+
+impl<T> Slot<T> {
+    fn get(&self, what: &str) -> Result<&T> {
+        // SAFETY: it is null or what put() has boxed; whoever frees it excludes others, by contract.
+        // Acquire: pairs with put().
+        match unsafe { self.live.load(Ordering::Acquire).as_ref() } {
+            Some(live) => Ok(live),
+            None => fail!(ERR_STATE, "the {what} has been freed before"),
+        }
+    }
+
+    fn put(&self, live: T) {
+        self.live.store(Box::into_raw(Box::new(live)), Ordering::Release);
+    }
+
+    fn take(&self) -> Option<T> {
+        let live = self.live.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        // SAFETY: it comes from put(), and nobody else takes it again.
+        (!live.is_null()).then(|| *unsafe { Box::from_raw(live) })
+    }
+}
+
+impl<T> Drop for Slot<T> {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+/// A team as its user holds it.
+pub struct TeamHandle {
+    team: Slot<LiveTeam>,
+    home: Weak<Handles>,
+    at: usize,
+}
+
+struct LiveTeam {
+    team: Team,
+    /// It is the team of all ranks, which is not freed.
+    world: bool,
+    barrier: OnceCell<Arc<Plan>>,
+}
+
+/// A plan as its user holds it.
+pub struct PlanHandle {
+    plan: Slot<Arc<Plan>>,
+    home: Weak<Handles>,
+    at: usize,
+}
+
+/// A context's handles.
+#[derive(Default)]
+pub struct Handles {
+    teams: Mutex<Shelf<TeamHandle>>,
+    plans: Mutex<Shelf<PlanHandle>>,
+}
+
+#[allow(clippy::vec_box, reason = "users hold the addresses")]
+struct Shelf<T> {
+    all: Vec<Box<T>>,
+    freed: VecDeque<usize>,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Shelf<T> {
+        Shelf { all: Vec::new(), freed: VecDeque::new() }
+    }
+}
+
+impl<T> Shelf<T> {
+    /// A handle that is not in use.
+    fn place(&mut self, make: impl FnOnce(usize) -> T) -> &T {
+        let again = if self.freed.len() > QUARANTINE { self.freed.pop_front() } else { None };
+        let at = again.unwrap_or_else(|| {
+            self.all.push(Box::new(make(self.all.len())));
+            self.all.len() - 1
+        });
+        &self.all[at]
+    }
+}
+
+fn open<T>(shelf: &Mutex<Shelf<T>>) -> std::sync::MutexGuard<'_, Shelf<T>> {
+    shelf.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn empty<T>() -> Slot<T> {
+    Slot { live: AtomicPtr::default() }
+}
+
+impl Handles {
+    /// A handle of a team. `world`: freeing it does nothing.
+    pub fn keep_team(self: &Arc<Handles>, team: Team, world: bool) -> *mut TeamHandle {
+        let mut shelf = open(&self.teams);
+        let home = Arc::downgrade(self);
+        let handle = shelf.place(|at| TeamHandle { team: empty(), home, at });
+        handle.team.put(LiveTeam { team, world, barrier: OnceCell::new() });
+        (&raw const *handle).cast_mut()
+    }
+
+    fn keep_plan(self: &Arc<Handles>, plan: Arc<Plan>) -> *mut PlanHandle {
+        let mut shelf = open(&self.plans);
+        let home = Arc::downgrade(self);
+        let handle = shelf.place(|at| PlanHandle { plan: empty(), home, at });
+        handle.plan.put(plan);
+        (&raw const *handle).cast_mut()
+    }
+}
+
+impl TeamHandle {
+    fn live(&self) -> Result<&LiveTeam> {
+        self.team.get("team")
+    }
+
+    /// This rank's number in it.
+    pub fn rank(&self) -> Option<u32> {
+        self.live().ok().map(|live| live.team.me as u32)
+    }
+
+    /// How many ranks it has; 0 once it is freed.
+    pub fn size(&self) -> u32 {
+        self.live().map_or(0, |live| live.team.size() as u32)
+    }
+
+    /// The number in the world of one of its ranks.
+    pub fn peer(&self, rank: u32) -> Option<u32> {
+        self.live().ok()?.team.peers.get(rank as usize).copied()
+    }
+
+    fn home(&self) -> Result<Arc<Handles>> {
+        match self.home.upgrade() {
+            Some(home) => Ok(home),
+            None => fail!(ERR_STATE, "the context has ended"),
+        }
+    }
+
+    /// Makes teams of the ranks that give the same colour; null without one. Collective.
+    pub fn split(&self, colour: Option<u32>, key: u32) -> Result<*mut TeamHandle> {
+        let (live, home) = (self.live()?, self.home()?);
+        let made = live.team.split(colour, key)?;
+        Ok(made.map_or(std::ptr::null_mut(), |team| home.keep_team(team, false)))
+    }
+
+    /// Ends the team at this rank.
+    pub fn free(&self) -> Result<()> {
+        if self.live()?.world {
+            return Ok(());
+        }
+        if let Some(live) = self.team.take() {
+            if let Some(plan) = live.barrier.get() {
+                Plan::free(plan)?;
+            }
+            live.team.leave();
+            open(&self.home()?.teams).freed.push_back(self.at);
+        }
+        Ok(())
+    }
+
+    /// Makes a plan. Collective.
+    pub fn plan(&self, asked: &Asked) -> Result<*mut PlanHandle> {
+        let (live, home) = (self.live()?, self.home()?);
+        Ok(home.keep_plan(make(&live.team, asked)?))
+    }
+
+    /// Makes a plan, runs it once and ends it. Collective.
+    pub fn now(&self, asked: &Asked) -> Result<()> {
+        let plan = make(&self.live()?.team, asked)?;
+        let ended = plan.start().and_then(|()| plan.wait(None));
+        Plan::free(&plan)?;
+        ended
+    }
+
+    /// A barrier, by a plan that is made at the first one. Collective.
+    pub fn barrier(&self) -> Result<()> {
+        let live = self.live()?;
+        let plan = live.barrier.get_or_try_init(|| {
+            make(&live.team, &Asked::nothing(Operation::Barrier, Form::Even))
+        })?;
+        live.team.ground.may_block("llcl_barrier")?;
+        plan.start()?;
+        plan.wait(None)
+    }
+}
+
+impl PlanHandle {
+    fn live(&self) -> Result<&Arc<Plan>> {
+        self.plan.get("plan")
+    }
+
+    /// See Plan::start().
+    pub fn start(&self) -> Result<()> {
+        self.live()?.start()
+    }
+
+    /// See Plan::test().
+    pub fn test(&self) -> Result<()> {
+        self.live()?.test()
+    }
+
+    /// See Plan::wait().
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
+        self.live()?.wait(timeout)
+    }
+
+    /// What it consists of, and how often it was started.
+    pub fn about(&self) -> Result<(About, u64)> {
+        Ok(self.live()?.about())
+    }
+
+    /// Ends the plan at this rank.
+    pub fn free(&self) -> Result<()> {
+        Plan::free(self.live()?)?;
+        drop(self.plan.take());
+        if let Some(home) = self.home.upgrade() {
+            open(&home.plans).freed.push_back(self.at);
+        }
+        Ok(())
+    }
+}
