@@ -108,7 +108,7 @@ pub struct llcl_coll_params_t {
 pub struct llcl_coll_info_t {
     /// Bytes of this struct, set by the caller before the call.
     pub struct_size: u64,
-    /// The algorithm's name; valid for ever.
+    /// The algorithm's name; valid as long as the plan.
     pub algorithm: *const c_char,
     /// Why it was chosen, one sentence; valid as long as the plan.
     pub reason: *const c_char,
@@ -196,11 +196,11 @@ pub unsafe extern "C" fn llcl_coll_query(
         // SAFETY: the caller gives a handle of a live context and a struct.
         let (plan, asked) = unsafe { (&given(plan, "plan")?.0, given(info, "info")?) };
         known_size(asked.struct_size, size_of::<llcl_coll_info_t>())?;
-        let (about, rounds) = plan.about()?;
+        let (about, texts, rounds) = plan.about()?;
         let answer = llcl_coll_info_t {
             struct_size: asked.struct_size,
-            algorithm: text(about.algorithm),
-            reason: text(about.reason),
+            algorithm: texts[0].as_ptr(),
+            reason: texts[1].as_ptr(),
             engine: about.engine as u32 + 1,
             shared: about.shared.into(),
             queues: about.queues,

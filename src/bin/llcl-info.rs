@@ -1,10 +1,13 @@
 //! `llcl-info`: what this build of the library is and can do on this machine; with `-c`, the
-//! configuration in force and where each value came from.
+//! configuration in force and where each value came from; with `-a`, which algorithms do the collective
+//! operations, and why.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use llcl::bootstrap::World;
+use llcl::coll::problem::{Operation, Problem};
+use llcl::coll::select::{OPERATIONS, choose, forced};
 use llcl::core::context::Context;
 use llcl::engine::queued::INLINE;
 use llcl::transport::Access;
@@ -20,6 +23,9 @@ struct Arguments {
     /// Print the configuration table: variable, value in force, default, unit, origin, meaning
     #[arg(short, long)]
     config: bool,
+    /// Print which algorithm does which collective operation, by ranks and bytes, and why
+    #[arg(short, long)]
+    algorithms: bool,
 }
 
 fn main() -> ExitCode {
@@ -35,6 +41,12 @@ fn main() -> ExitCode {
     if arguments.config {
         println!();
         print_table(&config);
+    }
+    if arguments.algorithms {
+        println!();
+        print_choices(&config);
+    }
+    if arguments.config || arguments.algorithms {
         return ExitCode::SUCCESS;
     }
     match print_capabilities(config) {
@@ -91,4 +103,80 @@ fn print_table(config: &Config) {
         println!("    {}", row.help);
         println!("    Accepts {}.", row.range());
     }
+}
+
+/// The sizes and numbers of ranks for which choices are printed.
+const SIZES: [(u64, &str); 5] = [
+    (8, "8 B"),
+    (1 << 10, "1 KiB"),
+    (64 << 10, "64 KiB"),
+    (1 << 20, "1 MiB"),
+    (16 << 20, "16 MiB"),
+];
+const RANKS: [usize; 4] = [2, 4, 8, 16];
+
+/// What is chosen for a range of sizes, and why.
+#[derive(PartialEq)]
+struct Choice {
+    first: &'static str,
+    last: &'static str,
+    algorithm: &'static str,
+    reason: String,
+}
+
+/// The algorithms of the collective operations. Neighbours that agree share a line.
+fn print_choices(config: &Config) {
+    println!("Bytes: of the vector, or of one rank's block.\n");
+    println!("OPERATION       RANKS        BYTES             ALGORITHM           REASON");
+    for (operation, called, _) in OPERATIONS {
+        let mut groups: Vec<(String, Vec<Choice>)> = Vec::new();
+        for ranks in RANKS {
+            let choices = choices(config, *operation, ranks);
+            match groups.last_mut() {
+                Some((before, same)) if *same == choices => *before += &format!(", {ranks}"),
+                _ => groups.push((ranks.to_string(), choices)),
+            }
+        }
+        for (ranks, choices) in groups {
+            for Choice { first, last, algorithm, reason } in choices {
+                let bytes = match first == last {
+                    true => first.to_string(),
+                    false => format!("{first} to {last}"),
+                };
+                println!("{called:<15} {ranks:<12} {bytes:<17} {algorithm:<19} {reason}");
+            }
+        }
+    }
+}
+
+/// The choices for one operation and number of ranks, by size.
+fn choices(config: &Config, operation: Operation, ranks: usize) -> Vec<Choice> {
+    let mut choices: Vec<Choice> = Vec::new();
+    let sizes = match operation {
+        Operation::Barrier => &[(0, "none")][..],
+        _ => &SIZES[..],
+    };
+    for &(bytes, last) in sizes {
+        let problem = Problem {
+            operation,
+            ranks,
+            root: 0,
+            count: bytes / 8,
+            width: 8,
+            segment: 64 << 10,
+            in_place: false,
+            varied: None,
+        };
+        let (algorithm, reason) = match choose(&problem, forced(config, operation), false) {
+            Ok((algorithm, reason)) => (algorithm.name, reason.to_string()),
+            Err(error) => ("none", error.to_string()),
+        };
+        match choices.last_mut() {
+            Some(before) if before.algorithm == algorithm && before.reason == reason => {
+                before.last = last;
+            }
+            _ => choices.push(Choice { first: last, last, algorithm, reason }),
+        }
+    }
+    choices
 }

@@ -10,6 +10,7 @@ use crate::fail;
 use crate::util::status::Result;
 use once_cell::sync::OnceCell;
 use std::collections::VecDeque;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -225,7 +226,7 @@ impl PlanHandle {
     }
 
     /// What it consists of, and how often it was started.
-    pub fn about(&self) -> Result<(About, u64)> {
+    pub fn about(&self) -> Result<(About, &[CString; 2], u64)> {
         Ok(self.live()?.about())
     }
 

@@ -101,6 +101,27 @@ pub const POLICIES: &[&str] = &["acquire", "limit", "distributed"];
 pub const HANDLERS: &[&str] = &["serial", "parallel"];
 /// The words of `LLCL_COLL_ENGINE`, likewise.
 pub const ENGINES: &[&str] = &["offload", "thread"];
+/// The words of `LLCL_COLL_BARRIER`: the names of the algorithms in `coll`, as in those that follow.
+pub const BARRIERS: &[&str] = &["auto", "dissemination", "tree"];
+/// The words of `LLCL_COLL_BROADCAST`.
+pub const BROADCASTS: &[&str] =
+    &["auto", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct"];
+/// The words of `LLCL_COLL_REDUCE`.
+pub const REDUCES: &[&str] = &["auto", "direct", "binomial"];
+/// The words of `LLCL_COLL_ALLREDUCE`.
+pub const ALLREDUCES: &[&str] = &["auto", "direct", "recursive_doubling", "rabenseifner", "ring"];
+/// The words of `LLCL_COLL_GATHER`.
+pub const GATHERS: &[&str] = &["auto", "direct", "binomial"];
+/// The words of `LLCL_COLL_SCATTER`.
+pub const SCATTERS: &[&str] = &["auto", "direct", "binomial"];
+/// The words of `LLCL_COLL_ALLGATHER`.
+pub const ALLGATHERS: &[&str] = &["auto", "direct", "ring", "bruck", "recursive_doubling"];
+/// The words of `LLCL_COLL_ALLTOALL`.
+pub const ALLTOALLS: &[&str] = &["auto", "direct", "pairwise", "bruck"];
+/// The words of `LLCL_COLL_REDUCE_SCATTER`.
+pub const REDUCE_SCATTERS: &[&str] = &["auto", "direct", "ring"];
+/// The words of `LLCL_COLL_SCAN`.
+pub const SCANS: &[&str] = &["auto", "direct", "recursive_doubling"];
 const SWITCH: &[&str] = &["off", "on"];
 
 table! {
@@ -140,6 +161,26 @@ table! {
         "Into pieces of how many bytes collectives cut large messages; the same at every rank.";
     coll_memory: "LLCL_COLL_MEMORY", "256", "MiB", Kind::Number(1, 1 << 20, 1),
         "Most memory of this rank that teams and plans of collectives may take together.";
+    coll_barrier: "LLCL_COLL_BARRIER", "auto", "", Kind::Words(BARRIERS),
+        "Which algorithm does a barrier; auto leaves it to the table that llcl-info -a prints.";
+    coll_broadcast: "LLCL_COLL_BROADCAST", "auto", "", Kind::Words(BROADCASTS),
+        "Which algorithm does a broadcast; auto leaves it to the table that llcl-info -a prints.";
+    coll_reduce: "LLCL_COLL_REDUCE", "auto", "", Kind::Words(REDUCES),
+        "Which algorithm does a reduce; auto leaves it to the table that llcl-info -a prints.";
+    coll_allreduce: "LLCL_COLL_ALLREDUCE", "auto", "", Kind::Words(ALLREDUCES),
+        "Which algorithm does an allreduce; auto leaves it to the table that llcl-info -a prints.";
+    coll_gather: "LLCL_COLL_GATHER", "auto", "", Kind::Words(GATHERS),
+        "Which algorithm does a gather; auto leaves it to the table that llcl-info -a prints.";
+    coll_scatter: "LLCL_COLL_SCATTER", "auto", "", Kind::Words(SCATTERS),
+        "Which algorithm does a scatter; auto leaves it to the table that llcl-info -a prints.";
+    coll_allgather: "LLCL_COLL_ALLGATHER", "auto", "", Kind::Words(ALLGATHERS),
+        "Which algorithm does an allgather; auto leaves it to the table that llcl-info -a prints.";
+    coll_alltoall: "LLCL_COLL_ALLTOALL", "auto", "", Kind::Words(ALLTOALLS),
+        "Which algorithm does an alltoall; auto leaves it to the table that llcl-info -a prints.";
+    coll_reduce_scatter: "LLCL_COLL_REDUCE_SCATTER", "auto", "", Kind::Words(REDUCE_SCATTERS),
+        "Which algorithm does a reduce-scatter; auto leaves it to the table that llcl-info -a prints.";
+    coll_scan: "LLCL_COLL_SCAN", "auto", "", Kind::Words(SCANS),
+        "Which algorithm does a scan; auto leaves it to the table that llcl-info -a prints.";
     finalize_ms: "LLCL_FINALIZE_MS", "1000", "milliseconds", Kind::Number(0, 600_000, 1),
         "How long llcl_finalize lets operations finish before it cancels them.";
 }

@@ -125,7 +125,7 @@ const fn row(
     fits: fn(&Problem) -> bool,
     single_copy: bool,
 ) -> Algorithm {
-    Algorithm { operation: Operation::Allgather, name, program, fits, ordered: false, single_copy }
+    Algorithm { operation: Operation::Allgather, name, program, fits, ordered: true, single_copy }
 }
 
 /// The table of this operation.

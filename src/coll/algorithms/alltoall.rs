@@ -191,5 +191,5 @@ const fn row(
     fits: fn(&Problem) -> bool,
     single_copy: bool,
 ) -> Algorithm {
-    Algorithm { operation: Operation::Alltoall, name, program, fits, ordered: false, single_copy }
+    Algorithm { operation: Operation::Alltoall, name, program, fits, ordered: true, single_copy }
 }

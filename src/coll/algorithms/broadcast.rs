@@ -5,7 +5,7 @@
 
 use super::Algorithm;
 use crate::coll::problem::{Block, Operation, Problem};
-use crate::coll::schedule::{Program, receive};
+use crate::coll::schedule::{Appender, Program, receive};
 
 /// The algorithms of this file.
 pub const ALGORITHMS: &[Algorithm] = &[
@@ -184,10 +184,10 @@ fn push(
     }
 }
 
-/// Scatter and allgather (van de Geijn): the vector falls into a block for each node. Down a binomial tree each
-/// node gets the blocks of all nodes below it; then the blocks go round in a ring, to those who have not
-/// got them. Each node receives every byte once and sends less than 2 n bytes; the root, in all other ways without
-/// segments, log2 p * n. log2 p + p - 1 signals one after another: for large sizes.
+/// Scatter and allgather (van de Geijn and others, 1994): the vector falls into a block for each node. Down a
+/// binomial tree each node gets the blocks of itself and of all nodes below; then the blocks go round in a
+/// ring, to those who have not got them. Each node receives every byte once and sends less than two vectors,
+/// the root too. ceil(log2 p) + p - 1 signals one after another: for large sizes on many ranks.
 fn scatter_allgather(problem: &Problem, rank: usize) -> Program {
     let lanes = (problem.bytes() / problem.segment / problem.ranks as u64).clamp(1, 2) as usize;
     let mut program = Program::new(lanes);
@@ -215,22 +215,16 @@ fn scatter_and_ring(
     let (left, right) = ((node + ranks - 1) % ranks, (node + 1) % ranks);
     let parent = Tree::Binomial.parent(ranks, node);
     let mut queue = program.queue(lane);
-    let copy =
-        |queue: &mut crate::coll::schedule::Appender, to: usize, first: usize, end: usize| {
-            for (offset, size) in problem.segments(begin(end) - begin(first)) {
-                let offset = begin(first) + offset;
-                queue.copy(receive(rank, offset), receive(to, offset), size);
-            }
-            queue.signal(to, lane);
-        };
-
-    // Ready: for the parent, and for the left neighbour if it is another and has something to send.
-    if let Some(parent) = parent {
-        queue.signal(rank_of(parent), lane);
-        if parent != left {
-            queue.signal(rank_of(left), lane);
+    let copy = |queue: &mut Appender, to: usize, first: usize, end: usize| {
+        for (offset, size) in problem.segments(begin(end) - begin(first)) {
+            let offset = begin(first) + offset;
+            queue.copy(receive(rank, offset), receive(to, offset), size);
         }
-        queue.wait(rank_of(parent), 1);
+        queue.signal(to, lane);
+    };
+
+    if let Some(parent) = parent {
+        queue.signal(rank_of(parent), lane).wait(rank_of(parent), 1);
     }
     for child in Tree::Binomial.children(ranks, node) {
         queue.wait(rank_of(child), 1);
@@ -238,20 +232,50 @@ fn scatter_and_ring(
     }
 
     // Round the ring come the blocks node - 1, node - 2, ... as far as the scatter has not brought them.
+    // The right neighbour is ready: it is a child, or a node above has served it before it served this one.
     let missing = |node: usize| ranks - span(ranks, node);
     let before = usize::from(parent == Some(left));
-    if right != 0 {
-        queue.wait(rank_of(right), 1);
-    }
     for step in 0..missing(right) {
-        let got = step.min(missing(node));
-        if got > 0 {
-            queue.wait(rank_of(left), (before + got) as u32);
+        if (1..=missing(node)).contains(&step) {
+            queue.wait(rank_of(left), (before + step) as u32);
         }
         let block = (node + ranks - step) % ranks;
         copy(&mut queue, rank_of(right), block, block + 1);
     }
     if node != 0 {
         queue.wait(rank_of(left), (before + missing(node)) as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_and_parents_agree_and_everybody_has_one() {
+        for ranks in 2..70 {
+            let heaps = [1, 2, 3, 4, 8].map(|arity| Tree::Heap { arity, turn: 0 });
+            let ternaries = (0..3).map(|fragment| ternary(ranks, fragment));
+            for tree in heaps.into_iter().chain(ternaries).chain([Tree::Binomial]) {
+                let mut seen = vec![false; ranks];
+                for node in 0..ranks {
+                    for child in tree.children(ranks, node) {
+                        assert_eq!(tree.parent(ranks, child), Some(node), "{ranks} ranks");
+                        assert!(!std::mem::replace(&mut seen[child], true), "{ranks} ranks");
+                    }
+                }
+                assert_eq!(seen.iter().filter(|&&seen| seen).count(), ranks - 1);
+            }
+        }
+    }
+
+    #[test]
+    fn the_three_trees_have_no_inner_node_in_common() {
+        for ranks in 2..200 {
+            for node in 1..ranks {
+                let inner = |f: &usize| !ternary(ranks, *f).children(ranks, node).is_empty();
+                assert!((0..3).filter(inner).count() <= 1, "node {node} of {ranks}");
+            }
+        }
     }
 }

@@ -79,7 +79,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         name: "direct",
         program: direct,
         fits: |_| true,
-        ordered: false,
+        ordered: true,
         single_copy: true,
     },
     Algorithm {
@@ -87,7 +87,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
         name: "binomial",
         program: binomial,
         fits: |problem| problem.varied.is_none(),
-        ordered: false,
+        ordered: true,
         single_copy: false,
     },
 ];

@@ -22,6 +22,7 @@ use crate::engine::completion::{self, Completion};
 use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::util::status::{Error, Result, Status};
+use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
@@ -77,6 +78,7 @@ pub struct Plan {
     stage: Stage,
     key: Key,
     about: About,
+    texts: [CString; 2],
     inputs: [Option<Bounce>; 2],
     output: Option<Bounce>,
     recipe: Recipe,
@@ -114,6 +116,8 @@ impl Plan {
         let heavy = cost > AT_START;
         let told = on_complete.kind != completion::NONE;
         let tasked = heavy || !about.shared || told;
+        let text = |text: &str| CString::new(text).unwrap_or_default();
+        let texts = [text(about.algorithm), text(about.reason)];
         let burials = ground.routes.burials();
         Plan {
             ground,
@@ -121,6 +125,7 @@ impl Plan {
             stage,
             key,
             about,
+            texts,
             inputs,
             output,
             recipe,
@@ -138,9 +143,9 @@ impl Plan {
         }
     }
 
-    /// What it consists of, and how often it was started.
-    pub fn about(&self) -> (About, u64) {
-        (self.about, self.rounds.load(Ordering::Relaxed).into())
+    /// What it consists of, its algorithm and the reason for C, and how often it was started.
+    pub fn about(&self) -> (About, &[CString; 2], u64) {
+        (self.about, &self.texts, self.rounds.load(Ordering::Relaxed).into())
     }
 
     /// Starts the next round.

@@ -34,7 +34,11 @@ fn problems(operation: Operation, ranks: usize, turn: &mut usize, each: &mut dyn
     for root in 0..roots {
         let cases = match (operation, ranks, root) {
             (Operation::Barrier, _, _) => 1,
-            (_, 2..=5, _) | (_, _, 0) => 60,
+            // All pairs of shape and count, in place and not.
+            (_, 2..=9, 0) => 60,
+            (_, 2..=5, _) => 20,
+            (_, 16 | 17 | 32 | 33, 0) => 30,
+            (_, _, 0) => 12,
             _ => 3,
         };
         for _ in 0..cases {

@@ -1,0 +1,273 @@
+//! Which algorithm solves a problem: a table, of which the first row that fits wins. To tune it, change or
+//! add rows; an environment variable for each operation overrides it.
+
+use crate::coll::algorithms::{Algorithm, all};
+use crate::coll::problem::{Operation, Problem};
+use crate::fail;
+use crate::util::config::{self, Config};
+use crate::util::status::Result;
+
+/// One row.
+pub struct Row {
+    /// For this operation,
+    pub operation: Operation,
+    /// up to so many ranks
+    pub ranks: usize,
+    /// and up to so many bytes of the vector or of the largest block,
+    pub bytes: u64,
+    /// this algorithm,
+    pub algorithm: &'static str,
+    /// because.
+    pub reason: &'static str,
+}
+
+const fn row(
+    operation: Operation,
+    ranks: usize,
+    bytes: u64,
+    algorithm: &'static str,
+    reason: &'static str,
+) -> Row {
+    Row { operation, ranks, bytes, algorithm, reason }
+}
+
+const MANY: usize = usize::MAX;
+const LARGE: u64 = u64::MAX;
+const ONCE: &str = "memory is shared, so each byte is copied once";
+const COMBINED_ONCE: &str = "memory is shared, so everybody's vectors are combined where they lie";
+
+/// The choices for ranks that share memory.
+pub const TABLE: &[Row] = &[
+    row(
+        Operation::Barrier,
+        4,
+        LARGE,
+        "dissemination",
+        "up to 4 ranks two exchanges tell everybody",
+    ),
+    row(Operation::Barrier, MANY, LARGE, "tree", "a tree has the fewest signals"),
+    row(Operation::Broadcast, MANY, LARGE, "direct", ONCE),
+    row(Operation::Reduce, MANY, LARGE, "direct", COMBINED_ONCE),
+    row(
+        Operation::Allreduce,
+        MANY,
+        4 << 10,
+        "recursive_doubling",
+        "up to 4 KiB few exchanges count more than few bytes",
+    ),
+    row(Operation::Allreduce, MANY, LARGE, "direct", COMBINED_ONCE),
+    row(Operation::Gather, MANY, LARGE, "direct", ONCE),
+    row(Operation::Scatter, MANY, LARGE, "direct", ONCE),
+    row(Operation::Allgather, MANY, LARGE, "direct", ONCE),
+    row(Operation::Alltoall, MANY, LARGE, "direct", ONCE),
+    row(Operation::ReduceScatter, MANY, LARGE, "direct", COMBINED_ONCE),
+    row(Operation::Scan, MANY, LARGE, "direct", COMBINED_ONCE),
+];
+
+/// The operations, their names, and the words of their variables.
+pub const OPERATIONS: &[(Operation, &str, &[&str])] = &[
+    (Operation::Barrier, "barrier", config::BARRIERS),
+    (Operation::Broadcast, "broadcast", config::BROADCASTS),
+    (Operation::Reduce, "reduce", config::REDUCES),
+    (Operation::Allreduce, "allreduce", config::ALLREDUCES),
+    (Operation::Gather, "gather", config::GATHERS),
+    (Operation::Scatter, "scatter", config::SCATTERS),
+    (Operation::Allgather, "allgather", config::ALLGATHERS),
+    (Operation::Alltoall, "alltoall", config::ALLTOALLS),
+    (Operation::ReduceScatter, "reduce_scatter", config::REDUCE_SCATTERS),
+    (Operation::Scan, "scan", config::SCANS),
+];
+
+/// The name of an operation, as in the names of the variables and of the C functions.
+pub fn name(operation: Operation) -> &'static str {
+    OPERATIONS[operation as usize].1
+}
+
+/// The algorithm that the configuration asks for by name; none if it leaves the choice to the table.
+pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
+    let word = match operation {
+        Operation::Barrier => config.coll_barrier,
+        Operation::Broadcast => config.coll_broadcast,
+        Operation::Reduce => config.coll_reduce,
+        Operation::Allreduce => config.coll_allreduce,
+        Operation::Gather => config.coll_gather,
+        Operation::Scatter => config.coll_scatter,
+        Operation::Allgather => config.coll_allgather,
+        Operation::Alltoall => config.coll_alltoall,
+        Operation::ReduceScatter => config.coll_reduce_scatter,
+        Operation::Scan => config.coll_scan,
+    };
+    (word > 0).then(|| OPERATIONS[operation as usize].2[word as usize])
+}
+
+/// The algorithm for a problem, and why: the one called `forced` (`auto` is as none), else what the table
+/// says, else the first that fits. `ordered`: the ranks' vectors must be combined in their order.
+pub fn choose(
+    problem: &Problem,
+    forced: Option<&str>,
+    ordered: bool,
+) -> Result<(&'static Algorithm, &'static str)> {
+    let suits = |row: &Algorithm| (row.ordered || !ordered) && (row.fits)(problem);
+    let (operation, bytes) = (problem.operation, size(problem));
+    if let Some(called) = forced.filter(|called| *called != "auto") {
+        let Some(found) = find(operation, called) else {
+            let names = names(operation, |_| true);
+            fail!(
+                ERR_INVALID,
+                "{} is to be done by \"{called}\", expected {names}",
+                name(operation)
+            );
+        };
+        if !suits(found) {
+            let (what, names) = (describe(problem, ordered), names(operation, suits));
+            fail!(ERR_UNSUPPORTED, "{called} cannot do this {what}, expected {names}");
+        }
+        return Ok((found, "it was asked for by name"));
+    }
+    let rows = TABLE.iter().filter(|row| row.operation == operation);
+    for row in rows.filter(|row| problem.ranks <= row.ranks && bytes <= row.bytes) {
+        if let Some(found) = find(operation, row.algorithm).filter(|found| suits(found)) {
+            return Ok((found, row.reason));
+        }
+    }
+    match all().find(|row| row.operation == operation && suits(row)) {
+        Some(found) => Ok((found, "the table's choice cannot do this, but this algorithm can")),
+        None => fail!(ERR_UNSUPPORTED, "no algorithm can do this {}", describe(problem, ordered)),
+    }
+}
+
+fn find(operation: Operation, called: &str) -> Option<&'static Algorithm> {
+    all().find(|row| row.operation == operation && row.name == called)
+}
+
+/// The size that the table goes by.
+fn size(problem: &Problem) -> u64 {
+    let Some(varied) = &problem.varied else { return problem.bytes() };
+    let blocks = varied.send.iter().chain(&varied.receive).flatten();
+    blocks.map(|block| block.size).max().unwrap_or(0)
+}
+
+/// The names of those algorithms of an operation that `wanted` lets through.
+fn names(operation: Operation, wanted: impl Fn(&Algorithm) -> bool) -> String {
+    let rows = all().filter(|row| row.operation == operation && wanted(row));
+    ["auto"].into_iter().chain(rows.map(|row| row.name)).collect::<Vec<_>>().join(", or ")
+}
+
+/// What is special about a problem, for messages.
+fn describe(problem: &Problem, ordered: bool) -> String {
+    let place = if problem.in_place { " in place" } else { "" };
+    let blocks = if problem.varied.is_some() { " with a count for each rank" } else { "" };
+    let order = if ordered { " in the order of ranks" } else { "" };
+    format!(
+        "{}{place}{blocks}{order} of {} ranks and {} bytes",
+        name(problem.operation),
+        problem.ranks,
+        size(problem)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coll::problem::Varied;
+    use crate::util::status::Status;
+
+    fn problem(operation: Operation, ranks: usize, count: u64) -> Problem {
+        Problem {
+            operation,
+            ranks,
+            root: 0,
+            count,
+            width: 8,
+            segment: 1 << 16,
+            in_place: false,
+            varied: None,
+        }
+    }
+
+    #[test]
+    fn the_words_of_the_variables_are_the_names_of_the_algorithms() {
+        for (at, (operation, called, words)) in OPERATIONS.iter().enumerate() {
+            assert_eq!(*operation as usize, at);
+            let rows = all().filter(|row| row.operation == *operation).map(|row| row.name);
+            let names: Vec<_> = ["auto"].into_iter().chain(rows).collect();
+            assert_eq!(names, *words, "{called}: of the algorithms and of util/config");
+            let variable = format!("LLCL_COLL_{}", called.to_uppercase());
+            let row = config::TABLE.iter().find(|row| row.name == variable).expect(&variable);
+            assert!(matches!(row.kind, config::Kind::Words(found) if found == *words));
+            assert_eq!(forced(&Config::from_environment().unwrap(), *operation), None);
+        }
+    }
+
+    #[test]
+    fn every_row_names_an_algorithm_and_can_be_reached() {
+        for (at, row) in TABLE.iter().enumerate() {
+            let found = find(row.operation, row.algorithm);
+            assert!(found.is_some(), "{} {}", name(row.operation), row.algorithm);
+            let mut earlier = TABLE[..at].iter().filter(|other| other.operation == row.operation);
+            assert!(!earlier.any(|e| e.ranks >= row.ranks && e.bytes >= row.bytes), "row {at}");
+        }
+        for (operation, ..) in OPERATIONS {
+            let last = TABLE.iter().rfind(|row| row.operation == *operation).unwrap();
+            assert_eq!((last.ranks, last.bytes), (MANY, LARGE), "{}", name(*operation));
+        }
+    }
+
+    #[test]
+    fn the_first_row_that_fits_wins() {
+        let chosen = |ranks, count| {
+            choose(&problem(Operation::Allreduce, ranks, count), None, false).unwrap().0.name
+        };
+        assert_eq!(chosen(2, 512), "recursive_doubling");
+        assert_eq!(chosen(2, 513), "direct");
+        let barrier = |ranks| choose(&problem(Operation::Barrier, ranks, 0), None, false).unwrap();
+        assert_eq!((barrier(4).0.name, barrier(5).0.name), ("dissemination", "tree"));
+    }
+
+    #[test]
+    fn everything_that_can_be_asked_is_solved() {
+        for (operation, ..) in OPERATIONS {
+            for (ranks, count) in [(2, 0), (3, 1), (8, 100), (33, 1 << 20)] {
+                for (in_place, ordered) in
+                    [(false, false), (true, false), (false, true), (true, true)]
+                {
+                    let problem = Problem { in_place, ..problem(*operation, ranks, count) };
+                    let (found, reason) = choose(&problem, Some("auto"), ordered).unwrap();
+                    assert!((found.fits)(&problem) && (found.ordered || !ordered));
+                    assert!(!reason.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_name_is_told_with_the_good_ones() {
+        let gather = problem(Operation::Gather, 4, 10);
+        assert_eq!(choose(&gather, Some("binomial"), false).unwrap().0.name, "binomial");
+        let error = choose(&gather, Some("ring"), false).err().unwrap();
+        assert_eq!(error.status, Status::ERR_INVALID);
+        assert_eq!(
+            error.message(),
+            "gather is to be done by \"ring\", expected auto, or direct, or binomial"
+        );
+        let row = vec![Default::default(); 4];
+        let varied = Some(Varied { send: vec![row.clone(); 4], receive: vec![row; 4] });
+        let error = choose(&Problem { varied, ..gather }, Some("binomial"), false).err().unwrap();
+        assert_eq!(error.status, Status::ERR_UNSUPPORTED);
+        assert_eq!(
+            error.message(),
+            "binomial cannot do this gather with a count for each rank of 4 ranks and 0 bytes, expected \
+             auto, or direct"
+        );
+    }
+
+    #[test]
+    fn what_does_not_commute_is_combined_in_order() {
+        let allreduce = problem(Operation::Allreduce, 3, 1 << 20);
+        assert!(choose(&allreduce, None, true).unwrap().0.ordered);
+        let error = choose(&allreduce, Some("ring"), true).err().unwrap();
+        assert!(
+            error.message().starts_with("ring cannot do this allreduce in the order of ranks of")
+        );
+    }
+}
