@@ -1642,7 +1642,7 @@ typedef struct llcl_coll_t llcl_coll_t;
 typedef struct llcl_coll_info_t {
     /** Bytes of this struct, set by the caller before the call. */
     uint64_t struct_size;
-    /** The algorithm's name; valid for ever. */
+    /** The algorithm's name; valid as long as the plan. */
     const char *algorithm;
     /** Why it was chosen, one sentence; valid as long as the plan. */
     const char *reason;

@@ -104,7 +104,10 @@ pub(super) unsafe fn now(
         let params = given(params, "params")?;
         let team = &given(params.team, "team")?.0;
         if params.on_complete.kind != LLCL_COMPLETE_NONE {
-            fail!(ERR_INVALID, "a blocking call takes no completion, expected llcl_no_completion()");
+            fail!(
+                ERR_INVALID,
+                "a blocking call takes no completion, expected llcl_no_completion()"
+            );
         }
         team.now(&params.asked(operation, form, team.size() as usize))
     }

@@ -105,7 +105,8 @@ pub unsafe extern "C" fn llcl_init(
         let world =
             config.and_then(|config| Some((unsafe { config.world.as_ref() }?, config.rank)));
         let place = world.map(|(world, rank)| (&world.0, rank));
-        let created = Box::new(llcl_context_t(Context::create(resolved, place)?, Collectives::default()));
+        let created =
+            Box::new(llcl_context_t(Context::create(resolved, place)?, Collectives::default()));
         // SAFETY: checked above.
         unsafe { give(context, "context", Box::into_raw(created)) }
     })

@@ -88,12 +88,7 @@ impl Board {
         Ok(all)
     }
 
-    fn exchange_sheet(
-        &mut self,
-        ground: &Ground,
-        sheet: &[u8],
-        all: &mut [Vec<u8>],
-    ) -> Result<()> {
+    fn exchange_sheet(&mut self, ground: &Ground, sheet: &[u8], all: &mut [Vec<u8>]) -> Result<()> {
         self.sequence += 1;
         let at = FIRST + self.sequence % 2 * SHEET as u64;
         // SAFETY: the own board, whose sheet nobody reads any more; see the head of the file.

@@ -13,9 +13,9 @@ pub mod queue;
 pub mod record;
 pub mod run;
 pub mod schedule;
-pub mod session;
-pub mod store;
-pub mod team;
 pub mod select;
+pub mod session;
 #[cfg(test)]
 mod simulator;
+pub mod store;
+pub mod team;

@@ -223,10 +223,8 @@ impl Stage {
         let member = &self.members[rank];
         if let Some(port) = self.routes.known(member.peer) {
             let control = member.session.offset(queue) as u64;
-            port.waiters().touched(
-                Address { offset: member.address.offset + control, ..member.address },
-                8,
-            );
+            port.waiters()
+                .touched(Address { offset: member.address.offset + control, ..member.address }, 8);
         }
         if member.told && rank != self.me && member.session.is_asleep() {
             self.routes.ring(member.peer);

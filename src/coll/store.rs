@@ -92,10 +92,11 @@ impl Store {
             let _pinned = pin();
             let word = self.ground.routes.known(*peer).and_then(|port| port.find(*place, 4));
             // Memory that is gone was left by everybody; so was that of a rank that is dead.
-            // SAFETY: found while pinned; a word that its owner changes atomically.
-            // Acquire: pairs with the Release of whoever leaves.
             word.is_none_or(|word| {
-                unsafe { AtomicU32::from_ptr(word.cast()) }.load(Ordering::Acquire) != 0
+                // SAFETY: found while pinned; a word that its owner changes atomically.
+                let word = unsafe { AtomicU32::from_ptr(word.cast()) };
+                // Acquire: pairs with the Release of whoever leaves.
+                word.load(Ordering::Acquire) != 0
             })
         })
     }

@@ -106,7 +106,9 @@ impl Ground {
         local.check(size, length)?;
         let _pinned = pin();
         match self.routes.own().find(local, size) {
-            Some(pointer) => Ok(Own { pointer, mapped: !self.regions.is_registered(Key(local.key)) }),
+            Some(pointer) => {
+                Ok(Own { pointer, mapped: !self.regions.is_registered(Key(local.key)) })
+            }
             None => fail!(ERR_KEY, "{name}.key {:#x} names no live region of this rank", local.key),
         }
     }

@@ -45,7 +45,16 @@ impl Routes {
         let ports: Box<[OnceBox<Port>]> = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
         // The port to oneself is there from the beginning.
         ports[me as usize].get_or_try_init(|| loopback.connect(me).map(Box::new))?;
-        Ok(Routes { ports, me, loopback, shm, bootstrap, segment, deaths: AtomicBool::new(false), burials: AtomicU32::new(0) })
+        Ok(Routes {
+            ports,
+            me,
+            loopback,
+            shm,
+            bootstrap,
+            segment,
+            deaths: AtomicBool::new(false),
+            burials: AtomicU32::new(0),
+        })
     }
 
     /// The receiving ends of all transports; to be taken once.

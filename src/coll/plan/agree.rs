@@ -29,7 +29,10 @@ pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>)
         if let Some((rank, other)) =
             cards.iter().enumerate().map(|(rank, card)| (rank, card[at + 1])).find(|c| c.1 != first)
         {
-            fail!(ERR_INVALID, "{name} is {first} at rank 0 and {other} at rank {rank} of the team");
+            fail!(
+                ERR_INVALID,
+                "{name} is {first} at rank 0 and {other} at rank {rank} of the team"
+            );
         }
     }
     Ok(())
@@ -39,10 +42,8 @@ fn card(ground: &Ground, asked: &Asked, forced: Option<&str>) -> [u64; NAMES.len
     use Operation::{Gather, Scatter};
     let even = asked.form == Form::Even;
     let barrier = asked.operation == Operation::Barrier;
-    let rooted = matches!(
-        asked.operation,
-        Operation::Broadcast | Operation::Reduce | Gather | Scatter
-    );
+    let rooted =
+        matches!(asked.operation, Operation::Broadcast | Operation::Reduce | Gather | Scatter);
     let or_zero = |condition: bool, number: u64| if condition { number } else { 0 };
     [
         asked.operation as u64,

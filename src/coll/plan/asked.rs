@@ -171,7 +171,10 @@ impl Asked {
             fail!(ERR_INVALID, "send_counts or send_offsets is NULL, expected {ranks} numbers");
         }
         if self.form == Form::Varied && lacking(receive, &self.receive_blocks) {
-            fail!(ERR_INVALID, "receive_counts or receive_offsets is NULL, expected {ranks} numbers");
+            fail!(
+                ERR_INVALID,
+                "receive_counts or receive_offsets is NULL, expected {ranks} numbers"
+            );
         }
         Ok(())
     }

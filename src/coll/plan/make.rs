@@ -159,11 +159,9 @@ impl Site<'_> {
             unsafe { session.write(records) };
         }
         let ([send, receive, scratch], key) = (layout.starts, made.key.0);
-        let side = |side: &(u64, Option<Own>), user: Address, own: u64| {
-            match side.1 {
-                Some(place) if place.mapped => [user.key, user.offset, side.0],
-                _ => [key, own, side.0],
-            }
+        let side = |side: &(u64, Option<Own>), user: Address, own: u64| match side.1 {
+            Some(place) if place.mapped => [user.key, user.offset, side.0],
+            _ => [key, own, side.0],
         };
         let user_function = matches!(self.checked.combiner, Some(Combiner::User(..)));
         let shared = self.engine() == Engine::Offload && !user_function && !self.is_bounced();

@@ -85,7 +85,7 @@ impl Plan {
                 continue;
             }
             turns = turns.wrapping_add(1);
-            if turns % TURNS != 0 && timeout != Some(Duration::ZERO) {
+            if !turns.is_multiple_of(TURNS) && timeout != Some(Duration::ZERO) {
                 std::thread::yield_now();
                 continue;
             }
@@ -118,4 +118,3 @@ impl Plan {
 static CORES: once_cell::sync::Lazy<usize> = once_cell::sync::Lazy::new(|| {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 });
-
