@@ -57,8 +57,8 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 /// Trinaryx3 (Fujitsu's broadcast of the K computer and the FX100): the data fall into three
 /// fragments, and each goes its own way down a ternary tree, as a pipeline of segments. The trees
 /// are turned against each other such that no node but the root passes on data in more than one. So
-/// each node sends three thirds of the data at most, all nodes do a like share, and the three work
-/// at the same time.
+/// each of them sends one vector at most (the root three), and the three trees work at the same
+/// time.
 fn trinaryx3(problem: &Problem, rank: usize) -> Program {
     let mut program = Program::new(3);
     for fragment in 0..3 {
