@@ -39,7 +39,7 @@ impl Lane<'_> {
     }
 }
 
-/// A program of as many lanes as the largest of the blocks has segments, up to [`LANES`]; `fill`
+/// A program of as many lanes as the largest of the blocks has segments, up to `LANES`; `fill`
 /// fills the queue of each.
 pub fn lanes(
     problem: &Problem,
