@@ -1,5 +1,5 @@
-//! Which algorithm solves a problem: a table, of which the first row that fits wins. To tune it, change or
-//! add rows; an environment variable for each operation overrides it.
+//! Which algorithm solves a problem: a table, of which the first row that fits wins. To tune it,
+//! change or add rows; an environment variable for each operation overrides it.
 
 use crate::coll::algorithms::{Algorithm, all};
 use crate::coll::problem::{Operation, Problem};
@@ -83,7 +83,8 @@ pub fn name(operation: Operation) -> &'static str {
     OPERATIONS[operation as usize].1
 }
 
-/// The algorithm that the configuration asks for by name; none if it leaves the choice to the table.
+/// The algorithm that the configuration asks for by name; none if it leaves the choice to the
+/// table.
 pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
     let word = match operation {
         Operation::Barrier => config.coll_barrier,
@@ -100,8 +101,9 @@ pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
     (word > 0).then(|| OPERATIONS[operation as usize].2[word as usize])
 }
 
-/// The algorithm for a problem, and why: the one called `forced` (`auto` is as none), else what the table
-/// says, else the first that fits. `ordered`: the ranks' vectors must be combined in their order.
+/// The algorithm for a problem, and why: the one called `forced` (`auto` is as none), else what the
+/// table says, else the first that fits. `ordered`: the ranks' vectors must be combined in their
+/// order.
 pub fn choose(
     problem: &Problem,
     forced: Option<&str>,

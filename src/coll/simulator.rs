@@ -1,14 +1,16 @@
-//! Runs the programs of all ranks of a problem without any network, and checks them; for tests only.
+//! Runs the programs of all ranks of a problem without any network, and checks them; for tests
+//! only.
 //!
-//! The order in which steps run is random, from a seed, and every step is two events: it reads, later it
-//! writes and signals, and other steps may fall between. The result is compared with what the operation
-//! means (`reference`).
+//! The order in which steps run is random, from a seed, and every step is two events: it reads,
+//! later it writes and signals, and other steps may fall between. The result is compared with what
+//! the operation means (`reference`).
 //!
-//! Races are not left to luck. Each counter is raised by one queue alone and queues run in order, so which
-//! step follows which by waits and signals does not depend on the run. Vector clocks keep that order
-//! (`shadow`), and two accesses to a byte, one of them a write, that it leaves open are an error in any
-//! run. The user of a rank counts as one who writes its buffers between two rounds: so whoever touches
-//! them before the rank has started or after it has ended is in a race with the user.
+//! Races are not left to luck. Each counter is raised by one queue alone and queues run in order,
+//! so which step follows which by waits and signals does not depend on the run. Vector clocks keep
+//! that order (`shadow`), and two accesses to a byte, one of them a write, that it leaves open are
+//! an error in any run. The user of a rank counts as one who writes its buffers between two rounds:
+//! so whoever touches them before the rank has started or after it has ended is in a race with the
+//! user.
 
 mod reference;
 mod rules;
@@ -29,11 +31,11 @@ pub use sweep::sweep;
 /// So often in a row each rank runs its program.
 const ROUNDS: usize = 3;
 
-/// Runs the algorithm on the problem with a few seeds; quietly nothing if it does not fit. Panics with all that is
-/// needed to see the error again.
-pub fn check(algorithm: &Algorithm, problem: &Problem) {
+/// Runs the algorithm on the problem. Panics with all that is needed to see an error again. False
+/// if the algorithm does not fit.
+pub fn check(algorithm: &Algorithm, problem: &Problem) -> bool {
     if !(algorithm.fits)(problem) {
-        return;
+        return false;
     }
     assert_eq!(algorithm.operation, problem.operation, "{}", algorithm.name);
     let programs: Vec<Program> =
@@ -47,9 +49,11 @@ pub fn check(algorithm: &Algorithm, problem: &Problem) {
             algorithm.name, problem.varied
         );
     }
+    true
 }
 
-/// Runs the programs of all ranks once for each of the rounds. The error says what is wrong and where.
+/// Runs the programs of all ranks once for each of the rounds. The error says what is wrong and
+/// where.
 pub fn run(
     problem: &Problem,
     programs: &[Program],
@@ -322,13 +326,14 @@ impl<'a> Run<'a> {
 
     /// Nothing can move: so all must be done, and every signal taken.
     fn all_done(&self) -> Result<(), String> {
-        for thread in (0..self.threads.len()).filter(|&thread| self.threads[thread].blocked) {
+        if let Some(thread) = self.threads.iter().position(|thread| thread.blocked) {
             let (rank, queue) = (thread / self.lanes, thread % self.lanes);
             let index = self.threads[thread].next;
+            let step = self.programs[rank].queues[queue][index];
             let round = self.ranks[rank].round - 1;
             return Err(format!(
-                "deadlock: round {round}, rank {rank}, queue {queue}, step {index} still waits: {:?}",
-                self.programs[rank].queues[queue][index]
+                "deadlock: round {round}, rank {rank}, queue {queue}, step {index} ({step:?}) still \
+                 waits"
             ));
         }
         match self.ranks.iter().position(|rank| rank.round != ROUNDS + 1) {

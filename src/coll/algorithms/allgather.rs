@@ -12,10 +12,10 @@ fn copy_own(lane: &Lane, queue: &mut Appender, rank: usize) {
     lane.copy(queue, from, to, problem.receive_block(rank, rank).size);
 }
 
-/// Round the ring: each rank hands its right neighbour what the left one has given it, output to output,
-/// n - 1 times. As many signals one after the other; each rank copies n - 1 blocks, always to the same
-/// rank, which is the way for networks that have one link each (Thakur, Rabenseifner and Gropp,
-/// "Optimization of collective communication operations in MPICH", 2005).
+/// Round the ring: each rank hands its right neighbour what the left one has given it, output to
+/// output, n - 1 times. As many signals one after the other; each rank copies n - 1 blocks, always
+/// to the same rank, which is the way for networks that have one link each (Thakur, Rabenseifner
+/// and Gropp, "Optimization of collective communication operations in MPICH", 2005).
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
@@ -40,8 +40,8 @@ fn ring(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Copies the `count` equal blocks from that of rank `first` on, from the output of the first of `ends`
-/// to that of the second.
+/// Copies the `count` equal blocks from that of rank `first` on, from the output of the first of
+/// `ends` to that of the second.
 fn push(lane: &Lane, queue: &mut Appender, ends: (usize, usize), first: usize, count: usize) {
     let problem = lane.problem;
     for (first, _, blocks) in runs(problem.ranks, first, count) {
@@ -50,9 +50,9 @@ fn push(lane: &Lane, queue: &mut Appender, ends: (usize, usize), first: usize, c
     }
 }
 
-/// Pairs at doubled distances, for a power of two: in step k a rank exchanges the 2^k blocks that it has
-/// with the rank whose number differs in bit k. log n exchanges; each rank copies n - 1 blocks (Thakur,
-/// Rabenseifner and Gropp 2005).
+/// Pairs at doubled distances, for a power of two: in step k a rank exchanges the 2^k blocks that
+/// it has with the rank whose number differs in bit k. log n exchanges; each rank copies n - 1
+/// blocks (Thakur, Rabenseifner and Gropp 2005).
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     single(problem, 0, |lane, queue| {
         for distance in distances(problem.ranks) {
@@ -69,11 +69,11 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Bruck's way, for any number of ranks: in step k a rank gives all that it has, the blocks of 2^k ranks
-/// from itself on, to the rank 2^k to its left. log n steps; each rank copies n - 1 blocks (Bruck, Ho,
-/// Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
-/// message-passing systems", 1997). Blocks are written where they belong, so nothing is rotated at the
-/// end.
+/// Bruck's way, for any number of ranks: in step k a rank gives all that it has, the blocks of 2^k
+/// ranks from itself on, to the rank 2^k to its left. log n steps; each rank copies n - 1 blocks
+/// (Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in
+/// multiport message-passing systems", 1997). Blocks are written where they belong, so nothing is
+/// rotated at the end.
 fn bruck(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     single(problem, 0, |lane, queue| {
@@ -92,9 +92,10 @@ fn bruck(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Single copy: each rank fetches the blocks of the others from where they lie, beginning with its right
-/// neighbour's, so that not all fetch from one. Two signals one after the other, 2 (n - 1) in all for
-/// each rank: the owner is ready, the block has been fetched. Nothing is said about blocks of no bytes.
+/// Single copy: each rank fetches the blocks of the others from where they lie, beginning with its
+/// right neighbour's, so that not all fetch from one. Two signals one after the other, 2 (n - 1) in
+/// all for each rank: the owner is ready, the block has been fetched. Nothing is said about blocks
+/// of no bytes.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let size = |peer| problem.receive_block(rank, peer).size;

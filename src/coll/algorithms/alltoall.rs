@@ -23,10 +23,10 @@ fn copy_own(lane: &Lane, queue: &mut Appender, rank: usize) {
     lane.copy(queue, from, to, size(problem, rank, rank));
 }
 
-/// Single copy: each rank fetches its blocks from where they lie, beginning with its right neighbour's,
-/// so that not all fetch from one. Two signals one after the other, 2 (n - 1) in all for each rank: the
-/// owner is ready, the block has been fetched. Nothing is said about blocks of no bytes. In place: see
-/// [`swap`].
+/// Single copy: each rank fetches its blocks from where they lie, beginning with its right
+/// neighbour's, so that not all fetch from one. Two signals one after the other, 2 (n - 1) in all
+/// for each rank: the owner is ready, the block has been fetched. Nothing is said about blocks of
+/// no bytes. In place: see [`swap`].
 fn direct(problem: &Problem, rank: usize) -> Program {
     if problem.in_place {
         return swap(problem, rank);
@@ -52,9 +52,9 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// In place: one rank of each pair swaps their two blocks, piece by piece through a piece of its scratch
-/// memory, which stays in its cache: three copies for two pieces. Each rank does so with the half of the
-/// others that follows it; where that divides a pair the two share its lanes.
+/// In place: one rank of each pair swaps their two blocks, piece by piece through a piece of its
+/// scratch memory, which stays in its cache: three copies for two pieces. Each rank does so with
+/// the half of the others that follows it; where that divides a pair the two share its lanes.
 fn swap(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let mut program = lanes(problem, sizes(problem, rank), |lane, queue| {
@@ -62,12 +62,12 @@ fn swap(problem: &Problem, rank: usize) -> Program {
         let swaps = |rank: usize, distance: usize| {
             2 * distance < ranks || (rank < distance) == lane.number.is_multiple_of(2)
         };
-        let to_left = |distance: &usize| {
+        let to_left = |distance: usize| {
             let left = (rank + ranks - distance) % ranks;
-            let has = swaps(left, *distance) && lane.carries(size(problem, rank, left));
+            let has = swaps(left, distance) && lane.carries(size(problem, rank, left));
             has.then_some(left)
         };
-        for left in (1..=ranks / 2).filter_map(|distance| to_left(&distance)) {
+        for left in (1..=ranks / 2).filter_map(to_left) {
             queue.signal(left, lane.number);
         }
         for distance in (1..=ranks / 2).filter(|distance| swaps(rank, *distance)) {
@@ -85,7 +85,7 @@ fn swap(problem: &Problem, rank: usize) -> Program {
                 queue.signal(right, lane.number);
             }
         }
-        for left in (1..=ranks / 2).filter_map(|distance| to_left(&distance)) {
+        for left in (1..=ranks / 2).filter_map(to_left) {
             queue.wait(left, 1);
         }
     });
@@ -94,17 +94,18 @@ fn swap(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// One pair after the other: in step k a rank writes to the rank k to its right and is written to by the
-/// one k to its left, and goes on when both have happened. n - 1 steps of two signals each; fewer ranks
-/// get in each other's way than where all start at once (Thakur, Rabenseifner and Gropp, "Optimization
-/// of collective communication operations in MPICH", 2005).
+/// One pair after the other: in step k a rank writes to the rank k to its right and is written to
+/// by the one k to its left, and goes on when both have happened. n - 1 steps of two signals each;
+/// fewer ranks get in each other's way than where all start at once (Thakur, Rabenseifner and
+/// Gropp, "Optimization of collective communication operations in MPICH", 2005).
 fn pairwise(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     lanes(problem, sizes(problem, rank), |lane, queue| {
         copy_own(lane, queue, rank);
         for step in 1..ranks {
             let (right, left) = ((rank + step) % ranks, (rank + ranks - step) % ranks);
-            // Each of the two is met the other way round in step n - step, with a signal that counts, too.
+            // Each of the two is met the other way round in step n - step, with a signal that
+            // counts, too.
             let earlier = (u32::from(2 * step > ranks), u32::from(2 * step >= ranks));
             queue.signal(left, lane.number).wait(right, 1 + earlier.0);
             let (from, to) = (problem.source(rank, right, 0), problem.target(right, rank, 0));
@@ -114,12 +115,12 @@ fn pairwise(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Bruck's way, for small blocks: the block for the rank i to the right goes there in hops of 2^k for
-/// the bits k of i, all blocks with bit k in one go. log n signals one after the other instead of
-/// n - 1; each rank copies n/2 blocks in each of log n steps (Bruck, Ho, Kipnis, Upfal and Weathersby,
-/// "Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997).
-/// A block's first hop starts in the sender's input and its last ends in the receiver's output, so that
-/// only the hops in between need scratch memory.
+/// Bruck's way, for small blocks: the block for the rank i to the right goes there in hops of 2^k
+/// for the bits k of i, all blocks with bit k in one go. log n signals one after the other instead
+/// of n - 1; each rank copies n/2 blocks in each of log n steps (Bruck, Ho, Kipnis, Upfal and
+/// Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing
+/// systems", 1997). A block's first hop starts in the sender's input and its last ends in the
+/// receiver's output, so that only the hops in between need scratch memory.
 fn bruck(problem: &Problem, rank: usize) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let kept = if problem.in_place { ranks as u64 * bytes } else { 0 };
@@ -145,13 +146,15 @@ fn bruck(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Where rank `rank` keeps its block for `peer` if it runs in place: behind the blocks that pass through.
+/// Where rank `rank` keeps its block for `peer` if it runs in place: behind the blocks that pass
+/// through.
 fn saved(problem: &Problem, rank: usize, peer: usize) -> Place {
     let passing = (distances(problem.ranks).count() - 1) * (problem.ranks / 2);
     scratch(rank, (passing + peer) as u64 * problem.bytes())
 }
 
-/// Where at rank `rank` the block lies that is `block` ranks away from its sender, before hop `hop`.
+/// Where at rank `rank` the block lies that is `block` ranks away from its sender, before hop
+/// `hop`.
 fn before_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place {
     let peer = (rank + block) % problem.ranks;
     match block & ((1 << hop) - 1) {
@@ -161,8 +164,9 @@ fn before_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place
     }
 }
 
-/// Where at rank `rank` it lies after hop `hop`: in the output if that was its last, else in a slot for this
-/// hop and block. A hop has at most n/2 slots, numbered by the block's bits above (not all 0) and below.
+/// Where at rank `rank` it lies after hop `hop`: in the output if that was its last, else in a slot
+/// for this hop and block. A hop has at most n/2 slots, numbered by the block's bits above (not all
+/// 0) and below.
 fn after_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place {
     let (above, below) = (block >> (hop + 1), block & ((1 << hop) - 1));
     if above == 0 {
@@ -172,8 +176,11 @@ fn after_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place 
     scratch(rank, slot as u64 * problem.bytes())
 }
 
-/// In place, the blocks that two ranks have for each other are of one size.
+/// Whether the blocks that two ranks have for each other are of one size, as is needed in place.
 fn is_symmetric(problem: &Problem) -> bool {
+    if problem.varied.is_none() {
+        return true;
+    }
     let mut pairs = (0..problem.ranks).flat_map(|a| (0..a).map(move |b| (a, b)));
     pairs.all(|(a, b)| size(problem, a, b) == size(problem, b, a))
 }

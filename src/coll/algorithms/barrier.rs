@@ -1,12 +1,13 @@
-//! Barriers: nobody leaves before everybody has come. A step of a rank runs only after that rank has
-//! started, whoever runs it, so it is enough that each rank's last wait follows a signal of every other.
+//! Barriers: nobody leaves before everybody has come. A step of a rank runs only after that rank
+//! has started, whoever runs it, so it is enough that each rank's last wait follows a signal of
+//! every other.
 
 use super::Algorithm;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::Program;
 
-/// Children of a rank in the tree: few enough that its signals, one after another, are not later than
-/// another level would be.
+/// Children of a rank in the tree: few enough that its signals, one after another, are not later
+/// than another level would be.
 const ARITY: usize = 4;
 
 /// The algorithms of this file.
@@ -29,9 +30,10 @@ pub const ALGORITHMS: &[Algorithm] = &[
     },
 ];
 
-/// Dissemination (Hensgen, Finkel and Manber, 1988): in step k each rank tells the rank 2^k further on, and
-/// waits for the one 2^k before it, by which it then knows of 2^(k+1) ranks. ceil(log2 p) signals one
-/// after another, p * ceil(log2 p) in all: the shortest path, as long as each rank has a core.
+/// Dissemination (Hensgen, Finkel and Manber, 1988): in step k each rank tells the rank 2^k further
+/// on, and waits for the one 2^k before it, by which it then knows of 2^(k+1) ranks. ceil(log2 p)
+/// signals one after another, p * ceil(log2 p) in all: the shortest path, as long as each rank has
+/// a core.
 fn dissemination(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let mut program = Program::new(1);

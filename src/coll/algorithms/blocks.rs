@@ -6,8 +6,8 @@ use crate::coll::schedule::{Appender, Place, Program};
 /// Most lanes of a program.
 const LANES: u64 = 4;
 
-/// One of a program's queues, all of which do the same with their shares of each block: side by side,
-/// so that ranks with nothing to do can carry some of them.
+/// One of a program's queues, all of which do the same with their shares of each block: side by
+/// side, so that ranks with nothing to do can carry some of them.
 pub struct Lane<'a> {
     /// What is to be solved.
     pub problem: &'a Problem,
@@ -17,8 +17,8 @@ pub struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    /// This lane's pieces of a block of `size` bytes: offset and length of each. They lie side by side;
-    /// where the pieces do not divide evenly the first lanes have one more.
+    /// This lane's pieces of a block of `size` bytes: offset and length of each. They lie side by
+    /// side; where the pieces do not divide evenly the first lanes have one more.
     pub fn pieces(&self, size: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let all = self.problem.segments(size).count();
         let (each, more) = (all / self.lanes, all % self.lanes);
@@ -39,8 +39,8 @@ impl Lane<'_> {
     }
 }
 
-/// A program of as many lanes as the largest of the blocks has segments, up to [`LANES`]; `fill` fills
-/// the queue of each.
+/// A program of as many lanes as the largest of the blocks has segments, up to `LANES`; `fill`
+/// fills the queue of each.
 pub fn lanes(
     problem: &Problem,
     sizes: impl Iterator<Item = u64>,
@@ -71,8 +71,8 @@ pub fn distances(ranks: usize) -> impl DoubleEndedIterator<Item = usize> + Clone
     (0..ranks.next_power_of_two().trailing_zeros()).map(|step| 1 << step)
 }
 
-/// The equal blocks of `count` ranks from rank `first` on, rank 0 following the last, as at most two
-/// runs of neighbours: the first rank of each, how many blocks were before it, how many it has.
+/// The equal blocks of `count` ranks from rank `first` on, rank 0 following the last, as at most
+/// two runs of neighbours: the first rank of each, how many blocks were before it, how many it has.
 pub fn runs(ranks: usize, first: usize, count: usize) -> [(usize, usize, usize); 2] {
     let first = first % ranks;
     let head = count.min(ranks - first);

@@ -1,5 +1,6 @@
-//! Broadcasts. The data lies in the output buffer of every rank, at the root from the beginning. All algorithms push: a
-//! rank says that it is ready, and who has the data copies them straight into its buffer and tells it.
+//! Broadcasts. The data lies in the output buffer of every rank, at the root from the beginning.
+//! All algorithms push: a rank says that it is ready, and who has the data copies them straight
+//! into its buffer and tells it.
 //!
 //! Ranks are counted from the root: node 0 is the root, node v the rank v further on.
 
@@ -26,34 +27,38 @@ const fn row(
     Algorithm { operation, name, program, fits: |_| true, ordered: true, single_copy }
 }
 
-/// Binomial tree: whoever has the data passes them on to the node half as far away as the last time. ceil(log2 p)
-/// signals one after another, the fewest where a node tells one other at a time: for small sizes.
+/// Binomial tree: whoever has the data passes them on to the node half as far away as the last
+/// time. ceil(log2 p) signals one after another, the fewest where a node tells one other at a time:
+/// for small sizes.
 fn binomial(problem: &Problem, rank: usize) -> Program {
     in_lanes(problem, rank, Tree::Binomial, 1)
 }
 
-/// Chain: each node passes each segment on to the next. p - 1 signals until the last node has the first segment, but
-/// then each node sends every byte only once: for large sizes on few ranks with a core each.
+/// Chain: each node passes each segment on to the next. p - 1 signals until the last node has the
+/// first segment, but then each node sends every byte only once: for large sizes on few ranks with
+/// a core each.
 fn chain(problem: &Problem, rank: usize) -> Program {
     in_lanes(problem, rank, Tree::Heap { arity: 1, turn: 0 }, 2)
 }
 
-/// The same with four children: log4 p levels, each byte sent four times by a node that has children.
+/// The same with four children: log4 p levels, each byte sent four times by a node that has
+/// children.
 fn kary(problem: &Problem, rank: usize) -> Program {
     in_lanes(problem, rank, Tree::Heap { arity: 4, turn: 0 }, 2)
 }
 
-/// Single copy: the root pushes straight into the buffers of up to eight ranks; of more, these push on to
-/// eight each. Every byte is written once for each rank. A large vector falls into four parts, each in a
-/// queue of its own, so that ranks that wait can take part.
+/// Single copy: the root pushes straight into the buffers of up to eight ranks; of more, these push
+/// on to eight each. Every byte is written once for each rank. A large vector falls into four
+/// parts, each in a queue of its own, so that ranks that wait can take part.
 fn direct(problem: &Problem, rank: usize) -> Program {
     in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, 4)
 }
 
-/// Trinaryx3 (Fujitsu's broadcast of the K computer and the FX100): the data fall into three fragments, and each
-/// goes its own way down a ternary tree, as a pipeline of segments. The trees are turned against each other
-/// such that no node but the root passes on data in more than one. So each node sends three thirds of the
-/// data at most, all nodes do a like share, and the three work at the same time.
+/// Trinaryx3 (Fujitsu's broadcast of the K computer and the FX100): the data fall into three
+/// fragments, and each goes its own way down a ternary tree, as a pipeline of segments. The trees
+/// are turned against each other such that no node but the root passes on data in more than one. So
+/// each of them sends one vector at most (the root three), and the three trees work at the same
+/// time.
 fn trinaryx3(problem: &Problem, rank: usize) -> Program {
     let mut program = Program::new(3);
     for fragment in 0..3 {
@@ -72,8 +77,8 @@ fn ternary(ranks: usize, fragment: usize) -> Tree {
 #[derive(Clone, Copy)]
 enum Tree {
     Binomial,
-    /// A complete tree, filled level by level: with the root, then with the nodes from `1 + turn` on, round
-    /// to `turn`.
+    /// A complete tree, filled level by level: with the root, then with the nodes from `1 + turn`
+    /// on, round to `turn`.
     Heap {
         arity: usize,
         turn: usize,
@@ -134,8 +139,8 @@ fn in_lanes(problem: &Problem, rank: usize, tree: Tree, lanes: u64) -> Program {
     program
 }
 
-/// Pushes a slice of the vector down a tree, segment by segment. A node without children is told only when
-/// all of it is there.
+/// Pushes a slice of the vector down a tree, segment by segment. A node without children is told
+/// only when all of it is there.
 fn push(
     problem: &Problem,
     rank: usize,
@@ -184,10 +189,11 @@ fn push(
     }
 }
 
-/// Scatter and allgather (van de Geijn and others, 1994): the vector falls into a block for each node. Down a
-/// binomial tree each node gets the blocks of itself and of all nodes below; then the blocks go round in a
-/// ring, to those who have not got them. Each node receives every byte once and sends less than two vectors,
-/// the root too. ceil(log2 p) + p - 1 signals one after another: for large sizes on many ranks.
+/// Scatter and allgather (van de Geijn and others, 1994): the vector falls into a block for each
+/// node. Down a binomial tree each node gets the blocks of itself and of all nodes below; then the
+/// blocks go round in a ring, to those who have not got them. Each node receives every byte once
+/// and sends less than two vectors, the root too. ceil(log2 p) + p - 1 signals one after another:
+/// for large sizes on many ranks.
 fn scatter_allgather(problem: &Problem, rank: usize) -> Program {
     let lanes = (problem.bytes() / problem.segment / problem.ranks as u64).clamp(1, 2) as usize;
     let mut program = Program::new(lanes);
@@ -231,8 +237,9 @@ fn scatter_and_ring(
         copy(&mut queue, rank_of(child), child, child + span(ranks, child));
     }
 
-    // Round the ring come the blocks node - 1, node - 2, ... as far as the scatter has not brought them.
-    // The right neighbour is ready: it is a child, or a node above has served it before it served this one.
+    // Round the ring come the blocks node - 1, node - 2, ... as far as the scatter has not brought
+    // them. The right neighbour is ready: it is a child, or a node above has served it before it
+    // served this one.
     let missing = |node: usize| ranks - span(ranks, node);
     let before = usize::from(parent == Some(left));
     for step in 0..missing(right) {

@@ -5,11 +5,11 @@ use crate::coll::algorithms::blocks::{Node, lanes, others, runs, single};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Program, scratch};
 
-/// Up the binomial tree: each node takes the blocks of its subtree into scratch memory and hands them
-/// on together; the root's children write to the root's output. For n ranks: log n signals and copies
-/// one after the other; each block is copied once for each level that it rises (the tree of the MPI
-/// libraries: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
-/// MPICH", 2005).
+/// Up the binomial tree: each node takes the blocks of its subtree into scratch memory and hands
+/// them on together; the root's children write to the root's output. For n ranks: log n signals and
+/// copies one after the other; each block is copied once for each level that it rises (the tree of
+/// the MPI libraries: Thakur, Rabenseifner and Gropp, "Optimization of collective communication
+/// operations in MPICH", 2005).
 fn binomial(problem: &Problem, rank: usize) -> Program {
     let (node, bytes) = (Node::of(problem, rank), problem.bytes());
     let below = if node.number == 0 { 0 } else { node.size() - 1 };
@@ -42,8 +42,9 @@ fn binomial(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Single copy: when the root is ready each rank writes its block to the root's output, side by side. The
-/// root sends n - 1 signals and waits for as many; each byte is copied once, and not by the root.
+/// Single copy: when the root is ready each rank writes its block to the root's output, side by
+/// side. The root sends n - 1 signals and waits for as many; each byte is copied once, and not by
+/// the root.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let root = problem.root;
     let size = |peer| problem.receive_block(root, peer).size;

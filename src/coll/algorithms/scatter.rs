@@ -5,10 +5,10 @@ use crate::coll::algorithms::blocks::{Lane, Node, lanes, others, runs, single};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Program, scratch};
 
-/// Down the binomial tree: each node hands a child the child's block, into its output, and those of the
-/// rest of the child's subtree, into its scratch memory; largest subtree first. For n ranks: log n
-/// signals and copies one after the other; each block is copied once for each level that it descends.
-/// The gather of the same name turned round (Thakur, Rabenseifner and Gropp 2005).
+/// Down the binomial tree: each node hands a child the child's block, into its output, and those of
+/// the rest of the child's subtree, into its scratch memory; largest subtree first. For n ranks:
+/// log n signals and copies one after the other; each block is copied once for each level that it
+/// descends. The gather of the same name turned round (Thakur, Rabenseifner and Gropp 2005).
 fn binomial(problem: &Problem, rank: usize) -> Program {
     let (node, bytes) = (Node::of(problem, rank), problem.bytes());
     let below = if node.number == 0 { 0 } else { node.size() - 1 };
@@ -45,9 +45,9 @@ fn hand_down(problem: &Problem, lane: &Lane, queue: &mut Appender, (node, child)
     }
 }
 
-/// Single copy: when the root is ready each rank fetches its block from the root's input. So the copies
-/// run side by side, each into the cache of the processor that wants it, and the root only sends n - 1
-/// signals and waits for as many.
+/// Single copy: when the root is ready each rank fetches its block from the root's input. So the
+/// copies run side by side, each into the cache of the processor that wants it, and the root only
+/// sends n - 1 signals and waits for as many.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let root = problem.root;
     let size = |peer| problem.send_block(root, peer).size;

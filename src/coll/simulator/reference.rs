@@ -194,15 +194,16 @@ fn elements(width: u64, size: u64, random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size as usize + 8);
     while (bytes.len() as u64) < size {
         let (prime, number) = (prime(width), random.next());
-        let element = 1 + (number >> 32) % (prime - 1) | (number % prime) << (width * 4);
+        let element = (1 + (number >> 32) % (prime - 1)) | ((number % prime) << (width * 4));
         bytes.extend_from_slice(&element.to_le_bytes()[..width as usize]);
     }
     bytes.truncate(size as usize);
     bytes
 }
 
-/// Combines elements. In order: an element is a map `x -> a * x + b` modulo a prime, and the result is the
-/// left map followed by the right one, which is associative but does not commute. Else: their wrapping sum.
+/// Combines elements. In order: an element is a map `x -> a * x + b` modulo a prime, and the result
+/// is the left map followed by the right one, which is associative but does not commute. Else:
+/// their wrapping sum.
 pub fn combine(ordered: bool, width: u64, left: &[u8], right: &[u8]) -> Vec<u8> {
     let (prime, half) = (prime(width), width * 4);
     let read = |bytes: &[u8]| {
@@ -219,7 +220,7 @@ pub fn combine(ordered: bool, width: u64, left: &[u8], right: &[u8]) -> Vec<u8> 
                 let product =
                     |x: u64, y: u64| (u128::from(x) * u128::from(y) % u128::from(prime)) as u64;
                 let (a, b) = (product(left & low, right & low), product(left >> half, right & low));
-                a | (b + (right >> half)) % prime << half
+                a | (((b + (right >> half)) % prime) << half)
             }
             false => left.wrapping_add(right),
         };

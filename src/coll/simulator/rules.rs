@@ -46,15 +46,16 @@ pub fn grain(programs: &[Program]) -> u64 {
     all.max(1)
 }
 
-/// Checks the programs. Gives the signals of a round by target rank, target queue (as many for each rank as
-/// the rank with most has, and one more) and source rank.
+/// Checks the programs. Gives the signals of a round by target rank, target queue (as many for each
+/// rank as the rank with most has, and one more) and source rank.
 pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, String> {
     let (ranks, lanes) =
         (problem.ranks, programs.iter().map(|p| p.queues.len()).max().unwrap_or(0) + 1);
     if lanes > QUEUES + 1 {
         return Err(format!("{} queues: at most {QUEUES}", lanes - 1));
     }
-    // By target rank, target queue, source rank: signals, the highest count waited for, who signals.
+    // By target rank, target queue, source rank: signals, the highest count waited for, who
+    // signals.
     let mut counters = vec![(0u32, 0u32, None); ranks * lanes * ranks];
     for (rank, queue, index, step) in steps(programs) {
         let at = |what: &str| {

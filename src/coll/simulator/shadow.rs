@@ -1,5 +1,5 @@
-//! Who touched which bytes, and in which order by waits and signals: vector clocks, in the manner of the race
-//! detectors DJIT+ and FastTrack.
+//! Who touched which bytes, and in which order by waits and signals: vector clocks, in the manner
+//! of the race detectors DJIT+ and FastTrack.
 
 /// For each thread, up to which of its moments everything has happened before.
 #[derive(Clone)]
@@ -98,8 +98,8 @@ impl Shadow {
         None
     }
 
-    /// Notes a read; gives the write that it does not follow. With `fresh` what it reads must have been
-    /// written in the same round.
+    /// Notes a read; gives the write that it does not follow. With `fresh` what it reads must have
+    /// been written in the same round.
     pub fn read(
         &mut self,
         offset: u64,

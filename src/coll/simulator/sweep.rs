@@ -1,5 +1,5 @@
-//! Many problems for each algorithm: all numbers of ranks up to 33, all roots, counts around the edges of
-//! segments, in place and not, with blocks alike and varied.
+//! Many problems for each algorithm: all numbers of ranks up to 33, all roots, counts around the
+//! edges of segments, in place and not, with blocks alike and varied.
 
 use super::{Random, check};
 use crate::coll::algorithms::Algorithm;
@@ -11,10 +11,13 @@ const SHAPES: [(u64, u64); 3] = [(4, 32), (8, 30), (1, 16)];
 /// Runs the algorithms on all the problems.
 pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     for algorithm in algorithms {
-        let mut turn = 0;
+        let (mut turn, mut solved) = (0, 0);
         for ranks in 2..=33 {
-            problems(algorithm.operation, ranks, &mut turn, &mut |p| check(algorithm, p));
+            problems(algorithm.operation, ranks, &mut turn, &mut |p| {
+                solved += u32::from(check(algorithm, p))
+            });
         }
+        assert!(solved > 0, "{:?}/{} fits no problem", algorithm.operation, algorithm.name);
     }
 }
 
@@ -49,7 +52,7 @@ fn problems(operation: Operation, ranks: usize, turn: &mut usize, each: &mut dyn
             let mut problem =
                 Problem { operation, ranks, root, count, width, segment, in_place, varied: None };
             each(&problem);
-            if *turn % 4 == 0 && can_vary(operation) {
+            if turn.is_multiple_of(4) && can_vary(operation) {
                 problem.varied = Some(varied(&problem, &mut Random::new(*turn as u64)));
                 each(&problem);
             }
@@ -76,8 +79,8 @@ fn place(sizes: &[u64], width: u64, random: &mut Random) -> Vec<Block> {
     blocks
 }
 
-/// Random blocks, some of them empty. Rows that the operation does not need are empty; where a rank has one
-/// block only, all of its row is that block.
+/// Random blocks, some of them empty. Rows that the operation does not need are empty; where a rank
+/// has one block only, all of its row is that block.
 pub fn varied(problem: &Problem, random: &mut Random) -> Varied {
     use Operation::*;
     let Problem { operation, ranks, root, width, in_place, .. } = *problem;

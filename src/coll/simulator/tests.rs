@@ -127,7 +127,8 @@ fn a_race_of_two_queues_is_caught() {
 
 #[test]
 fn scratch_of_a_former_round_is_caught() {
-    // Rank 0 pushes early and again and again, though rank 1 may not have read the former round's bytes.
+    // Rank 0 pushes early and again and again, though rank 1 may not have read the former round's
+    // bytes.
     let mut programs = vec![Program::new(1), Program::new(1)];
     programs[1].scratch = 16;
     programs[0].queue(0).copy(receive(0, 0), scratch(1, 0), 16).signal(1, 0);
@@ -156,8 +157,8 @@ fn an_algorithm_that_leaves_before_all_have_come_is_caught() {
 }
 
 /// Each wait in turn is put off to the end of its queue: signals still match, but somebody runs too
-/// early or nobody runs at all. So it is seen that the simulator misses none, and that the algorithms wait
-/// for nothing in vain.
+/// early or nobody runs at all. So it is seen that the simulator misses none, and that the
+/// algorithms wait for nothing in vain.
 fn every_wait_is_needed(algorithm: &Algorithm, problem: &Problem) {
     let programs = |rank| (algorithm.program)(problem, rank);
     let right: Vec<Program> = (0..problem.ranks).map(programs).collect();
