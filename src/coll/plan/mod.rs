@@ -68,8 +68,11 @@ pub struct Recipe {
     problem: Problem,
 }
 
-/// Bytes that a start may move itself, so that its cost does not grow with the message.
-const AT_START: u64 = 4 << 10;
+/// A rank whose program costs more than this, in bytes moved, leaves all of it to others at the start, so
+/// that the cost of a start does not grow with the message.
+const LIGHT: u64 = 4 << 10;
+/// What a start may move of a light program, and of the steps of other ranks that this releases.
+const AT_START: u64 = 4 * LIGHT;
 
 /// See the head of the file.
 pub struct Plan {
@@ -95,6 +98,8 @@ pub struct Plan {
     /// How the last round ended.
     outcome: AtomicI32,
     enlisted: AtomicBool,
+    /// A thread is awake and waits for the round: the progress thread need not work for it.
+    waiting: AtomicBool,
     burials: AtomicU32,
 }
 
@@ -113,7 +118,7 @@ impl Plan {
         on_complete: Completion,
     ) -> Plan {
         let cost = records.iter().map(|record| record.size.max(64)).sum::<u64>();
-        let heavy = cost > AT_START;
+        let heavy = cost > LIGHT;
         let told = on_complete.kind != completion::NONE;
         let tasked = heavy || !about.shared || told;
         let text = |text: &str| CString::new(text).unwrap_or_default();
@@ -139,6 +144,7 @@ impl Plan {
             settled: AtomicU32::new(0),
             outcome: AtomicI32::new(0),
             enlisted: AtomicBool::new(false),
+            waiting: AtomicBool::new(false),
             burials: AtomicU32::new(burials),
         }
     }
@@ -166,7 +172,7 @@ impl Plan {
         if self.tasked {
             self.enlist();
         }
-        if self.about.engine == Engine::Offload && self.open(round, AT_START) {
+        if self.about.engine == Engine::Offload && self.open(round, LIGHT) && !self.heavy {
             self.run_own(&mut errand);
             if errand.left && !self.tasked {
                 self.enlist();

@@ -22,9 +22,13 @@ impl Plan {
     pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
         let Some(round) = self.under_way()? else { return Ok(()) };
         self.ground.may_block("llcl_coll_wait")?;
-        if self.ended.load(Ordering::Acquire) != round && !self.wait_awake(round) {
-            self.wait_slowly(round, timeout)?;
-        }
+        self.waiting.store(true, Ordering::Relaxed);
+        let ended = match self.ended.load(Ordering::Acquire) == round || self.wait_awake(round) {
+            true => Ok(()),
+            false => self.wait_slowly(round, timeout),
+        };
+        self.waiting.store(false, Ordering::Relaxed);
+        ended?;
         self.settle(round)
     }
 
@@ -108,9 +112,12 @@ impl Plan {
         let queue = self.unfinished(round).unwrap_or(0);
         let control = member.session.offset(queue) as u64;
         let word = Address { offset: member.address.offset + control, ..member.address };
-        self.ground.sleep(word, left, || {
+        self.waiting.store(false, Ordering::Relaxed);
+        let woken = self.ground.sleep(word, left, || {
             self.unfinished(round).is_none() || member.session.failed().is_some()
-        })
+        });
+        self.waiting.store(true, Ordering::Relaxed);
+        woken
     }
 }
 

@@ -53,6 +53,7 @@ impl Plan {
             // SAFETY: as many records as at init; nobody else runs steps of this rank.
             unsafe { session.write(&compile(&program)) };
         }
+        (0..session.queues()).for_each(|queue| session.queue(queue).touch());
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
             session.queue(queue).activate();
         }
@@ -203,6 +204,9 @@ impl Task for Plan {
         }
         let session = &self.stage.members[self.stage.me].session;
         let offload = self.about.engine == Engine::Offload;
+        if offload && self.waiting.load(Ordering::Relaxed) {
+            return false;
+        }
         if self.tasked {
             session.set_asleep(false);
             self.attend(!offload);
