@@ -1,11 +1,11 @@
-//! The arithmetic of collectives: `to[i] = left[i] op right[i]`, one [`Kernel`] for each type and operation,
-//! looked up once per plan.
+//! The arithmetic of collectives: `to[i] = left[i] op right[i]`, one [`Kernel`] for each type and
+//! operation, looked up once per plan.
 //!
-//! Other processes map the same memory, so the kernels use raw pointers only, never references; user
-//! buffers need not be aligned. A kernel takes blocks of 64 bytes and reads a block whole before it writes
-//! it: so the compiler makes vector instructions of it without asking which ranges are the same.
-//! Where the machine has AVX2 a second copy of each kernel, compiled for that, is taken: the common
-//! subset of x86-64 compares and multiplies 64-bit integers one by one.
+//! Other processes map the same memory, so the kernels use raw pointers only, never references;
+//! user buffers need not be aligned. A kernel takes blocks of 64 bytes and reads a block whole
+//! before it writes it: so the compiler makes vector instructions of it without asking which ranges
+//! are the same. Where the machine has AVX2 a second copy of each kernel, compiled for that, is
+//! taken: the common subset of x86-64 compares and multiplies 64-bit integers one by one.
 
 use crate::engine::atomic::{kind, op};
 use crate::fail;
@@ -100,12 +100,13 @@ pub fn check(kind: Type, op: Op) -> Result<()> {
 
 /// Stores `left op right` at `to`, for `elements` elements: `(left, right, to, elements)`.
 ///
-/// # Safety
-/// All three ranges are mapped, the last for writing, and nobody writes to the inputs or touches the
-/// output meanwhile. Each input is the output or does not overlap it. Nothing need be aligned.
+/// # Safety All three ranges are mapped, the last for writing, and nobody writes to the inputs or
+/// touches the output meanwhile. Each input is the output or does not overlap it. Nothing need be
+/// aligned.
 pub type Kernel = unsafe fn(*const u8, *const u8, *mut u8, usize);
 
-/// The kernel of a type and an operation; None for the user's function and for what [`check`] refuses.
+/// The kernel of a type and an operation; None for the user's function and for what [`check`]
+/// refuses.
 pub fn kernel(kind: Type, op: Op) -> Option<Kernel> {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -114,7 +115,8 @@ pub fn kernel(kind: Type, op: Op) -> Option<Kernel> {
     plain(kind, op)
 }
 
-/// Runs `f` over all elements; see [`Kernel`]. Blocks of `N` elements are read whole before they are written.
+/// Runs `f` over all elements; see [`Kernel`]. Blocks of `N` elements are read whole before they
+/// are written.
 #[inline(always)]
 unsafe fn combine<T: Copy, const N: usize>(
     left: *const u8,
@@ -150,8 +152,9 @@ macro_rules! kernel {
     ($(#[$attribute:meta])*, $number:ty, $f:expr) => {{
         $(#[$attribute])*
         unsafe fn run(left: *const u8, right: *const u8, to: *mut u8, elements: usize) {
+            const N: usize = 64 / size_of::<$number>();
             // SAFETY: passed on to the caller.
-            unsafe { combine::<$number, { 64 / size_of::<$number>() }>(left, right, to, elements, $f) }
+            unsafe { combine::<$number, N>(left, right, to, elements, $f) }
         }
         Some(run as Kernel)
     }};
@@ -219,7 +222,7 @@ table!(
 mod tests {
     use super::*;
 
-    /// Element `i` of `bytes`, widened: to i128, or to f64, which hold every element exactly.
+    /// An integer of the type, widened.
     fn integer(kind: Type, bytes: &[u8]) -> i128 {
         let mut all = [0; 16];
         all[..bytes.len()].copy_from_slice(bytes);

@@ -45,11 +45,11 @@ pub const ALGORITHMS: &[Algorithm] = &[
     },
 ];
 
-/// Each rank combines a slice of the vector, straight from the inputs of all and in the order of ranks,
-/// and copies the result to all outputs, piece by piece, so that a piece is still in the cache. Every byte
-/// of the inputs is read once and every byte of the outputs written once; two meetings
-/// (log2(ranks) signals of each rank, for each queue) keep the ends apart. A short vector is left to one
-/// rank: two signals for each other rank in all, of which two follow each other.
+/// Each rank combines a slice of the vector, straight from the inputs of all and in the order of
+/// ranks, and copies the result to all outputs, piece by piece, so that a piece is still in the
+/// cache. Every byte of the inputs is read once and every byte of the outputs written once; two
+/// meetings (log2(ranks) signals of each rank, for each queue) keep the ends apart. A short vector
+/// is left to one rank: two signals for each other rank in all, of which two follow each other.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     if is_small(problem, size) {
@@ -74,9 +74,9 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// In step k a rank exchanges all it has with the one whose number differs in bit k: log2(ranks) steps, in
-/// each of which the whole vector is sent and combined. What a step receives has a place of its own. The
-/// receiver says when it has taken it, which is waited for only at the end.
+/// In step k a rank exchanges all it has with the one whose number differs in bit k: log2(ranks)
+/// steps, in each of which the whole vector is sent and combined. What a step receives has a place
+/// of its own. The receiver says when it has taken it, which is waited for only at the end.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (core, size) = (Core::of(problem.ranks), problem.bytes());
     let steps = core.size.ilog2();
@@ -104,10 +104,10 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Rabenseifner's: in step k a rank exchanges half of what it is still responsible for with the one whose
-/// number differs in bit k, and combines the half that it keeps; then the same backwards, with
-/// results. 2 log2(ranks) steps; twice the vector's bytes are sent, less one share, and once combined.
-/// That a partner sends back proves that it has taken what it was sent before.
+/// Rabenseifner's: in step k a rank exchanges half of what it is still responsible for with the one
+/// whose number differs in bit k, and combines the half that it keeps; then the same backwards,
+/// with results. 2 log2(ranks) steps; twice the vector's bytes are sent, less one share, and once
+/// combined. That a partner sends back proves that it has taken what it was sent before.
 fn rabenseifner(problem: &Problem, rank: usize) -> Program {
     let core = Core::of(problem.ranks);
     // The largest share of a rank in a chunk; what the steps receive lies one behind the other.
@@ -184,8 +184,8 @@ fn lend(
     queue.signal(partner, number).wait(partner, 1);
 }
 
-/// Where the bytes lie with which the rank begins: its input, or that combined with what its partner has
-/// lent it at `from`.
+/// Where the bytes lie with which the rank begins: its input, or that combined with what its
+/// partner has lent it at `from`.
 fn borrow(
     queue: &mut Appender,
     problem: &Problem,
@@ -222,9 +222,9 @@ fn in_order(own: usize, step: u32, mine: Place, got: Place) -> (Place, Place) {
     if own >> step & 1 == 0 { (mine, got) } else { (got, mine) }
 }
 
-/// Each block goes round once to be combined, beginning behind the rank where it will be complete, and once
-/// more as a result: 2 (ranks - 1) steps, in each of which a block is sent to the right. As few bytes
-/// as possible leave any rank, and all to its neighbour (Patarasuk and Yuan 2009).
+/// Each block goes round once to be combined, beginning behind the rank where it will be complete,
+/// and once more as a result: 2 (ranks - 1) steps, in each of which a block is sent to the right.
+/// As few bytes as possible leave any rank, and all to its neighbour (Patarasuk and Yuan 2009).
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);

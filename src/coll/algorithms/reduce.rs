@@ -26,9 +26,10 @@ pub const ALGORITHMS: &[Algorithm] = &[
     },
 ];
 
-/// Each rank combines a slice of the vector, straight from the inputs of all and in the order of ranks, into
-/// the root's output. Every byte is read once; two meetings (log2(ranks) signals of each rank, for each
-/// queue) keep the ends apart. A short vector is left to the root: two signals for each other rank.
+/// Each rank combines a slice of the vector, straight from the inputs of all and in the order of
+/// ranks, into the root's output. Every byte is read once; two meetings (log2(ranks) signals of
+/// each rank, for each queue) keep the ends apart. A short vector is left to the root: two signals
+/// for each other rank.
 fn direct(problem: &Problem, rank: usize) -> Program {
     if is_small(problem, problem.bytes()) {
         return by_root(problem, rank);
@@ -81,15 +82,16 @@ fn by_root(problem: &Problem, rank: usize) -> Program {
 }
 
 /// Up a binomial tree, piece by piece: a rank combines what its children have sent, and the last
-/// combination goes straight to its parent. A rank holds two pieces of each child, and tells the child when it may
-/// send the next; so it needs little memory however long the vector is. log2(ranks) steps for the first
-/// piece; a rank in the middle handles all of the vector once for each child. Not in the order of ranks,
-/// unless the root is rank 0.
+/// combination goes straight to its parent. A rank holds two pieces of each child, and tells the
+/// child when it may send the next; so it needs little memory however long the vector is.
+/// log2(ranks) steps for the first piece; a rank in the middle handles all of the vector once for
+/// each child. Not in the order of ranks, unless the root is rank 0.
 fn binomial(problem: &Problem, rank: usize) -> Program {
     let (node, root) = (Node::of(problem, rank), problem.root);
     let room = (problem.segment / problem.width).max(1) * problem.width;
     let pieces = problem.segments(problem.bytes()).count();
-    // Children by their number from the smallest subtree on; two places of each, then the partial result.
+    // Children by their number from the smallest subtree on; two places of each, then the partial
+    // result.
     let slot = |parent: usize, child: usize, piece: usize| {
         scratch(parent, (2 * child + piece % 2) as u64 * room)
     };

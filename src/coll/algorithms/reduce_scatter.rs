@@ -32,10 +32,11 @@ fn size(problem: &Problem, rank: usize) -> u64 {
     problem.send_block(rank, rank).size
 }
 
-/// Each rank combines its block, straight from the inputs of all and in the order of ranks. Every byte is
-/// read once; two meetings (log2(ranks) signals of each rank, for each queue) keep the ends apart. In place
-/// the output lies where others still read, so the result waits in scratch memory for the second meeting.
-/// Short vectors with blocks alike are left to one rank: two signals for each other rank.
+/// Each rank combines its block, straight from the inputs of all and in the order of ranks. Every
+/// byte is read once; two meetings (log2(ranks) signals of each rank, for each queue) keep the ends
+/// apart. In place the output lies where others still read, so the result waits in scratch memory
+/// for the second meeting. Short vectors with blocks alike are left to one rank: two signals for
+/// each other rank.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let all = problem.bytes() * ranks as u64;
@@ -69,8 +70,9 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// Each block goes round once, beginning behind the rank that it is for: ranks - 1 steps, in each of which a
-/// block is sent to the right, combined with what is there. As few bytes as possible leave any rank.
+/// Each block goes round once, beginning behind the rank that it is for: ranks - 1 steps, in each
+/// of which a block is sent to the right, combined with what is there. As few bytes as possible
+/// leave any rank.
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);

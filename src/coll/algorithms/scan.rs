@@ -26,9 +26,9 @@ pub const ALGORITHMS: &[Algorithm] = &[
     },
 ];
 
-/// A chain, piece by piece: a rank combines the result of the rank before it, where that lies, with its own
-/// input. As few bytes as possible are moved and combined; the first piece takes as many steps as there
-/// are ranks. A rank ends when the one behind it has read its result.
+/// A chain, piece by piece: a rank combines the result of the rank before it, where that lies, with
+/// its own input. As few bytes as possible are moved and combined; the first piece takes as many
+/// steps as there are ranks. A rank ends when the one behind it has read its result.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let queues = queues(problem, problem.bytes());
     let mut program = Program::new(queues);
@@ -58,9 +58,10 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// In step k a rank sends what it has, the combination of 2^k ranks, to the rank 2^k further on (Hillis and
-/// Steele 1986): log2(ranks) steps, in each of which the whole vector is sent and combined. What a step
-/// receives has a place of its own, of which the sender is told that it is free.
+/// In step k a rank sends what it has, the combination of 2^k ranks, to the rank 2^k further on
+/// (Hillis and Steele 1986): log2(ranks) steps, in each of which the whole vector is sent and
+/// combined. What a step receives has a place of its own, of which the sender is told that it is
+/// free.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     let steps = distances(ranks).count() as u64;

@@ -1,16 +1,16 @@
-//! What the reductions have in common: vectors cut into pieces, the combination of many, meetings of all
-//! ranks, and the power of two among them.
+//! What the reductions have in common: vectors cut into pieces, the combination of many, meetings
+//! of all ranks, and the power of two among them.
 
 use super::blocks::distances;
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, Place, Program};
 
-/// Bytes of a piece at most where a rank combines the pieces of all others one after the other: so the
-/// partial result stays in the first-level cache.
+/// Bytes of a piece at most where a rank combines the pieces of all others one after the other: so
+/// the partial result stays in the first-level cache.
 const CACHED: u64 = 16 << 10;
 
-/// Up to so many bytes one rank combines for all: what a second worker saves is less than the signals
-/// that it needs.
+/// Up to so many bytes one rank combines for all: what a second worker saves is less than the
+/// signals that it needs.
 const SMALL: u64 = 2 << 10;
 
 /// Queues of a rank at most.
@@ -64,14 +64,15 @@ pub fn single(scratch: u64, fill: impl FnOnce(&mut Appender)) -> Program {
     program
 }
 
-/// Into how many chunks a vector falls that are worked at side by side: each has a segment for each rank.
+/// Into how many chunks a vector falls that are worked at side by side: each has a segment for each
+/// rank.
 pub fn chunks(problem: &Problem) -> usize {
     let step = problem.segment.saturating_mul(problem.ranks as u64);
     (problem.bytes() / step).clamp(1, QUEUES) as usize
 }
 
-/// A program of a queue for each chunk of the vector; `fill` fills each, given the queue's number, the
-/// offset of its chunk and how many elements that has.
+/// A program of a queue for each chunk of the vector; `fill` fills each, given the queue's number,
+/// the offset of its chunk and how many elements that has.
 pub fn chunked(
     problem: &Problem,
     scratch: u64,
@@ -86,8 +87,8 @@ pub fn chunked(
     program
 }
 
-/// Combines `size` bytes of all ranks' inputs, which lie at `source` of each, in the order of ranks:
-/// partial results in `partial`, the last in `to`. So `to` may be one of the inputs.
+/// Combines `size` bytes of all ranks' inputs, which lie at `source` of each, in the order of
+/// ranks: partial results in `partial`, the last in `to`. So `to` may be one of the inputs.
 pub fn fold(
     queue: &mut Appender,
     ranks: usize,
@@ -103,9 +104,9 @@ pub fn fold(
     }
 }
 
-/// The form for short vectors: rank 0 combines the first `size` bytes of everybody's input in the order of ranks, at
-/// `to`, which may be its own input, and gives each rank `share`: from, to and size. Two signals for each
-/// other rank, of which two follow each other.
+/// The form for short vectors: rank 0 combines the first `size` bytes of everybody's input in the
+/// order of ranks, at `to`, which may be its own input, and gives each rank `share`: from, to and
+/// size. Two signals for each other rank, of which two follow each other.
 pub fn by_one(
     queue: &mut Appender,
     problem: &Problem,
@@ -131,8 +132,9 @@ pub fn by_one(
     }
 }
 
-/// Passes when all ranks are here, by the dissemination of Hensgen, Finkel and Manber: as many signals
-/// of each rank as the logarithm of their number says. It is the `nth` of this queue `number` in the round.
+/// Passes when all ranks are here, by the dissemination of Hensgen, Finkel and Manber: as many
+/// signals of each rank as the logarithm of their number says. It is the `nth` of this queue
+/// `number` in the round.
 pub fn meet(queue: &mut Appender, ranks: usize, rank: usize, number: usize, nth: u32) {
     for distance in distances(ranks) {
         queue.signal((rank + distance) % ranks, number);
@@ -140,9 +142,9 @@ pub fn meet(queue: &mut Appender, ranks: usize, rank: usize, number: usize, nth:
     }
 }
 
-/// The form in which every rank touches the buffers of all others: a program of `queues` queues, the
-/// same number at each rank, that begin when all ranks are ready and end when all are done. `work` fills in
-/// what lies between, given the number of the queue.
+/// The form in which every rank touches the buffers of all others: a program of `queues` queues,
+/// the same number at each rank, that begin when all ranks are ready and end when all are done.
+/// `work` fills in what lies between, given the number of the queue.
 pub fn between_meetings(
     ranks: usize,
     rank: usize,
@@ -167,10 +169,10 @@ pub fn between_meetings(
     program
 }
 
-/// The greatest power of two among the ranks, for algorithms that need one. The first ranks pair up, as many
-/// as are too many: the lower one of a pair gives its vector to the upper one and then only waits for the
-/// result. So those who take part stand for neighbouring ranks, in order (Thakur, Rabenseifner and
-/// Gropp 2005).
+/// The greatest power of two among the ranks, for algorithms that need one. The first ranks pair
+/// up, as many as are too many: the lower one of a pair gives its vector to the upper one and then
+/// only waits for the result. So those who take part stand for neighbouring ranks, in order
+/// (Thakur, Rabenseifner and Gropp 2005).
 #[derive(Clone, Copy)]
 pub struct Core {
     /// How many take part: a power of two.
@@ -207,42 +209,7 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coll::algorithms::all;
-    use crate::coll::problem::{Operation, Problem};
-    use crate::coll::simulator::check;
-
-    #[test]
-    fn long_vectors_in_all_their_queues() {
-        use Operation::*;
-        for algorithm in all() {
-            if !matches!(algorithm.operation, Reduce | Allreduce | ReduceScatter | Scan) {
-                continue;
-            }
-            let mut most = 0;
-            for ranks in 2..=9 {
-                for (turn, count) in [160, 333, 401].into_iter().enumerate() {
-                    for in_place in [false, true] {
-                        let problem = Problem {
-                            operation: algorithm.operation,
-                            ranks,
-                            root: if algorithm.operation == Reduce { turn % ranks } else { 0 },
-                            count,
-                            width: 4,
-                            segment: 12,
-                            in_place,
-                            varied: None,
-                        };
-                        most = most.max((algorithm.program)(&problem, ranks - 1).queues.len());
-                        check(algorithm, &problem);
-                    }
-                }
-            }
-            let one = [(ReduceScatter, "ring"), (Reduce, "binomial")];
-            let one = algorithm.name == "recursive_doubling"
-                || one.contains(&(algorithm.operation, algorithm.name));
-            assert_eq!(most, if one { 1 } else { QUEUES as usize }, "{}", algorithm.name);
-        }
-    }
+    use crate::coll::problem::Operation;
 
     #[test]
     fn pieces_of_all_queues_make_up_the_whole() {

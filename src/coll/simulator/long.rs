@@ -1,0 +1,38 @@
+//! Reductions of vectors so long that they take all the queues that an algorithm has.
+
+use super::check;
+use crate::coll::algorithms::all;
+use crate::coll::problem::Operation::*;
+use crate::coll::problem::Problem;
+
+#[test]
+fn long_vectors_in_all_their_queues() {
+    for algorithm in all() {
+        if !matches!(algorithm.operation, Reduce | Allreduce | ReduceScatter | Scan) {
+            continue;
+        }
+        let mut most = 0;
+        for ranks in 2..=9 {
+            for (turn, count) in [160, 333, 401].into_iter().enumerate() {
+                for in_place in [false, true] {
+                    let problem = Problem {
+                        operation: algorithm.operation,
+                        ranks,
+                        root: if algorithm.operation == Reduce { turn % ranks } else { 0 },
+                        count,
+                        width: 4,
+                        segment: 12,
+                        in_place,
+                        varied: None,
+                    };
+                    most = most.max((algorithm.program)(&problem, ranks - 1).queues.len());
+                    check(algorithm, &problem);
+                }
+            }
+        }
+        let one = [(ReduceScatter, "ring"), (Reduce, "binomial")];
+        let one = algorithm.name == "recursive_doubling"
+            || one.contains(&(algorithm.operation, algorithm.name));
+        assert_eq!(most, if one { 1 } else { 4 }, "{}", algorithm.name);
+    }
+}
