@@ -20,7 +20,7 @@ use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
 use crate::util::pin::pin;
-use crate::util::status::{Result, Status};
+use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
 
 /// What the others must know of a rank's session.
@@ -108,20 +108,31 @@ impl Site<'_> {
         let bytes = unsafe { std::mem::transmute::<Card, [u8; CARD]>(card) };
         let cards = self.team.exchange(&bytes);
         let made = made?;
-        let members = cards.and_then(|cards| self.members(&cards));
-        let agreed = match &members {
-            Ok(_) => self.team.agree(Ok(())),
-            // The first error has been seen by all, any other is told now.
-            Err(error) if error.status == Status::ERR_PEER_DEAD => Ok(()),
-            Err(error) => self.team.agree(Err(error.again())),
-        };
-        match members.and_then(|members| agreed.map(|()| members)) {
+        match cards.and_then(|cards| self.meet(&cards)) {
             Ok(members) => Ok(self.finish(made, &layout, members, records)),
             Err(error) => {
                 self.team.store.discard(made.key, layout.total);
                 Err(error)
             }
         }
+    }
+
+    /// The ranks as this one reaches them, if every rank reaches all.
+    fn meet(&self, cards: &[Vec<u8>]) -> Result<Vec<Member>> {
+        let cards = cards.iter().map(|card| {
+            let bytes: [u8; CARD] = card.as_slice().try_into().unwrap_or([0; CARD]);
+            // SAFETY: any bytes are valid numbers.
+            unsafe { std::mem::transmute::<[u8; CARD], Card>(bytes) }
+        });
+        let cards = cards.collect::<Vec<_>>();
+        // All ranks see the same cards, so this is no news to anybody.
+        for (rank, card) in cards.iter().enumerate() {
+            refused_by(rank, Status(card.status))?;
+        }
+        let pairs = self.team.peers.iter().zip(&cards);
+        let members = pairs.map(|(peer, card)| self.member(*peer, card)).collect::<Result<_>>();
+        self.team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
+        members
     }
 
     fn layout(&self, program: &Program, records: usize) -> Layout {
@@ -179,21 +190,6 @@ impl Site<'_> {
                 [key, scratch, program.scratch],
             ],
         }
-    }
-
-    /// The ranks as this one reaches them.
-    fn members(&self, cards: &[Vec<u8>]) -> Result<Vec<Member>> {
-        let cards = cards.iter().map(|card| {
-            let bytes: [u8; CARD] = card.as_slice().try_into().unwrap_or([0; CARD]);
-            // SAFETY: any bytes are valid numbers.
-            unsafe { std::mem::transmute::<[u8; CARD], Card>(bytes) }
-        });
-        let cards = cards.collect::<Vec<_>>();
-        for (rank, card) in cards.iter().enumerate() {
-            refused_by(rank, Status(card.status))?;
-        }
-        let pairs = self.team.peers.iter().zip(&cards);
-        pairs.map(|(peer, card)| self.member(*peer, card)).collect()
     }
 
     fn member(&self, peer: u32, card: &Card) -> Result<Member> {

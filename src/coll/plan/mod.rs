@@ -98,6 +98,8 @@ pub struct Plan {
     /// How the last round ended.
     outcome: AtomicI32,
     enlisted: AtomicBool,
+    /// Steps of some rank were ready and were left to the progress thread.
+    debts: AtomicBool,
     /// A thread is awake and waits for the round: the progress thread need not work for it.
     waiting: AtomicBool,
     burials: AtomicU32,
@@ -144,6 +146,7 @@ impl Plan {
             settled: AtomicU32::new(0),
             outcome: AtomicI32::new(0),
             enlisted: AtomicBool::new(false),
+            debts: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             burials: AtomicU32::new(burials),
         }
@@ -174,12 +177,17 @@ impl Plan {
         }
         if self.about.engine == Engine::Offload && self.open(round, LIGHT) && !self.heavy {
             self.run_own(&mut errand);
-            if errand.left && !self.tasked {
-                self.enlist();
-            }
+            self.leave(&errand);
             self.close(round);
         }
         Ok(())
+    }
+
+    /// What an errand has left, of whatever rank, is the progress thread's.
+    fn leave(&self, errand: &Errand) {
+        if errand.left && !self.tasked && !self.debts.swap(true, Ordering::AcqRel) {
+            self.ground.agenda.enlist(false);
+        }
     }
 
     fn enlist(&self) {

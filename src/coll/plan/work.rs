@@ -90,7 +90,9 @@ impl Plan {
 
     /// Does what there is to do. `opened`: the own queues are active; `help`: other ranks' too.
     pub(super) fn work(&self, opened: bool, help: bool) -> bool {
-        let own = opened && self.run_own(&mut Errand::new(BURST, true));
+        let mut errand = Errand::new(BURST, true);
+        let own = opened && self.run_own(&mut errand);
+        self.leave(&errand);
         own || help && self.run_others()
     }
 
@@ -199,6 +201,13 @@ impl Task for Plan {
     fn advance(&self) -> bool {
         // Acquire: pairs with start().
         let round = self.rounds.load(Ordering::Acquire);
+        if self.debts.load(Ordering::Acquire) {
+            if self.run_others() {
+                return true;
+            }
+            self.debts.store(false, Ordering::Release);
+            self.ground.agenda.discharge();
+        }
         if self.closed.load(Ordering::Acquire) == round {
             return false;
         }
