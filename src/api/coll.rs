@@ -60,6 +60,7 @@ impl llcl_coll_params_t {
             root: self.root,
             engine: self.engine,
             flags: self.flags,
+            reserved: self.reserved,
             send_blocks,
             receive_blocks,
             function: self.function,

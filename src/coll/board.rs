@@ -98,8 +98,9 @@ impl Board {
             // Release: who sees the number sees the sheet.
             AtomicU64::from_ptr(self.base.cast()).store(self.sequence, Ordering::Release);
         }
-        for ((peer, board), bytes) in self.others.iter().zip(all) {
-            await_number(ground, *peer, *board, self.sequence)?;
+        for (at_rank, bytes) in all.iter_mut().enumerate() {
+            let (peer, board) = &self.others[at_rank];
+            self.await_number(ground, *peer, *board)?;
             let from = Address { offset: at, ..*board };
             let size = sheet.len();
             let _pinned = pin();
@@ -113,33 +114,37 @@ impl Board {
         }
         Ok(())
     }
+
+    /// Waits until a peer's board shows the present number. The death of any rank ends it: whoever has seen
+    /// that it is dead goes no further, and others may wait for him.
+    fn await_number(&self, ground: &Ground, peer: u32, board: Address) -> Result<()> {
+        let reached = || {
+            let _pinned = pin();
+            let word = find(ground, peer, board, 8);
+            // SAFETY: found while pinned; a word that its owner changes atomically.
+            // Acquire: pairs with the Release in exchange_sheet().
+            word.map(|word| unsafe { AtomicU64::from_ptr(word.cast()) }.load(Ordering::Acquire))
+        };
+        let (mut patience, mut nap) = (Patience::new(ground.spin()), NAPS.0);
+        loop {
+            match reached() {
+                Some(now) if now >= self.sequence => return Ok(()),
+                _ => {}
+            }
+            if let Some((dead, _)) = self.others.iter().find(|other| ground.routes.is_dead(other.0))
+            {
+                fail!(ERR_PEER_DEAD, "rank {dead} has died or has left");
+            }
+            if ground.lend() {
+                patience.renew();
+            } else if !patience.pause() {
+                std::thread::sleep(nap);
+                nap = (nap * 2).min(NAPS.1);
+            }
+        }
+    }
 }
 
 fn find(ground: &Ground, peer: u32, place: Address, size: u64) -> Option<*mut u8> {
     ground.routes.known(peer)?.find(place, size)
-}
-
-/// Waits until a peer's board shows `number`.
-fn await_number(ground: &Ground, peer: u32, board: Address, number: u64) -> Result<()> {
-    let reached = || {
-        let _pinned = pin();
-        let word = find(ground, peer, board, 8);
-        // SAFETY: found while pinned; a word that its owner changes atomically.
-        // Acquire: pairs with the Release in exchange_sheet().
-        word.map(|word| unsafe { AtomicU64::from_ptr(word.cast()) }.load(Ordering::Acquire))
-    };
-    let (mut patience, mut nap) = (Patience::new(ground.spin()), NAPS.0);
-    loop {
-        match reached() {
-            Some(now) if now >= number => return Ok(()),
-            Some(_) if !ground.routes.is_dead(peer) => {}
-            _ => fail!(ERR_PEER_DEAD, "rank {peer} has died or has left"),
-        }
-        if ground.lend() {
-            patience.renew();
-        } else if !patience.pause() {
-            std::thread::sleep(nap);
-            nap = (nap * 2).min(NAPS.1);
-        }
-    }
 }

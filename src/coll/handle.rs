@@ -166,7 +166,9 @@ impl TeamHandle {
 
     /// Ends the team at this rank.
     pub fn free(&self) -> Result<()> {
-        if self.live()?.world {
+        let live = self.live()?;
+        live.team.ground.may_block("llcl_team_free")?;
+        if live.world {
             return Ok(());
         }
         if let Some(live) = self.team.take() {

@@ -31,11 +31,18 @@ impl Team {
         let made = Board::new(&store);
         let key = made.as_ref().map_or(0, |board| board.key().0);
         let mut all = vec![0; 8 * size as usize];
-        ground.exchange(&key.to_ne_bytes(), &mut all)?;
+        let told = ground.exchange(&key.to_ne_bytes(), &mut all);
+        let made = match (made, told) {
+            (Ok(board), Err(error)) => {
+                board.discard(&store);
+                return Err(error);
+            }
+            (made, told) => told.and(made)?,
+        };
         let keys = all.chunks_exact(8).map(number);
         let boards = (0..size).zip(keys).collect::<Vec<_>>();
         let me = ground.rank() as usize;
-        Team::with(ground, store, made?, boards, me)
+        Team::with(ground, store, made, boards, me)
     }
 
     fn with(
@@ -45,10 +52,15 @@ impl Team {
         boards: Vec<(u32, u64)>,
         me: usize,
     ) -> Result<Team> {
-        if let Some((peer, _)) = boards.iter().find(|(_, key)| *key == 0) {
-            fail!(ERR_NO_MEMORY, "rank {peer} has no memory for the team's board");
-        }
-        board.connect(&ground, &boards)?;
+        let connected = match boards.iter().find(|(_, key)| *key == 0) {
+            Some((peer, _)) => {
+                let text = format!("rank {peer} has no memory for the team's board");
+                Err(Error::new(Status::ERR_NO_MEMORY, text))
+            }
+            None => board.connect(&ground, &boards),
+        };
+        // Others may have connected to the board: after an error it stays until the context ends.
+        connected?;
         let peers = boards.iter().map(|(peer, _)| *peer).collect();
         Ok(Team { ground, store, peers, me, board: Mutex::new(board) })
     }

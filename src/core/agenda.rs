@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 pub trait Task: Send + Sync {
     /// Works for a moment. True: there was something to do.
     fn advance(&self) -> bool;
-    /// The progress thread is about to sleep; until advance() is called next, who needs it rings.
-    fn rest(&self);
+    /// The progress thread is about to sleep; from now on who needs it rings. True: something has come
+    /// meanwhile, and it must not sleep.
+    fn rest(&self) -> bool;
+    /// Nothing is under way.
+    fn is_idle(&self) -> bool;
     /// The context ends: nothing more will happen.
     fn cancel(&self, status: Status);
 }
@@ -89,6 +92,15 @@ impl Agenda {
         tasks.iter().fold(false, |worked, task| task.advance() | worked)
     }
 
+    /// Works for every task, also for those that need nobody. True: nothing is under way.
+    pub(super) fn settle(&self) -> bool {
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.iter().for_each(|task| {
+            task.advance();
+        });
+        tasks.iter().all(|task| task.is_idle())
+    }
+
     /// Ends all tasks.
     pub(super) fn cancel(&self, status: Status) {
         let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
@@ -97,27 +109,21 @@ impl Agenda {
 
     /// The progress thread sleeps now: for how long at most. None: there is something to do.
     pub(super) fn park(&self, nap: &mut Nap, longest: Duration) -> Option<Duration> {
-        if !self.is_active() && nap.lingered() {
-            // SeqCst: pairs with enlist().
-            self.state.store(ASLEEP, Ordering::SeqCst);
-            if self.active.load(Ordering::SeqCst) == 0 {
-                return Some(longest);
-            }
+        let sleeps = !self.is_active() && nap.lingered();
+        // SeqCst: pairs with enlist().
+        self.state.store(if sleeps { ASLEEP } else { NAPPING }, Ordering::SeqCst);
+        let active = self.active.load(Ordering::SeqCst) > 0;
+        if sleeps && active {
+            return None;
         }
-        self.state.store(NAPPING, Ordering::SeqCst);
-        if self.is_active() {
+        if active {
             nap.since = Some(Instant::now());
-            self.tasks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .iter()
-                .for_each(|task| task.rest());
-            // What has come before rest() was seen.
-            if self.turn() {
-                return None;
-            }
         }
-        Some(nap.next().min(longest))
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if tasks.iter().fold(false, |busy, task| task.rest() | busy) {
+            return None;
+        }
+        Some(if sleeps { longest } else { nap.next().min(longest) })
     }
 
     /// It is awake again.

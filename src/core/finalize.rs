@@ -21,7 +21,8 @@ impl Context {
         self.closing.store(true, Ordering::Relaxed);
         let limit = Instant::now() + Duration::from_millis(self.config().finalize_ms);
         let mut patience = Patience::new(Duration::MAX);
-        let idle = || self.agent.is_idle() && self.lane.is_idle() == Some(true);
+        let idle =
+            || self.agenda.settle() && self.agent.is_idle() && self.lane.is_idle() == Some(true);
         while !idle() && Instant::now() < limit {
             if !self.rest().lend() {
                 patience.pause();
@@ -31,12 +32,12 @@ impl Context {
             patience.pause();
         }
         self.post.end_all(Status::ERR_CANCELED, |_| true);
+        self.agenda.cancel(Status::ERR_CANCELED);
         // From here on this rank asks for nothing; its progress thread still serves the others, and
         // messages are still handled.
         let fenced = self.bootstrap.fence_survivors();
         self.handling.stop();
         self.progress.stop();
-        self.agenda.cancel(Status::ERR_CANCELED);
         // What a handler has posted while all this went on.
         while self.lane.cancel().is_none() {
             patience.pause();

@@ -152,7 +152,8 @@ impl Routes {
     /// How many peers have died or left so far: who finds another number than before looks which.
     #[inline(always)]
     pub fn burials(&self) -> u32 {
-        self.burials.load(Ordering::Relaxed)
+        // Acquire: pairs with bury(); who sees the number sees who is dead.
+        self.burials.load(Ordering::Acquire)
     }
 
     /// Whether a peer has died or left.
@@ -170,7 +171,7 @@ impl Routes {
         if news {
             // Release: the peer is known to be dead before; pairs with take_deaths().
             self.deaths.store(true, Ordering::Release);
-            self.burials.fetch_add(1, Ordering::Relaxed);
+            self.burials.fetch_add(1, Ordering::Release);
             self.bell().ring();
         }
     }

@@ -39,11 +39,8 @@ pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>)
 }
 
 fn card(ground: &Ground, asked: &Asked, forced: Option<&str>) -> [u64; NAMES.len()] {
-    use Operation::{Gather, Scatter};
     let even = asked.form == Form::Even;
     let barrier = asked.operation == Operation::Barrier;
-    let rooted =
-        matches!(asked.operation, Operation::Broadcast | Operation::Reduce | Gather | Scatter);
     let or_zero = |condition: bool, number: u64| if condition { number } else { 0 };
     [
         asked.operation as u64,
@@ -51,7 +48,7 @@ fn card(ground: &Ground, asked: &Asked, forced: Option<&str>) -> [u64; NAMES.len
         or_zero(even && !barrier, asked.count),
         or_zero(!barrier, asked.kind.into()),
         or_zero(asked.combines(), asked.op.into()),
-        or_zero(rooted, asked.root.into()),
+        or_zero(asked.has_root(), asked.root.into()),
         (asked.flags & IN_PLACE).into(),
         forced.map_or(0, name_number),
         ground.config.coll_segment,

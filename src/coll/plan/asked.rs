@@ -45,6 +45,8 @@ pub struct Asked {
     pub engine: u32,
     /// The caller's flags.
     pub flags: u32,
+    /// Must be 0.
+    pub reserved: u32,
     /// Counts and offsets of the input's blocks, by rank; empty where none were given.
     pub send_blocks: Vec<Block>,
     /// The same of the output's.
@@ -88,6 +90,7 @@ impl Asked {
             root: 0,
             engine: 0,
             flags: 0,
+            reserved: 0,
             send_blocks: Vec::new(),
             receive_blocks: Vec::new(),
             function: None,
@@ -104,6 +107,12 @@ impl Asked {
         self.flags & IN_PLACE != 0 && (!rooted || me == self.root as usize)
     }
 
+    /// Whether the operation has a root.
+    pub fn has_root(&self) -> bool {
+        use Operation::{Broadcast, Gather, Reduce, Scatter};
+        matches!(self.operation, Broadcast | Reduce | Gather | Scatter)
+    }
+
     /// Whether the operation combines elements.
     pub fn combines(&self) -> bool {
         use Operation::{Allreduce, Reduce, ReduceScatter, Scan};
@@ -118,7 +127,10 @@ impl Asked {
         if self.engine > 2 {
             fail!(ERR_INVALID, "engine is {}, expected LLCL_ENGINE_*", self.engine);
         }
-        if self.root as usize >= ranks {
+        if self.reserved != 0 {
+            fail!(ERR_INVALID, "reserved is {}, expected 0", self.reserved);
+        }
+        if self.has_root() && self.root as usize >= ranks {
             fail!(ERR_INVALID, "root is {}, expected a rank below {ranks}", self.root);
         }
         ground.check_completion(&self.on_complete, "on_complete")?;
@@ -200,21 +212,21 @@ impl Asked {
     fn elements(&self, me: usize, ranks: usize) -> Option<(u64, u64)> {
         use Operation::*;
         let root = me == self.root as usize;
-        let all = self.count.checked_mul(ranks as u64)?;
+        let all = self.count.checked_mul(ranks as u64);
         let (send, receive) = match (self.operation, self.form) {
             (Barrier, _) => (0, 0),
             (Broadcast, _) => (0, self.count),
             (Reduce, _) => (self.count, if root { self.count } else { 0 }),
             (Allreduce | Scan, _) => (self.count, self.count),
-            (Gather, Form::Even) => (self.count, if root { all } else { 0 }),
+            (Gather, Form::Even) => (self.count, if root { all? } else { 0 }),
             (Gather, _) => (self.count, if root { extent(&self.receive_blocks)? } else { 0 }),
-            (Scatter, Form::Even) => (if root { all } else { 0 }, self.count),
+            (Scatter, Form::Even) => (if root { all? } else { 0 }, self.count),
             (Scatter, _) => (if root { extent(&self.send_blocks)? } else { 0 }, self.count),
-            (Allgather, Form::Even) => (self.count, all),
+            (Allgather, Form::Even) => (self.count, all?),
             (Allgather, _) => (self.count, extent(&self.receive_blocks)?),
-            (Alltoall, Form::Even) => (all, all),
+            (Alltoall, Form::Even) => (all?, all?),
             (Alltoall, _) => (extent(&self.send_blocks)?, extent(&self.receive_blocks)?),
-            (ReduceScatter, Form::Even) => (all, self.count),
+            (ReduceScatter, Form::Even) => (all?, self.count),
             (ReduceScatter, _) => {
                 let sizes = self.receive_blocks.iter().map(|block| block.size);
                 let all = sizes.clone().try_fold(0u64, |sum, size| sum.checked_add(size))?;

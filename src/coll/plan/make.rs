@@ -68,6 +68,13 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         1 => (&ALONE, "there is one rank"),
         _ => select::choose(&problem, forced, checked.ordered)?,
     };
+    let choice = match (asked_for, configured) {
+        (None, Some(_)) if choice.0.name != ALONE.name => {
+            let variable = select::name(asked.operation).to_uppercase();
+            (choice.0, format!("LLCL_COLL_{variable} asks for it"))
+        }
+        _ => (choice.0, choice.1.to_string()),
+    };
     Site { team, asked, checked, problem, choice }.build()
 }
 
@@ -75,7 +82,7 @@ fn problem(team: &Team, asked: &Asked, checked: &Checked) -> Problem {
     Problem {
         operation: asked.operation,
         ranks: team.size(),
-        root: asked.root as usize,
+        root: if asked.has_root() { asked.root as usize } else { 0 },
         count: asked.count,
         width: checked.width,
         segment: team.ground.config.coll_segment.max(checked.width),
@@ -90,7 +97,7 @@ struct Site<'a> {
     asked: &'a Asked,
     checked: Checked,
     problem: Problem,
-    choice: (&'static Algorithm, &'static str),
+    choice: (&'static Algorithm, String),
 }
 
 impl Site<'_> {
@@ -111,7 +118,11 @@ impl Site<'_> {
         match cards.and_then(|cards| self.meet(&cards)) {
             Ok(members) => Ok(self.finish(made, &layout, members, records)),
             Err(error) => {
-                self.team.store.discard(made.key, layout.total);
+                // When a rank dies late, another one may think that the plan was made: then the memory
+                // stays until the context ends.
+                if error.status != Status::ERR_PEER_DEAD {
+                    self.team.store.discard(made.key, layout.total);
+                }
                 Err(error)
             }
         }
@@ -251,7 +262,6 @@ impl Site<'_> {
         let inputs = [send, receive.filter(|_| holds_input)];
         let about = About {
             algorithm: choice.0.name,
-            reason: choice.1,
             engine,
             shared: own.shared,
             queues: own.session.queues() as u32,
@@ -269,7 +279,7 @@ impl Site<'_> {
         let plan = Arc::new(Plan::new(
             (team.ground.clone(), team.store.clone()),
             stage,
-            (made.key, about),
+            (made.key, about, choice.1),
             (inputs, receive),
             (recipe, &records),
             asked.on_complete,

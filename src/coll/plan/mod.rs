@@ -40,8 +40,6 @@ pub enum Engine {
 pub struct About {
     /// The algorithm's name.
     pub algorithm: &'static str,
-    /// Why it was chosen.
-    pub reason: &'static str,
     /// Who runs the steps.
     pub engine: Engine,
     /// Other ranks may, too.
@@ -90,6 +88,8 @@ pub struct Plan {
     tasked: bool,
     /// Its steps move so much that waiting threads look for work of others at once.
     heavy: bool,
+    /// Even a nap of the progress thread is too long for a start to wait.
+    urgent: bool,
     rounds: AtomicU32,
     opened: AtomicU32,
     closed: AtomicU32,
@@ -103,6 +103,8 @@ pub struct Plan {
     /// A thread is awake and waits for the round: the progress thread need not work for it.
     waiting: AtomicBool,
     burials: AtomicU32,
+    /// The progress thread sleeps, as the session tells the others.
+    asleep: AtomicBool,
 }
 
 // SAFETY: the pointers of bounces lead into the session, and what the completion names its user keeps valid.
@@ -114,7 +116,7 @@ impl Plan {
     fn new(
         (ground, store): (Arc<Ground>, Arc<Store>),
         stage: Stage,
-        (key, about): (Key, About),
+        (key, about, reason): (Key, About, String),
         (inputs, output): ([Option<Bounce>; 2], Option<Bounce>),
         (recipe, records): (Recipe, &[Record]),
         on_complete: Completion,
@@ -123,9 +125,12 @@ impl Plan {
         let heavy = cost > LIGHT;
         let told = on_complete.kind != completion::NONE;
         let tasked = heavy || !about.shared || told;
+        let copied = inputs.iter().flatten().map(|bounce| bounce.bytes).sum::<u64>();
+        let urgent = about.engine == Engine::Thread || copied > LIGHT;
         let text = |text: &str| CString::new(text).unwrap_or_default();
-        let texts = [text(about.algorithm), text(about.reason)];
-        let burials = ground.routes.burials();
+        let texts = [text(about.algorithm), text(&reason)];
+        // A number that is not current: a rank may have died since the last exchange.
+        let burials = ground.routes.burials().wrapping_sub(1);
         Plan {
             ground,
             store,
@@ -139,6 +144,7 @@ impl Plan {
             on_complete,
             tasked,
             heavy,
+            urgent,
             rounds: AtomicU32::new(0),
             opened: AtomicU32::new(0),
             closed: AtomicU32::new(0),
@@ -149,6 +155,7 @@ impl Plan {
             debts: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             burials: AtomicU32::new(burials),
+            asleep: AtomicBool::new(false),
         }
     }
 
@@ -169,12 +176,14 @@ impl Plan {
             return Err(failed(status));
         }
         let round = rounds.wrapping_add(1);
-        // Release: the buffers are ready; pairs with advance().
-        self.rounds.store(round, Ordering::Release);
         let mut errand = Errand::new(AT_START, self.about.engine == Engine::Offload);
         if self.tasked {
-            self.enlist();
+            // Before the round can be ended by somebody else.
+            self.enlisted.store(true, Ordering::Relaxed);
+            self.ground.agenda.enlist(self.urgent);
         }
+        // Release: the buffers are ready; pairs with advance().
+        self.rounds.store(round, Ordering::Release);
         if self.about.engine == Engine::Offload && self.open(round, LIGHT) && !self.heavy {
             self.run_own(&mut errand);
             self.leave(&errand);
@@ -190,12 +199,6 @@ impl Plan {
         }
     }
 
-    fn enlist(&self) {
-        if !self.enlisted.swap(true, Ordering::Relaxed) {
-            self.ground.agenda.enlist(self.about.engine == Engine::Thread);
-        }
-    }
-
     /// Whether the round has ended; works for it for a moment.
     pub fn test(&self) -> Result<()> {
         let Some(round) = self.under_way()? else { return Ok(()) };
@@ -203,10 +206,10 @@ impl Plan {
             self.work(self.open(round, u64::MAX), true);
         }
         self.close(round);
-        if self.ended.load(Ordering::Acquire) != round {
+        if !self.is_told(round) {
             self.end_if_in_trouble(round);
         }
-        match self.ended.load(Ordering::Acquire) == round {
+        match self.is_told(round) {
             true => self.settle(round),
             false => Err(Error::bare(Status::RETRY_BUSY)),
         }
@@ -226,9 +229,22 @@ impl Plan {
         }
     }
 
+    /// Whether the round has ended and the user may know. Where a completion tells him, it may have started
+    /// further rounds.
+    fn is_told(&self, round: u32) -> bool {
+        let told = match self.on_complete.kind {
+            completion::NONE => &self.ended,
+            _ => &self.settled,
+        };
+        // Acquire: pairs with end().
+        told.load(Ordering::Acquire).wrapping_sub(round) as i32 >= 0
+    }
+
     /// Tells the user that the round has ended.
     fn settle(&self, round: u32) -> Result<()> {
-        self.settled.store(round, Ordering::Relaxed);
+        if self.on_complete.kind == completion::NONE {
+            self.settled.store(round, Ordering::Relaxed);
+        }
         match Status(self.outcome.load(Ordering::Relaxed)) {
             Status::OK => Ok(()),
             status => Err(failed(status)),
@@ -243,6 +259,9 @@ impl Plan {
         }
         let task = plan.clone() as Arc<dyn Task>;
         plan.ground.agenda.remove(&task);
+        if plan.debts.swap(false, Ordering::AcqRel) {
+            plan.ground.agenda.discharge();
+        }
         let members = &plan.stage.members;
         members[plan.stage.me].session.leave();
         let says = |place: Address| Address { offset: place.offset + Session::LEFT, ..place };

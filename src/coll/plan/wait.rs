@@ -20,10 +20,10 @@ const TURNS: u32 = 16;
 impl Plan {
     /// Waits for the end of the round that is under way.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
-        let Some(round) = self.under_way()? else { return Ok(()) };
         self.ground.may_block("llcl_coll_wait")?;
+        let Some(round) = self.under_way()? else { return Ok(()) };
         self.waiting.store(true, Ordering::Relaxed);
-        let ended = match self.ended.load(Ordering::Acquire) == round || self.wait_awake(round) {
+        let ended = match self.is_told(round) || self.wait_awake(round) {
             true => Ok(()),
             false => self.wait_slowly(round, timeout),
         };
@@ -34,7 +34,7 @@ impl Plan {
 
     fn has_ended(&self, round: u32) -> bool {
         self.close(round);
-        self.ended.load(Ordering::Acquire) == round
+        self.is_told(round)
     }
 
     /// Whether a thread looks at the queues of this rank all the time.

@@ -45,8 +45,9 @@ impl Plan {
             return false;
         }
         let session = &self.stage.members[self.stage.me].session;
-        for bounce in self.inputs.iter().flatten() {
-            self.bounce(bounce, true);
+        if !self.inputs.iter().flatten().all(|bounce| self.bounce(bounce, true)) {
+            // The next look ends the round.
+            self.stage.fail(Status::ERR_KEY);
         }
         if self.about.engine == Engine::Thread {
             let program = (self.recipe.program)(&self.recipe.problem, self.stage.me);
@@ -108,16 +109,17 @@ impl Plan {
         if !claim(&self.closed, round) {
             return;
         }
-        if let (Some(bounce), Status::OK) = (&self.output, status) {
-            self.bounce(bounce, false);
-        }
-        if status != Status::OK {
+        let status = match &self.output {
+            Some(bounce) if status == Status::OK && !self.bounce(bounce, false) => Status::ERR_KEY,
+            _ => status,
+        };
+        // What is cancelled is no error of the others', who are about to leave as well.
+        if !matches!(status, Status::OK | Status::ERR_CANCELED) {
             self.stage.fail(status);
             self.wait_for_quiet();
         }
         self.outcome.store(status.0, Ordering::Relaxed);
-        if self.enlisted.load(Ordering::Relaxed) {
-            self.enlisted.store(false, Ordering::Relaxed);
+        if self.enlisted.swap(false, Ordering::Relaxed) {
             self.ground.agenda.discharge();
         }
         // Release: what the round did is seen by whoever sees that it has ended.
@@ -129,16 +131,17 @@ impl Plan {
         }
     }
 
-    /// Copies between a buffer that peers do not map and its place in the session.
-    fn bounce(&self, bounce: &Bounce, inwards: bool) {
+    /// Copies between a buffer that peers do not map and its place in the session. False: the user has freed
+    /// it.
+    fn bounce(&self, bounce: &Bounce, inwards: bool) -> bool {
         let _pinned = pin();
         let Some(user) = self.ground.routes.own().find(bounce.user, bounce.bytes) else {
-            // The user has freed it; the next look finds it and ends the round.
-            return self.stage.fail(Status::ERR_KEY);
+            return false;
         };
         let (from, to) = if inwards { (user, bounce.plan) } else { (bounce.plan, user) };
         // SAFETY: found while pinned; the plan's side is its own. The two do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, bounce.bytes as usize) };
+        true
     }
 
     /// Why the plan cannot go on: it has failed, or a rank has died or has left.
@@ -216,9 +219,12 @@ impl Task for Plan {
         if offload && self.waiting.load(Ordering::Relaxed) {
             return false;
         }
-        if self.tasked {
+        if self.asleep.load(Ordering::Relaxed) {
+            self.asleep.store(false, Ordering::Relaxed);
             session.set_asleep(false);
-            self.attend(!offload);
+        }
+        if !offload {
+            self.attend(true);
         }
         let opened = self.open(round, u64::MAX);
         let worked = self.work(opened, offload);
@@ -226,14 +232,33 @@ impl Task for Plan {
         worked || self.closed.load(Ordering::Relaxed) == round || self.end_if_in_trouble(round)
     }
 
-    fn rest(&self) {
-        self.stage.members[self.stage.me].session.set_asleep(true);
+    fn rest(&self) -> bool {
+        let me = self.stage.me;
+        let session = &self.stage.members[me].session;
+        if !self.asleep.swap(true, Ordering::Relaxed) {
+            session.set_asleep(true);
+        }
         if self.about.engine == Engine::Thread {
             self.attend(false);
         }
+        // What has come before others knew that they must ring.
+        let round = self.rounds.load(Ordering::Acquire);
+        let under_way = self.closed.load(Ordering::Acquire) != round;
+        under_way
+            && !self.waiting.load(Ordering::Relaxed)
+            && ((0..session.queues()).any(|queue| self.stage.is_ready(me, queue))
+                || self.opened.load(Ordering::Acquire) != round
+                || self.unfinished(round).is_none()
+                || self.trouble().is_some())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.closed.load(Ordering::Acquire) == self.rounds.load(Ordering::Acquire)
     }
 
     fn cancel(&self, status: Status) {
-        self.end(self.rounds.load(Ordering::Acquire), status);
+        let round = self.rounds.load(Ordering::Acquire);
+        self.close(round);
+        self.end(round, status);
     }
 }
