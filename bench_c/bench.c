@@ -124,7 +124,8 @@ bench_options_t bench_parse(int argc, char **argv, const char *what)
         {"repeats", required_argument, NULL, 'r'}, {"alone", no_argument, NULL, 'A'},
         {"against", required_argument, NULL, 'G'}, {"help", no_argument, NULL, 'h'},
         {"policy", required_argument, NULL, 'P'},  {"hottest", required_argument, NULL, 'H'},
-        {"continued", no_argument, NULL, 'C'},     {NULL, 0, NULL, 0},
+        {"continued", no_argument, NULL, 'C'},     {"peers", required_argument, NULL, 'E'},
+        {NULL, 0, NULL, 0},
     };
     bench_options_t options = {.program = argv[0], .show = 1};
     int letter;
@@ -139,6 +140,7 @@ bench_options_t bench_parse(int argc, char **argv, const char *what)
         case 'G': options.against = strtod(optarg, NULL); break;
         case 'P': options.policy = optarg; break;
         case 'H': options.hottest = strtod(optarg, NULL); break;
+        case 'E': options.peers = optarg; break;
         case 'C': options.continued = 1; break;
         case 'h': usage(stdout, argv[0], what); exit(0);
         default: usage(stderr, argv[0], what); exit(2);
@@ -218,10 +220,11 @@ void bench_emit(const bench_record_t *record)
     char text[6][32];
     for (int i = 0; i < 6; i++)
         number(text[i], sizeof text[i], shown[i]);
-    printf("%-46s %9zu %3d %10s %10s %10s %10s %-7s %10s %8s  %s%s%s%s%s\n", record->what, record->size, record->threads,
-           text[0], text[1], text[2], text[3], record->unit, text[4], text[5],
-           record->limit_name ? record->limit_name : "", record->target ? "; " : "", record->target ? record->target : "",
-           record->target ? " " : "", verdict);
+    if (!record->file_only)
+        printf("%-46s %9zu %3d %10s %10s %10s %10s %-7s %10s %8s  %s%s%s%s%s\n", record->what, record->size, record->threads,
+               text[0], text[1], text[2], text[3], record->unit, text[4], text[5],
+               record->limit_name ? record->limit_name : "", record->target ? "; " : "", record->target ? record->target : "",
+               record->target ? " " : "", verdict);
     fflush(stdout);
     if (out.csv == NULL)
         return;

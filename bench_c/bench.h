@@ -96,6 +96,7 @@ typedef struct bench_options {
     double against;    /* `memory` only: own KiB of a rank in a world of two, 0: unknown */
     const char *policy; /* `incast` only: LLCL_AM_POLICY; NULL: what the environment says */
     double hottest;    /* `incast` only: changes of its one counter per message under `acquire`, 0: unknown */
+    const char *peers; /* `coll` and `overlap` only: command that measures the machine's MPIs, see peers/start; NULL: none */
     int continued;     /* the table has been begun by an earlier run: no title */
     int show;          /* 1: this process prints; 0: it is a passive rank */
 } bench_options_t;
@@ -114,6 +115,7 @@ typedef struct bench_record {
     int threads;
     size_t size;
     uint64_t count;         /* operations in one repeat */
+    int file_only;          /* not in the table: the benchmark prints one of its own */
     bench_series_t series;
 } bench_record_t;
 

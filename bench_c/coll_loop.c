@@ -1,0 +1,217 @@
+#include "coll_loop.h"
+
+#include <stdlib.h>
+
+#define MOST_ROUNDS 4000
+#define LEAST_ROUNDS 3
+#define TRIAL_ROUNDS 3
+#define SLICES 4          /* of the work of a half load */
+#define SLEEP_FROM 200000 /* ns: idle spans from here on are slept; below a sleep would last longer than the span */
+
+/* ---- work ---- */
+
+static uint64_t sink;
+
+/* A chain of multiplications: nothing of it can be left out or done earlier. */
+static void __attribute__((noinline)) work(uint64_t steps)
+{
+    uint64_t x = sink | 1;
+    for (uint64_t i = 0; i < steps; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        __asm__ volatile("" : "+r"(x));
+    }
+    sink = x;
+}
+
+/* By the quickest of many short runs: one that nobody has interrupted. */
+static double steps_per_ns(void)
+{
+    static double ratio;
+    double quickest = INFINITY;
+    for (int i = 0; ratio == 0 && i < 200; i++) {
+        uint64_t before = bench_ticks();
+        work(5000);
+        double spent = (double)(bench_ticks() - before);
+        quickest = spent < quickest ? spent : quickest;
+    }
+    if (ratio == 0)
+        ratio = 5000 / quickest * bench_ticks_per_ns();
+    return ratio;
+}
+
+void loop_work(double ns) { work((uint64_t)(ns * steps_per_ns())); }
+
+/* Does nothing for `ns`, and leaves the core to whoever can use it. */
+static void idle(double ns)
+{
+    if (ns >= SLEEP_FROM) {
+        bench_sleep_us((unsigned)(ns / 1000));
+        return;
+    }
+    uint64_t end = bench_ticks() + (uint64_t)(ns * bench_ticks_per_ns());
+    do {
+        sched_yield();
+    } while (bench_ticks() < end);
+}
+
+static void carry(const loop_load_t *load)
+{
+    if (!load->half) {
+        loop_work(load->work_ns);
+        return;
+    }
+    for (int i = 0; i < SLICES; i++) {
+        loop_work(load->work_ns / SLICES);
+        idle(load->work_ns / SLICES);
+    }
+}
+
+/* ---- the loop ---- */
+
+void loop_meet(loop_world_t *world)
+{
+    uint64_t round = ++world->met;
+    unsigned patience = (int)world->size > bench_cores() ? 1 : 4096, spins = 0;
+    __atomic_store_n(&world->shared->of[world->rank].rounds, round, __ATOMIC_RELEASE); /* pairs with the loads below */
+    for (uint32_t rank = 0; rank < world->size; rank++)
+        while (__atomic_load_n(&world->shared->of[rank].rounds, __ATOMIC_ACQUIRE) < round)
+            if (++spins % patience == 0)
+                sched_yield(); /* the other side may need this core */
+}
+
+void loop_once(loop_world_t *world, const loop_form_t *form)
+{
+    loop_meet(world);
+    if (form->start != NULL)
+        form->start(form->self);
+    form->wait(form->self);
+    loop_meet(world);
+}
+
+static double starts[MOST_ROUNDS], totals[MOST_ROUNDS];
+
+static inline __attribute__((always_inline)) void one_round(const loop_form_t *form, const loop_load_t *load, uint64_t *started)
+{
+    if (form != NULL && form->start != NULL)
+        form->start(form->self);
+    if (started != NULL)
+        *started = bench_ticks();
+    if (load != NULL)
+        carry(load);
+    if (form != NULL)
+        form->wait(form->self);
+}
+
+/* So many rounds in a batch that there are some tens of batches. */
+static unsigned batch_of(unsigned rounds) { return rounds < 400 ? rounds / 20 + 1 : 20; }
+
+/* The time of all rounds, in ticks; the number of values in `totals` in `count`. */
+static double rounds_of(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load, unsigned rounds,
+                        size_t *count)
+{
+    unsigned batch = kind == LOOP_ALONE ? 1 : batch_of(rounds);
+    uint64_t begun = bench_ticks();
+    size_t n = 0;
+    for (unsigned i = 0; i + batch <= rounds; i += batch, n++) {
+        uint64_t t0, t1 = 0;
+        if (kind == LOOP_ALONE) {
+            loop_meet(world);
+            t0 = bench_ticks();
+            one_round(form, load, &t1);
+        } else {
+            t0 = bench_ticks();
+            for (unsigned k = 0; k < batch; k++)
+                one_round(form, load, NULL);
+        }
+        totals[n] = (double)(bench_ticks() - t0) / batch;
+        starts[n] = (double)(t1 - t0);
+    }
+    *count = n;
+    return (double)(bench_ticks() - begun) / (double)(n * batch);
+}
+
+/* The mean of the middle half. */
+static double middle_of(double *values, size_t count)
+{
+    double sum = 0;
+    size_t from = count / 4, to = count - count / 4;
+    bench_percentile(values, count, 50); /* sorts */
+    for (size_t i = from; i < to; i++)
+        sum += values[i];
+    return sum / (double)(to - from);
+}
+
+static loop_result_t slowest(const loop_world_t *world, const loop_result_t *mine)
+{
+    loop_result_t *all = calloc(world->size, sizeof *all), most = *mine;
+    if (all == NULL)
+        bench_die("no memory for the results of %u ranks", world->size);
+    world->gather(world->self, mine, sizeof *mine, all);
+    for (uint32_t rank = 0; rank < world->size; rank++) {
+        most.start = fmax(most.start, all[rank].start);
+        most.middle = fmax(most.middle, all[rank].middle);
+        most.mean = fmax(most.mean, all[rank].mean);
+        most.p99 = fmax(most.p99, all[rank].p99);
+    }
+    free(all);
+    return most;
+}
+
+/* How many rounds fit in the budget, by the slowest rank's time of the first ones, of which the very first is long: what is made at
+   the first use is made in it. All ranks compute with the same numbers, so that they find the same one. */
+static unsigned rounds_within(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load,
+                              double budget_ms)
+{
+    double budget = budget_ms * 1e6, scale = bench_ticks_per_ns();
+    size_t count;
+    loop_meet(world);
+    loop_result_t mine = {.mean = rounds_of(world, form, kind, load, 1, &count) / scale};
+    double fit = budget / slowest(world, &mine).mean;
+    if (fit < 1)
+        return LEAST_ROUNDS;
+    loop_meet(world);
+    mine.mean = rounds_of(world, form, kind, load, TRIAL_ROUNDS, &count) / scale;
+    fit = budget / slowest(world, &mine).mean;
+    unsigned rounds = fit < LEAST_ROUNDS ? LEAST_ROUNDS : fit > MOST_ROUNDS ? MOST_ROUNDS : (unsigned)fit;
+    loop_meet(world);
+    rounds_of(world, form, kind, load, rounds / 10 + 1, &count); /* whoever slept is awake afterwards */
+    return rounds;
+}
+
+loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load, double budget_ms)
+{
+    double scale = bench_ticks_per_ns();
+    steps_per_ns(); /* calibrated before anything is timed */
+    loop_result_t mine = {.rounds = rounds_within(world, form, kind, load, budget_ms)};
+    size_t count;
+    mine.mean = rounds_of(world, form, kind, load, mine.rounds, &count) / scale;
+    mine.middle = middle_of(totals, count) / scale;
+    mine.start = middle_of(starts, count) / scale;
+    mine.p99 = kind == LOOP_ALONE ? bench_percentile(totals, count, 99) / scale : NAN;
+    return slowest(world, &mine);
+}
+
+double loop_total(const loop_world_t *world, const loop_result_t *result)
+{
+    return (int)world->size > bench_cores() ? result->mean : result->middle;
+}
+
+loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, int half, double budget_ms)
+{
+    loop_overlap_t result;
+    result.pure = loop_run(world, form, LOOP_ALONE, NULL, budget_ms).middle;
+    loop_load_t load = {result.pure, half};
+    result.compute = loop_run(world, NULL, LOOP_ALONE, &load, budget_ms).middle;
+    result.total = loop_run(world, form, LOOP_ALONE, &load, budget_ms).middle;
+    double percent = 100 * (1 - (result.total - result.compute) / result.pure);
+    result.percent = percent < 0 ? 0 : percent > 100 ? 100 : percent;
+    return result;
+}
+
+void loop_place(uint32_t rank, uint32_t size)
+{
+    if ((int)size <= bench_cores())
+        bench_pin((int)rank);
+    else
+        bench_unpin();
+}

@@ -1,0 +1,88 @@
+/* The loop by which collectives are measured, whoever makes them: this library, an MPI, or bare loads and stores. Knows none of
+   them, so that all are measured by the same code. */
+#ifndef LLCL_BENCH_COLL_LOOP_H
+#define LLCL_BENCH_COLL_LOOP_H
+
+#include "bench.h"
+
+#define LOOP_MOST_RANKS 64
+
+/* Zeroed memory that all ranks map: a line for each, which nobody else writes. */
+typedef struct loop_shared {
+    struct {
+        uint64_t rounds __attribute__((aligned(2 * BENCH_LINE)));
+    } of[LOOP_MOST_RANKS];
+} loop_shared_t;
+
+/* Who takes part, and how they agree about the measurement itself. */
+typedef struct loop_world {
+    uint32_t rank, size;
+    void (*gather)(void *self, const void *mine, size_t size, void *all); /* of all ranks, at all ranks */
+    void *self;
+    loop_shared_t *shared;
+    uint64_t met; /* how often */
+} loop_world_t;
+
+/* A barrier by bare loads and stores, which leaves nobody asleep: each rank writes its line and waits for the others'. Of two ranks
+   on two cores it is the exchange of two cache lines, the least that any barrier can cost. */
+void loop_meet(loop_world_t *world);
+
+/* One collective in one form. */
+typedef struct loop_form {
+    void (*start)(void *self); /* NULL: a blocking form, all of it is in `wait` */
+    void (*wait)(void *self);
+    void *self;
+} loop_form_t;
+
+/* What each rank computes between start and wait. */
+typedef struct loop_load {
+    double work_ns; /* so much work: a number of instructions, not a span of time; see loop_work */
+    int half;       /* each slice of it is followed by an equally long one in which the core is given away */
+} loop_load_t;
+
+/* Of the slowest rank each, ns. The clock may tick in steps of 10 ns: "middle" is the mean of the middle half. */
+typedef struct loop_result {
+    double start;  /* middle of t1 - t0: what the caller pays before it may compute; LOOP_ALONE only */
+    double middle; /* of one round: start, work and wait; of LOOP_ROUNDS by batches of rounds without a clock in them */
+    double mean;   /* time of all rounds by their number */
+    double p99;    /* LOOP_ALONE only */
+    unsigned rounds;
+} loop_result_t;
+
+/* How rounds follow each other: in a loop, as a program with nothing else to do would run them, in which a root may be ahead of
+   the others; or each alone: the ranks meet before each, and that is not timed. */
+typedef enum loop_kind { LOOP_ROUNDS, LOOP_ALONE } loop_kind_t;
+
+/* Collective. Rounds of start, work and wait, as many as fit in `budget_ms`, but at least three. `form` NULL: the work alone.
+   `load` NULL: no work. */
+loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load, double budget_ms);
+
+/* Collective: one more round, for whoever wants to look at its result. */
+void loop_once(loop_world_t *world, const loop_form_t *form);
+
+/* The figure for one round, ns. Where ranks share cores it is the mean: a rank then waits in one round for its next turn and
+   not at all in the others, which no median shows. */
+double loop_total(const loop_world_t *world, const loop_result_t *result);
+
+/* Of the slowest rank each, ns. */
+typedef struct loop_overlap {
+    double pure;    /* start and wait, nothing between them */
+    double compute; /* the work alone */
+    double total;   /* start, the work, wait */
+    double percent; /* how much of `pure` the work has hidden: 100 (1 - (total - compute) / pure), from 0 to 100 */
+} loop_overlap_t;
+
+/* Collective. As the OSU non-blocking tests define it, with as much work as the collective takes alone. `half`: the main threads
+   compute half of the time. In the other half they yield (or sleep, where it is long enough), so that one of two cores is there
+   for progress threads, but no main thread is ever in the library between start and wait. The time of the work alone has the
+   same idle spans in it, so that what they cost is not taken for communication. */
+loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, int half, double budget_ms);
+
+/* Computes for so long as `ns` takes on a core of one's own. Interruptions and other threads make it longer: who computes less
+   because somebody else uses the core is seen in the time that it takes. */
+void loop_work(double ns);
+
+/* Pins where each rank has a core of its own; otherwise the kernel may move ranks. */
+void loop_place(uint32_t rank, uint32_t size);
+
+#endif

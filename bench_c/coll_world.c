@@ -1,0 +1,182 @@
+#include "coll_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void coll_must(llcl_status_t status, const char *call)
+{
+    if (status != LLCL_OK)
+        bench_die("%s: %s: %s", call, llcl_status_string(status), llcl_last_error());
+}
+
+/* ---- ranks ---- */
+
+static void gather(void *self, const void *mine, size_t size, void *all)
+{
+    coll_world_t *world = self;
+    coll_must(llcl_exchange(world->context, mine, size, all), "llcl_exchange");
+}
+
+void coll_fence(coll_world_t *world) { gather(world, NULL, 0, NULL); }
+
+/* What a rank tells the others. */
+typedef struct card {
+    llcl_remote_t shared, receive;
+} card_t;
+
+static void *pointer(coll_world_t *world, uint32_t rank, llcl_remote_t remote, size_t size)
+{
+    void *memory = llcl_remote_pointer(world->context, rank, remote, size);
+    if (memory == NULL)
+        bench_die("llcl_remote_pointer: %s", llcl_last_error());
+    return memory;
+}
+
+static void share(coll_world_t *world, size_t bytes)
+{
+    card_t mine = {.receive = llcl_region_remote(world->receive, 0)}, *all = calloc(world->size, sizeof *all);
+    if (all == NULL)
+        bench_die("no memory for %u cards", world->size);
+    coll_must(llcl_region_allocate(world->context, sizeof(coll_shared_t), 0, &world->shared_region), "llcl_region_allocate");
+    mine.shared = llcl_region_remote(world->shared_region, 0);
+    gather(world, &mine, sizeof mine, all);
+    world->shared = pointer(world, 0, all[0].shared, sizeof *world->shared);
+    if (world->rank == 0 && world->size > 1)
+        world->peer_memory = pointer(world, 1, all[1].receive, bytes);
+    free(all);
+}
+
+static uint32_t execution_of(const char *mode)
+{
+    if (mode == NULL)
+        return LLCL_EXECUTION_FROM_ENVIRONMENT;
+    if (strcmp(mode, "auto") == 0)
+        return LLCL_EXECUTION_AUTO;
+    if (strcmp(mode, "offload") == 0)
+        return LLCL_EXECUTION_OFFLOAD;
+    if (strcmp(mode, "direct") == 0)
+        return LLCL_EXECUTION_DIRECT;
+    bench_die("--mode is '%s', expected auto, offload or direct", mode);
+}
+
+void coll_open(coll_world_t *world, bench_options_t *options, size_t bytes)
+{
+    memset(world, 0, sizeof *world);
+    llcl_config_t config;
+    coll_must(llcl_config_default(&config), "llcl_config_default");
+    config.execution = execution_of(options->mode);
+    coll_must(llcl_init(&config, &world->context), "llcl_init");
+    world->rank = llcl_rank(world->context);
+    world->size = llcl_size(world->context);
+    if (world->size < 2 || world->size > LOOP_MOST_RANKS)
+        bench_die("%s: %u ranks, expected 2 to %d", options->program, world->size, LOOP_MOST_RANKS);
+    coll_must(llcl_region_allocate(world->context, bytes, 0, &world->send), "llcl_region_allocate");
+    coll_must(llcl_region_allocate(world->context, bytes, 0, &world->receive), "llcl_region_allocate");
+    world->send_memory = llcl_region_address(world->send);
+    world->receive_memory = llcl_region_address(world->receive);
+    share(world, bytes);
+    coll_must(llcl_team_world(world->context, &world->team), "llcl_team_world");
+    world->loop = (loop_world_t){.rank = world->rank, .size = world->size, .gather = gather, .self = world,
+                                 .shared = &world->shared->loop};
+    options->show = world->rank == 0;
+    loop_place(world->rank, world->size); /* this thread only: those of the library were born before */
+}
+
+void coll_close(coll_world_t *world)
+{
+    coll_fence(world);
+    coll_must(llcl_finalize(world->context), "llcl_finalize");
+}
+
+/* ---- plans ---- */
+
+static llcl_status_t init(coll_op_t op, const llcl_coll_params_t *params, llcl_coll_t **plan)
+{
+    switch (op) {
+    case COLL_BARRIER: return llcl_barrier_init(params, plan);
+    case COLL_BROADCAST: return llcl_broadcast_init(params, plan);
+    case COLL_ALLREDUCE: return llcl_allreduce_init(params, plan);
+    case COLL_REDUCE: return llcl_reduce_init(params, plan);
+    case COLL_GATHER: return llcl_gather_init(params, plan);
+    case COLL_SCATTER: return llcl_scatter_init(params, plan);
+    case COLL_ALLGATHER: return llcl_allgather_init(params, plan);
+    case COLL_ALLTOALL: return llcl_alltoall_init(params, plan);
+    case COLL_REDUCE_SCATTER: return llcl_reduce_scatter_init(params, plan);
+    default: return llcl_scan_init(params, plan);
+    }
+}
+
+static double slowest(coll_world_t *world, double mine)
+{
+    double *all = calloc(world->size, sizeof *all), most;
+    if (all == NULL)
+        bench_die("no memory for the times of %u ranks", world->size);
+    gather(world, &mine, sizeof mine, all);
+    most = bench_percentile(all, world->size, 100);
+    free(all);
+    return most;
+}
+
+int coll_plan(coll_world_t *world, coll_op_t op, size_t size, uint32_t engine, const char *algorithm,
+              llcl_completion_t on_complete, coll_plan_t *plan)
+{
+    llcl_coll_params_t params;
+    memset(&params, 0, sizeof params);
+    params.team = world->team;
+    params.send = llcl_region_local(world->send, 0);
+    params.receive = llcl_region_local(world->receive, 0);
+    params.type = coll_op_combines(op) ? LLCL_TYPE_F64 : LLCL_TYPE_U8;
+    params.count = coll_op_combines(op) ? size / sizeof(double) : size;
+    params.op = LLCL_OP_ADD;
+    params.engine = engine;
+    params.algorithm = algorithm;
+    params.on_complete = on_complete;
+    loop_meet(&world->loop);
+    uint64_t before = bench_ticks();
+    llcl_status_t status = init(op, &params, &plan->plan);
+    double spent = (double)(bench_ticks() - before) / bench_ticks_per_ns();
+    if (status == LLCL_ERR_UNSUPPORTED) /* at all ranks alike */
+        return 0;
+    coll_must(status, coll_op_name(op));
+    plan->init = slowest(world, spent);
+    llcl_coll_info_t info = {.struct_size = sizeof info};
+    coll_must(llcl_coll_query(plan->plan, &info), "llcl_coll_query");
+    snprintf(plan->algorithm, sizeof plan->algorithm, "%s", info.algorithm);
+    return 1;
+}
+
+static void start(void *self)
+{
+    llcl_status_t status = llcl_coll_start(self);
+    if (status != LLCL_OK)
+        coll_must(status, "llcl_coll_start");
+}
+
+static void wait_for(void *self)
+{
+    llcl_status_t status = llcl_coll_wait(self, -1);
+    if (status != LLCL_OK)
+        coll_must(status, "llcl_coll_wait");
+}
+
+loop_form_t coll_form(const coll_plan_t *plan) { return (loop_form_t){.start = start, .wait = wait_for, .self = plan->plan}; }
+
+void coll_unplan(coll_plan_t *plan)
+{
+    coll_must(llcl_coll_free(plan->plan), "llcl_coll_free");
+    plan->plan = NULL;
+}
+
+int coll_is_right(coll_world_t *world, const coll_plan_t *plan, coll_op_t op, size_t size)
+{
+    loop_form_t form = coll_form(plan);
+    coll_fill(op, size, world->rank, world->size, world->send_memory, world->receive_memory);
+    loop_once(&world->loop, &form);
+    size_t wrong = coll_check(op, size, world->rank, world->size, world->receive_memory);
+    if (wrong > 0)
+        fprintf(stderr, "%s of %zu bytes (%s): byte %zu at rank %u is wrong\n", coll_op_name(op), size, plan->algorithm, wrong - 1,
+                world->rank);
+    return slowest(world, wrong > 0) == 0;
+}
+
+const char *coll_engine_name(uint32_t engine) { return engine == LLCL_ENGINE_THREAD ? "thread" : "offload"; }

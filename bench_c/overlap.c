@@ -1,0 +1,196 @@
+/* How much of a collective's time a computing main thread gets back; and how soon a broadcast passes main threads that compute and
+   never call the library: by whoever delivers, or by the progress threads. */
+#include "coll_peers.h"
+#include "overlap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BUDGET_MS 6
+#define MOST_CELLS 64
+
+static const char *about = "Collectives beside computation.";
+
+/* One operation, size and engine. */
+typedef struct cell {
+    coll_op_t op;
+    size_t size;
+    uint32_t engine;
+    bench_series_t pure, half, full;
+} cell_t;
+
+static const uint32_t engines[] = {LLCL_ENGINE_OFFLOAD, LLCL_ENGINE_THREAD};
+
+static void emit(const char *what, const char *unit, size_t size, const char *limit_name, const char *target,
+                 const bench_series_t *series)
+{
+    bench_record_t record = {.what = what, .unit = unit, .limit_name = limit_name, .target = target, .size = size, .ranks = 2,
+                             .threads = 1, .file_only = target == NULL, .series = *series};
+    bench_emit(&record);
+}
+
+static double middle(const bench_series_t *series)
+{
+    double copy[BENCH_MAX_REPEATS];
+    memcpy(copy, series->ours, sizeof copy);
+    return bench_percentile(copy, (size_t)series->repeats, 50);
+}
+
+/* ---- overlap ---- */
+
+static void measure_cell(coll_world_t *world, cell_t *cell)
+{
+    coll_plan_t plan;
+    coll_plan(world, cell->op, cell->size, cell->engine, NULL, llcl_no_completion(), &plan);
+    if (cell->pure.repeats == 0 && !coll_is_right(world, &plan, cell->op, cell->size))
+        bench_die("overlap: a wrong result");
+    loop_form_t form = coll_form(&plan);
+    loop_overlap_t half = loop_overlap(&world->loop, &form, 1, BUDGET_MS);
+    loop_overlap_t full = loop_overlap(&world->loop, &form, 0, BUDGET_MS);
+    coll_unplan(&plan);
+    bench_add(&cell->pure, NAN, half.pure / 1000, NAN);
+    bench_add(&cell->half, NAN, half.percent, NAN);
+    bench_add(&cell->full, NAN, full.percent, NAN);
+}
+
+static int make_cells(cell_t *cells, int quick)
+{
+    size_t sizes[COLL_MOST_SIZES];
+    int count = 0, of_each = coll_overlap_sizes(quick, sizes);
+    for (int op = 0; op < COLL_OPS; op++)
+        for (int i = 0; coll_op_overlaps((coll_op_t)op) && i < of_each; i++)
+            for (int e = 0; e < 2; e++)
+                cells[count++] = (cell_t){.op = (coll_op_t)op, .size = sizes[i], .engine = engines[e]};
+    return count;
+}
+
+static void table(const cell_t *cells, int count, const peers_t *peers)
+{
+    static const char *const format = "%-12s %9zu  %-10s %-14s %12.3f %10.1f %10.1f\n";
+    printf("\nOverlap of collectives with computation.  [2 ranks on %d cores; medians]\n", bench_cores());
+    printf("%-12s %9s  %-10s %-14s %12s %10s %10s\n", "operation", "bytes", "who", "how", "alone us", "half load", "all busy");
+    for (int i = 0; i < count; i++) {
+        const cell_t *cell = &cells[i];
+        printf(format, coll_op_name(cell->op), cell->size, coll_engine_name(cell->engine), "persistent", middle(&cell->pure),
+               middle(&cell->half), middle(&cell->full));
+        for (int k = 0; cell->engine == LLCL_ENGINE_THREAD && k < peers->count; k++) {
+            const peer_row_t *row = &peers->rows[k];
+            if (row->op == cell->op && row->size == cell->size && row->wrong == 0)
+                printf(format, coll_op_name(row->op), row->size, row->mpi, row->form, middle(&row->values[PEER_PURE]),
+                       middle(&row->values[PEER_HALF]), middle(&row->values[PEER_FULL]));
+        }
+    }
+    printf("  Per cent of the time alone that is hidden behind work of that length, 100 (1 - (total - work) / alone), work measured alone.\n"
+           "  half load: main threads compute half of the time and leave the core in the other half; all busy: both cores compute.\n"
+           "  No main thread is in the library between start and wait; the ranks meet before each round, untimed.\n");
+}
+
+static void emit_cells(const cell_t *cells, int count, const peers_t *peers)
+{
+    char what[96];
+    for (int i = 0; i < count; i++) {
+        const cell_t *cell = &cells[i];
+        bench_set_mode(coll_engine_name(cell->engine));
+        snprintf(what, sizeof what, "%s; overlap; half load", coll_op_name(cell->op));
+        emit(what, "%", cell->size, NULL, cell->size >= 65536 && cell->engine == LLCL_ENGINE_OFFLOAD ? "value>=80" : NULL,
+             &cell->half);
+        snprintf(what, sizeof what, "%s; overlap; all busy", coll_op_name(cell->op));
+        emit(what, "%", cell->size, NULL, NULL, &cell->full);
+        snprintf(what, sizeof what, "%s; alone", coll_op_name(cell->op));
+        emit(what, "us", cell->size, NULL, NULL, &cell->pure);
+    }
+    for (int k = 0; k < peers->count; k++) {
+        const peer_row_t *row = &peers->rows[k];
+        char mode[48];
+        if (row->wrong > 0)
+            continue;
+        snprintf(mode, sizeof mode, "%s %s", row->mpi, row->form);
+        bench_set_mode(mode);
+        snprintf(what, sizeof what, "%s; overlap; half load", coll_op_name(row->op));
+        emit(what, "%", row->size, NULL, NULL, &row->values[PEER_HALF]);
+        snprintf(what, sizeof what, "%s; overlap; all busy", coll_op_name(row->op));
+        emit(what, "%", row->size, NULL, NULL, &row->values[PEER_FULL]);
+    }
+}
+
+/* ---- engine against engine ---- */
+
+/* Both main threads compute; see overlap_past. */
+static void past_computing(coll_world_t *world, const bench_options_t *options)
+{
+    static const size_t sizes[] = {8, 1024, 65536, 1048576};
+    static const char *const names[] = {"until the data is there", "until its word says so"};
+    for (int s = 0; s < 4; s++)
+        for (int told = 0; told < 2; told++) {
+            bench_series_t both = {0}, offload = {0};
+            for (int r = 0; r < options->repeats; r++) {
+                double ns[2];
+                for (int e = 0; e < 2; e++)
+                    ns[e] = overlap_past(world, sizes[s], engines[e], told, options->quick ? 30 : 60);
+                bench_add(&both, ns[0] / 1000, ns[1] / 1000, NAN);
+                bench_add(&offload, NAN, ns[0] / 1000, NAN);
+            }
+            char what[96];
+            snprintf(what, sizeof what, "broadcast; all compute; %s", names[told]);
+            bench_set_mode("offload");
+            emit(what, "us", sizes[s], NULL, NULL, &offload);
+            bench_set_mode("thread");
+            emit(what, "us", sizes[s], "engine offload", sizes[s] == 1024 && !told ? "ratio>=2.2" : "ratio>=1", &both);
+        }
+}
+
+/* Both main threads wait. */
+static void waiting(coll_world_t *world, const bench_options_t *options)
+{
+    static const size_t sizes[] = {8, 1024, 65536, 1048576, 16777216, 134217728};
+    for (int s = 0; s < 6; s++) {
+        bench_series_t both = {0}, offload = {0};
+        for (int r = 0; r < options->repeats; r++) {
+            double us[2];
+            for (int e = 0; e < 2; e++) {
+                coll_plan_t plan;
+                coll_plan(world, COLL_BROADCAST, sizes[s], engines[e], NULL, llcl_no_completion(), &plan);
+                loop_form_t form = coll_form(&plan);
+                us[e] = loop_run(&world->loop, &form, LOOP_ALONE, NULL, BUDGET_MS).middle / 1000;
+                coll_unplan(&plan);
+            }
+            bench_add(&both, us[0], us[1], NAN);
+            bench_add(&offload, NAN, us[0], NAN);
+        }
+        bench_set_mode("offload");
+        emit("broadcast; all wait", "us", sizes[s], NULL, NULL, &offload);
+        bench_set_mode("thread");
+        emit("broadcast; all wait", "us", sizes[s], "engine offload", "ratio>=0.95", &both);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static cell_t cells[MOST_CELLS];
+    bench_options_t options = bench_parse(argc, argv, about);
+    options.repeats = options.quick ? 1 : options.repeats > 3 ? 3 : options.repeats;
+    coll_world_t world;
+    peers_t peers = {0};
+    coll_open(&world, &options, (size_t)128 << 20);
+    if (world.size != 2)
+        bench_die("overlap: %u ranks, expected 2", world.size);
+    int count = make_cells(cells, options.quick);
+    char arguments[32];
+    snprintf(arguments, sizeof arguments, "-o -b %d%s", BUDGET_MS, options.quick ? " -q" : "");
+    peers_run(&peers, &world, options.peers, arguments);
+    for (int r = 0; r < options.repeats; r++)
+        for (int i = 0; i < count; i++)
+            measure_cell(&world, &cells[i]);
+    if (options.show)
+        table(cells, count, &peers);
+    bench_set_mode("auto");
+    bench_begin(&options, "Collectives beside computation: what is asked for, and engine against engine (limit: engine offload).");
+    emit_cells(cells, count, &peers);
+    past_computing(&world, &options);
+    waiting(&world, &options);
+    bench_note("all compute: from the root's start; the main threads never call the library until the data is at the other rank");
+    bench_end();
+    coll_close(&world);
+    peers_free(&peers);
+    return 0;
+}

@@ -1,0 +1,96 @@
+#include "overlap.h"
+
+#include <string.h>
+
+#define SLICE_NS 100       /* of work between two looks */
+#define QUIET_NS 300000    /* of work before a round is started */
+#define GIVE_UP_NS 2e9     /* a round that takes longer is a defect */
+#define MOST_ROUNDS 200
+
+typedef struct past {
+    coll_world_t *world;
+    const coll_plan_t *plan;
+    size_t size;
+    int told;
+} past_t;
+
+static uint64_t word __attribute__((aligned(2 * BENCH_LINE))); /* of the completion */
+
+/* When the buffer had the round's number at both ends, if it has it everywhere; else 0. */
+static uint64_t there_since(const past_t *past, uint64_t round)
+{
+    const uint64_t *words = (const uint64_t *)(const void *)past->world->receive_memory;
+    size_t count = past->size / sizeof *words;
+    if (__atomic_load_n(&words[0], __ATOMIC_ACQUIRE) != round || __atomic_load_n(&words[count - 1], __ATOMIC_ACQUIRE) != round)
+        return 0;
+    uint64_t now = bench_now_ns();
+    for (size_t i = 0; i < count; i++)
+        if (__atomic_load_n(&words[i], __ATOMIC_RELAXED) != round)
+            return 0;
+    return now;
+}
+
+static void compute_until_seen(const uint64_t *what, uint64_t at_least, uint64_t since)
+{
+    while (__atomic_load_n(what, __ATOMIC_ACQUIRE) < at_least) {
+        loop_work(SLICE_NS);
+        if ((double)(bench_now_ns() - since) > GIVE_UP_NS)
+            bench_die("overlap: nobody has carried the data past the computing ranks");
+    }
+}
+
+static double as_root(const past_t *past, uint64_t round)
+{
+    coll_shared_t *shared = past->world->shared;
+    uint64_t *words = (uint64_t *)(void *)past->world->receive_memory;
+    for (size_t i = 0; i < past->size / sizeof *words; i++)
+        words[i] = round;
+    compute_until_seen(&shared->begun, round, bench_now_ns());
+    loop_work(QUIET_NS);
+    uint64_t before = bench_now_ns();
+    coll_must(llcl_coll_start(past->plan->plan), "llcl_coll_start");
+    compute_until_seen(&shared->seen, before, before); /* a time, of the same clock */
+    return (double)(__atomic_load_n(&shared->seen, __ATOMIC_ACQUIRE) - before);
+}
+
+static void as_leaf(const past_t *past, uint64_t round)
+{
+    coll_shared_t *shared = past->world->shared;
+    __atomic_store_n(&word, 0, __ATOMIC_RELAXED);
+    coll_must(llcl_coll_start(past->plan->plan), "llcl_coll_start");
+    __atomic_store_n(&shared->begun, round, __ATOMIC_RELEASE); /* pairs with compute_until_seen, as does the next one */
+    uint64_t since = bench_now_ns(), seen;
+    if (past->told)
+        compute_until_seen(&word, 1, since);
+    while ((seen = there_since(past, round)) == 0) {
+        if (past->told || (double)(bench_now_ns() - since) > GIVE_UP_NS)
+            bench_die("overlap: rank 1 was told of data that is not there, or it never came");
+        loop_work(SLICE_NS);
+    }
+    __atomic_store_n(&shared->seen, seen, __ATOMIC_RELEASE);
+}
+
+double overlap_past(coll_world_t *world, size_t size, uint32_t engine, int told, unsigned rounds)
+{
+    static uint64_t number; /* of the last round */
+    coll_plan_t plan;
+    double times[MOST_ROUNDS], all[LOOP_MOST_RANKS];
+    rounds = rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+    coll_plan(world, COLL_BROADCAST, size, engine, NULL, llcl_store_on(&word), &plan);
+    past_t past = {world, &plan, size, told};
+    memset(times, 0, sizeof times);
+    for (unsigned i = 0; i < rounds; i++) {
+        loop_meet(&world->loop);
+        number++;
+        if (world->rank == 0)
+            times[i] = as_root(&past, number);
+        else
+            as_leaf(&past, number);
+        coll_must(llcl_coll_wait(plan.plan, -1), "llcl_coll_wait");
+    }
+    loop_meet(&world->loop);
+    coll_unplan(&plan);
+    double median = bench_percentile(times, rounds, 50);
+    world->loop.gather(world->loop.self, &median, sizeof median, all);
+    return all[0];
+}
