@@ -1,0 +1,73 @@
+/* One rank of three starts a round and is then busy: it calls nothing, or is even stopped. The others
+ * come, and are through while it still is: they say so, and only that ends its business. */
+#ifndef COLL_BUSY_H
+#define COLL_BUSY_H
+#include "coll.h"
+
+struct busy {
+    llcl_context_t *context;
+    struct coll_memory memory;
+    struct shared words; /* counts: 0: the busy rank has started; 1 and 2: ranks that are through */
+    uint64_t started, through, second_through; /* how far they have to be */
+};
+
+static inline void busy_tell(struct busy *busy, uint32_t rank, uint64_t word)
+{
+    llcl_atomic_params_t atomic = {0};
+    atomic.peer = rank;
+    atomic.target = remote_at(&busy->words, rank, 8 * word);
+    atomic.op = LLCL_OP_ADD;
+    atomic.type = LLCL_TYPE_U64;
+    atomic.operand = 1;
+    CHECK_OK(llcl_atomic(busy->context, &atomic));
+}
+
+static inline void busy_begin(llcl_context_t *context, struct busy *busy)
+{
+    memset(busy, 0, sizeof *busy);
+    busy->context = context;
+    coll_memory_make(context, ALLOCATED, (size_t)1 << 18, &busy->memory);
+    share(context, ALLOCATED, 64, &busy->words);
+}
+
+static inline void busy_end(struct busy *busy)
+{
+    share_end(busy->context, &busy->words);
+    region_drop(&busy->memory.shared);
+}
+
+/* Tells the others that the plan is started; counts what comes in this round. */
+static inline void busy_announce(struct busy *busy, uint32_t me, uint32_t ranks)
+{
+    uint32_t r;
+    busy->through += ranks - 1;
+    for (r = 0; r < ranks; r++)
+        if (r != me)
+            busy_tell(busy, r, 0);
+}
+
+/* Computes, without a call, until a word has reached a number. */
+static inline void busy_compute_until(const uint64_t *word, uint64_t at_least)
+{
+    volatile double number = 1.0;
+    int64_t end = now_ns() + TEST_PATIENCE_NS;
+    while (word_get(word) < at_least && now_ns() < end)
+        number = number * 1.0000001 + 0.5;
+    CHECK_EQUAL(word_get(word), at_least);
+}
+
+static inline void busy_compute_for(int64_t span)
+{
+    volatile double number = 1.0;
+    int64_t end = now_ns() + span;
+    while (now_ns() < end)
+        number = number * 1.0000001 + 0.5;
+}
+
+/* Computes until the others say that they are through. */
+static inline void busy_compute(struct busy *busy)
+{
+    busy_compute_until(&busy->words.words[1], busy->through);
+}
+
+#endif

@@ -1,0 +1,337 @@
+/* Broken if this fails: when one of four ranks is killed (kill -9) while plans run, a survivor hangs, is
+ * not told LLCL_ERR_PEER_DEAD within a second, gets a wrong result with LLCL_OK, cannot free its plans,
+ * or can no longer work in a team without the dead one. Rounds at random moments, over engines, modes
+ * and kernel copies; in some the victim dies while plans are made.
+ * Started alone it drives the rounds: coll_kill [rounds [seed]]; under llcl-run it is one rank.
+ * kind: alone
+ * modes: auto
+ * timeout: 120
+ */
+#include "coll.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#define SECOND INT64_C(1000000000)
+#define RANKS 4u
+#define PLANS 5u
+
+/* ---- one rank ---- */
+
+struct rank {
+    llcl_context_t *context;
+    uint32_t me, victim, killer;
+    uint64_t seed;
+    llcl_team_t *world, *survivors;
+    struct coll_memory memory[MEMORY_KINDS];
+    struct shared control; /* word 0: when the victim was killed */
+    struct coll_run plans[PLANS];
+    int started[PLANS], dead[PLANS];
+    struct coll_run agreement; /* of the survivors: a sum of words that say "I know" */
+    uint64_t rounds;
+};
+
+static struct coll_case nth_case(const struct rank *rank, uint32_t i)
+{
+    struct coll_case asked = {0};
+    uint64_t dice = coll_mix(rank->seed + i);
+    asked.team = rank->world;
+    asked.operation = (int)(dice % OPERATIONS);
+    asked.count = dice / 16 % 5 ? dice / 16 % 300 : 20000;
+    asked.type = LLCL_TYPE_U16;
+    asked.op = LLCL_OP_ADD;
+    asked.root = coll_operations[asked.operation].rooted ? (uint32_t)(dice >> 32) % RANKS : 0;
+    asked.seed = dice >> 40;
+    return asked;
+}
+
+/* Whether the time in which a death has to be told is over. */
+static int too_late(struct rank *rank)
+{
+    uint64_t killed = word_get(rank->control.words);
+    return killed && now_ns() > (int64_t)killed + SECOND;
+}
+
+static llcl_status_t wait_for(struct rank *rank, struct coll_run *run)
+{
+    int64_t give_up = now_ns() + 8 * SECOND;
+    llcl_status_t status;
+    do {
+        status = rank->rounds % 2 ? llcl_coll_test(run->plan) : llcl_coll_wait(run->plan, 20000000);
+        if (status == LLCL_RETRY_BUSY)
+            sched_yield();
+        if (status > 0 || status == LLCL_ERR_TIMEOUT)
+            if (too_late(rank) || now_ns() > give_up)
+                test_fail(__FILE__, __LINE__, "a second after the death a round is still open");
+    } while (status > 0 || status == LLCL_ERR_TIMEOUT);
+    return status;
+}
+
+static int is_dead(llcl_status_t status)
+{
+    if (status != LLCL_ERR_PEER_DEAD)
+        CHECK_OK(status);
+    return status == LLCL_ERR_PEER_DEAD;
+}
+
+/* A round of all plans of the world; how many of them are dead. */
+static uint32_t all_plans(struct rank *rank)
+{
+    uint32_t i, dead = 0;
+    for (i = 0; i < PLANS; i++) {
+        struct coll_run *run = &rank->plans[(i + rank->me) % PLANS];
+        coll_fill(run);
+        rank->started[(i + rank->me) % PLANS] = !is_dead(llcl_coll_start(run->plan));
+    }
+    for (i = 0; i < PLANS; i++) {
+        if (rank->started[i] && !is_dead(wait_for(rank, &rank->plans[i])))
+            coll_verify(&rank->plans[i]);
+        else
+            dead++;
+    }
+    rank->rounds++;
+    return dead;
+}
+
+/* Plans that are made, run once and freed; whether one of them could not be. */
+static uint32_t one_after_the_other(struct rank *rank)
+{
+    struct coll_run run;
+    struct coll_case asked = nth_case(rank, (uint32_t)rank->rounds++);
+    struct coll_memory *memory = &rank->memory[rank->rounds % MEMORY_KINDS];
+    size_t used = memory->used;
+    uint32_t dead = (uint32_t)is_dead(coll_make(&run, &asked, memory, memory));
+    if (!dead) {
+        coll_fill(&run);
+        dead = (uint32_t)is_dead(llcl_coll_start(run.plan));
+        if (!dead && !(dead = (uint32_t)is_dead(wait_for(rank, &run))))
+            coll_verify(&run);
+        CHECK_OK(llcl_coll_free(run.plan));
+    }
+    coll_forget(&run);
+    memory->used = used;
+    return dead;
+}
+
+/* How many survivors know of the death: told by all of them to all of them, by a plan of theirs. */
+static uint64_t agree(struct rank *rank, uint64_t known)
+{
+    struct coll_run *run = &rank->agreement;
+    uint64_t sum;
+    memcpy(coll_bytes(&run->send), &known, sizeof known);
+    CHECK_OK(llcl_coll_start(run->plan));
+    CHECK_OK(llcl_coll_wait(run->plan, 9 * SECOND));
+    memcpy(&sum, coll_bytes(&run->receive), sizeof sum);
+    CHECK(sum <= RANKS - 1);
+    return sum;
+}
+
+struct killing {
+    struct rank *rank;
+    int64_t at;
+};
+
+static void *kill_it(void *data)
+{
+    struct killing *killing = data;
+    struct rank *rank = killing->rank;
+    llcl_write_value_params_t value = {0};
+    llcl_peer_info_t info = {0};
+    info.struct_size = sizeof info;
+    test_rank = rank->me;
+    CHECK_OK(llcl_query_peer(rank->context, rank->victim, &info));
+    while (now_ns() < killing->at)
+        usleep(200);
+    value.value = (uint64_t)now_ns();
+    CHECK(kill((pid_t)info.process, SIGKILL) == 0);
+    for (value.peer = 0; value.peer < RANKS; value.peer++) {
+        if (value.peer == rank->victim)
+            continue;
+        value.destination = remote_at(&rank->control, value.peer, 0);
+        value.size = 8;
+        CHECK_OK(llcl_write_value(rank->context, &value));
+    }
+    return NULL;
+}
+
+static int makes_plans(const struct rank *rank)
+{
+    return rank->seed / RANKS % 4 == 0;
+}
+
+/* Until all survivors know that one is dead; how long this took since the kill. */
+static int64_t survive(struct rank *rank)
+{
+    int64_t known = 0;
+    uint32_t dead = 0, i;
+    do {
+        uint32_t now = makes_plans(rank) ? one_after_the_other(rank) : all_plans(rank);
+        CHECK(now >= dead);
+        dead = now;
+        if (dead && !known)
+            known = now_ns();
+    } while (agree(rank, dead > 0) < RANKS - 1);
+    CHECK(word_reaches(rank->control.words, 1, SECOND));
+    for (i = 0; i < PLANS && !makes_plans(rank); i++) {
+        CHECK_STATUS(llcl_coll_start(rank->plans[i].plan), LLCL_ERR_PEER_DEAD);
+        coll_drop(&rank->plans[i]);
+    }
+    return known - (int64_t)word_get(rank->control.words);
+}
+
+/* What the world can no longer do, the survivors can. */
+static void afterwards(struct rank *rank)
+{
+    llcl_coll_params_t params = {0};
+    llcl_coll_t *plan = NULL;
+    llcl_team_t *team = NULL;
+    struct coll_case asked = nth_case(rank, 77);
+    uint32_t i;
+    params.team = rank->world;
+    CHECK_STATUS(llcl_barrier_init(&params, &plan), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_team_split(rank->world, 0, 0, &team), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_barrier(rank->world), LLCL_ERR_PEER_DEAD);
+    CHECK(plan == NULL && team == NULL);
+    for (i = 0; i < 20; i++)
+        CHECK_EQUAL(agree(rank, 1), RANKS - 1);
+    asked.team = rank->survivors;
+    asked.root = 0;
+    CHECK_OK(coll_whole(&asked, &rank->memory[ALLOCATED], 20));
+    CHECK_OK(llcl_team_split(rank->survivors, 0, 0, &team));
+    CHECK_OK(llcl_barrier(team));
+    CHECK_OK(llcl_team_free(team));
+    coll_drop(&rank->agreement);
+}
+
+static void begin(struct rank *rank, llcl_context_t *context)
+{
+    struct coll_case asked = {0};
+    uint32_t i;
+    int kind;
+    rank->context = context;
+    rank->me = llcl_rank(context);
+    rank->seed = strtoull(getenv("KILL_SEED"), NULL, 10);
+    rank->victim = (uint32_t)(rank->seed % RANKS);
+    rank->killer = (rank->victim + 1 + (uint32_t)(rank->seed / RANKS % 3)) % RANKS;
+    CHECK_EQUAL(llcl_size(context), RANKS);
+    for (kind = 0; kind < MEMORY_KINDS; kind++)
+        coll_memory_make(context, kind, (size_t)1 << 21, &rank->memory[kind]);
+    share(context, ALLOCATED, 64, &rank->control);
+    rank->world = coll_world(context);
+    CHECK_OK(llcl_team_split(rank->world, rank->me == rank->victim ? LLCL_TEAM_NONE : 0, 0,
+                             &rank->survivors));
+    for (i = 0; i < PLANS && !makes_plans(rank); i++) {
+        struct coll_case nth = nth_case(rank, i);
+        struct coll_memory *memory = &rank->memory[(rank->seed >> i) % 4 == 0];
+        CHECK_OK(coll_make(&rank->plans[i], &nth, memory, memory));
+    }
+    if (rank->me == rank->victim)
+        return;
+    asked.team = rank->survivors;
+    asked.operation = ALLREDUCE;
+    asked.count = 1;
+    asked.type = LLCL_TYPE_U64;
+    asked.op = LLCL_OP_ADD;
+    CHECK_OK(coll_make(&rank->agreement, &asked, &rank->memory[ALLOCATED], &rank->memory[ALLOCATED]));
+}
+
+static void run(llcl_context_t *context)
+{
+    struct rank *rank = calloc(1, sizeof *rank);
+    struct killing killing;
+    pthread_t killer;
+    int64_t known, end;
+    CHECK(rank != NULL);
+    begin(rank, context);
+    fence(context);
+    if (rank->me == rank->victim) {
+        for (end = now_ns() + 8 * SECOND; now_ns() < end;)
+            CHECK_EQUAL(makes_plans(rank) ? one_after_the_other(rank) : all_plans(rank), 0);
+        test_fail(__FILE__, __LINE__, "the victim was not killed");
+    }
+    killing.rank = rank;
+    killing.at = now_ns() + (int64_t)(rank->seed / 16 % 30000) * 1000;
+    if (rank->me == rank->killer)
+        CHECK(pthread_create(&killer, NULL, kill_it, &killing) == 0);
+    known = survive(rank);
+    if (rank->me == rank->killer)
+        CHECK(pthread_join(killer, NULL) == 0);
+    CHECK_STATUS(llcl_peer_alive(context, rank->victim), LLCL_ERR_PEER_DEAD);
+    afterwards(rank);
+    CHECK_OK(test_finalize(context));
+    printf("survivor %u known %lld rounds %llu\n", rank->me, (long long)known / 1000,
+           (unsigned long long)rank->rounds);
+    fflush(stdout);
+}
+
+/* ---- the driver ---- */
+
+static const char *launcher;
+static char self[4096];
+
+static pid_t start(uint64_t seed, int round, int out)
+{
+    static const char *const modes[] = {"auto", "offload", "direct"};
+    char text[32];
+    pid_t child;
+    fflush(NULL);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+        setenv("KILL_SEED", text, 1);
+        setenv("LLCL_EXECUTION", modes[round / 2 % 3], 1);
+        setenv("LLCL_COLL_ENGINE", round % 2 ? "thread" : "offload", 1);
+        setenv("LLCL_CMA", round % 5 == 4 ? "off" : "on", 1);
+        dup2(out, 1);
+        dup2(out, 2);
+        execl(launcher, launcher, "--keep-going", "--timeout", "12", "-n", "4", self, (char *)NULL);
+        _exit(126);
+    }
+    return child;
+}
+
+static int one_round(uint64_t seed, int round, long *slowest)
+{
+    char output[16384], *at = output;
+    size_t got = 0;
+    ssize_t n;
+    int ends[2], state = 0;
+    unsigned survivors = 0;
+    pid_t child;
+    CHECK(pipe(ends) == 0);
+    child = start(seed, round, ends[1]);
+    close(ends[1]);
+    while ((n = read(ends[0], output + got, sizeof output - 1 - got)) > 0)
+        got += (size_t)n;
+    output[got] = 0;
+    close(ends[0]);
+    CHECK(waitpid(child, &state, 0) == child);
+    while ((at = strstr(at, "survivor ")) != NULL) {
+        long known = atol(strstr(at, "known ") ? strstr(at, "known ") + 6 : "0");
+        *slowest = known > *slowest ? known : *slowest;
+        survivors++;
+        at += 9;
+    }
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 128 + SIGKILL && survivors == RANKS - 1)
+        return 1;
+    fprintf(stderr, "round %d, seed %llu: wait status 0x%x, %u survivors; the output was:\n%s\n", round,
+            (unsigned long long)seed, (unsigned)state, survivors, output);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    int rounds = count > 1 ? atoi(arguments[1]) : 24, round, good = 0;
+    uint64_t seed = count > 2 ? strtoull(arguments[2], NULL, 10) : (uint64_t)now_ns() / 1000;
+    long slowest = 0;
+    if (getenv("LLCL_RANK"))
+        return test_main(run, NULL);
+    launcher = getenv("LLCL_RUN");
+    CHECK(launcher != NULL && readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    printf("coll_kill: %d rounds, first seed %llu\n", rounds, (unsigned long long)seed);
+    for (round = 0; round < rounds; round++)
+        good += one_round(seed + (uint64_t)round * 7919, round, &slowest);
+    printf("coll_kill: %d of %d rounds good, a death known after at most %ld us\n", good, rounds, slowest);
+    return good == rounds ? 0 : 1;
+}

@@ -1,0 +1,231 @@
+/* The operations by number, and what they are to bring, computed element by element from numbers that
+ * all ranks know. */
+#ifndef COLL_REFERENCE_H
+#define COLL_REFERENCE_H
+#include "shared.h"
+
+#include <math.h>
+
+enum {
+    BARRIER, BROADCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, REDUCE_SCATTER, SCAN,
+    OPERATIONS
+};
+
+/* Names, and all algorithms; coll_query.c checks that these are the library's. */
+struct coll_operation {
+    const char *name;
+    int rooted, combines, has_varied;
+    const char *algorithms[8];
+};
+
+static const struct coll_operation coll_operations[OPERATIONS] = {
+    {"barrier", 0, 0, 0, {"dissemination", "tree"}},
+    {"broadcast", 1, 0, 0, {"binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct"}},
+    {"reduce", 1, 1, 0, {"binomial", "direct"}},
+    {"allreduce", 0, 1, 0, {"recursive_doubling", "ring", "rabenseifner", "direct"}},
+    {"gather", 1, 0, 1, {"binomial", "direct"}},
+    {"scatter", 1, 0, 1, {"binomial", "direct"}},
+    {"allgather", 0, 0, 1, {"ring", "recursive_doubling", "bruck", "direct"}},
+    {"alltoall", 0, 0, 1, {"pairwise", "bruck", "direct"}},
+    {"reduce_scatter", 0, 1, 1, {"ring", "direct"}},
+    {"scan", 0, 1, 0, {"recursive_doubling", "direct"}},
+};
+
+/* What is asked for; the same at every rank of the team. */
+struct coll_case {
+    llcl_team_t *team;
+    int operation, varied, in_place;
+    uint64_t count; /* elements of the vector or of a block; of the longest block of a v form */
+    uint32_t type, op, root, engine;
+    const char *algorithm; /* NULL: the library chooses */
+    uint64_t seed;         /* of the contents, and of the blocks of a v form */
+};
+
+/* ---- the calls ---- */
+
+static inline llcl_status_t coll_init(int operation, int varied, const llcl_coll_params_t *params,
+                                      llcl_coll_t **plan)
+{
+    switch (operation) {
+    case BARRIER: return llcl_barrier_init(params, plan);
+    case BROADCAST: return llcl_broadcast_init(params, plan);
+    case REDUCE: return llcl_reduce_init(params, plan);
+    case ALLREDUCE: return llcl_allreduce_init(params, plan);
+    case GATHER: return varied ? llcl_gatherv_init(params, plan) : llcl_gather_init(params, plan);
+    case SCATTER: return varied ? llcl_scatterv_init(params, plan) : llcl_scatter_init(params, plan);
+    case ALLGATHER:
+        return varied ? llcl_allgatherv_init(params, plan) : llcl_allgather_init(params, plan);
+    case ALLTOALL: return varied ? llcl_alltoallv_init(params, plan) : llcl_alltoall_init(params, plan);
+    case REDUCE_SCATTER:
+        return varied ? llcl_reduce_scatterv_init(params, plan) : llcl_reduce_scatter_init(params, plan);
+    default: return llcl_scan_init(params, plan);
+    }
+}
+
+static inline llcl_status_t coll_now(int operation, int varied, const llcl_coll_params_t *params)
+{
+    switch (operation) {
+    case BARRIER: return llcl_barrier(params->team);
+    case BROADCAST: return llcl_broadcast(params);
+    case REDUCE: return llcl_reduce(params);
+    case ALLREDUCE: return llcl_allreduce(params);
+    case GATHER: return varied ? llcl_gatherv(params) : llcl_gather(params);
+    case SCATTER: return varied ? llcl_scatterv(params) : llcl_scatter(params);
+    case ALLGATHER: return varied ? llcl_allgatherv(params) : llcl_allgather(params);
+    case ALLTOALL: return varied ? llcl_alltoallv(params) : llcl_alltoall(params);
+    case REDUCE_SCATTER: return varied ? llcl_reduce_scatterv(params) : llcl_reduce_scatter(params);
+    default: return llcl_scan(params);
+    }
+}
+
+/* ---- numbers that all ranks know ---- */
+
+static inline uint64_t coll_mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static inline size_t coll_width(uint32_t type)
+{
+    switch (type) {
+    case LLCL_TYPE_I8: case LLCL_TYPE_U8: return 1;
+    case LLCL_TYPE_I16: case LLCL_TYPE_U16: return 2;
+    case LLCL_TYPE_I32: case LLCL_TYPE_U32: case LLCL_TYPE_F32: return 4;
+    default: return 8;
+    }
+}
+
+static inline int coll_is_float(uint32_t type)
+{
+    return type == LLCL_TYPE_F32 || type == LLCL_TYPE_F64;
+}
+
+/* Element i of what rank `from` has for rank `to`. Floating-point numbers are such that no order of
+ * additions or multiplications rounds. */
+static inline void coll_element(const struct coll_case *asked, uint64_t round, uint32_t from, uint32_t to,
+                                uint64_t i, void *element)
+{
+    uint64_t raw = coll_mix(asked->seed + round * 1000003 + from * 7919 + to * 104729 + (i << 32));
+    if (coll_operations[asked->operation].combines && coll_is_float(asked->type)) {
+        double number = asked->op == LLCL_OP_PROD ? (raw % 3 ? 1.0 : raw % 2 ? -2.0 : 0.5)
+                                                  : (double)(raw % 201) - 100.0;
+        float small = (float)number;
+        if (asked->type == LLCL_TYPE_F32)
+            memcpy(element, &small, sizeof small);
+        else
+            memcpy(element, &number, sizeof number);
+        return;
+    }
+    memcpy(element, &raw, coll_width(asked->type)); /* little-endian, as the library */
+}
+
+/* ---- the reference of the operations that combine: left = left op right ---- */
+
+static inline uint64_t coll_load(uint32_t type, const void *element)
+{
+    switch (type) {
+    case LLCL_TYPE_I8: return (uint64_t)*(const int8_t *)element;
+    case LLCL_TYPE_U8: return *(const uint8_t *)element;
+    case LLCL_TYPE_I16: { int16_t x; memcpy(&x, element, 2); return (uint64_t)x; }
+    case LLCL_TYPE_U16: { uint16_t x; memcpy(&x, element, 2); return x; }
+    case LLCL_TYPE_I32: { int32_t x; memcpy(&x, element, 4); return (uint64_t)x; }
+    case LLCL_TYPE_U32: { uint32_t x; memcpy(&x, element, 4); return x; }
+    default: { uint64_t x; memcpy(&x, element, 8); return x; }
+    }
+}
+
+static inline double coll_combine_floats(uint32_t op, double left, double right)
+{
+    switch (op) {
+    case LLCL_OP_ADD: return left + right;
+    case LLCL_OP_PROD: return left * right;
+    case LLCL_OP_MIN: return fmin(left, right);
+    default: return fmax(left, right);
+    }
+}
+
+/* The user's operation: maps x -> a*x + b of 32-bit numbers, one after the other. Does not commute. */
+static inline uint64_t coll_compose(uint64_t left, uint64_t right)
+{
+    uint32_t a = (uint32_t)(left >> 32), b = (uint32_t)left;
+    uint32_t c = (uint32_t)(right >> 32), d = (uint32_t)right;
+    return (uint64_t)(a * c) << 32 | (uint32_t)(b * c + d);
+}
+
+static inline uint64_t coll_combine_integers(uint32_t type, uint32_t op, uint64_t left, uint64_t right)
+{
+    int is_signed = type == LLCL_TYPE_I8 || type == LLCL_TYPE_I16 || type == LLCL_TYPE_I32 ||
+                    type == LLCL_TYPE_I64;
+    int less = is_signed ? (int64_t)left < (int64_t)right : left < right;
+    switch (op) {
+    case LLCL_OP_ADD: return left + right;
+    case LLCL_OP_PROD: return left * right;
+    case LLCL_OP_AND: return left & right;
+    case LLCL_OP_OR: return left | right;
+    case LLCL_OP_XOR: return left ^ right;
+    case LLCL_OP_MIN: return less ? left : right;
+    case LLCL_OP_MAX: return less ? right : left;
+    default: return coll_compose(left, right);
+    }
+}
+
+static inline void coll_combine(uint32_t type, uint32_t op, void *left, const void *right)
+{
+    if (type == LLCL_TYPE_F32) {
+        float a, b;
+        memcpy(&a, left, sizeof a);
+        memcpy(&b, right, sizeof b);
+        a = (float)coll_combine_floats(op, a, b);
+        memcpy(left, &a, sizeof a);
+    } else if (type == LLCL_TYPE_F64) {
+        double a, b;
+        memcpy(&a, left, sizeof a);
+        memcpy(&b, right, sizeof b);
+        a = coll_combine_floats(op, a, b);
+        memcpy(left, &a, sizeof a);
+    } else {
+        uint64_t a = coll_combine_integers(type, op, coll_load(type, left), coll_load(type, right));
+        memcpy(left, &a, coll_width(type));
+    }
+}
+
+/* LLCL_OP_USER of LLCL_TYPE_U64; `data` is a word that counts the elements, or NULL. */
+static inline void coll_user(const void *left, const void *right, void *result, uint64_t count, void *data)
+{
+    const unsigned char *a = left, *b = right;
+    unsigned char *to = result;
+    uint64_t i, x, y;
+    for (i = 0; i < count; i++) {
+        memcpy(&x, a + 8 * i, 8);
+        memcpy(&y, b + 8 * i, 8);
+        x = coll_compose(x, y);
+        memcpy(to + 8 * i, &x, 8);
+    }
+    if (data)
+        word_add(data, count);
+}
+
+/* How many elements rank `from` has for rank `to`. */
+static inline uint64_t coll_block(const struct coll_case *asked, uint32_t from, uint32_t to)
+{
+    uint64_t dice;
+    if (!asked->varied)
+        return asked->count;
+    if (asked->operation == GATHER || asked->operation == ALLGATHER)
+        to = 0;
+    if (asked->operation == SCATTER || asked->operation == REDUCE_SCATTER)
+        from = 0;
+    /* In place the blocks that two ranks have for each other are equally long. */
+    if (asked->operation == ALLTOALL && asked->in_place && from > to) {
+        uint32_t other = from;
+        from = to;
+        to = other;
+    }
+    dice = coll_mix(asked->seed * 31 + from * 101 + to);
+    return dice % 4 == 0 ? 0 : dice / 4 % (asked->count + 1);
+}
+
+#endif
