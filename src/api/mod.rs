@@ -1,4 +1,5 @@
-//! libllcl: one-sided reads, writes and atomics between the processes of a machine.
+//! libllcl: one-sided reads, writes and atomics, active messages and persistent collectives between the
+//! processes of a machine.
 //!
 //! Conventions, which hold for every function:
 //!

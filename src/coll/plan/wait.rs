@@ -8,8 +8,9 @@ use crate::util::status::Result;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Looks without giving the core away: some microseconds.
-const LOOKS: u32 = 200;
+/// Looks without giving the core away: a few microseconds. Even with a core for each rank two of them may
+/// share one, as the kernel pleases.
+const LOOKS: u32 = 30;
 /// The same where ranks are more than cores.
 const LOOKS_IF_CROWDED: u32 = 4;
 /// After how many looks in vain a plan that moves much begins to look for others' work.
