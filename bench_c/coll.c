@@ -245,19 +245,19 @@ static void emit(const coll_t *coll, const char *what, int value, size_t size, c
     bench_emit(&record);
 }
 
-/* Two ranks: a round alone against the best that any MPI does in any form; rounds in a loop against persistent forms, which they are.
-   More ranks than cores: rounds in a loop against the best of Open MPI, since MPICH does not yield. */
+/* A round alone against the best that any MPI does in any form; rounds in a loop against persistent forms, which they are too. With
+   more ranks than cores only the latter, and Open MPI only, since MPICH does not yield. */
 static void against_peers(const coll_t *coll, const cell_t *cell, int value, const char **limit_name, const char **target,
                           bench_series_t *series)
 {
-    const char *mpi = crowded(coll) ? "Open MPI" : NULL, *form = value == LOOP && !crowded(coll) ? "persistent" : NULL;
+    const char *mpi = crowded(coll) ? "Open MPI" : NULL, *form = value == LOOP ? "persistent" : NULL;
     if ((crowded(coll) && value != LOOP) || value < ALONE)
         return;
     for (int r = 0; r < series->repeats; r++)
         series->limit[r] = peers_best(&coll->peers, mpi, form, cell->op, cell->size, value, r);
     if (isnan(series->limit[0]))
         return;
-    *limit_name = crowded(coll) ? "Open MPI" : form ? "better of the MPIs; persistent" : "better of the MPIs; any form";
+    *limit_name = crowded(coll) ? "Open MPI; persistent" : form ? "better of the MPIs; persistent" : "better of the MPIs; any form";
     if (cell->op < COLL_MAIN_SET && cell->engine == LLCL_ENGINE_OFFLOAD && cell->asked == NULL && is_main_size(cell->size))
         *target = "ratio<=1";
 }
@@ -290,33 +290,39 @@ static void emit_barrier(const coll_t *coll)
     emit(coll, "barrier; loop; by cache lines", LOOP, 0, "exchange of two lines", "ratio<=2", &series);
 }
 
-/* What start costs, over all sizes of one operation: at most so much, and all alike. */
-static void emit_start(const coll_t *coll, coll_op_t op, uint32_t engine)
+/* The most and the least that start costs, of all sizes of an operation (-1: of all operations), in repeat `r`; 0: no such repeat. */
+static int range_of_start(const coll_t *coll, int op, uint32_t engine, int r, double *high, double *low)
+{
+    *high = *low = NAN;
+    for (int i = 0; i < coll->count; i++) {
+        const cell_t *cell = &coll->cells[i];
+        if ((op < 0 || (int)cell->op == op) && cell->engine == engine && cell->asked == NULL && r < cell->values[START].repeats) {
+            *high = fmax(*high, cell->values[START].ours[r]);
+            *low = fmin(*low, cell->values[START].ours[r]);
+        }
+    }
+    return !isnan(*high);
+}
+
+/* What start costs: at most so much, and the same for all sizes. */
+static void emit_start(const coll_t *coll, int op, uint32_t engine)
 {
     bench_series_t most = {0}, spread = {0}, ratio = {0};
-    for (int r = 0; r < BENCH_MAX_REPEATS; r++) {
-        double high = NAN, low = NAN;
-        for (int i = 0; i < coll->count; i++) {
-            const cell_t *cell = &coll->cells[i];
-            if (cell->op == op && cell->engine == engine && cell->asked == NULL && r < cell->values[START].repeats) {
-                high = fmax(high, cell->values[START].ours[r]);
-                low = fmin(low, cell->values[START].ours[r]);
-            }
-        }
-        if (isnan(high))
-            break;
+    double high, low;
+    for (int r = 0; range_of_start(coll, op, engine, r, &high, &low); r++) {
         bench_add(&most, NAN, high, NAN);
         bench_add(&spread, NAN, high - low, NAN);
         bench_add(&ratio, low, high, NAN);
     }
-    bench_set_mode(coll_engine_name(engine));
-    int asked = !crowded(coll) && engine == LLCL_ENGINE_OFFLOAD;
+    const char *name = op < 0 ? "any operation" : coll_op_name((coll_op_t)op);
+    int asked = !crowded(coll) && engine == LLCL_ENGINE_OFFLOAD && op < COLL_MAIN_SET;
     char what[96];
-    snprintf(what, sizeof what, "%s; start; the most of all sizes", coll_op_name(op));
+    snprintf(what, sizeof what, "%s; start; most of all sizes", name);
     emit(coll, what, START, 0, NULL, asked ? "value<=150" : NULL, &most);
-    /* Below 30 ns between them a ratio says nothing. */
-    int close = middle(&spread) <= 30;
-    snprintf(what, sizeof what, "%s; start; most %s", coll_op_name(op), close ? "less least of all sizes" : "by least of all sizes");
+    if (op < 0)
+        return;
+    int close = middle(&spread) <= 30; /* below that a ratio says nothing */
+    snprintf(what, sizeof what, "%s; start; most %s least", name, close ? "less" : "by");
     emit(coll, what, START, 0, close ? NULL : "least", asked ? (close ? "value<=30" : "ratio<=1.5") : NULL, close ? &spread : &ratio);
 }
 
@@ -352,9 +358,11 @@ static void targets(const coll_t *coll)
     bench_set_mode("auto");
     bench_begin(&coll->options, title);
     emit_barrier(coll);
-    for (int op = COLL_BROADCAST; op < COLL_OPS; op++)
-        for (int e = 0; e < 2; e++)
-            emit_start(coll, (coll_op_t)op, engines[e]);
+    for (int e = 0; e < 2; e++) {
+        for (int op = COLL_BROADCAST; op < COLL_OPS; op++)
+            emit_start(coll, op, engines[e]);
+        emit_start(coll, -1, engines[e]);
+    }
     for (int i = 0; i < coll->count; i++)
         emit_cell(coll, &coll->cells[i]);
     emit_others(coll);
