@@ -1,6 +1,6 @@
 /* Persistent collectives: what init, start and a round cost, for each operation, size, algorithm and engine; beside bare loads and
    stores and the machine's MPIs. */
-#include "coll_peers.h"
+#include "coll_report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,39 +9,6 @@
 #define MOST_CELLS 512
 
 static const char *about = "Persistent collectives: what init, start and a round cost.";
-static const char *const mpis[] = {"Open MPI", "MPICH"};
-
-enum { INIT, START, ALONE, LOOP, VALUES };
-static const char *const value_names[] = {"init", "start", "alone", "loop"};
-static const char *const units[] = {"us", "ns", "us", "us"};
-
-/* One operation, size, engine and algorithm. */
-typedef struct cell {
-    coll_op_t op;
-    size_t size;
-    uint32_t engine;
-    const char *asked;  /* the algorithm by name; NULL: the library's choice */
-    char algorithm[32]; /* the one in use; empty: the one asked for cannot do this */
-    bench_series_t values[VALUES];
-} cell_t;
-
-/* Without the library. */
-typedef struct raw {
-    coll_op_t op;
-    size_t size;
-    bench_series_t alone, loop, copy;
-} raw_t;
-
-typedef struct coll {
-    coll_world_t world;
-    bench_options_t options;
-    peers_t peers;
-    cell_t *cells;
-    int count, raws, wrong;
-    raw_t raw[1 + COLL_MOST_SIZES];
-} coll_t;
-
-static int crowded(const coll_t *coll) { return (int)coll->world.size > bench_cores(); }
 
 /* ---- what is measured ---- */
 
@@ -52,15 +19,13 @@ static void add_cell(coll_t *coll, coll_op_t op, size_t size, uint32_t engine, c
     coll->cells[coll->count++] = (cell_t){.op = op, .size = size, .engine = engine, .asked = asked};
 }
 
-static const uint32_t engines[] = {LLCL_ENGINE_OFFLOAD, LLCL_ENGINE_THREAD};
-
 static void add_defaults(coll_t *coll, coll_op_t op)
 {
     size_t sizes[COLL_MOST_SIZES];
     int count = coll_sizes(op, coll->world.size, coll->options.quick, sizes);
     for (int i = 0; i < count; i++)
         for (int e = 0; e < 2; e++)
-            add_cell(coll, op, sizes[i], engines[e], NULL);
+            add_cell(coll, op, sizes[i], coll_engines[e], NULL);
 }
 
 /* Each algorithm that the library has, at a small and at a large size. */
@@ -81,7 +46,7 @@ static void add_algorithms(coll_t *coll)
         for (int s = 0; s < (table[row].op == COLL_BARRIER ? 1 : 2); s++)
             for (int n = 0; table[row].names[n] != NULL; n++)
                 for (int e = 0; e < (coll->options.quick ? 1 : 2); e++)
-                    add_cell(coll, table[row].op, table[row].op == COLL_BARRIER ? 0 : sizes[s], engines[e], table[row].names[n]);
+                    add_cell(coll, table[row].op, table[row].op == COLL_BARRIER ? 0 : sizes[s], coll_engines[e], table[row].names[n]);
 }
 
 static void measure_cell(coll_t *coll, cell_t *cell)
@@ -107,7 +72,7 @@ static void measure_cell(coll_t *coll, cell_t *cell)
 static void measure_raw(coll_t *coll)
 {
     coll_world_t *world = &coll->world;
-    if (world->size != 2 || crowded(coll))
+    if (world->size != 2 || coll_crowded(coll))
         return;
     size_t sizes[1 + COLL_MOST_SIZES] = {0};
     coll->raws = 1 + coll_sizes(COLL_BROADCAST, 2, coll->options.quick, sizes + 1);
@@ -127,7 +92,7 @@ static void measure_raw(coll_t *coll)
 /* The MPIs and the library take turns; an MPI that needs milliseconds for a barrier has one turn only. */
 static void measure(coll_t *coll)
 {
-    int quick = coll->options.quick, repeats = quick ? 2 : crowded(coll) ? 3 : 5, first = 0;
+    int quick = coll->options.quick, repeats = quick ? 2 : coll_crowded(coll) ? 3 : 5, first = 0;
     char arguments[64];
     for (int set = 0; set < 2; set++) {
         for (int op = set == 0 ? 0 : COLL_MAIN_SET; op < (set == 0 ? COLL_MAIN_SET : COLL_OPS); op++)
@@ -150,235 +115,6 @@ static void measure(coll_t *coll)
     }
 }
 
-/* ---- what is shown ---- */
-
-static double middle(const bench_series_t *series)
-{
-    double copy[BENCH_MAX_REPEATS];
-    memcpy(copy, series->ours, sizeof copy);
-    return bench_percentile(copy, (size_t)series->repeats, 50);
-}
-
-static const char *shown(double value)
-{
-    static char text[8][24];
-    static int next;
-    char *to = text[next++ % 8];
-    if (isnan(value))
-        return "-";
-    snprintf(to, sizeof *text, "%.*f", fabs(value) >= 100 ? 1 : fabs(value) >= 10 ? 2 : 3, value);
-    return to;
-}
-
-static void line(coll_op_t op, size_t size, const char *who, const char *how, const double *v)
-{
-    printf("%-15s %9zu  %-10s %-21s %10s %10s %10s %10s\n", coll_op_name(op), size, who, how, shown(v[INIT]), shown(v[START]),
-           shown(v[ALONE]), shown(v[LOOP]));
-}
-
-static void lines_of(const coll_t *coll, coll_op_t op, size_t size)
-{
-    double v[VALUES];
-    for (int i = 0; i < coll->count; i++) {
-        const cell_t *cell = &coll->cells[i];
-        if (cell->op != op || cell->size != size || cell->algorithm[0] == '\0')
-            continue;
-        char how[40];
-        snprintf(how, sizeof how, "%s%s", cell->algorithm, cell->asked == NULL ? " *" : "");
-        for (int k = 0; k < VALUES; k++)
-            v[k] = middle(&cell->values[k]);
-        line(op, size, coll_engine_name(cell->engine), how, v);
-    }
-    for (int i = 0; i < coll->raws; i++) {
-        const raw_t *raw = &coll->raw[i];
-        if (raw->op != op || raw->size != size)
-            continue;
-        double game[VALUES] = {NAN, NAN, middle(&raw->alone), middle(&raw->loop)}, copy[VALUES] = {NAN, NAN, NAN, middle(&raw->copy)};
-        line(op, size, "raw", op == COLL_BARRIER ? "exchange of two lines" : "flag and memcpy", game);
-        if (op == COLL_BROADCAST)
-            line(op, size, "raw", "memcpy", copy);
-    }
-    for (int i = 0; i < coll->peers.count; i++) {
-        const peer_row_t *row = &coll->peers.rows[i];
-        if (row->op != op || row->size != size)
-            continue;
-        for (int k = 0; k < VALUES; k++)
-            v[k] = row->wrong || (k == INIT && strcmp(row->form, "persistent") != 0) || (k == START && strcmp(row->form, "blocking") == 0)
-                       ? NAN
-                       : middle(&row->values[k]);
-        char how[40];
-        snprintf(how, sizeof how, "%s%s", row->form, row->wrong ? ": WRONG" : "");
-        line(op, size, row->mpi, how, v);
-    }
-}
-
-static void table(const coll_t *coll)
-{
-    printf("\n%s  [%u ranks on %d cores; medians of the repeats, the slowest rank's of each]\n", about, coll->world.size, bench_cores());
-    printf("%-15s %9s  %-10s %-21s %10s %10s %10s %10s\n", "operation", "bytes", "who", "how (*: by itself)", "init us", "start ns",
-           "alone us", "loop us");
-    for (int op = 0; op < COLL_OPS; op++) {
-        size_t sizes[COLL_MOST_SIZES];
-        int count = coll_sizes((coll_op_t)op, coll->world.size, coll->options.quick, sizes);
-        for (int i = 0; i < count; i++)
-            lines_of(coll, (coll_op_t)op, sizes[i]);
-    }
-    printf("  bytes: of the vector; of one rank's block where there are blocks. start: until llcl_coll_start (MPI_Start) has returned.\n"
-           "  alone: start and wait, the ranks meet before each round, untimed; loop: rounds follow each other at once (with more\n"
-           "  ranks than cores both are the mean, with the meeting in `alone`: a median would not show the waiting for a core).\n");
-    for (int i = 0; i < coll->peers.count; i++)
-        if (coll->peers.rows[i].wrong > 0) {
-            printf("  WRONG: from the second round on the data of the first was sent again; such figures are not compared with.\n");
-            break;
-        }
-}
-
-/* ---- what is asked for ---- */
-
-static int is_main_size(size_t size) { return size == 0 || size == 8 || size == 1024 || size == 65536 || size == 1048576; }
-
-static void emit(const coll_t *coll, const char *what, int value, size_t size, const char *limit_name, const char *target,
-                 const bench_series_t *series)
-{
-    bench_record_t record = {.what = what, .unit = units[value], .limit_name = limit_name, .target = target, .size = size,
-                             .ranks = (int)coll->world.size, .threads = 1, .file_only = target == NULL, .series = *series};
-    bench_emit(&record);
-}
-
-/* A round alone against the best that any MPI does in any form; rounds in a loop against persistent forms, which they are too. With
-   more ranks than cores only the latter, and Open MPI only, since MPICH does not yield. */
-static void against_peers(const coll_t *coll, const cell_t *cell, int value, const char **limit_name, const char **target,
-                          bench_series_t *series)
-{
-    const char *mpi = crowded(coll) ? "Open MPI" : NULL, *form = value == LOOP ? "persistent" : NULL;
-    if ((crowded(coll) && value != LOOP) || value < ALONE)
-        return;
-    for (int r = 0; r < series->repeats; r++)
-        series->limit[r] = peers_best(&coll->peers, mpi, form, cell->op, cell->size, value, r);
-    if (isnan(series->limit[0]))
-        return;
-    *limit_name = crowded(coll) ? "Open MPI; persistent" : form ? "better of the MPIs; persistent" : "better of the MPIs; any form";
-    if (cell->op < COLL_MAIN_SET && cell->engine == LLCL_ENGINE_OFFLOAD && cell->asked == NULL && is_main_size(cell->size))
-        *target = "ratio<=1";
-}
-
-static void emit_cell(const coll_t *coll, const cell_t *cell)
-{
-    if (cell->algorithm[0] == '\0')
-        return;
-    bench_set_mode(coll_engine_name(cell->engine));
-    for (int value = 0; value < VALUES; value++) {
-        char what[96];
-        const char *limit_name = NULL, *target = NULL;
-        bench_series_t series = cell->values[value];
-        against_peers(coll, cell, value, &limit_name, &target, &series);
-        snprintf(what, sizeof what, "%s%s%s; %s", coll_op_name(cell->op), cell->asked ? " by " : "", cell->asked ? cell->asked : "",
-                 value_names[value]);
-        emit(coll, what, value, cell->size, limit_name, target, &series);
-    }
-}
-
-/* The barrier by the exchange of two lines, which it needs. */
-static void emit_barrier(const coll_t *coll)
-{
-    const cell_t *cell = &coll->cells[0]; /* the first one: barrier, offload */
-    bench_series_t series = cell->values[LOOP];
-    if (coll->raws == 0)
-        return;
-    bench_set_mode("offload");
-    memcpy(series.limit, coll->raw[0].loop.ours, sizeof series.limit);
-    emit(coll, "barrier; loop; by cache lines", LOOP, 0, "exchange of two lines", "ratio<=2", &series);
-}
-
-/* The most and the least that start costs, of all sizes of an operation (-1: of all operations), in repeat `r`; 0: no such repeat. */
-static int range_of_start(const coll_t *coll, int op, uint32_t engine, int r, double *high, double *low)
-{
-    *high = *low = NAN;
-    for (int i = 0; i < coll->count; i++) {
-        const cell_t *cell = &coll->cells[i];
-        if ((op < 0 || (int)cell->op == op) && cell->engine == engine && cell->asked == NULL && r < cell->values[START].repeats) {
-            *high = fmax(*high, cell->values[START].ours[r]);
-            *low = fmin(*low, cell->values[START].ours[r]);
-        }
-    }
-    return !isnan(*high);
-}
-
-/* What start costs: at most so much, and the same for all sizes. */
-static void emit_start(const coll_t *coll, int op, uint32_t engine)
-{
-    bench_series_t most = {0}, spread = {0}, ratio = {0};
-    double high, low;
-    for (int r = 0; range_of_start(coll, op, engine, r, &high, &low); r++) {
-        bench_add(&most, NAN, high, NAN);
-        bench_add(&spread, NAN, high - low, NAN);
-        bench_add(&ratio, low, high, NAN);
-    }
-    const char *name = op < 0 ? "any operation" : coll_op_name((coll_op_t)op);
-    int asked = !crowded(coll) && engine == LLCL_ENGINE_OFFLOAD && op < COLL_MAIN_SET;
-    char what[96];
-    snprintf(what, sizeof what, "%s; start; most of all sizes", name);
-    emit(coll, what, START, 0, NULL, asked ? "value<=150" : NULL, &most);
-    if (op < 0)
-        return;
-    int close = middle(&spread) <= 30; /* below that a ratio says nothing */
-    snprintf(what, sizeof what, "%s; start; most %s least", name, close ? "less" : "by");
-    emit(coll, what, START, 0, close ? NULL : "least", asked ? (close ? "value<=30" : "ratio<=1.5") : NULL, close ? &spread : &ratio);
-}
-
-static void emit_others(const coll_t *coll)
-{
-    bench_set_mode("raw");
-    for (int i = 0; i < coll->raws; i++) {
-        const raw_t *raw = &coll->raw[i];
-        char what[64];
-        snprintf(what, sizeof what, "%s; alone", coll_op_name(raw->op));
-        emit(coll, what, ALONE, raw->size, NULL, NULL, &raw->alone);
-        snprintf(what, sizeof what, "%s; loop", coll_op_name(raw->op));
-        emit(coll, what, LOOP, raw->size, NULL, NULL, &raw->loop);
-        if (raw->copy.repeats > 0)
-            emit(coll, "memcpy", LOOP, raw->size, NULL, NULL, &raw->copy);
-    }
-    for (int i = 0; i < coll->peers.count; i++) {
-        const peer_row_t *row = &coll->peers.rows[i];
-        char mode[48], what[64];
-        snprintf(mode, sizeof mode, "%s %s", row->mpi, row->form);
-        bench_set_mode(mode);
-        for (int value = strcmp(row->form, "persistent") == 0 ? INIT : START; value < VALUES && row->wrong == 0; value++) {
-            snprintf(what, sizeof what, "%s; %s", coll_op_name(row->op), value_names[value]);
-            emit(coll, what, value, row->size, NULL, NULL, &row->values[value]);
-        }
-    }
-}
-
-static void targets(const coll_t *coll)
-{
-    char title[160];
-    snprintf(title, sizeof title, "Persistent collectives of %u ranks, engine offload: what is asked for.", coll->world.size);
-    bench_set_mode("auto");
-    bench_begin(&coll->options, title);
-    emit_barrier(coll);
-    for (int e = 0; e < 2; e++) {
-        for (int op = COLL_BROADCAST; op < COLL_OPS; op++)
-            emit_start(coll, op, engines[e]);
-        emit_start(coll, -1, engines[e]);
-    }
-    for (int i = 0; i < coll->count; i++)
-        emit_cell(coll, &coll->cells[i]);
-    emit_others(coll);
-    for (int i = 0; i < 2; i++) {
-        int found = 0;
-        for (int k = 0; k < coll->peers.count; k++)
-            found |= strcmp(coll->peers.rows[k].mpi, mpis[i]) == 0;
-        if (!found) {
-            char note[160];
-            snprintf(note, sizeof note, "%s is not installed, or was not asked: nothing is compared with it", mpis[i]);
-            bench_note(note);
-        }
-    }
-    bench_end();
-}
-
 int main(int argc, char **argv)
 {
     static coll_t coll;
@@ -389,8 +125,8 @@ int main(int argc, char **argv)
     coll_open(&coll.world, &coll.options, (size_t)32 << 20);
     measure(&coll);
     if (coll.options.show) {
-        table(&coll);
-        targets(&coll);
+        coll_table(&coll);
+        coll_targets(&coll);
         if (coll.wrong > 0)
             printf("coll: %d WRONG RESULTS of the library\n", coll.wrong);
     }

@@ -80,9 +80,9 @@ static void table(const cell_t *cells, int count, const peers_t *peers)
                        middle(&row->values[PEER_HALF]), middle(&row->values[PEER_FULL]));
         }
     }
-    printf("  Per cent of the time alone that is hidden behind work of that length, 100 (1 - (total - work) / alone), work measured alone.\n"
-           "  half load: main threads compute half of the time and leave the core in the other half; all busy: both cores compute.\n"
-           "  No main thread is in the library between start and wait; the ranks meet before each round, untimed.\n");
+    printf("  Per cent of the time alone that is hidden behind work of that length, 100 (1 - (total - work) / alone).\n"
+           "  half load: main threads compute half of the time and leave the core in the other half; all busy: both cores\n"
+           "  compute. No main thread is in the library between start and wait; the ranks meet before each round, untimed.\n");
 }
 
 static void emit_cells(const cell_t *cells, int count, const peers_t *peers)
