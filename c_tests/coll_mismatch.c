@@ -144,7 +144,6 @@ static void other_disagreement(struct scene *scene)
 
 static void nonsense(struct scene *scene)
 {
-    static char name[] = "no such algorithm";
     uint64_t word = 0;
     llcl_region_t *gone = NULL;
     llcl_local_t freed, none = {0, 0};
@@ -160,8 +159,6 @@ static void nonsense(struct scene *scene)
     NEVER(ALLREDUCE, 0, flags, 2, LLCL_ERR_INVALID, "flags");
     NEVER(ALLREDUCE, 0, reserved, 1, LLCL_ERR_INVALID, "reserved");
     NEVER(BARRIER, 0, engine, 3, LLCL_ERR_INVALID, "engine");
-    NEVER(BARRIER, 0, algorithm, name, LLCL_ERR_INVALID, "algorithm");
-    NEVER(SCAN, 0, algorithm, "dissemination", LLCL_ERR_INVALID, "algorithm");
     NEVER(BARRIER, 0, on_complete, bad_kind, LLCL_ERR_INVALID, "on_complete");
     NEVER(ALLGATHER, 0, on_complete, llcl_call(NULL, NULL), LLCL_ERR_INVALID, "on_complete");
     NEVER(ALLGATHER, 0, on_complete, llcl_store_on(NULL), LLCL_ERR_INVALID, "on_complete");
@@ -170,20 +167,33 @@ static void nonsense(struct scene *scene)
     NEVER(ALLGATHER, 0, receive, none, LLCL_ERR_KEY, "receive");
     NEVER(ALLGATHER, 0, receive, freed, LLCL_ERR_KEY, "receive");
     NEVER(BROADCAST, 0, receive, freed, LLCL_ERR_KEY, "receive");
-    NEVER(ALLGATHER, 0, send.offset, SIZE - 19, LLCL_ERR_RANGE, "send");
-    NEVER(ALLGATHER, 0, send.offset, UINT64_MAX - 3, LLCL_ERR_RANGE, "send");
-    NEVER(ALLGATHER, 0, receive.offset, SIZE - 20 * scene->ranks + 1, LLCL_ERR_RANGE, "receive");
-    NEVER(BROADCAST, 0, receive.offset, SIZE + 1, LLCL_ERR_RANGE, "receive");
+    NEVER(ALLGATHER, 0, send.offset, SIZE - 19, LLCL_ERR_RANGE, "leave the region");
+    NEVER(ALLGATHER, 0, send.offset, UINT64_MAX - 3, LLCL_ERR_RANGE, "region");
+    NEVER(ALLGATHER, 0, receive.offset, SIZE - 20 * scene->ranks + 1, LLCL_ERR_RANGE, "leave the region");
+    NEVER(BROADCAST, 0, receive.offset, SIZE + 1, LLCL_ERR_RANGE, "leave the region");
     NEVER(GATHER, 0, count, UINT64_MAX, LLCL_ERR_RANGE, "too much");
     NEVER(ALLTOALL, 0, count, UINT64_MAX / 4 + 2, LLCL_ERR_RANGE, "too much");
     NEVER(BROADCAST, 0, count, UINT64_MAX / 4 + 2, LLCL_ERR_RANGE, "too much");
-    NEVER(BROADCAST, 0, count, SIZE, LLCL_ERR_RANGE, "receive");
+    NEVER(BROADCAST, 0, count, SIZE, LLCL_ERR_RANGE, "leave the region");
     NEVER(ALLTOALL, 1, send_counts, NULL, LLCL_ERR_INVALID, "send_counts");
     NEVER(ALLTOALL, 1, send_offsets, NULL, LLCL_ERR_INVALID, "send_offsets");
     NEVER(ALLTOALL, 1, receive_counts, NULL, LLCL_ERR_INVALID, "receive_counts");
     NEVER(ALLTOALL, 1, receive_offsets, NULL, LLCL_ERR_INVALID, "receive_offsets");
     NEVER(ALLGATHER, 1, receive_counts, NULL, LLCL_ERR_INVALID, "receive_counts");
     NEVER(REDUCE_SCATTER, 1, receive_counts, NULL, LLCL_ERR_INVALID, "receive_counts");
+}
+
+/* Names that are none, or those of another operation: the answer lists what there is. */
+static void wrong_names(struct scene *scene)
+{
+    int operation;
+    for (operation = 0; operation < OPERATIONS; operation++) {
+        const char *wrong = operation % 2 ? "no such algorithm" : "trinaryx3";
+        llcl_coll_params_t params = agreed(scene, operation, 0);
+        params.algorithm = wrong;
+        refused(scene, operation, 0, &params, LLCL_ERR_INVALID, coll_operations[operation].algorithms[1], 0);
+        DIFFERS(operation, 0, algorithm, wrong, "algorithm");
+    }
 }
 
 /* Blocks of a v form that leave the region, at one rank only. */
@@ -195,7 +205,7 @@ static void blocks_out_of_range(struct scene *scene)
     far[scene->ranks - 1] = SIZE / 8 - 4;
     if (scene->odd)
         params.receive_offsets = far;
-    refused(scene, ALLTOALL, 1, &params, LLCL_ERR_RANGE, "receive", 1);
+    refused(scene, ALLTOALL, 1, &params, LLCL_ERR_RANGE, "leave the region", 1);
     params = agreed(scene, ALLTOALL, 1);
     far[scene->ranks - 1] = UINT64_MAX / 4 - 1;
     if (scene->odd)
@@ -271,6 +281,7 @@ static void run(llcl_context_t *context)
     disagreement(scene);
     other_disagreement(scene);
     nonsense(scene);
+    wrong_names(scene);
     blocks_out_of_range(scene);
     ignored(scene);
     nulls(scene);
