@@ -9,6 +9,9 @@
 //! change; so what arrives early, from a rank that is a round ahead, is not taken for somebody else's.
 //! Counts are those of one round. Whoever runs the program adds what former rounds have brought.
 
+/// Most queues of a rank.
+pub const QUEUES: usize = 8;
+
 /// Which memory of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

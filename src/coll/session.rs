@@ -9,11 +9,9 @@
 
 use crate::coll::queue::{Head, Queue};
 use crate::coll::record::Record;
+use crate::coll::schedule::QUEUES;
 use crate::util::status::Status;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering, fence};
-
-/// Most queues of a rank.
-pub const QUEUES: usize = 8;
 
 /// The beginning of a session.
 #[repr(C, align(64))]

@@ -2,10 +2,7 @@
 
 use super::reference;
 use crate::coll::problem::Problem;
-use crate::coll::schedule::{Action, Place, Program, Space, Step};
-
-/// Queues of a rank at most.
-const QUEUES: usize = 8;
+use crate::coll::schedule::{Action, Place, Program, QUEUES, Space, Step};
 
 /// Bytes of a rank's memory, by the number of the space.
 pub fn length(problem: &Problem, programs: &[Program], rank: usize, space: usize) -> u64 {

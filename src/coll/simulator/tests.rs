@@ -3,7 +3,7 @@
 use super::{run, sweep};
 use crate::coll::algorithms::{Algorithm, all, barrier, broadcast};
 use crate::coll::problem::{Operation, Problem};
-use crate::coll::schedule::{Action, Program, Step, receive, scratch};
+use crate::coll::schedule::{Action, Program, QUEUES, Step, receive, scratch};
 
 /// A broadcast of 16 bytes from rank 0 to one other.
 fn problem() -> Problem {
@@ -163,7 +163,7 @@ fn every_wait_is_needed(algorithm: &Algorithm, problem: &Problem) {
     let programs = |rank| (algorithm.program)(problem, rank);
     let right: Vec<Program> = (0..problem.ranks).map(programs).collect();
     run(problem, &right, true, 1).expect("is right");
-    for (rank, queue) in (0..problem.ranks).flat_map(|rank| (0..8).map(move |q| (rank, q))) {
+    for (rank, queue) in (0..problem.ranks).flat_map(|rank| (0..QUEUES).map(move |q| (rank, q))) {
         let steps = right[rank].queues.get(queue).map_or(0, Vec::len);
         for index in 0..steps {
             let mut wrong = right.clone();
