@@ -49,6 +49,9 @@ pub enum Memory {
     User(Address, u64),
     /// The plan's own, at this address, as many bytes.
     Plan(*mut u8, u64),
+    /// Two of the plan's own, one behind the other in whole lines, of so many bytes each: used in turn
+    /// round by round.
+    Turns(*mut u8, u64),
 }
 
 /// A rank of the plan, as this process reaches it.
@@ -181,7 +184,7 @@ impl Stage {
                 }
                 continue;
             }
-            if let Err(status) = self.perform(&record) {
+            if let Err(status) = self.perform(&record, seen.finished()) {
                 self.fail(status);
                 continue;
             }
@@ -231,15 +234,15 @@ impl Stage {
         }
     }
 
-    /// Does what a step does with bytes.
+    /// Does what a step does with bytes, in this round.
     #[inline]
-    fn perform(&self, record: &Record) -> Result<(), Status> {
+    fn perform(&self, record: &Record, round: u32) -> Result<(), Status> {
         if record.action == act::NOTHING {
             return Ok(());
         }
         let _pinned = pin();
-        let to = self.find(record, 2)?;
-        let left = self.find(record, 0)?;
+        let to = self.find(record, 2, round)?;
+        let left = self.find(record, 0, round)?;
         let size = record.size as usize;
         if record.action == act::COPY {
             // SAFETY: both ranges were found in memory that stays mapped while this is pinned, and the
@@ -247,26 +250,31 @@ impl Stage {
             unsafe { copy(left, to, size) };
             return Ok(());
         }
-        let right = self.find(record, 1)?;
+        let right = self.find(record, 1, round)?;
         let Some(combiner) = &self.combiner else { return Err(Status::ERR_INTERNAL) };
         // SAFETY: as above; operands are the result or do not overlap it, as schedules promise.
         unsafe { combiner.apply(left, right, to, record.size / self.width) };
         Ok(())
     }
 
-    /// Where one of the places of a record lies here.
+    /// Where one of the places of a record lies here, in this round.
     #[inline]
-    fn find(&self, record: &Record, which: usize) -> Result<*mut u8, Status> {
+    fn find(&self, record: &Record, which: usize, round: u32) -> Result<*mut u8, Status> {
         let (rank, space) = (record.ranks[which] as usize, record.spaces[which] as usize);
         let (offset, size) = (record.offsets[which], record.size);
         let Some(member) = self.members.get(rank) else { return Err(Status::ERR_INTERNAL) };
         let Some(memory) = member.memory.get(space) else { return Err(Status::ERR_INTERNAL) };
-        let (Memory::User(_, length) | Memory::Plan(_, length)) = *memory;
+        let (Memory::User(_, length) | Memory::Plan(_, length) | Memory::Turns(_, length)) =
+            *memory;
         if size > length || offset > length - size {
             return Err(Status::ERR_INTERNAL);
         }
         match *memory {
             Memory::Plan(base, _) => Ok(base.wrapping_add(offset as usize)),
+            Memory::Turns(base, length) => {
+                let turn = u64::from(round % 2) * length.next_multiple_of(64);
+                Ok(base.wrapping_add((turn + offset) as usize))
+            }
             Memory::User(address, _) => {
                 let place = Address { offset: address.offset + offset, ..address };
                 let found = self.routes.known(member.peer).and_then(|port| port.find(place, size));

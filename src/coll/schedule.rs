@@ -120,12 +120,15 @@ pub struct Program {
     pub queues: Vec<Vec<Step>>,
     /// Bytes of scratch memory that the rank provides.
     pub scratch: u64,
+    /// There are two scratch memories of this size, used in turn round by round. So a rank that knows
+    /// that this one has begun a round may write what it will read in the next. Alike at all ranks.
+    pub alternates: bool,
 }
 
 impl Program {
     /// A program of `queues` queues without steps.
     pub fn new(queues: usize) -> Program {
-        Program { queues: vec![Vec::new(); queues], scratch: 0 }
+        Program { queues: vec![Vec::new(); queues], scratch: 0, alternates: false }
     }
 
     /// The end of queue `queue`, to which steps are appended.

@@ -51,9 +51,9 @@ pub const TABLE: &[Row] = &[
     row(
         Operation::Allreduce,
         MANY,
-        4 << 10,
+        2 << 10,
         "recursive_doubling",
-        "up to 4 KiB few exchanges count more than few bytes",
+        "up to 2 KiB few exchanges count more than few bytes",
     ),
     row(Operation::Allreduce, MANY, LARGE, "direct", COMBINED_ONCE),
     row(Operation::Gather, MANY, LARGE, "direct", ONCE),
@@ -220,8 +220,8 @@ mod tests {
         let chosen = |ranks, count| {
             choose(&problem(Operation::Allreduce, ranks, count), None, false).unwrap().0.name
         };
-        assert_eq!(chosen(2, 512), "recursive_doubling");
-        assert_eq!(chosen(2, 513), "direct");
+        assert_eq!(chosen(2, 256), "recursive_doubling");
+        assert_eq!(chosen(2, 257), "direct");
         let barrier = |ranks| choose(&problem(Operation::Barrier, ranks, 0), None, false).unwrap();
         assert_eq!((barrier(4).0.name, barrier(5).0.name), ("dissemination", "tree"));
     }

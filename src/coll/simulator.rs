@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
             })
             .collect();
         let grain = rules::grain(programs);
-        let sizes = || (0..ranks * 3).map(|i| rules::length(problem, programs, i / 3, i % 3));
+        let sizes = || (0..ranks * 4).map(|i| rules::length(problem, programs, i / 4, i % 4));
         Run {
             problem,
             programs,
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         let (round, user) = (self.ranks[rank].round, self.user(rank));
         for space in [Space::Send, Space::Receive] {
             let whole = Place { rank, space, offset: 0 };
-            let size = self.memory[index(whole)].len() as u64;
+            let size = self.memory[self.index(user, whole)].len() as u64;
             self.access(user, whole, size, true)?;
         }
         if round > 0 && self.problem.operation == Operation::Barrier {
@@ -212,13 +212,13 @@ impl<'a> Run<'a> {
             }
         }
         if round > 0 {
-            let (send, receive) = (&self.memory[rank * 3], &self.memory[rank * 3 + 1]);
+            let (send, receive) = (&self.memory[rank * 4], &self.memory[rank * 4 + 1]);
             self.rounds[round - 1].compare(self.problem, rank, send, receive)?;
         }
         self.ranks[rank].round += 1;
         let Some(next) = self.rounds.get(round) else { return Ok(()) };
-        self.memory[rank * 3].copy_from_slice(&next.inputs[rank].send);
-        self.memory[rank * 3 + 1].copy_from_slice(&next.inputs[rank].receive);
+        self.memory[rank * 4].copy_from_slice(&next.inputs[rank].send);
+        self.memory[rank * 4 + 1].copy_from_slice(&next.inputs[rank].receive);
 
         let queues = &self.programs[rank].queues;
         self.ranks[rank].open = queues.iter().filter(|queue| !queue.is_empty()).count();
@@ -253,13 +253,14 @@ impl<'a> Run<'a> {
             Action::Copy { from, to, size } => {
                 self.access(thread, from, size, false)?;
                 self.access(thread, to, size, true)?;
-                self.bytes(from, size).to_vec()
+                self.bytes(thread, from, size).to_vec()
             }
             Action::Combine { left, right, to, size } => {
                 self.access(thread, left, size, false)?;
                 self.access(thread, right, size, false)?;
                 self.access(thread, to, size, true)?;
-                let (left, right) = (self.bytes(left, size), self.bytes(right, size));
+                let (left, right) =
+                    (self.bytes(thread, left, size), self.bytes(thread, right, size));
                 reference::combine(self.ordered, self.problem.width, left, right)
             }
         };
@@ -272,7 +273,8 @@ impl<'a> Run<'a> {
     fn end(&mut self, thread: usize, step: Step, bytes: &[u8]) {
         if let Action::Copy { to, .. } | Action::Combine { to, .. } = step.action {
             let begin = to.offset as usize;
-            self.memory[index(to)][begin..begin + bytes.len()].copy_from_slice(bytes);
+            let memory = self.index(thread, to);
+            self.memory[memory][begin..begin + bytes.len()].copy_from_slice(bytes);
         }
         self.threads[thread].next += 1;
         if let Some(signal) = step.signal {
@@ -354,7 +356,8 @@ impl<'a> Run<'a> {
         let Thread { clock, next, .. } = &self.threads[thread];
         let round = self.ranks[thread / self.lanes].round;
         let epoch = Epoch::new(thread, clock, *next, round);
-        let shadow = &mut self.shadow[index(place)];
+        let memory = self.index(thread, place);
+        let shadow = &mut self.shadow[memory];
         let is_scratch = place.space == Space::Scratch;
         let clash = match write {
             true => shadow.write(place.offset, size, clock, epoch),
@@ -375,12 +378,15 @@ impl<'a> Run<'a> {
         Err(format!("{verb} {size} bytes of {space:?} of rank {owner} from byte {offset}: {what}"))
     }
 
-    fn bytes(&self, place: Place, size: u64) -> &[u8] {
-        &self.memory[index(place)][place.offset as usize..(place.offset + size) as usize]
+    /// The index of the memory that a place is for a thread in its round.
+    fn index(&self, thread: usize, place: Place) -> usize {
+        let round = self.ranks[thread / self.lanes].round;
+        let turns = place.space == Space::Scratch && self.programs[place.rank].alternates;
+        place.rank * 4 + place.space as usize + if turns { round % 2 } else { 0 }
     }
-}
 
-/// The index of a memory.
-fn index(place: Place) -> usize {
-    place.rank * 3 + place.space as usize
+    fn bytes(&self, thread: usize, place: Place, size: u64) -> &[u8] {
+        &self.memory[self.index(thread, place)]
+            [place.offset as usize..(place.offset + size) as usize]
+    }
 }

@@ -75,13 +75,14 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 }
 
 /// In step k a rank exchanges all it has with the one whose number differs in bit k: log2(ranks)
-/// steps, in each of which the whole vector is sent and combined. What a step receives has a place
-/// of its own. The receiver says when it has taken it, which is waited for only at the end.
+/// steps, in each of which the whole vector is sent and combined. There are no other signals. What a
+/// step receives has a place of its own, and another one in the next round: its sender has heard of
+/// this rank in this round, so what it sent in the round before has been read.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (core, size) = (Core::of(problem.ranks), problem.bytes());
     let steps = core.size.ilog2();
     let slot = |rank: usize, step: u32| scratch(rank, u64::from(step) * size);
-    single(u64::from(steps + 1) * size, |queue| {
+    let program = single(u64::from(steps + 1) * size, |queue| {
         let whole = Range { offset: 0, size };
         let Some(own) = core.number(rank) else {
             return lend(queue, problem, core, rank, 0, whole, slot(rank + 1, steps));
@@ -94,14 +95,11 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
             queue.signal(peer, 0).wait(peer, 1);
             let (left, right) = in_order(own, step, partial, slot(rank, step));
             combine(queue, problem, [left, right, to], size);
-            queue.signal(peer, 0);
             partial = to;
         }
         give_back(queue, problem, core, rank, 0, whole);
-        for step in 0..steps {
-            queue.wait(core.rank(own ^ 1 << step), 2);
-        }
-    })
+    });
+    Program { alternates: true, ..program }
 }
 
 /// Rabenseifner's: in step k a rank exchanges half of what it is still responsible for with the one

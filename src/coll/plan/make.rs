@@ -30,7 +30,8 @@ struct Card {
     status: i32,
     shared: u32,
     told: u32,
-    reserved: u32,
+    /// There are two Scratch memories.
+    alternates: u32,
     key: u64,
     bytes: u64,
     /// For Send, Receive and Scratch: key, offset and length.
@@ -155,7 +156,8 @@ impl Site<'_> {
         let send = session::size(self.team.size(), program.queues.len(), records) as u64;
         let receive = send + page(bounced(&self.checked.send));
         let scratch = receive + page(bounced(&self.checked.receive));
-        Layout { starts: [send, receive, scratch], total: scratch + page(program.scratch) }
+        let turns = if program.alternates { 2 } else { 1 };
+        Layout { starts: [send, receive, scratch], total: scratch + turns * page(program.scratch) }
     }
 
     fn engine(&self) -> Engine {
@@ -192,7 +194,7 @@ impl Site<'_> {
             status: 0,
             shared: shared.into(),
             told: told.into(),
-            reserved: 0,
+            alternates: program.alternates.into(),
             key,
             bytes: layout.total,
             memory: [
@@ -232,6 +234,9 @@ impl Site<'_> {
                 mapped(user, length)?;
                 *place = Memory::User(user, length);
             }
+        }
+        if let (Memory::Plan(base, length), 1) = (memory[2], card.alternates) {
+            memory[2] = Memory::Turns(base, length);
         }
         let (shared, told) = (card.shared != 0, card.told != 0);
         Ok(Member { peer, session, address, memory, shared, told })
