@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #define MOST_ROUNDS 4000
-#define LEAST_ROUNDS 3
+#define LEAST_ROUNDS 5
 #define TRIAL_ROUNDS 3
 #define SLICES 4          /* of the work of a half load */
 #define SLEEP_FROM 200000 /* ns: idle spans from here on are slept; below a sleep would last longer than the span */
@@ -54,15 +54,18 @@ static void idle(double ns)
     } while (bench_ticks() < end);
 }
 
-static void carry(const loop_load_t *load)
+/* Half load: odd ranks rest while even ones work, and the other way round. */
+static void carry(const loop_world_t *world, const loop_load_t *load)
 {
     if (!load->half) {
         loop_work(load->work_ns);
         return;
     }
-    for (int i = 0; i < SLICES; i++) {
-        loop_work(load->work_ns / SLICES);
-        idle(load->work_ns / SLICES);
+    for (unsigned i = 0; i < 2 * SLICES; i++) {
+        if ((i + world->rank) % 2 == 0)
+            loop_work(load->work_ns / SLICES);
+        else
+            idle(load->work_ns / SLICES);
     }
 }
 
@@ -90,14 +93,15 @@ void loop_once(loop_world_t *world, const loop_form_t *form)
 
 static double starts[MOST_ROUNDS], totals[MOST_ROUNDS];
 
-static inline __attribute__((always_inline)) void one_round(const loop_form_t *form, const loop_load_t *load, uint64_t *started)
+static inline __attribute__((always_inline)) void one_round(const loop_world_t *world, const loop_form_t *form,
+                                                            const loop_load_t *load, uint64_t *started)
 {
     if (form != NULL && form->start != NULL)
         form->start(form->self);
     if (started != NULL)
         *started = bench_ticks();
     if (load != NULL)
-        carry(load);
+        carry(world, load);
     if (form != NULL)
         form->wait(form->self);
 }
@@ -117,11 +121,11 @@ static double rounds_of(loop_world_t *world, const loop_form_t *form, loop_kind_
         if (kind == LOOP_ALONE) {
             loop_meet(world);
             t0 = bench_ticks();
-            one_round(form, load, &t1);
+            one_round(world, form, load, &t1);
         } else {
             t0 = bench_ticks();
             for (unsigned k = 0; k < batch; k++)
-                one_round(form, load, NULL);
+                one_round(world, form, load, NULL);
         }
         totals[n] = (double)(bench_ticks() - t0) / batch;
         starts[n] = (double)(t1 - t0);
@@ -157,24 +161,25 @@ static loop_result_t slowest(const loop_world_t *world, const loop_result_t *min
     return most;
 }
 
-/* How many rounds fit in the budget, by the slowest rank's time of the first ones, of which the very first is long: what is made at
-   the first use is made in it. All ranks compute with the same numbers, so that they find the same one. */
+/* The time of `rounds` rounds by the slowest rank, ns each. All ranks go on with the same number. */
+static double trial(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load, unsigned rounds)
+{
+    size_t count;
+    loop_meet(world);
+    loop_result_t mine = {.mean = rounds_of(world, form, kind, load, rounds, &count) / bench_ticks_per_ns()};
+    return slowest(world, &mine).mean;
+}
+
+/* How many rounds fit in the budget, after some that are not counted: what is made at the first use is made in the first. */
 static unsigned rounds_within(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load,
                               double budget_ms)
 {
-    double budget = budget_ms * 1e6, scale = bench_ticks_per_ns();
-    size_t count;
-    loop_meet(world);
-    loop_result_t mine = {.mean = rounds_of(world, form, kind, load, 1, &count) / scale};
-    double fit = budget / slowest(world, &mine).mean;
-    if (fit < 1)
+    double budget = budget_ms * 1e6, first = trial(world, form, kind, load, 1);
+    if (first > 20 * budget)
         return LEAST_ROUNDS;
-    loop_meet(world);
-    mine.mean = rounds_of(world, form, kind, load, TRIAL_ROUNDS, &count) / scale;
-    fit = budget / slowest(world, &mine).mean;
+    double fit = budget / trial(world, form, kind, load, first > budget ? 1 : TRIAL_ROUNDS);
     unsigned rounds = fit < LEAST_ROUNDS ? LEAST_ROUNDS : fit > MOST_ROUNDS ? MOST_ROUNDS : (unsigned)fit;
-    loop_meet(world);
-    rounds_of(world, form, kind, load, rounds / 10 + 1, &count); /* whoever slept is awake afterwards */
+    trial(world, form, kind, load, rounds / 10 + 1); /* whoever slept is awake afterwards */
     return rounds;
 }
 
@@ -184,6 +189,7 @@ loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t
     steps_per_ns(); /* calibrated before anything is timed */
     loop_result_t mine = {.rounds = rounds_within(world, form, kind, load, budget_ms)};
     size_t count;
+    loop_meet(world);
     mine.mean = rounds_of(world, form, kind, load, mine.rounds, &count) / scale;
     mine.middle = middle_of(totals, count) / scale;
     mine.start = middle_of(starts, count) / scale;

@@ -37,7 +37,7 @@ typedef struct loop_form {
 /* What each rank computes between start and wait. */
 typedef struct loop_load {
     double work_ns; /* so much work: a number of instructions, not a span of time; see loop_work */
-    int half;       /* each slice of it is followed by an equally long one in which the core is given away */
+    int half;       /* beside each slice of it there is one of the same length in which the core is given away */
 } loop_load_t;
 
 /* Of the slowest rank each, ns. The clock may tick in steps of 10 ns: "middle" is the mean of the middle half. */
@@ -53,7 +53,7 @@ typedef struct loop_result {
    the others; or each alone: the ranks meet before each, and that is not timed. */
 typedef enum loop_kind { LOOP_ROUNDS, LOOP_ALONE } loop_kind_t;
 
-/* Collective. Rounds of start, work and wait, as many as fit in `budget_ms`, but at least three. `form` NULL: the work alone.
+/* Collective. Rounds of start, work and wait, as many as fit in `budget_ms`, but at least five. `form` NULL: the work alone.
    `load` NULL: no work. */
 loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load, double budget_ms);
 
@@ -73,8 +73,8 @@ typedef struct loop_overlap {
 } loop_overlap_t;
 
 /* Collective. As the OSU non-blocking tests define it, with as much work as the collective takes alone. `half`: the main threads
-   compute half of the time. In the other half they yield (or sleep, where it is long enough), so that one of two cores is there
-   for progress threads, but no main thread is ever in the library between start and wait. The time of the work alone has the
+   compute half of the time, the odd ranks' while the even ones' do not. In the other half they yield (or sleep, where it is long
+   enough), so that one of two cores is always there for progress threads; no main thread is in the library between start and wait. The time of the work alone has the
    same idle spans in it, so that what they cost is not taken for communication. */
 loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, int half, double budget_ms);
 

@@ -12,6 +12,7 @@ typedef struct coll_shared {
     uint64_t ready __attribute__((aligned(2 * BENCH_LINE))); /* raw broadcast: rounds for which rank 1 has made room */
     uint64_t data __attribute__((aligned(2 * BENCH_LINE)));  /* and those whose data it has */
     uint64_t begun __attribute__((aligned(2 * BENCH_LINE))); /* `overlap`: rounds that rank 1 has started */
+    uint64_t stop;                                           /* rank 0 has had enough rounds */
     uint64_t seen __attribute__((aligned(2 * BENCH_LINE)));  /* and when it had the data of the last one, ns */
 } coll_shared_t;
 
