@@ -256,6 +256,9 @@ static void run(llcl_context_t *context)
     known = survive(rank);
     if (rank->me == rank->killer)
         CHECK(pthread_join(killer, NULL) == 0);
+    /* Another survivor may have told the plans first; the kernel tells everybody soon. */
+    for (end = now_ns() + SECOND; llcl_peer_alive(context, rank->victim) == LLCL_OK && now_ns() < end;)
+        usleep(200);
     CHECK_STATUS(llcl_peer_alive(context, rank->victim), LLCL_ERR_PEER_DEAD);
     afterwards(rank);
     CHECK_OK(test_finalize(context));
