@@ -95,6 +95,8 @@ pub struct Errand {
     budget: u64,
     /// The caller is the owner's progress thread, or a thread that may stand in for it.
     owner: bool,
+    /// The first step may exceed the budget, so that none is too large for anybody.
+    first: bool,
     waiting: [(u16, u8); Errand::ROOM],
     count: usize,
     /// Something that was ready has been left to others.
@@ -107,14 +109,27 @@ impl Errand {
     /// An errand of at most `budget` bytes. `owner`: steps of the own rank may be run even where no other rank
     /// may.
     pub fn new(budget: u64, owner: bool) -> Errand {
-        Errand { budget, owner, waiting: [(0, 0); Errand::ROOM], count: 0, left: false }
+        Errand {
+            budget,
+            owner,
+            first: true,
+            waiting: [(0, 0); Errand::ROOM],
+            count: 0,
+            left: false,
+        }
+    }
+
+    /// An errand that keeps to its budget in any case.
+    pub fn small(budget: u64) -> Errand {
+        Errand { first: false, ..Errand::new(budget, true) }
     }
 
     fn take(&mut self, size: u64) -> bool {
         let cost = size.max(64);
-        let enough = self.budget >= cost;
+        let enough = self.first || self.budget >= cost;
         if enough {
-            self.budget -= cost;
+            self.budget = self.budget.saturating_sub(cost);
+            self.first = false;
         }
         self.left |= !enough;
         enough

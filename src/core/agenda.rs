@@ -59,11 +59,18 @@ impl Agenda {
         tasks.retain(|other| !Arc::ptr_eq(other, task));
     }
 
-    /// A task is under way from now on. `at_once`: even a nap is too long.
+    /// A task is about to be under way; call() follows when it is.
     #[inline]
-    pub fn enlist(&self, at_once: bool) {
-        // SeqCst: pairs with park(); either it sees the task, or this sees that it sleeps.
+    pub fn enlist(&self) {
+        // SeqCst: as call() says.
         self.active.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The progress thread is to look. `at_once`: even a nap is too long.
+    #[inline]
+    pub fn call(&self, at_once: bool) {
+        // SeqCst: comes after enlist() and pairs with park(); either it sees the task, or this sees that it
+        // sleeps.
         let state = self.state.load(Ordering::SeqCst);
         if state == ASLEEP || at_once && state == NAPPING {
             self.routes.bell().ring();
@@ -120,7 +127,8 @@ impl Agenda {
             nap.since = Some(Instant::now());
         }
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        if tasks.iter().fold(false, |busy, task| task.rest() | busy) {
+        // Without an enlisted task nobody counts on this thread.
+        if tasks.iter().fold(false, |busy, task| task.rest() | busy) && active {
             return None;
         }
         Some(if sleeps { longest } else { nap.next().min(longest) })

@@ -15,7 +15,7 @@ use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::util::config::Config;
 use crate::util::pin::pin;
-use crate::util::status::{Result, Status};
+use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -103,7 +103,9 @@ impl Ground {
         let Some(length) = self.routes.own().length(Key(local.key)) else {
             fail!(ERR_KEY, "{name}.key {:#x} names no live region of this rank", local.key);
         };
-        local.check(size, length)?;
+        if let Err(error) = local.check(size, length) {
+            return Err(Error::new(error.status, format!("{name}: {}", error.message())));
+        }
         let _pinned = pin();
         match self.routes.own().find(local, size) {
             Some(pointer) => {

@@ -91,6 +91,7 @@ pub struct Plan {
     /// Even a nap of the progress thread is too long for a start to wait.
     urgent: bool,
     rounds: AtomicU32,
+    opening: AtomicU32,
     opened: AtomicU32,
     closed: AtomicU32,
     ended: AtomicU32,
@@ -146,6 +147,7 @@ impl Plan {
             heavy,
             urgent,
             rounds: AtomicU32::new(0),
+            opening: AtomicU32::new(0),
             opened: AtomicU32::new(0),
             closed: AtomicU32::new(0),
             ended: AtomicU32::new(0),
@@ -176,14 +178,17 @@ impl Plan {
             return Err(failed(status));
         }
         let round = rounds.wrapping_add(1);
-        let mut errand = Errand::new(AT_START, self.about.engine == Engine::Offload);
+        let mut errand = Errand::small(AT_START);
         if self.tasked {
             // Before the round can be ended by somebody else.
             self.enlisted.store(true, Ordering::Relaxed);
-            self.ground.agenda.enlist(self.urgent);
+            self.ground.agenda.enlist();
         }
         // Release: the buffers are ready; pairs with advance().
         self.rounds.store(round, Ordering::Release);
+        if self.tasked {
+            self.ground.agenda.call(self.urgent);
+        }
         if self.about.engine == Engine::Offload && self.open(round, LIGHT) && !self.heavy {
             self.run_own(&mut errand);
             self.leave(&errand);
@@ -194,8 +199,15 @@ impl Plan {
 
     /// What an errand has left, of whatever rank, is the progress thread's.
     fn leave(&self, errand: &Errand) {
-        if errand.left && !self.tasked && !self.debts.swap(true, Ordering::AcqRel) {
-            self.ground.agenda.enlist(false);
+        if errand.left {
+            self.owe();
+        }
+    }
+
+    fn owe(&self) {
+        if !self.debts.swap(true, Ordering::AcqRel) {
+            self.ground.agenda.enlist();
+            self.ground.agenda.call(false);
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// share one, as the kernel pleases.
 const LOOKS: u32 = 30;
 /// The same where ranks are more than cores.
-const LOOKS_IF_CROWDED: u32 = 4;
+const LOOKS_IF_CROWDED: u32 = 2;
 /// After how many looks in vain a plan that moves much begins to look for others' work.
 const LOOKS_BEFORE_HELP: u32 = 3;
 /// After how many turns in the slow phase the clock and the world are looked at.

@@ -41,7 +41,7 @@ impl Plan {
             return true;
         }
         let bytes = self.inputs.iter().flatten().map(|bounce| bounce.bytes).sum::<u64>();
-        if bytes > most || !claim(&self.opened, round) {
+        if bytes > most || !claim(&self.opening, round) {
             return false;
         }
         let session = &self.stage.members[self.stage.me].session;
@@ -58,6 +58,8 @@ impl Plan {
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
             session.queue(queue).activate();
         }
+        // Release: the input is in its place; pairs with close(), which may copy over it.
+        self.opened.store(round, Ordering::Release);
         true
     }
 
@@ -204,12 +206,13 @@ impl Task for Plan {
     fn advance(&self) -> bool {
         // Acquire: pairs with start().
         let round = self.rounds.load(Ordering::Acquire);
-        if self.debts.load(Ordering::Acquire) {
+        // Taken before the look: what is left later is a debt of its own.
+        if self.debts.swap(false, Ordering::AcqRel) {
+            self.ground.agenda.discharge();
             if self.run_others() {
+                self.owe();
                 return true;
             }
-            self.debts.store(false, Ordering::Release);
-            self.ground.agenda.discharge();
         }
         if self.closed.load(Ordering::Acquire) == round {
             return false;
@@ -238,14 +241,15 @@ impl Task for Plan {
         if !self.asleep.swap(true, Ordering::Relaxed) {
             session.set_asleep(true);
         }
-        if self.about.engine == Engine::Thread {
+        let offload = self.about.engine == Engine::Offload;
+        if !offload {
             self.attend(false);
         }
         // What has come before others knew that they must ring.
         let round = self.rounds.load(Ordering::Acquire);
         let under_way = self.closed.load(Ordering::Acquire) != round;
         under_way
-            && !self.waiting.load(Ordering::Relaxed)
+            && !(offload && self.waiting.load(Ordering::Relaxed))
             && ((0..session.queues()).any(|queue| self.stage.is_ready(me, queue))
                 || self.opened.load(Ordering::Acquire) != round
                 || self.unfinished(round).is_none()
