@@ -112,14 +112,7 @@ pub fn choose(
     let suits = |row: &Algorithm| (row.ordered || !ordered) && (row.fits)(problem);
     let (operation, bytes) = (problem.operation, size(problem));
     if let Some(called) = forced.filter(|called| *called != "auto") {
-        let Some(found) = find(operation, called) else {
-            let names = names(operation, |_| true);
-            fail!(
-                ERR_INVALID,
-                "{} is to be done by \"{called}\", expected {names}",
-                name(operation)
-            );
-        };
+        let found = named(operation, called)?;
         if !suits(found) {
             let (what, names) = (describe(problem, ordered), names(operation, suits));
             fail!(ERR_UNSUPPORTED, "{called} cannot do this {what}, expected {names}");
@@ -135,6 +128,17 @@ pub fn choose(
     match all().find(|row| row.operation == operation && suits(row)) {
         Some(found) => Ok((found, "the table's choice cannot do this, but this algorithm can")),
         None => fail!(ERR_UNSUPPORTED, "no algorithm can do this {}", describe(problem, ordered)),
+    }
+}
+
+/// The algorithm of this name, whatever it is to be used for.
+pub fn named(operation: Operation, called: &str) -> Result<&'static Algorithm> {
+    match find(operation, called) {
+        Some(found) => Ok(found),
+        None => {
+            let (names, name) = (names(operation, |_| true), name(operation));
+            fail!(ERR_INVALID, "{name} is to be done by \"{called}\", expected {names}")
+        }
     }
 }
 

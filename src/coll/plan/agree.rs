@@ -29,6 +29,13 @@ pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>)
         if let Some((rank, other)) =
             cards.iter().enumerate().map(|(rank, card)| (rank, card[at + 1])).find(|c| c.1 != first)
         {
+            if *name == "algorithm" {
+                let own = forced.unwrap_or("auto");
+                fail!(
+                    ERR_INVALID,
+                    "algorithm is not the same at rank 0 and rank {rank} of the team; {own} here"
+                );
+            }
             fail!(
                 ERR_INVALID,
                 "{name} is {first} at rank 0 and {other} at rank {rank} of the team"

@@ -66,7 +66,10 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         problem.varied = Some(varied(team, asked, &problem)?);
     }
     let choice = match ranks {
-        1 => (&ALONE, "there is one rank"),
+        1 => {
+            forced.map_or(Ok(()), |name| select::named(asked.operation, name).map(|_| ()))?;
+            (&ALONE, "there is one rank")
+        }
         _ => select::choose(&problem, forced, checked.ordered)?,
     };
     let choice = match (asked_for, configured) {
