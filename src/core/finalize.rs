@@ -32,12 +32,13 @@ impl Context {
             patience.pause();
         }
         self.post.end_all(Status::ERR_CANCELED, |_| true);
-        self.agenda.cancel(Status::ERR_CANCELED);
         // From here on this rank asks for nothing; its progress thread still serves the others, and
         // messages are still handled.
         let fenced = self.bootstrap.fence_survivors();
         self.handling.stop();
         self.progress.stop();
+        // Not before: ranks that have not come to the fence may need what this one's tasks do.
+        self.agenda.cancel(Status::ERR_CANCELED);
         // What a handler has posted while all this went on.
         while self.lane.cancel().is_none() {
             patience.pause();

@@ -151,7 +151,9 @@ impl Plan {
     pub(super) fn trouble(&self) -> Option<Status> {
         let own = &self.stage.members[self.stage.me].session;
         let burials = self.ground.routes.burials();
-        if burials != self.burials.load(Ordering::Relaxed) && !self.all_alive(burials) {
+        // In the midst of finalize who leaves has not died.
+        let open = self.ground.must_be_open().is_ok();
+        if open && burials != self.burials.load(Ordering::Relaxed) && !self.all_alive(burials) {
             return Some(Status::ERR_PEER_DEAD);
         }
         own.failed()
