@@ -1,6 +1,7 @@
 load plots . '/common.gp'
 set logscale x
 @size_tics
+set xrange [700:3e7]
 set xlabel 'bytes'
 set ylabel 'per cent hidden'
 set yrange [-3:103]
