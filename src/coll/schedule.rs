@@ -62,8 +62,10 @@ pub fn scratch(rank: usize, offset: u64) -> Place {
 pub struct Wait {
     /// Whose signals.
     pub from: usize,
-    /// How many of this round, counted from its beginning.
+    /// How many of this round, counted from its beginning; if `late`, how many there are in a round.
     pub count: u32,
+    /// Not those of this round: all that were sent up to the round before the last.
+    pub late: bool,
 }
 
 /// What a step does with bytes.
@@ -146,10 +148,18 @@ pub struct Appender<'a> {
 impl Appender<'_> {
     /// The next step waits until `count` signals of `from` have arrived in this round.
     pub fn wait(&mut self, from: usize, count: u32) -> &mut Self {
-        if self.wait.is_some() {
-            self.push(Action::Nothing);
-        }
-        self.wait = Some(Wait { from, count });
+        self.wait_for(Wait { from, count, late: false })
+    }
+
+    /// The next step waits until all signals of `from` have arrived, `total` a round, up to the round before
+    /// the last: then what it has not read yet is at most a round old.
+    pub fn wait_late(&mut self, from: usize, total: u32) -> &mut Self {
+        self.wait_for(Wait { from, count: total, late: true })
+    }
+
+    fn wait_for(&mut self, wait: Wait) -> &mut Self {
+        self.done();
+        self.wait = Some(wait);
         self
     }
 

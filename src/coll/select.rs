@@ -46,6 +46,13 @@ pub const TABLE: &[Row] = &[
         "up to 4 ranks two exchanges tell everybody",
     ),
     row(Operation::Barrier, MANY, LARGE, "tree", "a tree has the fewest signals"),
+    row(
+        Operation::Broadcast,
+        MANY,
+        2 << 10,
+        "eager",
+        "up to 2 KiB the root need not wait until the others are ready",
+    ),
     row(Operation::Broadcast, MANY, LARGE, "direct", ONCE),
     row(Operation::Reduce, MANY, LARGE, "direct", COMBINED_ONCE),
     row(

@@ -21,7 +21,7 @@ mod tests;
 
 use crate::coll::algorithms::Algorithm;
 use crate::coll::problem::{Operation, Problem};
-use crate::coll::schedule::{Action, Place, Program, Space, Step};
+use crate::coll::schedule::{Action, Place, Program, Space, Step, Wait};
 use reference::Round;
 use shadow::{Clock, Epoch, Shadow};
 use std::collections::VecDeque;
@@ -78,6 +78,14 @@ struct Counter {
     arrived: u32,
     /// The clocks of the latest of them, those that somebody may still wait for.
     clocks: VecDeque<Clock>,
+}
+
+/// How many signals a wait in a rank's round `round`, counted from 1, is for.
+fn sought(round: usize, total: u32, wait: Wait) -> u32 {
+    match wait.late {
+        true => (round as u32).saturating_sub(2) * total,
+        false => (round as u32 - 1) * total + wait.count,
+    }
 }
 
 /// A queue of a rank, or its user.
@@ -242,7 +250,7 @@ impl<'a> Run<'a> {
         if let Some(wait) = step.wait {
             let counter = &mut self.counters[thread * self.problem.ranks + wait.from];
             let first = counter.arrived - counter.clocks.len() as u32;
-            let sought = (self.ranks[rank].round - 1) as u32 * counter.total + wait.count;
+            let sought = sought(self.ranks[rank].round, counter.total, wait);
             if sought > first {
                 counter.clocks.drain(..(sought - first - 1) as usize);
                 self.threads[thread].clock.join(&counter.clocks[0]);
@@ -322,8 +330,7 @@ impl<'a> Run<'a> {
         let step = self.programs[rank].queues[queue][self.threads[thread].next];
         step.wait.is_none_or(|wait| {
             let counter = &self.counters[thread * self.problem.ranks + wait.from];
-            let before = (self.ranks[rank].round - 1) as u32 * counter.total;
-            counter.arrived >= before + wait.count
+            counter.arrived >= sought(self.ranks[rank].round, counter.total, wait)
         })
     }
 

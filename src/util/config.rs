@@ -105,7 +105,7 @@ pub const ENGINES: &[&str] = &["offload", "thread"];
 pub const BARRIERS: &[&str] = &["auto", "dissemination", "tree"];
 /// The words of `LLCL_COLL_BROADCAST`.
 pub const BROADCASTS: &[&str] =
-    &["auto", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct"];
+    &["auto", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager"];
 /// The words of `LLCL_COLL_REDUCE`.
 pub const REDUCES: &[&str] = &["auto", "direct", "binomial"];
 /// The words of `LLCL_COLL_ALLREDUCE`.

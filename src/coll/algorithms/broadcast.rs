@@ -6,7 +6,7 @@
 
 use super::Algorithm;
 use crate::coll::problem::{Block, Operation, Problem};
-use crate::coll::schedule::{Appender, Program, receive};
+use crate::coll::schedule::{Appender, Program, receive, scratch};
 
 /// The algorithms of this file.
 pub const ALGORITHMS: &[Algorithm] = &[
@@ -16,6 +16,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     row("trinaryx3", trinaryx3, false),
     row("scatter_allgather", scatter_allgather, false),
     row("direct", direct, true),
+    row("eager", eager, false),
 ];
 
 const fn row(
@@ -52,6 +53,34 @@ fn kary(problem: &Problem, rank: usize) -> Program {
 /// parts, each in a queue of its own, so that ranks that wait can take part.
 fn direct(problem: &Problem, rank: usize) -> Program {
     in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, 4)
+}
+
+/// Eager: who has the data puts them into the scratch memory of up to eight ranks, which take them from there
+/// and pass them on. Nobody says that it is ready: each scratch memory is written again two rounds later,
+/// when its owner has said that it has read it; so the root runs up to two rounds ahead. For small sizes.
+fn eager(problem: &Problem, rank: usize) -> Program {
+    let (ranks, bytes) = (problem.ranks, problem.bytes());
+    let tree = Tree::Heap { arity: 8, turn: 0 };
+    let node = (rank + ranks - problem.root) % ranks;
+    let rank_of = |node: usize| (node + problem.root) % ranks;
+    let mut program = Program { scratch: bytes, alternates: true, ..Program::new(1) };
+    let mut queue = program.queue(0);
+    let parent = tree.parent(ranks, node).map(rank_of);
+    let from = match parent {
+        Some(parent) => {
+            queue.wait(parent, 1);
+            scratch(rank, 0)
+        }
+        None => receive(rank, 0),
+    };
+    for child in tree.children(ranks, node).into_iter().map(rank_of) {
+        queue.wait_late(child, 1).copy(from, scratch(child, 0), bytes).signal(child, 0);
+    }
+    if let Some(parent) = parent {
+        queue.copy(from, receive(rank, 0), bytes).signal(parent, 0);
+    }
+    drop(queue);
+    program
 }
 
 /// Trinaryx3 (Fujitsu's broadcast of the K computer and the FX100): the data fall into three
