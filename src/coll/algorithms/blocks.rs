@@ -3,8 +3,11 @@
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, Place, Program};
 
-/// Most lanes of a program.
-const LANES: u64 = 4;
+/// Most lanes of a program for so many ranks: not more than there are threads to share them, since each costs
+/// every start the way of a cache line.
+pub fn most_lanes(ranks: usize) -> u64 {
+    (ranks as u64).min(4)
+}
 
 /// One of a program's queues, all of which do the same with their shares of each block: side by
 /// side, so that ranks with nothing to do can carry some of them.
@@ -39,14 +42,15 @@ impl Lane<'_> {
     }
 }
 
-/// A program of as many lanes as the largest of the blocks has segments, up to `LANES`; `fill`
+/// A program of as many lanes as the largest of the blocks has segments, up to `most_lanes`; `fill`
 /// fills the queue of each.
 pub fn lanes(
     problem: &Problem,
     sizes: impl Iterator<Item = u64>,
     fill: impl Fn(&Lane, &mut Appender),
 ) -> Program {
-    let lanes = (sizes.max().unwrap_or(0) / problem.segment).clamp(1, LANES) as usize;
+    let lanes =
+        (sizes.max().unwrap_or(0) / problem.segment).clamp(1, most_lanes(problem.ranks)) as usize;
     let mut program = Program::new(lanes);
     for number in 0..lanes {
         fill(&Lane { problem, number, lanes }, &mut program.queue(number));

@@ -5,6 +5,7 @@
 //! Ranks are counted from the root: node 0 is the root, node v the rank v further on.
 
 use super::Algorithm;
+use super::blocks::most_lanes;
 use crate::coll::problem::{Block, Operation, Problem};
 use crate::coll::schedule::{Appender, Program, receive, scratch};
 
@@ -50,9 +51,9 @@ fn kary(problem: &Problem, rank: usize) -> Program {
 
 /// Single copy: the root pushes straight into the buffers of up to eight ranks; of more, these push
 /// on to eight each. Every byte is written once for each rank. A large vector falls into four
-/// parts, each in a queue of its own, so that ranks that wait can take part.
+/// parts (for two ranks into two), each in a queue of its own, so that ranks that wait can take part.
 fn direct(problem: &Problem, rank: usize) -> Program {
-    in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, 4)
+    in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, most_lanes(problem.ranks))
 }
 
 /// Eager: who has the data puts them into the scratch memory of up to eight ranks, which take them from there

@@ -1,7 +1,7 @@
 //! What the reductions have in common: vectors cut into pieces, the combination of many, meetings
 //! of all ranks, and the power of two among them.
 
-use super::blocks::distances;
+use super::blocks::{distances, most_lanes};
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, Place, Program};
 
@@ -12,9 +12,6 @@ const CACHED: u64 = 16 << 10;
 /// Up to so many bytes one rank combines for all: what a second worker saves is less than the
 /// signals that it needs.
 const SMALL: u64 = 2 << 10;
-
-/// Queues of a rank at most.
-const QUEUES: u64 = 4;
 
 /// Whether vectors of `size` bytes are so short that one rank combines them for all.
 pub fn is_small(problem: &Problem, size: u64) -> bool {
@@ -28,7 +25,7 @@ pub fn piece(problem: &Problem) -> u64 {
 
 /// How many queues share a block of `size` bytes of such pieces.
 pub fn queues(problem: &Problem, size: u64) -> usize {
-    size.div_ceil(piece(problem)).clamp(1, QUEUES) as usize
+    size.div_ceil(piece(problem)).clamp(1, most_lanes(problem.ranks)) as usize
 }
 
 /// The pieces of `size` bytes that queue `queue` of `queues` takes: offset and length of each.
@@ -68,7 +65,7 @@ pub fn single(scratch: u64, fill: impl FnOnce(&mut Appender)) -> Program {
 /// rank.
 pub fn chunks(problem: &Problem) -> usize {
     let step = problem.segment.saturating_mul(problem.ranks as u64);
-    (problem.bytes() / step).clamp(1, QUEUES) as usize
+    (problem.bytes() / step).clamp(1, most_lanes(problem.ranks)) as usize
 }
 
 /// A program of a queue for each chunk of the vector; `fill` fills each, given the queue's number,

@@ -24,6 +24,10 @@ impl Plan {
         self.ground.may_block("llcl_coll_wait")?;
         let Some(round) = self.under_way()? else { return Ok(()) };
         self.waiting.store(true, Ordering::Relaxed);
+        // This thread is awake in the place of the progress thread: nobody need ring.
+        if !self.about.shared && self.asleep.swap(false, Ordering::Relaxed) {
+            self.stage.members[self.stage.me].session.set_asleep(false);
+        }
         let ended = match self.is_told(round) || self.wait_awake(round) {
             true => Ok(()),
             false => self.wait_slowly(round, timeout),
