@@ -18,6 +18,9 @@
 
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 
+#[cfg(all(test, loom))]
+mod models;
+
 /// The part of a queue that is there for any number of ranks. Signal words follow.
 #[repr(C)]
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@
 //! so whoever touches them before the rank has started or after it has ended is in a race with the
 //! user.
 
+mod documented;
 mod long;
 mod reference;
 mod rules;
