@@ -45,8 +45,10 @@ static void add_algorithms(coll_t *coll)
     for (size_t row = 0; row < sizeof table / sizeof *table; row++)
         for (int s = 0; s < (table[row].op == COLL_BARRIER ? 1 : 2); s++)
             for (int n = 0; table[row].names[n] != NULL; n++)
-                for (int e = 0; e < (coll->options.quick ? 1 : 2); e++)
-                    add_cell(coll, table[row].op, table[row].op == COLL_BARRIER ? 0 : sizes[s], coll_engines[e], table[row].names[n]);
+                for (int e = 0; e < (coll->options.quick ? 1 : 2); e++) {
+                    size_t size = table[row].op == COLL_BARRIER ? 0 : sizes[s];
+                    add_cell(coll, table[row].op, size, coll_engines[e], table[row].names[n]);
+                }
 }
 
 static void measure_cell(coll_t *coll, cell_t *cell)
@@ -57,8 +59,8 @@ static void measure_cell(coll_t *coll, cell_t *cell)
         return;
     snprintf(cell->algorithm, sizeof cell->algorithm, "%s", plan.algorithm);
     loop_form_t form = coll_form(&plan);
-    loop_result_t alone = loop_run(&world->loop, &form, LOOP_ALONE, NULL, BUDGET_MS);
-    loop_result_t loop = loop_run(&world->loop, &form, LOOP_ROUNDS, NULL, BUDGET_MS);
+    loop_result_t alone = loop_run(&world->loop, &form, LOOP_ALONE, 0, BUDGET_MS);
+    loop_result_t loop = loop_run(&world->loop, &form, LOOP_ROUNDS, 0, BUDGET_MS);
     if (cell->values[INIT].repeats == 0 && !coll_is_right(world, &plan, cell->op, cell->size))
         coll->wrong++;
     coll_unplan(&plan);
@@ -82,8 +84,8 @@ static void measure_raw(coll_t *coll)
         raw->size = sizes[i];
         raw_broadcast_t broadcast = {world, raw->size};
         loop_form_t form = i == 0 ? raw_exchange(world) : raw_broadcast(&broadcast);
-        bench_add(&raw->alone, NAN, loop_run(&world->loop, &form, LOOP_ALONE, NULL, BUDGET_MS).middle / 1000, NAN);
-        bench_add(&raw->loop, NAN, loop_run(&world->loop, &form, LOOP_ROUNDS, NULL, BUDGET_MS).middle / 1000, NAN);
+        bench_add(&raw->alone, NAN, loop_run(&world->loop, &form, LOOP_ALONE, 0, BUDGET_MS).middle / 1000, NAN);
+        bench_add(&raw->loop, NAN, loop_run(&world->loop, &form, LOOP_ROUNDS, 0, BUDGET_MS).middle / 1000, NAN);
         if (i > 0)
             bench_add(&raw->copy, NAN, raw_memcpy(world, raw->size, BUDGET_MS) / 1000, NAN);
     }
@@ -102,7 +104,8 @@ static void measure(coll_t *coll)
             repeats = quick ? 1 : 2;
         }
         for (int r = 0; r < repeats; r++) {
-            snprintf(arguments, sizeof arguments, "%s -s %d -b %d%s", set == 0 && r == 0 ? "--slow-too" : "", set, BUDGET_MS,
+            const char *who = set == 0 && r == 0 ? "--slow-too" : "";
+            snprintf(arguments, sizeof arguments, "%s -s %d -b %d%s", who, set, BUDGET_MS,
                      quick ? " -q" : "");
             if (set == 0 || r == 0)
                 peers_run(&coll->peers, &coll->world, coll->options.peers, arguments);

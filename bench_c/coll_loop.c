@@ -5,15 +5,13 @@
 #define MOST_ROUNDS 4000
 #define LEAST_ROUNDS 5
 #define TRIAL_ROUNDS 3
-#define SLICES 4          /* of the work of a half load */
-#define SLEEP_FROM 200000 /* ns: idle spans from here on are slept; below a sleep would last longer than the span */
 
 /* ---- work ---- */
 
 static uint64_t sink;
 
 /* A chain of multiplications: nothing of it can be left out or done earlier. */
-static void __attribute__((noinline)) work(uint64_t steps)
+static void __attribute__((noinline)) compute(uint64_t steps)
 {
     uint64_t x = sink | 1;
     for (uint64_t i = 0; i < steps; i++) {
@@ -30,7 +28,7 @@ static double steps_per_ns(void)
     double quickest = INFINITY;
     for (int i = 0; ratio == 0 && i < 200; i++) {
         uint64_t before = bench_ticks();
-        work(5000);
+        compute(5000);
         double spent = (double)(bench_ticks() - before);
         quickest = spent < quickest ? spent : quickest;
     }
@@ -39,42 +37,14 @@ static double steps_per_ns(void)
     return ratio;
 }
 
-void loop_work(double ns) { work((uint64_t)(ns * steps_per_ns())); }
-
-/* Does nothing for `ns`, and leaves the core to whoever can use it. */
-static void idle(double ns)
-{
-    if (ns >= SLEEP_FROM) {
-        bench_sleep_us((unsigned)(ns / 1000));
-        return;
-    }
-    uint64_t end = bench_ticks() + (uint64_t)(ns * bench_ticks_per_ns());
-    do {
-        sched_yield();
-    } while (bench_ticks() < end);
-}
-
-/* Half load: odd ranks rest while even ones work, and the other way round. */
-static void carry(const loop_world_t *world, const loop_load_t *load)
-{
-    if (!load->half) {
-        loop_work(load->work_ns);
-        return;
-    }
-    for (unsigned i = 0; i < 2 * SLICES; i++) {
-        if ((i + world->rank) % 2 == 0)
-            loop_work(load->work_ns / SLICES);
-        else
-            idle(load->work_ns / SLICES);
-    }
-}
+void loop_work(double ns) { compute((uint64_t)(ns * steps_per_ns())); }
 
 /* ---- the loop ---- */
 
 void loop_meet(loop_world_t *world)
 {
     uint64_t round = ++world->met;
-    unsigned patience = (int)world->size > bench_cores() ? 1 : 4096, spins = 0;
+    unsigned patience = world->shared_core || (int)world->size > bench_cores() ? 1 : 4096, spins = 0;
     __atomic_store_n(&world->shared->of[world->rank].rounds, round, __ATOMIC_RELEASE); /* pairs with the loads below */
     for (uint32_t rank = 0; rank < world->size; rank++)
         while (__atomic_load_n(&world->shared->of[rank].rounds, __ATOMIC_ACQUIRE) < round)
@@ -93,15 +63,14 @@ void loop_once(loop_world_t *world, const loop_form_t *form)
 
 static double starts[MOST_ROUNDS], totals[MOST_ROUNDS];
 
-static inline __attribute__((always_inline)) void one_round(const loop_world_t *world, const loop_form_t *form,
-                                                            const loop_load_t *load, uint64_t *started)
+static inline __attribute__((always_inline)) void one_round(const loop_form_t *form, double work, uint64_t *started)
 {
     if (form != NULL && form->start != NULL)
         form->start(form->self);
     if (started != NULL)
         *started = bench_ticks();
-    if (load != NULL)
-        carry(world, load);
+    if (work > 0)
+        loop_work(work);
     if (form != NULL)
         form->wait(form->self);
 }
@@ -110,24 +79,22 @@ static inline __attribute__((always_inline)) void one_round(const loop_world_t *
 static unsigned batch_of(unsigned rounds) { return rounds < 400 ? rounds / 20 + 1 : 20; }
 
 /* The time of all rounds, in ticks; the number of values in `totals` in `count`. */
-static double rounds_of(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load, unsigned rounds,
+static double rounds_of(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work, unsigned rounds,
                         size_t *count)
 {
-    unsigned batch = kind == LOOP_ALONE ? 1 : batch_of(rounds);
+    unsigned batch = kind == LOOP_ROUNDS ? batch_of(rounds) : 1;
     uint64_t begun = bench_ticks();
     size_t n = 0;
     for (unsigned i = 0; i + batch <= rounds; i += batch, n++) {
-        uint64_t t0, t1 = 0;
-        if (kind == LOOP_ALONE) {
+        uint64_t before = bench_ticks(), t0 = before, t1 = 0;
+        if (kind != LOOP_ROUNDS) {
             loop_meet(world);
             t0 = bench_ticks();
-            one_round(world, form, load, &t1);
-        } else {
-            t0 = bench_ticks();
-            for (unsigned k = 0; k < batch; k++)
-                one_round(world, form, load, NULL);
         }
-        totals[n] = (double)(bench_ticks() - t0) / batch;
+        for (unsigned k = 1; k < batch; k++)
+            one_round(form, work, NULL);
+        one_round(form, work, &t1);
+        totals[n] = (double)(bench_ticks() - (kind == LOOP_WHOLE ? before : t0)) / batch;
         starts[n] = (double)(t1 - t0);
     }
     *count = n;
@@ -162,35 +129,35 @@ static loop_result_t slowest(const loop_world_t *world, const loop_result_t *min
 }
 
 /* The time of `rounds` rounds by the slowest rank, ns each. All ranks go on with the same number. */
-static double trial(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load, unsigned rounds)
+static double trial(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work, unsigned rounds)
 {
     size_t count;
     loop_meet(world);
-    loop_result_t mine = {.mean = rounds_of(world, form, kind, load, rounds, &count) / bench_ticks_per_ns()};
+    loop_result_t mine = {.mean = rounds_of(world, form, kind, work, rounds, &count) / bench_ticks_per_ns()};
     return slowest(world, &mine).mean;
 }
 
 /* How many rounds fit in the budget, after some that are not counted: what is made at the first use is made in the first. */
-static unsigned rounds_within(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load,
+static unsigned rounds_within(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work,
                               double budget_ms)
 {
-    double budget = budget_ms * 1e6, first = trial(world, form, kind, load, 1);
+    double budget = budget_ms * 1e6, first = trial(world, form, kind, work, 1);
     if (first > 20 * budget)
         return LEAST_ROUNDS;
-    double fit = budget / trial(world, form, kind, load, first > budget ? 1 : TRIAL_ROUNDS);
+    double fit = budget / trial(world, form, kind, work, first > budget ? 1 : TRIAL_ROUNDS);
     unsigned rounds = fit < LEAST_ROUNDS ? LEAST_ROUNDS : fit > MOST_ROUNDS ? MOST_ROUNDS : (unsigned)fit;
-    trial(world, form, kind, load, rounds / 10 + 1); /* whoever slept is awake afterwards */
+    trial(world, form, kind, work, rounds / 10 + 1); /* whoever slept is awake afterwards */
     return rounds;
 }
 
-loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load, double budget_ms)
+loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work, double budget_ms)
 {
     double scale = bench_ticks_per_ns();
     steps_per_ns(); /* calibrated before anything is timed */
-    loop_result_t mine = {.rounds = rounds_within(world, form, kind, load, budget_ms)};
+    loop_result_t mine = {.rounds = rounds_within(world, form, kind, work, budget_ms)};
     size_t count;
     loop_meet(world);
-    mine.mean = rounds_of(world, form, kind, load, mine.rounds, &count) / scale;
+    mine.mean = rounds_of(world, form, kind, work, mine.rounds, &count) / scale;
     mine.middle = middle_of(totals, count) / scale;
     mine.start = middle_of(starts, count) / scale;
     mine.p99 = kind == LOOP_ALONE ? bench_percentile(totals, count, 99) / scale : NAN;
@@ -202,15 +169,26 @@ double loop_total(const loop_world_t *world, const loop_result_t *result)
     return (int)world->size > bench_cores() ? result->mean : result->middle;
 }
 
-loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, int half, double budget_ms)
+loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_cores_t cores, double budget_ms)
 {
     loop_overlap_t result;
-    result.pure = loop_run(world, form, LOOP_ALONE, NULL, budget_ms).middle;
-    loop_load_t load = {result.pure, half};
-    result.compute = loop_run(world, NULL, LOOP_ALONE, &load, budget_ms).middle;
-    result.total = loop_run(world, form, LOOP_ALONE, &load, budget_ms).middle;
+    loop_kind_t kind = LOOP_ALONE;
+    double meeting = 0;
+    if (cores == LOOP_HALF_LOAD) {
+        kind = LOOP_WHOLE;
+        world->shared_core = 1;
+        bench_pin(0);
+        meeting = loop_run(world, NULL, kind, 0, budget_ms / 2).middle;
+    }
+    result.pure = fmax(loop_run(world, form, kind, 0, budget_ms).middle - meeting, 1);
+    result.compute = loop_run(world, NULL, kind, result.pure, budget_ms).middle;
+    result.total = loop_run(world, form, kind, result.pure, budget_ms).middle;
     double percent = 100 * (1 - (result.total - result.compute) / result.pure);
     result.percent = percent < 0 ? 0 : percent > 100 ? 100 : percent;
+    if (cores == LOOP_HALF_LOAD) {
+        world->shared_core = 0;
+        loop_place(world->rank, world->size);
+    }
     return result;
 }
 

@@ -20,7 +20,8 @@ typedef struct loop_world {
     void (*gather)(void *self, const void *mine, size_t size, void *all); /* of all ranks, at all ranks */
     void *self;
     loop_shared_t *shared;
-    uint64_t met; /* how often */
+    uint64_t met;    /* how often */
+    int shared_core; /* the main threads of all ranks are on one core */
 } loop_world_t;
 
 /* A barrier by bare loads and stores, which leaves nobody asleep: each rank writes its line and waits for the others'. Of two ranks
@@ -34,12 +35,6 @@ typedef struct loop_form {
     void *self;
 } loop_form_t;
 
-/* What each rank computes between start and wait. */
-typedef struct loop_load {
-    double work_ns; /* so much work: a number of instructions, not a span of time; see loop_work */
-    int half;       /* beside each slice of it there is one of the same length in which the core is given away */
-} loop_load_t;
-
 /* Of the slowest rank each, ns. The clock may tick in steps of 10 ns: "middle" is the mean of the middle half. */
 typedef struct loop_result {
     double start;  /* middle of t1 - t0: what the caller pays before it may compute; LOOP_ALONE only */
@@ -49,13 +44,13 @@ typedef struct loop_result {
     unsigned rounds;
 } loop_result_t;
 
-/* How rounds follow each other: in a loop, as a program with nothing else to do would run them, in which a root may be ahead of
-   the others; or each alone: the ranks meet before each, and that is not timed. */
-typedef enum loop_kind { LOOP_ROUNDS, LOOP_ALONE } loop_kind_t;
+/* How rounds follow each other: in a loop, as a program with nothing else to do would run them, in which a root may be ahead
+   of the others; or each alone: the ranks meet before each, which is not timed (LOOP_ALONE) or timed as well (LOOP_WHOLE). */
+typedef enum loop_kind { LOOP_ROUNDS, LOOP_ALONE, LOOP_WHOLE } loop_kind_t;
 
 /* Collective. Rounds of start, work and wait, as many as fit in `budget_ms`, but at least five. `form` NULL: the work alone.
-   `load` NULL: no work. */
-loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, const loop_load_t *load, double budget_ms);
+   `work`: what each rank computes between start and wait, see loop_work; 0: nothing. */
+loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work, double budget_ms);
 
 /* Collective: one more round, for whoever wants to look at its result. */
 void loop_once(loop_world_t *world, const loop_form_t *form);
@@ -63,6 +58,10 @@ void loop_once(loop_world_t *world, const loop_form_t *form);
 /* The figure for one round, ns. Where ranks share cores it is the mean: a rank then waits in one round for its next turn and
    not at all in the others, which no median shows. */
 double loop_total(const loop_world_t *world, const loop_result_t *result);
+
+/* Half load: the main threads of both ranks share one core, so that each computes at half its speed, and the other core is there for
+   whoever makes progress. Else each computes on a core of its own, all the time. */
+typedef enum loop_cores { LOOP_HALF_LOAD, LOOP_ALL_BUSY } loop_cores_t;
 
 /* Of the slowest rank each, ns. */
 typedef struct loop_overlap {
@@ -72,11 +71,11 @@ typedef struct loop_overlap {
     double percent; /* how much of `pure` the work has hidden: 100 (1 - (total - compute) / pure), from 0 to 100 */
 } loop_overlap_t;
 
-/* Collective. As the OSU non-blocking tests define it, with as much work as the collective takes alone. `half`: the main threads
-   compute half of the time, the odd ranks' while the even ones' do not. In the other half they yield (or sleep, where it is long
-   enough), so that one of two cores is always there for progress threads; no main thread is in the library between start and wait. The time of the work alone has the
-   same idle spans in it, so that what they cost is not taken for communication. */
-loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, int half, double budget_ms);
+/* Collective, two ranks. As the OSU non-blocking tests define it, with as much work as the collective takes alone. No main thread
+   is in the library between start and wait. Where the main threads share a core, a rank's own round says nothing, since the other
+   one computes while it waits: there all times are those of whole rounds of both, with the meeting before them, and `pure` is
+   without that of a meeting. */
+loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_cores_t cores, double budget_ms);
 
 /* Computes for so long as `ns` takes on a core of one's own. Interruptions and other threads make it longer: who computes less
    because somebody else uses the core is seen in the time that it takes. */

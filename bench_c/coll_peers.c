@@ -23,10 +23,10 @@ static peer_row_t *row_of(peers_t *peers, const char *mpi, const char *form, col
 }
 
 /* "MPI|mpi,OPERATION,SIZE,FORM,init us,start ns,alone us,loop us", "MPI|mpi-wrong,OPERATION,SIZE,FORM" or
-   "MPI|mpi-overlap,OPERATION,SIZE,FORM,half|full,pure us,total us,percent" */
+   "MPI|mpi-overlap,OPERATION,SIZE,FORM,pure us,total us,percent" */
 static void take(peers_t *peers, const char *line)
 {
-    char mpi[16], kind[16], name[24], form[24], half[8];
+    char mpi[16], kind[16], name[24], form[24];
     size_t size;
     double v[PEER_VALUES];
     if (sscanf(line, "%15[^|]|%15[^,],%23[^,],%zu,%23[^,\n]", mpi, kind, name, &size, form) != 5)
@@ -41,11 +41,9 @@ static void take(peers_t *peers, const char *line)
     } else if (strcmp(kind, "mpi") == 0 && sscanf(rest, ",%lf,%lf,%lf,%lf", &v[0], &v[1], &v[2], &v[3]) == 4) {
         for (int i = 0; i < PEER_VALUES; i++)
             bench_add(&row->values[i], NAN, v[i], NAN);
-    } else if (strcmp(kind, "mpi-overlap") == 0 && sscanf(rest, ",%7[^,],%lf,%lf,%lf", half, &v[0], &v[1], &v[2]) == 4) {
-        int is_half = strcmp(half, "half") == 0;
-        if (is_half)
-            bench_add(&row->values[PEER_PURE], NAN, v[0], NAN);
-        bench_add(&row->values[is_half ? PEER_HALF : PEER_FULL], NAN, v[2], NAN);
+    } else if (strcmp(kind, "mpi-overlap") == 0 && sscanf(rest, ",%lf,%lf,%lf", &v[0], &v[1], &v[2]) == 3) {
+        bench_add(&row->values[PEER_PURE], NAN, v[0], NAN);
+        bench_add(&row->values[PEER_BUSY], NAN, v[2], NAN);
     }
 }
 

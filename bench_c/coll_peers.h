@@ -4,8 +4,8 @@
 
 #include "coll_world.h"
 
-enum { PEER_INIT, PEER_START, PEER_ALONE, PEER_LOOP, PEER_VALUES };                /* us, ns, us, us */
-enum { PEER_PURE = 0, PEER_HALF = 1, PEER_FULL = 2 }; /* of lines about overlap: us, percent, percent */
+enum { PEER_INIT, PEER_START, PEER_ALONE, PEER_LOOP, PEER_VALUES }; /* us, ns, us, us */
+enum { PEER_PURE = 0, PEER_BUSY = 1 };                              /* of lines about overlap: us, percent */
 
 typedef struct peer_row {
     char mpi[16], form[24];

@@ -89,7 +89,7 @@ void coll_table(const coll_t *coll)
         for (int i = 0; i < count; i++)
             lines_of(coll, (coll_op_t)op, sizes[i]);
     }
-    printf("  bytes: of the vector; of one rank's block where there are blocks. start: until llcl_coll_start (MPI_Start) has returned.\n"
+    printf("  bytes: of the vector, or of one rank's block. start: until llcl_coll_start (MPI_Start, MPI_I...) has returned.\n"
            "  alone: start and wait, the ranks meet before each round, untimed; loop: rounds follow each other at once (with more\n"
            "  ranks than cores both are the mean, with the meeting in `alone`: a median would not show the waiting for a core).\n");
     for (int i = 0; i < coll->peers.count; i++)
@@ -158,7 +158,7 @@ static void emit_barrier(const coll_t *coll)
     emit(coll, "barrier; loop; by cache lines", LOOP, 0, "exchange of two lines", "ratio<=2", &series);
 }
 
-/* The most and the least that start costs, of all sizes of an operation (-1: of all operations), in repeat `r`; 0: no such repeat. */
+/* The most and the least that start costs, of all sizes of an operation (-1: of all), in repeat `r`; 0: no such repeat. */
 static int range_of_start(const coll_t *coll, int op, uint32_t engine, int r, double *high, double *low)
 {
     *high = *low = NAN;
@@ -178,7 +178,7 @@ static void emit_start(const coll_t *coll, int op, uint32_t engine)
     bench_series_t most = {0}, spread = {0}, ratio = {0};
     double high, low;
     for (int r = 0; range_of_start(coll, op, engine, r, &high, &low); r++) {
-        bench_add(&most, NAN, high, NAN);
+        bench_add(&most, coll->raws > 0 && r < coll->raw[0].loop.repeats ? coll->raw[0].loop.ours[r] * 1000 : NAN, high, NAN);
         bench_add(&spread, NAN, high - low, NAN);
         bench_add(&ratio, low, high, NAN);
     }
@@ -186,12 +186,13 @@ static void emit_start(const coll_t *coll, int op, uint32_t engine)
     int asked = !coll_crowded(coll) && engine == LLCL_ENGINE_OFFLOAD && op < COLL_MAIN_SET;
     char what[96];
     snprintf(what, sizeof what, "%s; start; most of all sizes", name);
-    emit(coll, what, START, 0, NULL, asked ? "value<=150" : NULL, &most);
+    emit(coll, what, START, 0, coll->raws > 0 ? "exchange of two lines" : NULL, asked ? "value<=150" : NULL, &most);
     if (op < 0)
         return;
     int close = middle(&spread) <= 30; /* below that a ratio says nothing */
     snprintf(what, sizeof what, "%s; start; most %s least", name, close ? "less" : "by");
-    emit(coll, what, START, 0, close ? NULL : "least", asked ? (close ? "value<=30" : "ratio<=1.5") : NULL, close ? &spread : &ratio);
+    emit(coll, what, START, 0, close ? NULL : "least", asked ? close ? "value<=30" : "ratio<=1.5" : NULL,
+         close ? &spread : &ratio);
 }
 
 static void emit_others(const coll_t *coll)
