@@ -28,8 +28,7 @@ pub struct Head {
     control: AtomicU64,
     /// The next step. Belongs to the holder of the claim; others take it as a hint.
     at: AtomicU32,
-    /// Written to fetch the line; means nothing.
-    touched: AtomicU32,
+    reserved: u32,
 }
 
 /// A queue as one process sees it.
@@ -112,13 +111,6 @@ impl Queue<'_> {
         // Acquire: pairs with deliver(); what the sender did before is seen.
         let sent = self.signals[from].load(Ordering::Acquire);
         sent.wrapping_sub(least) as i32 >= 0
-    }
-
-    /// Asks for the queue's line without waiting for it: several can be on their way at a time, whereas an
-    /// atomic change waits for its line alone.
-    #[inline]
-    pub fn touch(&self) {
-        self.head.touched.store(0, Ordering::Relaxed);
     }
 
     /// The owner starts a round. What came before is found by who looks next: the owner.

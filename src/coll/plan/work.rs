@@ -54,7 +54,6 @@ impl Plan {
             // SAFETY: as many records as at init; nobody else runs steps of this rank.
             unsafe { session.write(&compile(&program)) };
         }
-        (0..session.queues()).for_each(|queue| session.queue(queue).touch());
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
             session.queue(queue).activate();
         }
