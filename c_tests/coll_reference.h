@@ -20,7 +20,7 @@ struct coll_operation {
 
 static const struct coll_operation coll_operations[OPERATIONS] = {
     {"barrier", 0, 0, 0, {"dissemination", "tree"}},
-    {"broadcast", 1, 0, 0, {"binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct"}},
+    {"broadcast", 1, 0, 0, {"binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager"}},
     {"reduce", 1, 1, 0, {"binomial", "direct"}},
     {"allreduce", 0, 1, 0, {"recursive_doubling", "ring", "rabenseifner", "direct"}},
     {"gather", 1, 0, 1, {"binomial", "direct"}},
