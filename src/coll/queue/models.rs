@@ -5,7 +5,8 @@
 //! what it has not been shown, is an error even if no value is wrong. All threads end, as ranks do that
 //! compute; what is ready then and has not been run is lost.
 //!
-//! Faults that were planted, one at a time, and how many of the 11 models failed:
+//! Faults that were planted, one at a time, and how many models failed: of ten, to which the sleeper's came
+//! last, whose faults were planted in the steps that it copies from `coll::session`:
 //!
 //! | fault | models |
 //! |---|---|
@@ -20,7 +21,7 @@
 //! | release: Relaxed where it fails; the word loaded after the look; an unconditional change | 6 each |
 //! | finish: Relaxed (next round, count) | 3 |
 //! | finish: `at` goes back after the swap (next round) | 2 |
-//! | finish: a store instead of a swap | all |
+//! | finish: a store instead of a swap | all, the sleeper's too |
 //! | finish: "active" stays | 9 |
 //! | finish: "attended" stays | 1, the ended round |
 //! | attend: sets its bit unconditionally | 1, the ended round |
@@ -32,7 +33,7 @@
 //!
 //! Not found, because whoever changes the word acquires it again by the look or the claim that follows: the
 //! poke with Release only, activate with Release only, unattend Relaxed. They stay as strong as they are,
-//! which costs nothing on a read-modify-write. Nor is it found when the progress thread that takes the
+//! which costs nothing on x86-64. Nor is it found when the progress thread that takes the
 //! waiting thread's bit away does not look: the waiting thread still does.
 
 use super::*;
@@ -286,7 +287,7 @@ fn loom_who_attended_looks_once_more() {
 /// Two threads of the owner: one waits, the other one, its progress thread, takes the bit away and looks.
 #[test]
 fn loom_another_thread_takes_the_bit_away() {
-    check(3, || {
+    check(2, || {
         let plan = plan(&[&[after(1)]]);
         plan.open(0, 0);
         let deliverer = spawn(&plan, |plan| plan.deliver(1, 0, 0));
