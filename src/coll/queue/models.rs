@@ -34,8 +34,8 @@
 //! Not found, because whoever changes the word acquires it again by the look or the claim that follows: the
 //! poke with Release only, activate with Release only, unattend Relaxed. They stay as strong as they are,
 //! which costs nothing on x86-64. (With control Relaxed as well, unattend Relaxed is found by the model of who
-//! attended.) Nor is it found when the progress thread that takes the
-//! waiting thread's bit away does not look: the waiting thread still does.
+//! attended.) Nor is it found when the progress thread that takes the waiting thread's bit away does not
+//! look: the waiting thread still does.
 
 use super::*;
 use crate::util::sync::{Arc, UnsafeCell, fence};
