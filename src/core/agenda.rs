@@ -28,7 +28,7 @@ const NAPPING: u8 = 1;
 const ASLEEP: u8 = 2;
 
 /// How long it naps at first, and at most, while tasks are under way and others do their work.
-const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
+const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_micros(250));
 /// How long it goes on looking after the last task: programs that start one round start another.
 const LINGER: Duration = Duration::from_millis(10);
 

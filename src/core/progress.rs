@@ -100,8 +100,8 @@ fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration
                 continue;
             }
         }
-        let awake = if agenda.is_active() { &mut alertness } else { &mut patience };
-        if awake.pause() {
+        // Also between two rounds of a program that computes: the next one begins soon.
+        if alertness.pause() || patience.pause() {
             continue;
         }
         let asleep = lane.park();

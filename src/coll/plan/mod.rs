@@ -24,7 +24,8 @@ use crate::transport::address::{Address, Key};
 use crate::util::status::{Error, Result, Status};
 use std::ffi::CString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Who runs the steps of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +105,11 @@ pub struct Plan {
     /// A thread is awake and waits for the round: the progress thread need not work for it.
     waiting: AtomicBool,
     burials: AtomicU32,
+    made: Instant,
+    /// When the last round was started.
+    began: AtomicU64,
+    /// The user lets time pass between start and wait, for which the progress thread is worth its wake-up.
+    computes: AtomicBool,
     /// The progress thread sleeps, as the session tells the others.
     asleep: AtomicBool,
 }
@@ -157,6 +163,9 @@ impl Plan {
             debts: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             burials: AtomicU32::new(burials),
+            made: Instant::now(),
+            began: AtomicU64::new(0),
+            computes: AtomicBool::new(told),
             asleep: AtomicBool::new(false),
         }
     }
@@ -187,7 +196,8 @@ impl Plan {
         // Release: the buffers are ready; pairs with advance().
         self.rounds.store(round, Ordering::Release);
         if self.tasked {
-            self.ground.agenda.call(self.urgent);
+            self.began.store(self.clock(), Ordering::Relaxed);
+            self.ground.agenda.call(self.urgent || self.computes.load(Ordering::Relaxed));
         }
         if self.about.engine == Engine::Offload && self.open(round, LIGHT) && !self.heavy {
             self.run_own(&mut errand);
@@ -195,6 +205,11 @@ impl Plan {
             self.close(round);
         }
         Ok(())
+    }
+
+    /// Nanoseconds since the plan was made.
+    fn clock(&self) -> u64 {
+        self.made.elapsed().as_nanos() as u64
     }
 
     /// What an errand has left, of whatever rank, is the progress thread's.

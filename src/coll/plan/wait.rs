@@ -15,6 +15,9 @@ const LOOKS: u32 = 30;
 const LOOKS_IF_CROWDED: u32 = 2;
 /// After how many looks in vain a plan that moves much begins to look for others' work.
 const LOOKS_BEFORE_HELP: u32 = 3;
+/// Nanoseconds between start and wait from which on the progress thread is woken for the next round: about
+/// what a wake-up takes.
+const WORTH_A_WAKE_UP: u64 = 20_000;
 /// After how many turns in the slow phase the clock and the world are looked at.
 const TURNS: u32 = 16;
 
@@ -24,6 +27,10 @@ impl Plan {
         self.ground.may_block("llcl_coll_wait")?;
         let Some(round) = self.under_way()? else { return Ok(()) };
         self.waiting.store(true, Ordering::Relaxed);
+        if self.tasked {
+            let passed = self.clock().saturating_sub(self.began.load(Ordering::Relaxed));
+            self.computes.store(passed > WORTH_A_WAKE_UP, Ordering::Relaxed);
+        }
         // This thread is awake in the place of the progress thread: nobody need ring.
         if !self.about.shared && self.asleep.swap(false, Ordering::Relaxed) {
             self.stage.members[self.stage.me].session.set_asleep(false);
