@@ -120,24 +120,12 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-const fn row(
-    name: &'static str,
-    program: fn(&Problem, usize) -> Program,
-    fits: fn(&Problem) -> bool,
-    single_copy: bool,
-) -> Algorithm {
-    Algorithm { operation: Operation::Allgather, name, program, fits, ordered: true, single_copy }
-}
-
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    row("direct", direct, |_| true, true),
-    row("ring", ring, |_| true, false),
-    row("bruck", bruck, |problem| problem.varied.is_none(), false),
-    row(
-        "recursive_doubling",
-        recursive_doubling,
-        |problem| problem.varied.is_none() && problem.ranks.is_power_of_two(),
-        false,
-    ),
+    Algorithm::new(Operation::Allgather, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Allgather, "ring", ring),
+    Algorithm::new(Operation::Allgather, "bruck", bruck)
+        .only_if(|problem| problem.varied.is_none()),
+    Algorithm::new(Operation::Allgather, "recursive_doubling", recursive_doubling)
+        .only_if(|problem| problem.varied.is_none() && problem.ranks.is_power_of_two()),
 ];

@@ -11,38 +11,10 @@ use crate::coll::schedule::{Appender, Place, Program, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        operation: Operation::Allreduce,
-        name: "direct",
-        program: direct,
-        fits: |_| true,
-        ordered: true,
-        single_copy: true,
-    },
-    Algorithm {
-        operation: Operation::Allreduce,
-        name: "recursive_doubling",
-        program: recursive_doubling,
-        fits: |_| true,
-        ordered: true,
-        single_copy: false,
-    },
-    Algorithm {
-        operation: Operation::Allreduce,
-        name: "rabenseifner",
-        program: rabenseifner,
-        fits: |_| true,
-        ordered: true,
-        single_copy: false,
-    },
-    Algorithm {
-        operation: Operation::Allreduce,
-        name: "ring",
-        program: ring,
-        fits: |_| true,
-        ordered: false,
-        single_copy: false,
-    },
+    Algorithm::new(Operation::Allreduce, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Allreduce, "recursive_doubling", recursive_doubling),
+    Algorithm::new(Operation::Allreduce, "rabenseifner", rabenseifner),
+    Algorithm::new(Operation::Allreduce, "ring", ring).in_any_order(),
 ];
 
 /// Each rank combines a slice of the vector, straight from the inputs of all and in the order of

@@ -187,16 +187,11 @@ fn is_symmetric(problem: &Problem) -> bool {
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    row("direct", direct, |problem| !problem.in_place || is_symmetric(problem), true),
-    row("pairwise", pairwise, |problem| !problem.in_place, true),
-    row("bruck", bruck, |problem| problem.varied.is_none(), false),
+    Algorithm::new(Operation::Alltoall, "direct", direct)
+        .only_if(|problem| !problem.in_place || is_symmetric(problem))
+        .copying_once(),
+    Algorithm::new(Operation::Alltoall, "pairwise", pairwise)
+        .only_if(|problem| !problem.in_place)
+        .copying_once(),
+    Algorithm::new(Operation::Alltoall, "bruck", bruck).only_if(|problem| problem.varied.is_none()),
 ];
-
-const fn row(
-    name: &'static str,
-    program: fn(&Problem, usize) -> Program,
-    fits: fn(&Problem) -> bool,
-    single_copy: bool,
-) -> Algorithm {
-    Algorithm { operation: Operation::Alltoall, name, program, fits, ordered: true, single_copy }
-}

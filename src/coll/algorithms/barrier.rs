@@ -12,22 +12,8 @@ const ARITY: usize = 4;
 
 /// The algorithms of this file.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        operation: Operation::Barrier,
-        name: "dissemination",
-        program: dissemination,
-        fits: |_| true,
-        ordered: true,
-        single_copy: false,
-    },
-    Algorithm {
-        operation: Operation::Barrier,
-        name: "tree",
-        program: tree,
-        fits: |_| true,
-        ordered: true,
-        single_copy: false,
-    },
+    Algorithm::new(Operation::Barrier, "dissemination", dissemination),
+    Algorithm::new(Operation::Barrier, "tree", tree),
 ];
 
 /// Dissemination (Hensgen, Finkel and Manber, 1988): in step k each rank tells the rank 2^k further

@@ -42,6 +42,35 @@ impl Lane<'_> {
     }
 }
 
+/// Every rank but the root moves its own block, `size(rank)` bytes from the first of the `ends(rank)` to the
+/// second, when the root is ready, side by side; so the root sends n - 1 signals and waits for as many.
+pub fn with_root(
+    problem: &Problem,
+    rank: usize,
+    size: impl Fn(usize) -> u64 + Copy,
+    ends: (Place, Place),
+) -> Program {
+    let root = problem.root;
+    lanes(problem, (0..problem.ranks).map(size), |lane, queue| {
+        if rank != root {
+            if lane.carries(size(rank)) {
+                queue.wait(root, 1);
+                lane.copy(queue, ends.0, ends.1, size(rank));
+                queue.signal(root, lane.number);
+            }
+            return;
+        }
+        let peers = others(root, problem.ranks).filter(|peer| lane.carries(size(*peer)));
+        for peer in peers.clone() {
+            queue.signal(peer, lane.number);
+        }
+        lane.copy(queue, ends.0, ends.1, size(root));
+        for peer in peers {
+            queue.wait(peer, 1);
+        }
+    })
+}
+
 /// A program of as many lanes as the largest of the blocks has segments, up to `most_lanes`; `fill`
 /// fills the queue of each.
 pub fn lanes(

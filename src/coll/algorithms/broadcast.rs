@@ -11,23 +11,14 @@ use crate::coll::schedule::{Appender, Program, receive, scratch};
 
 /// The algorithms of this file.
 pub const ALGORITHMS: &[Algorithm] = &[
-    row("binomial", binomial, false),
-    row("chain", chain, false),
-    row("kary", kary, false),
-    row("trinaryx3", trinaryx3, false),
-    row("scatter_allgather", scatter_allgather, false),
-    row("direct", direct, true),
-    row("eager", eager, false),
+    Algorithm::new(Operation::Broadcast, "binomial", binomial),
+    Algorithm::new(Operation::Broadcast, "chain", chain),
+    Algorithm::new(Operation::Broadcast, "kary", kary),
+    Algorithm::new(Operation::Broadcast, "trinaryx3", trinaryx3),
+    Algorithm::new(Operation::Broadcast, "scatter_allgather", scatter_allgather),
+    Algorithm::new(Operation::Broadcast, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Broadcast, "eager", eager),
 ];
-
-const fn row(
-    name: &'static str,
-    program: fn(&Problem, usize) -> Program,
-    single_copy: bool,
-) -> Algorithm {
-    let operation = Operation::Broadcast;
-    Algorithm { operation, name, program, fits: |_| true, ordered: true, single_copy }
-}
 
 /// Binomial tree: whoever has the data passes them on to the node half as far away as the last
 /// time. ceil(log2 p) signals one after another, the fewest where a node tells one other at a time:

@@ -1,7 +1,7 @@
 //! Gather: a block of everybody at the root, in the order of ranks.
 
 use crate::coll::algorithms::Algorithm;
-use crate::coll::algorithms::blocks::{Node, lanes, others, runs, single};
+use crate::coll::algorithms::blocks::{Node, runs, single, with_root};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Program, scratch};
 
@@ -48,43 +48,12 @@ fn binomial(problem: &Problem, rank: usize) -> Program {
 fn direct(problem: &Problem, rank: usize) -> Program {
     let root = problem.root;
     let size = |peer| problem.receive_block(root, peer).size;
-    lanes(problem, (0..problem.ranks).map(size), |lane, queue| {
-        let own = (problem.source(rank, root, 0), problem.target(root, rank, 0));
-        if rank != root {
-            if lane.carries(size(rank)) {
-                queue.wait(root, 1);
-                lane.copy(queue, own.0, own.1, size(rank));
-                queue.signal(root, lane.number);
-            }
-            return;
-        }
-        let senders = others(root, problem.ranks).filter(|peer| lane.carries(size(*peer)));
-        for peer in senders.clone() {
-            queue.signal(peer, lane.number);
-        }
-        lane.copy(queue, own.0, own.1, size(root));
-        for peer in senders {
-            queue.wait(peer, 1);
-        }
-    })
+    with_root(problem, rank, size, (problem.source(rank, root, 0), problem.target(root, rank, 0)))
 }
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        operation: Operation::Gather,
-        name: "direct",
-        program: direct,
-        fits: |_| true,
-        ordered: true,
-        single_copy: true,
-    },
-    Algorithm {
-        operation: Operation::Gather,
-        name: "binomial",
-        program: binomial,
-        fits: |problem| problem.varied.is_none(),
-        ordered: true,
-        single_copy: false,
-    },
+    Algorithm::new(Operation::Gather, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Gather, "binomial", binomial)
+        .only_if(|problem| problem.varied.is_none()),
 ];

@@ -36,6 +36,33 @@ pub struct Algorithm {
     pub single_copy: bool,
 }
 
+impl Algorithm {
+    /// A row of a table: it solves every problem, combines in the order of ranks if at all, and moves bytes
+    /// by way of buffers of its own; the functions below say otherwise.
+    pub const fn new(
+        operation: Operation,
+        name: &'static str,
+        program: fn(&Problem, usize) -> Program,
+    ) -> Algorithm {
+        Algorithm { operation, name, program, fits: |_| true, ordered: true, single_copy: false }
+    }
+
+    /// It solves some problems only.
+    pub const fn only_if(self, fits: fn(&Problem) -> bool) -> Algorithm {
+        Algorithm { fits, ..self }
+    }
+
+    /// It combines in any order.
+    pub const fn in_any_order(self) -> Algorithm {
+        Algorithm { ordered: false, ..self }
+    }
+
+    /// It is a single-copy form.
+    pub const fn copying_once(self) -> Algorithm {
+        Algorithm { single_copy: true, ..self }
+    }
+}
+
 /// All algorithms of all operations.
 pub fn all() -> impl Iterator<Item = &'static Algorithm> {
     [

@@ -8,22 +8,8 @@ use crate::coll::schedule::{Program, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        operation: Operation::Reduce,
-        name: "direct",
-        program: direct,
-        fits: |_| true,
-        ordered: true,
-        single_copy: true,
-    },
-    Algorithm {
-        operation: Operation::Reduce,
-        name: "binomial",
-        program: binomial,
-        fits: |_| true,
-        ordered: false,
-        single_copy: false,
-    },
+    Algorithm::new(Operation::Reduce, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Reduce, "binomial", binomial).in_any_order(),
 ];
 
 /// Each rank combines a slice of the vector, straight from the inputs of all and in the order of

@@ -9,22 +9,8 @@ use crate::coll::schedule::{Program, receive, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        operation: Operation::ReduceScatter,
-        name: "direct",
-        program: direct,
-        fits: |_| true,
-        ordered: true,
-        single_copy: true,
-    },
-    Algorithm {
-        operation: Operation::ReduceScatter,
-        name: "ring",
-        program: ring,
-        fits: |_| true,
-        ordered: false,
-        single_copy: false,
-    },
+    Algorithm::new(Operation::ReduceScatter, "direct", direct).copying_once(),
+    Algorithm::new(Operation::ReduceScatter, "ring", ring).in_any_order(),
 ];
 
 /// Bytes of rank `rank`'s block, which are as many in everybody's input.

@@ -8,22 +8,8 @@ use crate::coll::schedule::{Program, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        operation: Operation::Scan,
-        name: "direct",
-        program: direct,
-        fits: |_| true,
-        ordered: true,
-        single_copy: true,
-    },
-    Algorithm {
-        operation: Operation::Scan,
-        name: "recursive_doubling",
-        program: recursive_doubling,
-        fits: |_| true,
-        ordered: true,
-        single_copy: false,
-    },
+    Algorithm::new(Operation::Scan, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Scan, "recursive_doubling", recursive_doubling),
 ];
 
 /// A chain, piece by piece: a rank combines the result of the rank before it, where that lies, with

@@ -1,7 +1,7 @@
 //! Scatter: a block of the root's for each.
 
 use crate::coll::algorithms::Algorithm;
-use crate::coll::algorithms::blocks::{Lane, Node, lanes, others, runs, single};
+use crate::coll::algorithms::blocks::{Lane, Node, runs, single, with_root};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Program, scratch};
 
@@ -51,43 +51,12 @@ fn hand_down(problem: &Problem, lane: &Lane, queue: &mut Appender, (node, child)
 fn direct(problem: &Problem, rank: usize) -> Program {
     let root = problem.root;
     let size = |peer| problem.send_block(root, peer).size;
-    lanes(problem, (0..problem.ranks).map(size), |lane, queue| {
-        let own = (problem.source(root, rank, 0), problem.target(rank, root, 0));
-        if rank != root {
-            if lane.carries(size(rank)) {
-                queue.wait(root, 1);
-                lane.copy(queue, own.0, own.1, size(rank));
-                queue.signal(root, lane.number);
-            }
-            return;
-        }
-        let fetchers = others(root, problem.ranks).filter(|peer| lane.carries(size(*peer)));
-        for peer in fetchers.clone() {
-            queue.signal(peer, lane.number);
-        }
-        lane.copy(queue, own.0, own.1, size(root));
-        for peer in fetchers {
-            queue.wait(peer, 1);
-        }
-    })
+    with_root(problem, rank, size, (problem.source(root, rank, 0), problem.target(rank, root, 0)))
 }
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm {
-        operation: Operation::Scatter,
-        name: "direct",
-        program: direct,
-        fits: |_| true,
-        ordered: true,
-        single_copy: true,
-    },
-    Algorithm {
-        operation: Operation::Scatter,
-        name: "binomial",
-        program: binomial,
-        fits: |problem| problem.varied.is_none(),
-        ordered: true,
-        single_copy: false,
-    },
+    Algorithm::new(Operation::Scatter, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Scatter, "binomial", binomial)
+        .only_if(|problem| problem.varied.is_none()),
 ];
