@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,15 @@ fn launcher(arguments: &[&str]) -> Command {
 fn shell(options: &[&str], script: &str) -> Command {
     let mut command = launcher(options);
     command.args(["--", "/bin/sh", "-c", script]);
+    // Whoever runs the tests in the background ignores these, and a shell cannot trap what it finds ignored.
+    // SAFETY: signal() may be called between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     command
 }
 
