@@ -1813,7 +1813,7 @@ llcl_status_t llcl_barrier_init(const llcl_coll_params_t *params,
  *
  * `params`: read during the call. `receive`: `count` elements at every rank; the data at the root. `plan`:
  * where the plan goes; ended by llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Trinaryx3: three fragments through three ternary pipelines, as on the K computer.
  */
 llcl_status_t llcl_broadcast_init(const llcl_coll_params_t *params,
@@ -1825,7 +1825,7 @@ llcl_status_t llcl_broadcast_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at the root.
  * `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
  * context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_reduce_init(const llcl_coll_params_t *params,
                                llcl_coll_t **plan);
@@ -1836,7 +1836,7 @@ llcl_status_t llcl_reduce_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send` and `receive`: `count` elements at every rank. `op`, and
  * `function` for LLCL_OP_USER. All ranks get the same bits. `plan`: where the plan goes; ended by
  * llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005.
  */
 llcl_status_t llcl_allreduce_init(const llcl_coll_params_t *params,
@@ -1847,7 +1847,7 @@ llcl_status_t llcl_allreduce_init(const llcl_coll_params_t *params,
  *
  * `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times the
  * team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
                                llcl_coll_t **plan);
@@ -1858,7 +1858,7 @@ llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
  * `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan goes;
  * ended by llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
                                 llcl_coll_t **plan);
@@ -1868,7 +1868,7 @@ llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
  *
  * `params`: read during the call. `send`: `count` times the team's size at the root. `receive`: `count`
  * elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_scatter_init(const llcl_coll_params_t *params,
                                 llcl_coll_t **plan);
@@ -1879,7 +1879,7 @@ llcl_status_t llcl_scatter_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for each
  * rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the plan goes;
  * ended by llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_scatterv_init(const llcl_coll_params_t *params,
                                  llcl_coll_t **plan);
@@ -1889,7 +1889,7 @@ llcl_status_t llcl_scatterv_init(const llcl_coll_params_t *params,
  *
  * `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's size.
  * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Bruck et al. 1997.
  */
 llcl_status_t llcl_allgather_init(const llcl_coll_params_t *params,
@@ -1901,7 +1901,7 @@ llcl_status_t llcl_allgather_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
  * `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended by
  * llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
                                    llcl_coll_t **plan);
@@ -1911,7 +1911,7 @@ llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
  *
  * `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th block goes
  * to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Bruck et al. 1997.
  */
 llcl_status_t llcl_alltoall_init(const llcl_coll_params_t *params,
@@ -1923,7 +1923,7 @@ llcl_status_t llcl_alltoall_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`, `receive_counts`,
  * `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`: where the
  * plan goes; ended by llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params,
                                   llcl_coll_t **plan);
@@ -1935,7 +1935,7 @@ llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params,
  * place the input lies in `receive`, which then has room for it, and the result goes to its beginning.
  * `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
  * context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_reduce_scatter_init(const llcl_coll_params_t *params,
                                        llcl_coll_t **plan);
@@ -1947,7 +1947,7 @@ llcl_status_t llcl_reduce_scatter_init(const llcl_coll_params_t *params,
  * `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at every rank.
  * `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
  * context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_reduce_scatterv_init(const llcl_coll_params_t *params,
                                         llcl_coll_t **plan);
@@ -1957,7 +1957,7 @@ llcl_status_t llcl_reduce_scatterv_init(const llcl_coll_params_t *params,
  *
  * `params`: read during the call. `send` and `receive`: `count` elements. `op`, and `function` for
  * LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
- * Statuses and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Hillis and Steele 1986.
  */
 llcl_status_t llcl_scan_init(const llcl_coll_params_t *params,
@@ -1974,105 +1974,105 @@ llcl_status_t llcl_scan_init(const llcl_coll_params_t *params,
  * Waits until every rank of a team has called it. The plan behind it is made at the first call and kept.
  *
  * `team`: a live team.
- * Statuses and threads: as llcl_barrier_init and llcl_coll_wait.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init and llcl_coll_wait.
  */
 llcl_status_t llcl_barrier(llcl_team_t *team);
 
 /**
  * The root's data for every rank. Blocking.
  *
- * `params`: as llcl_broadcast_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_broadcast(const llcl_coll_params_t *params);
 
 /**
  * The elements of all ranks, combined one by one, at the root. Blocking.
  *
- * `params`: as llcl_reduce_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_reduce(const llcl_coll_params_t *params);
 
 /**
  * The elements of all ranks, combined one by one, for every rank. Blocking.
  *
- * `params`: as llcl_allreduce_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_allreduce(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank, one after the other, at the root. Blocking.
  *
- * `params`: as llcl_gather_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_gather(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank at the root, with a length for each. Blocking.
  *
- * `params`: as llcl_gatherv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_gatherv(const llcl_coll_params_t *params);
 
 /**
  * A block of the root's for every rank. Blocking.
  *
- * `params`: as llcl_scatter_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_scatter(const llcl_coll_params_t *params);
 
 /**
  * A block of the root's for every rank, with a length for each. Blocking.
  *
- * `params`: as llcl_scatterv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_scatterv(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank, one after the other, for every rank. Blocking.
  *
- * `params`: as llcl_allgather_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_allgather(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank for every rank, with a length for each. Blocking.
  *
- * `params`: as llcl_allgatherv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_allgatherv(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank for each other. Blocking.
  *
- * `params`: as llcl_alltoall_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_alltoall(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank for each other, with lengths of their own. Blocking.
  *
- * `params`: as llcl_alltoallv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_alltoallv(const llcl_coll_params_t *params);
 
 /**
  * The elements of all ranks, combined one by one; each rank gets a block of the result. Blocking.
  *
- * `params`: as llcl_reduce_scatter_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_reduce_scatter(const llcl_coll_params_t *params);
 
 /**
  * The same, with a length for each rank's block. Blocking.
  *
- * `params`: as llcl_reduce_scatterv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_reduce_scatterv(const llcl_coll_params_t *params);
 
 /**
  * For each rank the elements of all ranks up to and including it, combined one by one. Blocking.
  *
- * `params`: as llcl_scan_init. Statuses and threads: the same, and those of llcl_coll_wait.
+ * `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_scan(const llcl_coll_params_t *params);
 

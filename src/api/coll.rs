@@ -139,7 +139,7 @@ pub unsafe extern "C" fn llcl_barrier_init(
 ///
 /// `params`: read during the call. `receive`: `count` elements at every rank; the data at the root. `plan`:
 /// where the plan goes; ended by llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Trinaryx3: three fragments through three ternary pipelines, as on the K computer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_broadcast_init(
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn llcl_broadcast_init(
 /// `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at the root.
 /// `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
 /// context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_init(
     params: *const llcl_coll_params_t,
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn llcl_reduce_init(
 /// `params`: read during the call. `send` and `receive`: `count` elements at every rank. `op`, and
 /// `function` for LLCL_OP_USER. All ranks get the same bits. `plan`: where the plan goes; ended by
 /// llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Rabenseifner 2004; Thakur, Rabenseifner and Gropp 2005.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allreduce_init(
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn llcl_allreduce_init(
 ///
 /// `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times the
 /// team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gather_init(
     params: *const llcl_coll_params_t,
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn llcl_gather_init(
 /// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
 /// `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan goes;
 /// ended by llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gatherv_init(
     params: *const llcl_coll_params_t,
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn llcl_gatherv_init(
 ///
 /// `params`: read during the call. `send`: `count` times the team's size at the root. `receive`: `count`
 /// elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatter_init(
     params: *const llcl_coll_params_t,
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn llcl_scatter_init(
 /// `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for each
 /// rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the plan goes;
 /// ended by llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatterv_init(
     params: *const llcl_coll_params_t,
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn llcl_scatterv_init(
 ///
 /// `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's size.
 /// `plan`: where the plan goes; ended by llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Bruck et al. 1997.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather_init(
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn llcl_allgather_init(
 /// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
 /// `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended by
 /// llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgatherv_init(
     params: *const llcl_coll_params_t,
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn llcl_allgatherv_init(
 ///
 /// `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th block goes
 /// to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Bruck et al. 1997.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoall_init(
@@ -289,7 +289,7 @@ pub unsafe extern "C" fn llcl_alltoall_init(
 /// `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`, `receive_counts`,
 /// `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`: where the
 /// plan goes; ended by llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoallv_init(
     params: *const llcl_coll_params_t,
@@ -305,7 +305,7 @@ pub unsafe extern "C" fn llcl_alltoallv_init(
 /// place the input lies in `receive`, which then has room for it, and the result goes to its beginning.
 /// `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
 /// context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatter_init(
     params: *const llcl_coll_params_t,
@@ -321,7 +321,7 @@ pub unsafe extern "C" fn llcl_reduce_scatter_init(
 /// `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at every rank.
 /// `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
 /// context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatterv_init(
     params: *const llcl_coll_params_t,
@@ -335,7 +335,7 @@ pub unsafe extern "C" fn llcl_reduce_scatterv_init(
 ///
 /// `params`: read during the call. `send` and `receive`: `count` elements. `op`, and `function` for
 /// LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
-/// Statuses and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Hillis and Steele 1986.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scan_init(

@@ -14,7 +14,7 @@ use crate::coll::problem::Operation;
 /// Waits until every rank of a team has called it. The plan behind it is made at the first call and kept.
 ///
 /// `team`: a live team.
-/// Statuses and threads: as llcl_barrier_init and llcl_coll_wait.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init and llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_barrier(team: *mut llcl_team_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn llcl_barrier(team: *mut llcl_team_t) -> llcl_status_t {
 
 /// The root's data for every rank. Blocking.
 ///
-/// `params`: as llcl_broadcast_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_broadcast(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn llcl_broadcast(params: *const llcl_coll_params_t) -> ll
 
 /// The elements of all ranks, combined one by one, at the root. Blocking.
 ///
-/// `params`: as llcl_reduce_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn llcl_reduce(params: *const llcl_coll_params_t) -> llcl_
 
 /// The elements of all ranks, combined one by one, for every rank. Blocking.
 ///
-/// `params`: as llcl_allreduce_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allreduce(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn llcl_allreduce(params: *const llcl_coll_params_t) -> ll
 
 /// A block of every rank, one after the other, at the root. Blocking.
 ///
-/// `params`: as llcl_gather_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gather(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn llcl_gather(params: *const llcl_coll_params_t) -> llcl_
 
 /// A block of every rank at the root, with a length for each. Blocking.
 ///
-/// `params`: as llcl_gatherv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gatherv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn llcl_gatherv(params: *const llcl_coll_params_t) -> llcl
 
 /// A block of the root's for every rank. Blocking.
 ///
-/// `params`: as llcl_scatter_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatter(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn llcl_scatter(params: *const llcl_coll_params_t) -> llcl
 
 /// A block of the root's for every rank, with a length for each. Blocking.
 ///
-/// `params`: as llcl_scatterv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatterv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn llcl_scatterv(params: *const llcl_coll_params_t) -> llc
 
 /// A block of every rank, one after the other, for every rank. Blocking.
 ///
-/// `params`: as llcl_allgather_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn llcl_allgather(params: *const llcl_coll_params_t) -> ll
 
 /// A block of every rank for every rank, with a length for each. Blocking.
 ///
-/// `params`: as llcl_allgatherv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgatherv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn llcl_allgatherv(params: *const llcl_coll_params_t) -> l
 
 /// A block of every rank for each other. Blocking.
 ///
-/// `params`: as llcl_alltoall_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoall(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn llcl_alltoall(params: *const llcl_coll_params_t) -> llc
 
 /// A block of every rank for each other, with lengths of their own. Blocking.
 ///
-/// `params`: as llcl_alltoallv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoallv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn llcl_alltoallv(params: *const llcl_coll_params_t) -> ll
 
 /// The elements of all ranks, combined one by one; each rank gets a block of the result. Blocking.
 ///
-/// `params`: as llcl_reduce_scatter_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatter(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn llcl_reduce_scatter(params: *const llcl_coll_params_t) 
 
 /// The same, with a length for each rank's block. Blocking.
 ///
-/// `params`: as llcl_reduce_scatterv_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatterv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn llcl_reduce_scatterv(params: *const llcl_coll_params_t)
 
 /// For each rank the elements of all ranks up to and including it, combined one by one. Blocking.
 ///
-/// `params`: as llcl_scan_init. Statuses and threads: the same, and those of llcl_coll_wait.
+/// `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scan(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.

@@ -193,13 +193,15 @@ impl Plan {
             self.enlisted.store(true, Ordering::Relaxed);
             self.ground.agenda.enlist();
         }
+        let opened = self.open_at_start(round);
         // Release: the buffers are ready; pairs with advance().
         self.rounds.store(round, Ordering::Release);
         if self.tasked {
             self.began.store(self.clock(), Ordering::Relaxed);
             self.ground.agenda.call(self.urgent || self.computes.load(Ordering::Relaxed));
         }
-        if self.about.engine == Engine::Offload && self.open(round, LIGHT) && !self.heavy {
+        let offload = self.about.engine == Engine::Offload;
+        if offload && (opened || self.open(round, LIGHT)) && !self.heavy {
             self.run_own(&mut errand);
             self.leave(&errand);
             self.close(round);

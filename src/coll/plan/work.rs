@@ -54,12 +54,30 @@ impl Plan {
             // SAFETY: as many records as at init; nobody else runs steps of this rank.
             unsafe { session.write(&compile(&program)) };
         }
+        self.activate(round);
+        true
+    }
+
+    /// Opens a round that needs no more than that, in the thread that starts it and before anybody else knows
+    /// of it. False: the plan needs more.
+    #[inline]
+    pub(super) fn open_at_start(&self, round: u32) -> bool {
+        let plain = self.about.engine == Engine::Offload && self.inputs[0].is_none();
+        if plain && self.inputs[1].is_none() {
+            self.opening.store(round, Ordering::Relaxed);
+            self.activate(round);
+            return true;
+        }
+        false
+    }
+
+    fn activate(&self, round: u32) {
+        let session = &self.stage.members[self.stage.me].session;
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
             session.queue(queue).activate();
         }
         // Release: the input is in its place; pairs with close(), which may copy over it.
         self.opened.store(round, Ordering::Release);
-        true
     }
 
     /// Runs what is ready of the own queues.
@@ -120,7 +138,7 @@ impl Plan {
             self.wait_for_quiet();
         }
         self.outcome.store(status.0, Ordering::Relaxed);
-        if self.enlisted.swap(false, Ordering::Relaxed) {
+        if self.tasked && self.enlisted.swap(false, Ordering::Relaxed) {
             self.ground.agenda.discharge();
         }
         // Release: what the round did is seen by whoever sees that it has ended.
