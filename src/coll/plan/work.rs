@@ -226,7 +226,7 @@ impl Task for Plan {
         // Acquire: pairs with start().
         let round = self.rounds.load(Ordering::Acquire);
         // Taken before the look: what is left later is a debt of its own.
-        if self.debts.swap(false, Ordering::AcqRel) {
+        if self.debts.load(Ordering::Relaxed) && self.debts.swap(false, Ordering::AcqRel) {
             self.ground.agenda.discharge();
             if self.run_others() {
                 self.owe();
