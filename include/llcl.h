@@ -1535,7 +1535,7 @@ typedef struct llcl_team_t llcl_team_t;
  * `context`: a live context. `team`: where the team goes; it belongs to the context, and freeing it is
  * allowed and does nothing.
  * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_NO_MEMORY:
- * no room for the team's board (16 KiB), or no region left; LLCL_ERR_STATE: inside a callback, or the context
+ * no room for the team's board (8 KiB), or no region left; LLCL_ERR_STATE: inside a callback, or the context
  * is being finalized. Any thread may call it.
  */
 llcl_status_t llcl_team_world(llcl_context_t *context,

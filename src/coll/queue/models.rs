@@ -99,19 +99,22 @@ impl Line {
 
     /// What the step reads must be of its round, whoever runs it.
     fn perform(&self, at: u32, round: u32) {
-        // SAFETY: loom reports whoever writes meanwhile, here and below.
+        // SAFETY: nobody writes meanwhile, or loom reports it.
         self.ready.with(|ready| assert_eq!(unsafe { *ready }, round + 1, "not started"));
         if let Some(from) = self.steps[at as usize].wait {
             let given = &self.given[from][round as usize];
+            // SAFETY: as above.
             given.with(|given| assert_eq!(unsafe { *given }, round + 1, "not given"));
         }
         let number = round * self.steps.len() as u32 + at;
+        // SAFETY: as above; only the holder of the claim comes here.
         self.ran.with_mut(|ran| unsafe { (*ran).push(number) });
     }
 
     /// All steps of `rounds` rounds were run, once, in their order.
     fn assert_ran(&self, rounds: u32) {
         let all = (0..rounds * self.steps.len() as u32).collect::<Vec<_>>();
+        // SAFETY: nobody runs steps any more, or loom reports it.
         self.ran.with(|ran| assert_eq!(unsafe { &*ran }, &all, "steps that were run"));
     }
 }
@@ -171,6 +174,7 @@ impl Plan {
     /// Stage::signal(). True: it is the caller who takes care.
     fn signal(&self, from: usize, to: usize, round: u32) -> bool {
         let line = &self.0[to];
+        // SAFETY: nobody reads it before the signal, or loom reports it.
         line.given[from][round as usize].with_mut(|given| unsafe { *given = round + 1 });
         let found = line.queue().deliver(from, round + 1);
         found.is_active() && found.claimer().is_none() && !found.is_attended()
@@ -192,6 +196,7 @@ impl Plan {
 
     /// Plan::open().
     fn open(&self, me: usize, round: u32) {
+        // SAFETY: nobody runs the round before it is active, or loom reports it.
         self.0[me].ready.with_mut(|ready| unsafe { *ready = round + 1 });
         self.0[me].queue().activate();
     }
@@ -376,6 +381,7 @@ fn loom_the_count_shows_what_the_round_did() {
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
         if plan.finished(0) == 1 {
             plan.0[0].assert_ran(1);
+            // SAFETY: nobody reads it after the round, or loom reports it.
             plan.0[0].ready.with_mut(|ready| unsafe { *ready = 0 });
         }
         one.join().unwrap();
