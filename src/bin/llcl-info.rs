@@ -163,7 +163,7 @@ fn choices(config: &Config, operation: Operation, ranks: usize) -> Vec<Choice> {
             root: 0,
             count: bytes / 8,
             width: 8,
-            segment: 64 << 10,
+            segment: config.coll_segment,
             in_place: false,
             varied: None,
         };

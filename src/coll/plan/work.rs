@@ -80,6 +80,12 @@ impl Plan {
         self.opened.store(round, Ordering::Release);
     }
 
+    /// Whether a step of the own queues seems ready.
+    #[inline]
+    fn is_ready(&self) -> bool {
+        (0..self.queues()).any(|queue| self.stage.is_ready(self.stage.me, queue))
+    }
+
     /// Runs what is ready of the own queues.
     #[inline]
     pub(super) fn run_own(&self, errand: &mut Errand) -> bool {
@@ -99,8 +105,9 @@ impl Plan {
                 continue;
             }
             for queue in 0..member.session.queues() {
-                let mut errand = Errand::new(HELP, true);
-                if self.stage.is_ready(rank, queue) && self.stage.run(rank, queue, &mut errand) {
+                if self.stage.is_ready(rank, queue)
+                    && self.stage.run(rank, queue, &mut Errand::new(HELP, true))
+                {
                     return true;
                 }
             }
@@ -110,9 +117,13 @@ impl Plan {
 
     /// Does what there is to do. `opened`: the own queues are active; `help`: other ranks' too.
     pub(super) fn work(&self, opened: bool, help: bool) -> bool {
-        let mut errand = Errand::new(BURST, true);
-        let own = opened && self.run_own(&mut errand);
-        self.leave(&errand);
+        // Who polls comes here all the time: an errand is made only where there is something to do.
+        let own = opened && self.is_ready() && {
+            let mut errand = Errand::new(BURST, true);
+            let worked = self.run_own(&mut errand);
+            self.leave(&errand);
+            worked
+        };
         own || help && self.run_others()
     }
 
@@ -269,7 +280,7 @@ impl Task for Plan {
         let under_way = self.closed.load(Ordering::Acquire) != round;
         under_way
             && !(offload && self.waiting.load(Ordering::Relaxed))
-            && ((0..session.queues()).any(|queue| self.stage.is_ready(me, queue))
+            && (self.is_ready()
                 || self.opened.load(Ordering::Acquire) != round
                 || self.unfinished(round).is_none()
                 || self.trouble().is_some())
