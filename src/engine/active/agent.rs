@@ -181,11 +181,13 @@ impl Agent {
             let mut replies = self.replies.take_unfenced();
             let mut requests = self.requests_to_serve();
             let replied = loop {
-                let came = replies.as_mut().is_some_and(|inlet| inlet.peek().is_some());
-                let wanted = requests.as_mut().is_some_and(|it| it.inlet.peek().is_some());
+                if replies.as_mut().is_some_and(|inlet| inlet.has_come()) {
+                    break true;
+                }
                 looks += 1;
-                if wanted || came || looks >= LOOKS || done() {
-                    break came;
+                let wanted = requests.as_mut().is_some_and(|it| it.inlet.has_come());
+                if wanted || looks >= LOOKS || done() {
+                    break false;
                 }
                 std::hint::spin_loop();
             };

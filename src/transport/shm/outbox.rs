@@ -185,15 +185,11 @@ impl<'a> Outbox<'a> {
     /// Sends a message. False: there is no credit.
     #[inline(always)]
     pub fn send(&self, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
-        let sent = match self.mail.sizes.policy {
+        match self.mail.sizes.policy {
             Policy::Acquire => self.send_by(0, parcel, find, counts),
             Policy::Limit => self.send_limited(parcel, find, counts),
             Policy::Distributed => self.send_distributed(parcel, find, counts),
-        };
-        if sent {
-            self.knock(&self.mail.head.requests, self.mail.head.requests.bell(), counts);
         }
-        sent
     }
 
     /// Sends with a ticket of one share.
@@ -207,8 +203,10 @@ impl<'a> Outbox<'a> {
         let Some(share) = share else { return false };
         match share.take(self.me, &near.cached, &Toll(counts, at)) {
             Taken::Ticket(ticket) => {
-                share.fetch_ahead(ticket, &near.cached);
                 self.fill(share, at, ticket, parcel);
+                self.knock(&self.mail.head.requests, self.mail.head.requests.bell(), counts);
+                // What the message need not wait for.
+                share.fetch_ahead(ticket, &near.cached);
                 counts.message_sent(at);
                 true
             }
