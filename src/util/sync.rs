@@ -38,3 +38,13 @@ impl<T> UnsafeCell<T> {
         f(self.0.get())
     }
 }
+
+/// A full fence right behind a read-modify-write operation, which on x86-64 is one already.
+#[inline(always)]
+pub fn fence_behind_rmw() {
+    if cfg!(all(target_arch = "x86_64", not(loom))) {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}

@@ -6,7 +6,9 @@
 
 use crate::engine::completion::Completion;
 use crate::util::pin::thread_stripe;
-use crate::util::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, UnsafeCell, fence};
+use crate::util::sync::{
+    AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, UnsafeCell, fence, fence_behind_rmw,
+};
 use std::sync::PoisonError;
 
 #[cfg(all(test, loom))]
@@ -31,14 +33,12 @@ pub struct Waiting {
 
 #[repr(align(128))]
 struct Entry {
-    /// The tag while somebody waits, else 0.
+    /// Upper half: the generation of the tag while somebody waits, else 0. Lower half: how many have taken
+    /// a tag of this entry and have not told its user; the entry may be used again before.
     state: AtomicU64,
     /// The last generation given out. Only who has claimed the entry changes it.
     generation: AtomicU32,
     peer: AtomicU32,
-    /// How many have taken a tag of this entry, or are about to, and have not told its user. The entry
-    /// may be used again before.
-    telling: AtomicU32,
     waiting: UnsafeCell<Waiting>,
 }
 
@@ -46,8 +46,9 @@ struct Entry {
 pub struct Pending {
     /// A bit for each entry: free.
     free: Box<[AtomicU64]>,
+    /// For each word of it, how many of its entries were ever in use at once.
+    records: Box<[AtomicU32]>,
     entries: Box<[Entry]>,
-    in_use: AtomicU64,
     used: AtomicBool,
     /// Entries that have ended without a reply, each with the first ticket for a reply that cannot be
     /// its own: its slot may still be taken by a peer that has died.
@@ -74,6 +75,15 @@ fn index_of(tag: u64) -> usize {
     tag as u32 as usize
 }
 
+/// Of a tag, and of a state.
+fn generation_of(word: u64) -> u64 {
+    word >> 32
+}
+
+fn telling_of(state: u64) -> u32 {
+    state as u32
+}
+
 impl Pending {
     /// A table of `capacity` entries, a multiple of 64.
     pub fn new(capacity: usize) -> Pending {
@@ -81,13 +91,12 @@ impl Pending {
             state: AtomicU64::new(0),
             generation: AtomicU32::new(0),
             peer: AtomicU32::new(0),
-            telling: AtomicU32::new(0),
             waiting: UnsafeCell::new(NOBODY),
         };
         Pending {
             free: (0..capacity / 64).map(|_| AtomicU64::new(u64::MAX)).collect(),
+            records: (0..capacity / 64).map(|_| AtomicU32::new(0)).collect(),
             entries: (0..capacity).map(entry).collect(),
-            in_use: AtomicU64::new(0),
             used: AtomicBool::new(false),
             limbo: Mutex::default(),
             has_limbo: AtomicBool::new(false),
@@ -96,7 +105,13 @@ impl Pending {
 
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.in_use.load(Ordering::Acquire) == 0
+        self.in_use() == 0
+    }
+
+    fn in_use(&self) -> u64 {
+        // Acquire: pairs with vacate().
+        let free = self.free.iter().map(|word| word.load(Ordering::Acquire).count_ones());
+        self.entries.len() as u64 - u64::from(free.sum::<u32>())
     }
 
     /// Whether anybody has ever waited.
@@ -109,7 +124,20 @@ impl Pending {
         !self.is_used() && !self.used.swap(true, Ordering::SeqCst)
     }
 
-    /// Makes an entry and names it; None: all are in use. The second is how many are, now.
+    /// How many entries are in use, if that may be more than ever before: `bit` is the lowest of its word
+    /// that was free. To count each time would take longer than all the rest.
+    #[inline(always)]
+    fn record(&self, word: usize, bit: u64) -> u64 {
+        let most = &self.records[word];
+        if (bit as u32) < most.load(Ordering::Relaxed) {
+            return 0;
+        }
+        most.store(bit as u32 + 1, Ordering::Relaxed);
+        self.in_use()
+    }
+
+    /// Makes an entry and names it; None: all are in use. The second is how many are, now, or 0 if there
+    /// were as many before.
     pub fn insert(&self, waiting: Waiting) -> Option<(u64, u64)> {
         let first = thread_stripe();
         let index = (0..self.free.len()).find_map(|step| {
@@ -123,34 +151,40 @@ impl Pending {
         let generation = entry.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
         entry.generation.store(generation, Ordering::Relaxed);
         let tag = u64::from(generation) << 32 | index as u64;
-        let in_use = self.in_use.fetch_add(1, Ordering::Relaxed) + 1;
-        // Release: publishes the entry; pairs with take().
-        entry.state.store(tag, Ordering::Release);
-        // Between "it waits" and the caller's look whether the peer is dead; pairs with bury().
-        fence(Ordering::SeqCst);
-        Some((tag, in_use))
+        // Release: publishes the entry; pairs with take(). Added, because the user of an earlier life may
+        // just be told.
+        entry.state.fetch_add(u64::from(generation) << 32, Ordering::Release);
+        // Between "it waits" and the caller's look whether the peer is dead; pairs with tags().
+        fence_behind_rmw();
+        Some((tag, self.record(index / 64, index as u64 % 64)))
     }
 
     /// Whether the end of what tags() named has not been told.
     pub fn waits(&self, tag: u64) -> bool {
         let Some(entry) = self.entries.get(index_of(tag)) else { return false };
-        // A tag of generation 0 says only that somebody is told; the first entry's is what a state is that
-        // nobody waits for.
-        let waits = |state: u64| tag >> 32 != 0 && state == tag;
         // Acquire: what its end has done is seen by whoever sees that it has ended.
-        waits(entry.state.load(Ordering::Acquire)) || entry.telling.load(Ordering::Acquire) != 0
+        let state = entry.state.load(Ordering::Acquire);
+        // A tag of generation 0 says only that somebody is told.
+        let waits = generation_of(tag) != 0 && generation_of(state) == generation_of(tag);
+        waits || telling_of(state) != 0
     }
 
     /// Takes an entry, which then is the caller's to release and, when that is done, to tell its user
     /// of, and to say so by told(). None: another did.
     pub fn take(&self, tag: u64) -> Option<Waiting> {
-        let entry = self.entries.get(index_of(tag)).filter(|_| tag != 0)?;
-        // Before the tag goes, so that it is always the one or the other that waits() sees.
-        entry.telling.fetch_add(1, Ordering::Relaxed);
-        // Acquire: pairs with insert(). Release: `telling` was counted before.
-        if entry.state.compare_exchange(tag, 0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            self.told(tag);
-            return None;
+        let entry = self.entries.get(index_of(tag)).filter(|_| generation_of(tag) != 0)?;
+        let mut state = entry.state.load(Ordering::Relaxed);
+        loop {
+            if generation_of(state) != generation_of(tag) {
+                return None;
+            }
+            // At once, so that it is always the one or the other that waits() sees.
+            let taken = u64::from(telling_of(state) + 1);
+            // Acquire: pairs with insert().
+            match entry.state.compare_exchange(state, taken, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => state = now,
+            }
         }
         // SAFETY: the tag was taken by us alone, and the entry is not free.
         Some(entry.waiting.with(|place| unsafe { *place }))
@@ -159,8 +193,8 @@ impl Pending {
     /// The user has been told of the end of what was taken.
     pub fn told(&self, tag: u64) {
         if let Some(entry) = self.entries.get(index_of(tag)) {
-            // Release: pairs with waits().
-            entry.telling.fetch_sub(1, Ordering::Release);
+            // Release: pairs with waits(). The count is above 0, so this does not reach the generation.
+            entry.state.fetch_sub(1, Ordering::Release);
         }
     }
 
@@ -170,8 +204,7 @@ impl Pending {
     }
 
     fn vacate(&self, index: usize) {
-        self.in_use.fetch_sub(1, Ordering::Release);
-        // Release: pairs with claim_bit().
+        // Release: pairs with claim_bit() and in_use().
         self.free[index / 64].fetch_or(1 << (index % 64), Ordering::Release);
     }
 
@@ -210,11 +243,12 @@ impl Pending {
         fence(Ordering::SeqCst);
         let waiting = self.entries.iter().enumerate().filter_map(|(index, entry)| {
             // Acquire: the peer is that of the tag, or of a later one, in which case taking fails.
-            let tag = entry.state.load(Ordering::Acquire);
-            if tag == 0 {
+            let state = entry.state.load(Ordering::Acquire);
+            if generation_of(state) == 0 {
                 // No tag has the generation 0.
-                return (entry.telling.load(Ordering::Acquire) != 0).then_some(index as u64);
+                return (telling_of(state) != 0).then_some(index as u64);
             }
+            let tag = generation_of(state) << 32 | index as u64;
             fits(entry.peer.load(Ordering::Relaxed)).then_some(tag)
         });
         waiting.collect()

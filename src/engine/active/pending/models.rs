@@ -22,13 +22,12 @@ fn table() -> Arc<Table> {
         state: AtomicU64::new(0),
         generation: AtomicU32::new(0),
         peer: AtomicU32::new(0),
-        telling: AtomicU32::new(0),
         waiting: UnsafeCell::new(NOBODY),
     };
     let pending = Pending {
         free: Box::new([AtomicU64::new(1)]),
+        records: Box::new([AtomicU32::new(0)]),
         entries: Box::new([entry]),
-        in_use: AtomicU64::new(0),
         used: AtomicBool::new(false),
         limbo: Mutex::default(),
         has_limbo: AtomicBool::new(false),
