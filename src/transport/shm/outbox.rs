@@ -327,11 +327,12 @@ impl<'a> Outbox<'a> {
             // SAFETY: the slot is the caller's until it is published, see Share; the header was
             // checked to be at most 64 bytes, the payload at most `medium`.
             unsafe {
+                // First what takes long: the receiver, which looks at the slot, takes its line away meanwhile.
+                copy(payload, place);
                 body.write(first);
                 body.add(1).write(payload.len() as u64);
                 body.add(2).write(parcel.tag);
                 copy(header, bytes);
-                copy(payload, place);
             }
         });
         share.publish(ticket);
