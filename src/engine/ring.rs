@@ -128,6 +128,8 @@ pub struct Reservation<'a, T: Entry> {
     count: u32,
     /// This reservation cleared WAITING: the duty to ring the doorbell is here.
     waiting: bool,
+    /// An exchange has failed before.
+    contended: bool,
 }
 
 impl<T: Entry> Ring<T> {
@@ -182,6 +184,7 @@ impl<T: Entry> Ring<T> {
         assert!((1..=MAX_RUN).contains(&count), "a reservation of {count} slots");
         let shared = &*self.shared;
         let backoff = Backoff::new();
+        let mut contended = false;
         // Relaxed, here and in the exchange: see "Words that threads share".
         let mut tail = shared.tail.tail.load(Ordering::Relaxed);
         loop {
@@ -199,11 +202,14 @@ impl<T: Entry> Ring<T> {
                 Ok(_) => {
                     shared.fetch_ahead(position, next);
                     let waiting = tail & WAITING != 0;
-                    return Some(Reservation { shared, position, count: count as u32, waiting });
+                    let count = count as u32;
+                    return Some(Reservation { shared, position, count, waiting, contended });
                 }
-                Err(now) => tail = now,
+                Err(_) => contended = true,
             }
             backoff.spin();
+            // Not what the exchange has seen: during the pause others have gone on.
+            tail = shared.tail.tail.load(Ordering::Relaxed);
         }
     }
 
@@ -290,6 +296,12 @@ impl<T: Entry> Reservation<'_, T> {
         self.count as usize
     }
 
+    /// Whether another producer came in between.
+    #[inline]
+    pub fn is_contended(&self) -> bool {
+        self.contended
+    }
+
     /// Slot `index`, to be filled in place. It holds some value of the past: set every field.
     ///
     /// # Panics
@@ -355,19 +367,30 @@ impl<T: Entry> Consumer<T> {
     /// state, so yield the core, or nap, and look again.
     #[inline]
     pub fn peek(&self, index: usize) -> Option<&T> {
-        while self.seen.get() <= index as u64 {
-            let position = self.position.wrapping_add(STEP * self.seen.get());
-            // Acquire: pairs with the Release in publish; the values written before are visible.
-            let filled = self.shared.slot(position).mark.load(Ordering::Acquire);
-            if filled != mark(position) {
-                return None;
-            }
-            self.seen.set(self.seen.get() + 1);
+        if self.seen.get() <= index as u64 && !self.see(index as u64) {
+            return None;
         }
         let slot = self.shared.slot(self.position.wrapping_add(STEP * index as u64));
         // SAFETY: filled, as seen above, and no producer writes it before release(), which needs
         // the Consumer mutably and so ends this borrow.
         Some(slot.value.with(|value| unsafe { &*value }))
+    }
+
+    /// Looks for filled slots up to a few behind `index`: the lines of all come at a time, where entries
+    /// that are executed in between would make each wait for the one before. False: `index` is none.
+    #[inline]
+    fn see(&self, index: u64) -> bool {
+        let mut seen = self.seen.get();
+        while seen < index + AHEAD {
+            let position = self.position.wrapping_add(STEP * seen);
+            // Acquire: pairs with the Release in publish; the values written before are visible.
+            if self.shared.slot(position).mark.load(Ordering::Acquire) != mark(position) {
+                break;
+            }
+            seen += 1;
+        }
+        self.seen.set(seen);
+        seen > index
     }
 
     /// Gives the first `count` entries' slots back to the producers: one store for a whole batch.
