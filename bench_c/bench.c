@@ -1,5 +1,6 @@
 #include "bench.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -262,24 +263,39 @@ int bench_cores(void)
     return CPU_COUNT(&all_cores);
 }
 
-void bench_pin(int nth)
+/* The nth (modulo) of them alone; negative: all. */
+static cpu_set_t cores_of(int nth)
 {
+    cpu_set_t one;
     int left = nth % bench_cores();
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &all_cores) || left-- > 0)
-            continue;
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        if (sched_setaffinity(0, sizeof one, &one) != 0)
-            bench_die("sched_setaffinity: %s", strerror(errno));
-        return;
-    }
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all_cores) && left-- == 0)
+            CPU_SET(cpu, &one);
+    return nth < 0 ? all_cores : one;
 }
 
-void bench_unpin(void)
+static void place(pid_t thread, int nth)
 {
-    bench_cores();
-    if (sched_setaffinity(0, sizeof all_cores, &all_cores) != 0)
+    cpu_set_t cores = cores_of(nth);
+    if (sched_setaffinity(thread, sizeof cores, &cores) != 0)
         bench_die("sched_setaffinity: %s", strerror(errno));
+}
+
+void bench_pin(int nth) { place(0, nth); }
+
+void bench_unpin(void) { place(0, -1); }
+
+void bench_pin_others(int nth)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *task;
+    if (tasks == NULL)
+        bench_die("/proc/self/task: %s", strerror(errno));
+    while ((task = readdir(tasks)) != NULL) {
+        pid_t thread = (pid_t)strtol(task->d_name, NULL, 10);
+        if (thread > 0 && thread != getpid())
+            place(thread, nth);
+    }
+    closedir(tasks);
 }

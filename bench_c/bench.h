@@ -132,6 +132,8 @@ void bench_end(void);
 int bench_cores(void);      /* processors that this process may use, as it was started */
 void bench_pin(int nth);    /* this thread to the nth (modulo) of them */
 void bench_unpin(void);     /* this thread to all of them */
+/* From the main thread: all other threads of the process, those of the library, to the nth of them; negative: to all. */
+void bench_pin_others(int nth);
 
 void bench_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 

@@ -178,6 +178,7 @@ loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_c
         kind = LOOP_WHOLE;
         world->shared_core = 1;
         bench_pin(0);
+        bench_pin_others(1);
         meeting = loop_run(world, NULL, kind, 0, budget_ms / 2).middle;
     }
     result.pure = fmax(loop_run(world, form, kind, 0, budget_ms).middle - meeting, 1);
@@ -187,6 +188,7 @@ loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_c
     result.percent = percent < 0 ? 0 : percent > 100 ? 100 : percent;
     if (cores == LOOP_HALF_LOAD) {
         world->shared_core = 0;
+        bench_pin_others(-1);
         loop_place(world->rank, world->size);
     }
     return result;

@@ -6,6 +6,7 @@ use crate::api::status::llcl_status_t;
 use crate::core::handle::{RegionHandle, free_region};
 use crate::fail;
 use crate::transport::address::Address;
+use crate::util::narrow::narrow;
 use crate::util::status::Result;
 use std::ffi::c_void;
 
@@ -36,15 +37,15 @@ pub struct llcl_local_t {
 
 impl llcl_remote_t {
     #[inline(always)]
-    pub(super) fn address(self) -> Address {
-        Address { offset: self.offset, key: self.key }
+    pub(super) fn address(&self) -> Address {
+        Address { offset: narrow(&self.offset), key: narrow(&self.key) }
     }
 }
 
 impl llcl_local_t {
     #[inline(always)]
-    pub(super) fn address(self) -> Address {
-        Address { offset: self.offset, key: self.key }
+    pub(super) fn address(&self) -> Address {
+        Address { offset: narrow(&self.offset), key: narrow(&self.key) }
     }
 }
 

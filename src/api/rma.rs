@@ -92,7 +92,7 @@ impl Parameters for llcl_read_params_t {
         let mut command = Command::new(Op::READ, self.peer);
         command.remote = self.source.address();
         command.size = self.size as u64;
-        command.on_complete = *self.on_complete.as_engine();
+        command.on_complete = self.on_complete.as_engine().narrow();
         let local = Local::Region(self.destination.address());
         Ok(Request { command, local, carry: false, flags: self.flags })
     }
@@ -103,8 +103,8 @@ impl Parameters for llcl_write_params_t {
         let mut command = Command::new(Op::WRITE, self.peer);
         command.remote = self.destination.address();
         command.size = self.size as u64;
-        command.on_local = *self.on_local.as_engine();
-        command.on_complete = *self.on_complete.as_engine();
+        command.on_local = self.on_local.as_engine().narrow();
+        command.on_complete = self.on_complete.as_engine().narrow();
         let local = Local::Region(self.source.address());
         Ok(Request { command, local, carry: false, flags: self.flags })
     }
@@ -125,8 +125,8 @@ impl Parameters for llcl_write_signal_params_t {
         command.signal = self.signal.address();
         command.remote = self.destination.address();
         command.size = self.size as u64;
-        command.on_local = *self.on_local.as_engine();
-        command.on_complete = *self.on_complete.as_engine();
+        command.on_local = self.on_local.as_engine().narrow();
+        command.on_complete = self.on_complete.as_engine().narrow();
         let local = Local::Region(self.source.address());
         Ok(Request { command, local, carry: false, flags: self.flags })
     }
@@ -184,7 +184,7 @@ unsafe extern "C" fn read_otherwise(
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
             return LLCL_OK;
         }
-        if let Ok(request) = p.request()
+        if let Ok(request) = &mut p.request()
             && context.0.offload_quickly(request)
         {
             return LLCL_OK;
@@ -284,7 +284,7 @@ unsafe extern "C" fn write_otherwise(
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
             return LLCL_OK;
         }
-        if let Ok(request) = p.request()
+        if let Ok(request) = &mut p.request()
             && context.0.offload_quickly(request)
         {
             return LLCL_OK;

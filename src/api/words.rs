@@ -149,7 +149,7 @@ unsafe extern "C" fn fetch_add_otherwise(
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
             return LLCL_OK;
         }
-        if let Ok(request) = p.request()
+        if let Ok(request) = &mut p.request()
             && context.0.offload_quickly(request)
         {
             return LLCL_OK;
@@ -253,7 +253,7 @@ unsafe extern "C" fn compare_swap_otherwise(
             p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
             return LLCL_OK;
         }
-        if let Ok(request) = p.request()
+        if let Ok(request) = &mut p.request()
             && context.0.offload_quickly(request)
         {
             return LLCL_OK;

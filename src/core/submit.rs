@@ -37,10 +37,10 @@ impl Context {
     /// The short way into the queue of offload mode, for commands on memory of a peer that is known,
     /// with completions that are well formed. False: it takes the long way, which also tells why.
     #[inline]
-    pub fn offload_quickly(&self, request: Request) -> bool {
-        let Request { mut command, local, carry, flags } = request;
+    pub fn offload_quickly(&self, request: &mut Request) -> bool {
+        let Request { command, local, carry, flags } = &*request;
         let offload = self.lane.execution() == Execution::Offload;
-        if !offload || carry || flags != 0 || !self.open.load(Ordering::Relaxed) {
+        if !offload || *carry || *flags != 0 || !self.open.load(Ordering::Relaxed) {
             return false;
         }
         let Some(port) = self.routes.known(command.peer) else { return false };
@@ -53,18 +53,18 @@ impl Context {
         if mapped.is_none() {
             // Whoever maps a region waits for pins.
             drop(pinned);
-            if !self.is_registered(port, &request) {
+            if !self.is_registered(port, request) {
                 return false;
             }
             pinned = pin();
         }
         let place = match local {
-            Local::Pointer(place) => Some(place),
-            Local::Region(ours) => self.quick.own.find(ours, command.size),
+            Local::Pointer(place) => Some(*place),
+            Local::Region(ours) => self.quick.own.find(*ours, command.size),
         };
         let Some(place) = place else { return false };
-        command.local = place;
-        let queued = self.lane.offload(&command);
+        request.command.local = place;
+        let queued = self.lane.offload(&request.command);
         drop(pinned);
         queued
     }

@@ -1,6 +1,7 @@
 //! What happens when an operation ends: a call, a store or an addition, or nothing.
 
 use crate::transport::waiters::Waiters;
+use crate::util::narrow::narrow;
 use crate::util::status::Status;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -48,6 +49,17 @@ impl Completion {
     /// A word that becomes non-zero.
     pub fn store_on(word: &AtomicU64) -> Completion {
         Completion { kind: STORE, target: word.as_ptr().cast(), ..Completion::NOTHING }
+    }
+
+    /// A copy, made word by word.
+    #[inline(always)]
+    pub fn narrow(&self) -> Completion {
+        Completion {
+            kind: narrow(&self.kind),
+            reserved: narrow(&self.reserved),
+            call: narrow(&self.call),
+            target: narrow(&self.target),
+        }
     }
 
     /// Whether it is well formed.

@@ -14,13 +14,15 @@ use crate::util::status::Status;
 const BATCH: usize = 64;
 /// A command of more bytes takes so long that producers should not wait for it.
 const LARGE: u64 = 4096;
+/// Bytes after which a round takes no further command: a requester may be the one who executes it.
+const BURST: u64 = 65536;
 
 impl Work {
     /// Executes up to a batch of commands; returns how many slots of the queue it emptied.
     #[inline]
     pub(super) fn execute(&mut self, routes: &Routes) -> usize {
-        let (mut slots, mut released) = (0, 0);
-        while slots < BATCH {
+        let (mut slots, mut released, mut bytes) = (0, 0, 0);
+        while slots < BATCH && bytes < BURST {
             let Some(queued) = self.consumer.peek(slots - released) else { break };
             let (command, extra) = queued.take();
             // User code and large copies may take long: what is done by now is given back before.
@@ -37,6 +39,7 @@ impl Work {
                 break;
             }
             slots += 1 + extra;
+            bytes += command.size;
         }
         if slots > released {
             self.consumer.release(slots - released);

@@ -149,8 +149,12 @@ impl Lane {
         }
         let Some(mut reservation) = self.ring.reserve(1) else { return false };
         reservation.slot_mut(0).put(command, 0);
+        let contended = reservation.is_contended();
         let asleep = reservation.commit();
         self.leave_to_others(asleep);
+        if contended {
+            self.join_in();
+        }
         true
     }
 
@@ -168,18 +172,35 @@ impl Lane {
         worked
     }
 
-    /// The same until the queue is half empty, for a caller that would have to wait otherwise.
+    /// Another requester posts at this moment, on another core: works on the queue for a while, if nobody
+    /// is at it. One that posts and one that executes get more done than two that take the queue's end
+    /// from each other, until it is full.
+    #[inline(never)]
+    fn join_in(&self) {
+        if !in_callback()
+            && let Some(work) = self.role.take()
+        {
+            self.work_until(work, |_| false);
+        }
+    }
+
+    /// Works on the queue until it is half empty, for a caller that would have to wait otherwise.
     pub fn drain(&self) -> bool {
-        let Some(mut work) = self.role.take() else { return false };
+        let Some(work) = self.role.take() else { return false };
+        self.work_until(work, Work::is_half_empty)
+    }
+
+    /// Some rounds of work, as long as there is some and not `enough`. What that says at the end.
+    fn work_until(&self, mut work: Held<'_, Work>, enough: impl Fn(&Work) -> bool) -> bool {
         work.disarm();
         for _ in 0..ROUNDS {
-            if work.round(&self.routes) == 0 || work.is_half_empty() {
+            if work.round(&self.routes) == 0 || enough(&work) {
                 break;
             }
         }
-        let room = work.is_half_empty();
+        let end = enough(&work);
         self.finish(work);
-        room
+        end
     }
 
     /// Who waits for room in the queue.

@@ -7,6 +7,7 @@ use crate::engine::command::{Command, Op};
 use crate::engine::completion::{Completion, NONE};
 use crate::engine::ring::Entry;
 use crate::transport::address::Address;
+use crate::util::narrow::narrow;
 use std::ffi::c_void;
 
 /// Most bytes that a command carries itself, in the slots behind it.
@@ -52,15 +53,15 @@ impl Queued {
             | u64::from(on_complete.kind) << 24
             | u64::from(on_local.kind) << 28
             | u64::from(command.peer) << 32;
-        let amount = if command.op == Op::ATOMIC { command.operand } else { command.size };
+        let amount = if command.op == Op::ATOMIC { &command.operand } else { &command.size };
         self.line = [
             numbers,
-            remote.offset,
-            remote.key,
-            command.local as u64,
-            amount,
-            on_complete.call as u64,
-            on_complete.target as u64,
+            narrow(&remote.offset),
+            narrow(&remote.key),
+            narrow(&command.local) as u64,
+            narrow(amount),
+            narrow(&on_complete.call) as u64,
+            narrow(&on_complete.target) as u64,
         ];
         if is_wide(command) {
             let second = if command.op == Op::ATOMIC { command.compare } else { command.operand };

@@ -15,7 +15,8 @@
 //! | `tail` | next position to reserve; bit 0 is [`WAITING`]: the consumer sleeps | producers: compare-and-swap; consumer: bit 0 |
 //! | `cached_head` | a value that `head` had; beside `tail`, in the line a producer holds anyway | producers |
 //! | `head` | next position to consume; published once per batch | consumer |
-//! | `Slot::mark` | position with bit 0 set: filled for that position; any other value: not yet | the producer that reserved it |
+//! | `Slot::mark` | low half of a position with bit 0 set: filled for that position; any other value: not yet | the producer that reserved it |
+//! | `Slot::touched` | nothing; a store to it fetches the line | producers, while the slot is free |
 //!
 //! A slot is free for position p when p < head + capacity; the consumer never writes slots, so a
 //! filled line travels one way only. The mark of an earlier round differs in the position, the
@@ -40,7 +41,7 @@ use std::fmt;
 
 use crossbeam_utils::{Backoff, CachePadded};
 
-use crate::util::sync::{Arc, AtomicU64, Ordering, UnsafeCell};
+use crate::util::sync::{Arc, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
 #[cfg(all(test, loom))]
 mod models;
@@ -51,13 +52,23 @@ mod tests;
 const WAITING: u64 = 1;
 
 /// Bit 0 of `Slot::mark`: filled, for the position in the other bits.
-const FILLED: u64 = 1;
+const FILLED: u32 = 1;
+
+/// What the slot of `position` holds when it is filled. Half of the position is enough: the slot can only
+/// hold this mark or that of the round before.
+#[inline]
+fn mark(position: u64) -> u32 {
+    position as u32 | FILLED
+}
 
 /// What one slot adds to a position.
 const STEP: u64 = 2;
 
 /// Most slots that one reservation may take.
 pub const MAX_RUN: usize = 8;
+
+/// Slots whose lines a producer fetches at a time, before they are filled.
+const AHEAD: u64 = 8;
 
 /// What a ring can carry: plain values, of which one stands for "nothing to do".
 pub trait Entry: Copy + Send + 'static {
@@ -70,7 +81,8 @@ pub trait Entry: Copy + Send + 'static {
 /// value of up to 120 bytes in two.
 #[repr(C, align(64))]
 struct Slot<T> {
-    mark: AtomicU64,
+    mark: AtomicU32,
+    touched: AtomicU32,
     value: UnsafeCell<T>,
 }
 
@@ -116,6 +128,8 @@ pub struct Reservation<'a, T: Entry> {
     count: u32,
     /// This reservation cleared WAITING: the duty to ring the doorbell is here.
     waiting: bool,
+    /// An exchange has failed before.
+    contended: bool,
 }
 
 impl<T: Entry> Ring<T> {
@@ -141,7 +155,11 @@ impl<T: Entry> Ring<T> {
             capacity.is_power_of_two() && capacity >= MAX_RUN,
             "ring capacity is {capacity}, expected a power of two of at least {MAX_RUN}"
         );
-        let slot = || Slot { mark: AtomicU64::new(0), value: UnsafeCell::new(T::NOTHING) };
+        let slot = || Slot {
+            mark: AtomicU32::new(0),
+            touched: AtomicU32::new(0),
+            value: UnsafeCell::new(T::NOTHING),
+        };
         let shared = Arc::new(Shared {
             tail: CachePadded::new(Tail {
                 tail: AtomicU64::new(position),
@@ -166,6 +184,7 @@ impl<T: Entry> Ring<T> {
         assert!((1..=MAX_RUN).contains(&count), "a reservation of {count} slots");
         let shared = &*self.shared;
         let backoff = Backoff::new();
+        let mut contended = false;
         // Relaxed, here and in the exchange: see "Words that threads share".
         let mut tail = shared.tail.tail.load(Ordering::Relaxed);
         loop {
@@ -181,12 +200,16 @@ impl<T: Entry> Ring<T> {
                 Ordering::Relaxed,
             ) {
                 Ok(_) => {
+                    shared.fetch_ahead(position, next);
                     let waiting = tail & WAITING != 0;
-                    return Some(Reservation { shared, position, count: count as u32, waiting });
+                    let count = count as u32;
+                    return Some(Reservation { shared, position, count, waiting, contended });
                 }
-                Err(now) => tail = now,
+                Err(_) => contended = true,
             }
             backoff.spin();
+            // Not what the exchange has seen: during the pause others have gone on.
+            tail = shared.tail.tail.load(Ordering::Relaxed);
         }
     }
 
@@ -210,6 +233,32 @@ impl<T: Entry> Shared<T> {
         // SAFETY: the length is a power of two (asserted where the ring is made), so the masked
         // index is below it.
         unsafe { self.slots.get_unchecked((position / STEP) as usize & mask) }
+    }
+
+    /// Fetches the lines of slots that will be filled soon. The next post's compare-and-swap waits until
+    /// the stores of this one are done, that is, until the consumer's core has given the line up; so the
+    /// lines of several slots are asked for at once, by stores that mean nothing, which overlap.
+    #[inline]
+    fn fetch_ahead(&self, position: u64, next: u64) {
+        let group = |position: u64| position / STEP / AHEAD;
+        if group(position) != group(next) && self.slots.len() as u64 >= 4 * AHEAD {
+            self.touch(group(next) + 1);
+        }
+    }
+
+    #[inline(never)]
+    fn touch(&self, group: u64) {
+        let first = group.wrapping_mul(AHEAD * STEP);
+        // Relaxed: a slot that is not free for these positions is left to the consumer, which reads it.
+        let head = self.tail.cached_head.load(Ordering::Relaxed);
+        let used = first.wrapping_sub(head) as i64 + (STEP * AHEAD) as i64;
+        if used > (STEP as usize * self.slots.len()) as i64 {
+            return;
+        }
+        for at in 0..AHEAD {
+            // Relaxed: nobody reads it.
+            self.slot(first.wrapping_add(STEP * at)).touched.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Whether `count` slots from `position` on are free.
@@ -245,6 +294,12 @@ impl<T: Entry> Reservation<'_, T> {
     #[inline]
     pub fn count(&self) -> usize {
         self.count as usize
+    }
+
+    /// Whether another producer came in between.
+    #[inline]
+    pub fn is_contended(&self) -> bool {
+        self.contended
     }
 
     /// Slot `index`, to be filled in place. It holds some value of the past: set every field.
@@ -284,11 +339,11 @@ impl<T: Entry> Reservation<'_, T> {
         for index in (1..u64::from(self.count)).rev() {
             let position = self.position.wrapping_add(STEP * index);
             // Relaxed: the consumer reads marks in order, so it has met the Release below before.
-            self.shared.slot(position).mark.store(position | FILLED, Ordering::Relaxed);
+            self.shared.slot(position).mark.store(mark(position), Ordering::Relaxed);
         }
         // Release: publishes every slot and mark written above; pairs with the Acquire in
         // Consumer::peek.
-        self.shared.slot(self.position).mark.store(self.position | FILLED, Ordering::Release);
+        self.shared.slot(self.position).mark.store(mark(self.position), Ordering::Release);
     }
 }
 
@@ -312,19 +367,30 @@ impl<T: Entry> Consumer<T> {
     /// state, so yield the core, or nap, and look again.
     #[inline]
     pub fn peek(&self, index: usize) -> Option<&T> {
-        while self.seen.get() <= index as u64 {
-            let position = self.position.wrapping_add(STEP * self.seen.get());
-            // Acquire: pairs with the Release in publish; the values written before are visible.
-            let mark = self.shared.slot(position).mark.load(Ordering::Acquire);
-            if mark != position | FILLED {
-                return None;
-            }
-            self.seen.set(self.seen.get() + 1);
+        if self.seen.get() <= index as u64 && !self.see(index as u64) {
+            return None;
         }
         let slot = self.shared.slot(self.position.wrapping_add(STEP * index as u64));
         // SAFETY: filled, as seen above, and no producer writes it before release(), which needs
         // the Consumer mutably and so ends this borrow.
         Some(slot.value.with(|value| unsafe { &*value }))
+    }
+
+    /// Looks for filled slots up to a few behind `index`: the lines of all come at a time, where entries
+    /// that are executed in between would make each wait for the one before. False: `index` is none.
+    #[inline]
+    fn see(&self, index: u64) -> bool {
+        let mut seen = self.seen.get();
+        while seen < index + AHEAD {
+            let position = self.position.wrapping_add(STEP * seen);
+            // Acquire: pairs with the Release in publish; the values written before are visible.
+            if self.shared.slot(position).mark.load(Ordering::Acquire) != mark(position) {
+                break;
+            }
+            seen += 1;
+        }
+        self.seen.set(seen);
+        seen > index
     }
 
     /// Gives the first `count` entries' slots back to the producers: one store for a whole batch.

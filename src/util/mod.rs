@@ -5,6 +5,7 @@ pub mod config;
 pub mod counts;
 pub mod futex;
 pub mod memory;
+pub mod narrow;
 pub mod patience;
 pub mod pin;
 pub mod random;

@@ -102,7 +102,7 @@ impl Plan {
             }
             turns = turns.wrapping_add(1);
             if !turns.is_multiple_of(TURNS) && timeout != Some(Duration::ZERO) {
-                std::thread::yield_now();
+                self.give_way();
                 continue;
             }
             if self.end_if_in_trouble(round) {
@@ -117,6 +117,14 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Whoever gets the core may keep it for a whole turn of the scheduler: until then the progress thread,
+    /// if it is awake, goes on with the round on another one.
+    fn give_way(&self) {
+        self.waiting.store(false, Ordering::Relaxed);
+        std::thread::yield_now();
+        self.waiting.store(true, Ordering::Relaxed);
     }
 
     fn sleep(&self, round: u32, left: Option<Duration>) -> bool {
