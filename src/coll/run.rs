@@ -233,7 +233,8 @@ impl Stage {
             }
             line.release(mine);
             // What came before others knew that nobody has it any more.
-            if end == End::Full || !self.is_ready(rank, queue) {
+            let failed = self.members[rank].session.failed().is_some();
+            if end == End::Full || failed || !self.is_ready(rank, queue) {
                 break;
             }
         }

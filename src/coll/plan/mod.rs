@@ -252,11 +252,14 @@ impl Plan {
         let Some(round) = self.under_way()? else { return Ok(()) };
         if self.about.engine == Engine::Offload {
             let opened = self.open(round, u64::MAX);
+            if self.plain {
+                // Who tests computes meanwhile.
+                self.prompt.store(false, Ordering::Relaxed);
+                self.attend(false);
+            }
             between_word_and_look();
             self.work(opened, true);
         }
-        // Who tests computes meanwhile.
-        self.prompt.store(false, Ordering::Relaxed);
         self.close(round);
         if !self.is_told(round) {
             self.end_if_in_trouble(round);

@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 
 /// Looks without giving the core away: a few microseconds. Even with a core for each rank two of them may
 /// share one, as the kernel pleases.
-const LOOKS: u32 = 230;
+const LOOKS: u32 = 30;
+/// Before these, looks without a pause of who holds a claim: a fraction of a microsecond, in which most rounds of small plans
+/// come to their end, and of which a pause would be a large part.
+const BARE_LOOKS: u32 = 200;
 /// The same where ranks are more than cores.
 const LOOKS_IF_CROWDED: u32 = 2;
 /// After how many looks in vain a plan that moves much begins to look for others' work.
@@ -69,7 +72,7 @@ impl Plan {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
         self.note_wait(round);
-        let looks = if self.crowded { LOOKS_IF_CROWDED } else { LOOKS };
+        let looks = if self.crowded { LOOKS_IF_CROWDED } else { BARE_LOOKS + LOOKS };
         let mut held = None;
         let mut idle = 0;
         while idle < looks {
@@ -84,7 +87,7 @@ impl Plan {
             };
             if !self.stage.is_next_ready(me, 0, mine) {
                 idle += 1;
-                if idle > 200 {
+                if idle > BARE_LOOKS {
                     std::hint::spin_loop();
                 }
                 continue;
@@ -93,19 +96,25 @@ impl Plan {
             let end = self.stage.run_claimed(me, 0, mine, &mut errand);
             if end == End::Finished {
                 self.end_plainly(round);
-                held = None;
-                idle = looks;
             }
             self.stage.run_released(&mut errand);
             self.leave(&errand);
-            if end != End::Finished && self.trouble().is_some() {
+            if end == End::Finished {
+                return true;
+            }
+            if self.trouble().is_some() {
                 break;
             }
+            idle = 0;
         }
-        if let Some(mine) = held {
-            let mut errand = Errand::new(BURST, true);
-            self.let_go(mine, &mut errand);
-            self.leave(&errand);
+        match held {
+            Some(mine) => {
+                let mut errand = Errand::new(BURST, true);
+                self.let_go(mine, &mut errand);
+                self.leave(&errand);
+            }
+            // Somebody else has it, or had: from now on deliverers are not to rely on this thread, which looks once more.
+            None => line.unattend(),
         }
         self.has_ended(round)
     }
