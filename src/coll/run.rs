@@ -49,9 +49,9 @@ pub enum Memory {
     User(Address, u64),
     /// The plan's own, at this address, as many bytes.
     Plan(*mut u8, u64),
-    /// Two of the plan's own, one behind the other in whole lines, of so many bytes each: used in turn
+    /// Some of the plan's own, one behind the other in whole lines, of so many bytes each, and how many: used in turn
     /// round by round.
-    Turns(*mut u8, u64),
+    Turns(*mut u8, u64, u32),
 }
 
 /// A rank of the plan, as this process reaches it.
@@ -376,15 +376,15 @@ impl Stage {
         let (offset, size) = (record.offsets[which], record.size);
         let Some(member) = self.members.get(rank) else { return Err(Status::ERR_INTERNAL) };
         let Some(memory) = member.memory.get(space) else { return Err(Status::ERR_INTERNAL) };
-        let (Memory::User(_, length) | Memory::Plan(_, length) | Memory::Turns(_, length)) =
+        let (Memory::User(_, length) | Memory::Plan(_, length) | Memory::Turns(_, length, _)) =
             *memory;
         if size > length || offset > length - size {
             return Err(Status::ERR_INTERNAL);
         }
         match *memory {
             Memory::Plan(base, _) => Ok(base.wrapping_add(offset as usize)),
-            Memory::Turns(base, length) => {
-                let turn = u64::from(round % 2) * length.next_multiple_of(64);
+            Memory::Turns(base, length, turns) => {
+                let turn = u64::from(round & (turns - 1)) * length.next_multiple_of(64);
                 Ok(base.wrapping_add((turn + offset) as usize))
             }
             Memory::User(address, _) => {

@@ -31,8 +31,8 @@ struct Card {
     status: i32,
     shared: u32,
     told: u32,
-    /// There are two Scratch memories.
-    alternates: u32,
+    /// How many Scratch memories there are: a power of two, as it is the number of the round that chooses.
+    turns: u32,
     key: u64,
     bytes: u64,
     /// For Send, Receive and Scratch: key, offset and length.
@@ -172,7 +172,7 @@ impl Site<'_> {
         let send = session::size(self.team.size(), program.queues.len(), records) as u64;
         let receive = send + page(bounced(&self.checked.send));
         let scratch = receive + page(bounced(&self.checked.receive));
-        let turns = if program.alternates { 2 } else { 1 };
+        let turns = u64::from(program.turns);
         Layout { starts: [send, receive, scratch], total: scratch + turns * page(program.scratch) }
     }
 
@@ -210,7 +210,7 @@ impl Site<'_> {
             status: 0,
             shared: shared.into(),
             told: told.into(),
-            alternates: program.alternates.into(),
+            turns: program.turns,
             key,
             bytes: layout.total,
             memory: [
@@ -252,8 +252,8 @@ impl Site<'_> {
                 *place = Memory::User(user, length);
             }
         }
-        if let (Memory::Plan(base, length), 1) = (memory[2], card.alternates) {
-            memory[2] = Memory::Turns(base, length);
+        if let (Memory::Plan(base, length), true) = (memory[2], card.turns.is_power_of_two()) {
+            memory[2] = Memory::Turns(base, length, card.turns);
         }
         let (shared, told) = (card.shared != 0, card.told != 0);
         Ok(Member { peer, session, address, memory, shared, told })
