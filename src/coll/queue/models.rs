@@ -5,7 +5,30 @@
 //! what it has not been shown, is an error even if no value is wrong. All threads end, as ranks do that
 //! compute; what is ready then and has not been run is lost.
 //!
-//! FAULTS
+//! Faults that were planted, one at a time, and how many of the fifteen models failed:
+//!
+//! | fault | models |
+//! |---|---|
+//! | send: Relaxed; has_sent: Relaxed | 10 each |
+//! | the fence between word and look: none at all, or not after a signal; no look after a signal | 14 each |
+//! | release: no fence after it | 10 |
+//! | give_back: Relaxed | 3 |
+//! | give_back: the next step not stored | the models end early |
+//! | finish: Relaxed | 3 |
+//! | finish: "active" stays | 14 |
+//! | claim: also what somebody has | 14 |
+//! | activate: Relaxed | 1, who sees the round |
+//! | control: Relaxed | 3 |
+//! | unattend: does nothing | 5 |
+//! | unattend: no fence after it | 2 |
+//! | who starts, holds or leases: attention not taken back; no look after the release | 3, 4 |
+//! | who starts, or sees that another thread has: no fence before the look | 3, 1 |
+//! | who runs a queue: no look after the release | 8 |
+//!
+//! Not found: the claim without its fence or Relaxed, since whoever holds it releases it with a fence and looks; a lease whose
+//! attention comes late or not at all, since then the deliverer does the work; an owner that finds its queue taken and does not look
+//! itself, since the taker does. `at` that is not set back was not found by the former models; the model of the next round now has
+//! a claim given back in the middle of a queue.
 
 use super::*;
 use crate::util::sync::{Arc, UnsafeCell};
