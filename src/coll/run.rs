@@ -242,7 +242,7 @@ impl Stage {
     }
 
     /// Runs what is ready of a queue that was claimed as `mine`.
-    #[inline]
+    #[inline(always)]
     pub fn run_claimed(
         &self,
         rank: usize,
