@@ -16,6 +16,7 @@
 //! | give_back: the next step not stored | the models end early |
 //! | finish: Relaxed | 3 |
 //! | finish: "active" stays | 14 |
+//! | finish: `at` stays | 1, the next round |
 //! | claim: also what somebody has | 14 |
 //! | activate: Relaxed | 1, who sees the round |
 //! | control: Relaxed | 3 |
@@ -27,8 +28,7 @@
 //!
 //! Not found: the claim without its fence or Relaxed, since whoever holds it releases it with a fence and looks; a lease whose
 //! attention comes late or not at all, since then the deliverer does the work; an owner that finds its queue taken and does not look
-//! itself, since the taker does. `at` that is not set back was not found by the former models; the model of the next round now has
-//! a claim given back in the middle of a queue.
+//! itself, since the taker does.
 
 mod ranks;
 
