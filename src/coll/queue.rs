@@ -1,34 +1,38 @@
 //! One queue of a session, in memory that all ranks of the plan map: a control word, the number of the
-//! next step, and a signal word for each rank.
+//! next step, and for each rank how many signals it has been sent.
 //!
 //! The protocol, by which every step is run once, by whoever is at hand:
 //!
-//! - Only who has **claimed** the queue moves `at` and runs steps. A claim is a compare-and-swap of the
-//!   control word from "active and unclaimed". Its holder runs steps as long as they are ready.
-//! - Who **delivers** stores the signal word first and then changes the control word (a poke); what that
-//!   finds there says who takes care: the holder of the claim, a thread that attends, or the deliverer.
-//! - To **release**, the holder loads the control word, then looks at the signals, then swaps the
-//!   claim out of the word that it has loaded: a poke in between makes the swap fail, and it looks again.
-//! - A thread that stops to **attend** takes its bit away and then looks once more.
-//! - The end of the last step is one swap: the round is counted as finished and the queue is no longer
+//! - Only who has **claimed** the queue moves `at`, runs steps and changes the control word, by plain stores. A claim is
+//!   a compare-and-swap of the control word from "active and unclaimed"; the owner may take it as it starts the round.
+//!   Its holder runs steps as long as they are ready, and may go on looking at the signals (to hold).
+//! - Who **delivers** stores the signal, in a word of the sender's, and then looks at the control word of the queue that is
+//!   signalled; what it finds there says who takes care: the holder of the claim, a thread that attends, the owner when it
+//!   starts, or else the deliverer.
+//! - Who **releases** the claim, or stops to **attend**, says so first and then looks at the signals once more. Between
+//!   the two of each side lies a full fence, so the deliverer sees the one or the other sees the signal.
+//! - The end of the last step is one store: the round is counted as finished and the queue is no longer
 //!   active, so whoever sees the count sees everything that the round did.
 //!
-//! A signal word is the number of signals since the plan was made; the sender computes it from its own
-//! round, so it is stored and not added to, and one line crosses the machine for a delivery.
+//! A signal word is the number of signals since the plan was made; the sender computes it from its own round, so it is
+//! stored and not added to. It lies beside the sender's control word: a rank that starts and signals writes one line of its own, and
+//! who waits for it reads that line, in which it also finds whether the rank takes care of what it is sent.
 
-use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(all(test, loom))]
 mod models;
 
-/// The part of a queue that is there for any number of ranks. Signal words follow.
-#[repr(C)]
+/// The part of a queue that is there for any number of ranks. Signal words follow, in lines of their own: who waits
+/// for a signal looks at them all the time, and would hold up each change of the control word.
+#[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct Head {
     control: AtomicU64,
     /// The next step. Belongs to the holder of the claim; others take it as a hint.
     at: AtomicU32,
-    reserved: u32,
+    /// Not 0: a thread of the owner looks at this queue all the time and will run what becomes ready.
+    attended: AtomicU32,
 }
 
 /// A queue as one process sees it.
@@ -36,20 +40,17 @@ pub struct Head {
 pub struct Queue<'a> {
     /// Control word and next step.
     pub head: &'a Head,
-    /// By rank: how many signals it has sent here, as a number that wraps around.
-    pub signals: &'a [AtomicU32],
+    /// By rank: how many signals its queue of the same number has been sent by this one's owner, as a number that wraps
+    /// around.
+    pub sent: &'a [AtomicU32],
 }
 
 /// The owner has started the round.
 const ACTIVE: u64 = 1;
-/// A thread looks at this queue all the time and will run what becomes ready.
-const ATTENDED: u64 = 2;
 const CLAIMER: u64 = 0xfff0;
 const CLAIMER_SHIFT: u32 = 4;
 const FINISHED: u64 = 0xffff_ffff << 16;
 const FINISHED_SHIFT: u32 = 16;
-/// Pokes are counted in the highest bits, where they fall off when they overflow.
-const POKE: u64 = 1 << 48;
 
 /// Most ranks of a team: the claimer's rank has 12 bits, 0 being nobody.
 pub const RANKS: usize = 4095;
@@ -62,11 +63,6 @@ impl Control {
     /// The round is under way.
     pub fn is_active(self) -> bool {
         self.0 & ACTIVE != 0
-    }
-
-    /// Somebody looks at the queue all the time.
-    pub fn is_attended(self) -> bool {
-        self.0 & ATTENDED != 0
     }
 
     /// Who runs steps at the moment.
@@ -84,131 +80,155 @@ impl Control {
     }
 }
 
+/// Between what a thread has said and its look at what others have said. Whoever delivers and whoever stops to look
+/// have one each, so that one of the two sees the other.
+#[inline(always)]
+pub fn between_word_and_look() {
+    fence(Ordering::SeqCst);
+}
+
+/// A claim: what its holder knows, and nobody else may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    control: Control,
+    /// The next step.
+    pub at: u32,
+}
+
+impl Claim {
+    /// How many rounds have ended: the number of this one, from 0 on.
+    #[inline(always)]
+    pub fn round(&self) -> u32 {
+        self.control.finished()
+    }
+}
+
 impl Queue<'_> {
     /// What the control word says. Whoever sees a round counted as finished sees what it did.
     #[inline(always)]
     pub fn control(&self) -> Control {
-        // Acquire: pairs with deliver(), release() and finish().
+        // Acquire: pairs with activate(), release() and finish().
         Control(self.head.control.load(Ordering::Acquire))
     }
 
-    /// The next step: certain for the holder of the claim, else a hint.
+    /// The next step, while nobody has the claim: a hint.
     #[inline(always)]
     pub fn at(&self) -> u32 {
         self.head.at.load(Ordering::Relaxed)
     }
 
-    /// The holder of the claim has run a step.
+    /// How many signals this rank has sent to this queue of rank `to`, as far as is seen here.
     #[inline(always)]
-    pub fn advance_to(&self, at: u32) {
-        // Relaxed: release() and finish() publish it.
-        self.head.at.store(at, Ordering::Relaxed);
-    }
-
-    /// Whether the signals of rank `from` have reached `least`.
-    #[inline(always)]
-    pub fn arrived(&self, from: usize, least: u32) -> bool {
-        // Acquire: pairs with deliver(); what the sender did before is seen.
-        let sent = self.signals[from].load(Ordering::Acquire);
+    pub fn has_sent(&self, to: usize, least: u32) -> bool {
+        // Acquire: pairs with send(); what the sender did before is seen.
+        let sent = self.sent[to].load(Ordering::Acquire);
         sent.wrapping_sub(least) as i32 >= 0
     }
 
-    /// The owner starts a round. What came before is found by who looks next: the owner.
-    #[inline]
-    pub fn activate(&self) {
-        // AcqRel: what the owner did before is seen by who claims; pokes of before are seen here.
-        self.head.control.fetch_or(ACTIVE, Ordering::AcqRel);
-    }
-
-    /// Rank `from` signals. The answer is what the control word said: who takes care.
-    #[inline]
-    pub fn deliver(&self, from: usize, value: u32) -> Control {
+    /// This rank signals this queue of rank `to`. After between_word_and_look() the other queue is asked whether it
+    /// is_left_alone().
+    #[inline(always)]
+    pub fn send(&self, to: usize, value: u32) {
         // Release: what was done before is seen by who sees the signal.
-        self.signals[from].store(value, Ordering::Release);
-        // AcqRel: comes after the signal and before the look at the answer, in one order with
-        // activate(), claim(), release() and unattend() of the others.
-        Control(self.head.control.fetch_add(POKE, Ordering::AcqRel))
+        self.sent[to].store(value, Ordering::Release);
     }
 
-    /// Takes the queue for rank `me`, if the round is under way and nobody has it. The answer is for
-    /// release().
+    /// To be asked by who has signalled this queue. True: nobody takes care of it, so the caller has to.
+    #[inline(always)]
+    pub fn is_left_alone(&self) -> bool {
+        // Acquire: what is said of attention belongs to this round or to a later one.
+        self.control().can_be_claimed() && self.head.attended.load(Ordering::Relaxed) == 0
+    }
+
+    /// The owner starts a round, which is number `finished` from 0 on. What came before is found by who looks next, after
+    /// between_word_and_look().
     #[inline]
-    pub fn claim(&self, me: usize) -> Option<Control> {
-        let mut seen = self.head.control.load(Ordering::Relaxed);
-        while Control(seen).can_be_claimed() {
-            let mine = seen | (me as u64 + 1) << CLAIMER_SHIFT;
-            // Acquire: the steps of the former holder, and the start of the round, are seen.
-            match self.head.control.compare_exchange_weak(
-                seen,
-                mine,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Some(Control(mine)),
-                Err(now) => seen = now,
-            }
-        }
-        None
+    pub fn activate(&self, finished: u32) {
+        // A store: nobody changes the word of a queue that is not active. Release: what the owner did before is
+        // seen by who claims.
+        let control = u64::from(finished) << FINISHED_SHIFT | ACTIVE;
+        self.head.control.store(control, Ordering::Release);
     }
 
-    /// Gives the queue back, if nothing has come since `seen` was loaded; else what has come must be
-    /// looked for, and the answer is for the next try.
+    /// The same, and rank `me`, the owner, has the claim at once.
     #[inline]
-    pub fn release(&self, seen: Control) -> Result<(), Control> {
-        // Release: the next holder sees what this one did. Acquire, where it fails: the signal whose
-        // poke made it fail is seen.
-        match self.head.control.compare_exchange(
-            seen.0,
-            seen.0 & !CLAIMER,
-            Ordering::Release,
-            Ordering::Acquire,
-        ) {
-            Ok(_) => Ok(()),
-            Err(now) => Err(Control(now)),
-        }
+    pub fn activate_claimed(&self, finished: u32, me: usize) -> Claim {
+        let claimed = (me as u64 + 1) << CLAIMER_SHIFT;
+        let control = u64::from(finished) << FINISHED_SHIFT | claimed | ACTIVE;
+        // Relaxed: the next holder sees all by release() or lease().
+        self.head.control.store(control, Ordering::Relaxed);
+        Claim { control: Control(control), at: 0 }
     }
 
-    /// Ends the round: its holder has run the last step.
+    /// Takes the queue for rank `me`, if the round is under way and nobody has it. The look that follows sees the signals
+    /// of those who have found the queue left alone.
     #[inline]
-    pub fn finish(&self) {
-        self.advance_to(0);
-        let mut seen = self.head.control.load(Ordering::Relaxed);
-        loop {
-            let finished = Control(seen).finished().wrapping_add(1);
-            let rest = seen & !(FINISHED | CLAIMER | ATTENDED | ACTIVE);
-            let next = rest | u64::from(finished) << FINISHED_SHIFT;
-            // Release: who sees the count sees what the round did.
-            match self.head.control.compare_exchange_weak(
-                seen,
-                next,
-                Ordering::Release,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return,
-                Err(now) => seen = now,
-            }
+    pub fn claim(&self, me: usize) -> Option<Claim> {
+        let seen = self.head.control.load(Ordering::Relaxed);
+        if !Control(seen).can_be_claimed() {
+            return None;
         }
+        let mine = seen | (me as u64 + 1) << CLAIMER_SHIFT;
+        // SeqCst: the steps of the former holder, and the start of the round, are seen. Where it fails somebody else has
+        // it, or the round has ended.
+        let (ok, bad) = (Ordering::SeqCst, Ordering::Relaxed);
+        self.head.control.compare_exchange(seen, mine, ok, bad).ok()?;
+        // On x86-64 the exchange is a full fence.
+        #[cfg(any(loom, not(target_arch = "x86_64")))]
+        between_word_and_look();
+        Some(Claim { control: Control(mine), at: self.at() })
     }
 
-    /// From now on the calling thread looks at this queue all the time; not after the round has ended.
+    fn give_back(&self, mine: Claim) {
+        if self.at() != mine.at {
+            self.head.at.store(mine.at, Ordering::Relaxed);
+        }
+        // Release: the next holder sees what this one did. A store: nobody else changes the word of a queue that is claimed.
+        self.head.control.store(mine.control.0 & !CLAIMER, Ordering::Release);
+    }
+
+    /// Gives the claim back. The caller looks at the signals once more: a deliverer may have relied on it.
+    #[inline]
+    pub fn release(&self, mine: Claim) {
+        self.give_back(mine);
+        between_word_and_look();
+    }
+
+    /// Gives the claim back, but asks deliverers to leave the queue alone, since the caller, a thread of the owner, is about
+    /// to claim it again: until then others may, if they need it.
+    #[inline]
+    pub fn lease(&self, mine: Claim) {
+        self.attend();
+        // Without a fence: for deliverers nothing changes, they leave it to this rank all the time.
+        self.give_back(mine);
+    }
+
+    /// Ends the round: the holder has run the last step.
+    #[inline]
+    pub fn finish(&self, mine: Claim) {
+        if self.at() != 0 {
+            self.head.at.store(0, Ordering::Relaxed);
+        }
+        let finished = mine.round().wrapping_add(1);
+        // Release: who sees the count sees what the round did. A store, as in give_back().
+        self.head.control.store(u64::from(finished) << FINISHED_SHIFT, Ordering::Release);
+    }
+
+    /// From now on the calling thread, of the owner, looks at this queue all the time.
     #[inline]
     pub fn attend(&self) {
-        let seen = self.head.control.load(Ordering::Relaxed);
-        if Control(seen).is_active() && !Control(seen).is_attended() {
-            // A swap that must not revive a round that has just ended; when it fails, deliverers do
-            // the work themselves, which is right as well.
-            let attended = seen | ATTENDED;
-            let (ok, bad) = (Ordering::Relaxed, Ordering::Relaxed);
-            let _ = self.head.control.compare_exchange(seen, attended, ok, bad);
+        // Relaxed: who does not see it yet takes care itself.
+        if self.head.attended.load(Ordering::Relaxed) == 0 {
+            self.head.attended.store(1, Ordering::Relaxed);
         }
     }
 
     /// It no longer does, and looks once more now.
     #[inline]
     pub fn unattend(&self) {
-        if self.control().is_attended() {
-            // AcqRel: comes after the poke of whoever has seen the bit, whose signal is then seen.
-            self.head.control.fetch_and(!ATTENDED, Ordering::AcqRel);
+        if self.head.attended.load(Ordering::Relaxed) != 0 {
+            self.head.attended.store(0, Ordering::Relaxed);
+            between_word_and_look();
         }
     }
 }

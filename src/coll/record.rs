@@ -65,9 +65,9 @@ pub fn compile(program: &Program) -> Vec<Record> {
             let mut record = record(step);
             if let Some(wait) = step.wait {
                 record.wait_total = totals[&wait.from];
-                if wait.late {
-                    // Of the count that is sought, a whole round less than at the beginning of this one.
-                    record.wait_count = wait.count.wrapping_neg();
+                if let Some(rounds) = wait.late.checked_sub(1) {
+                    // Of the count that is sought, so many rounds less than at the beginning of this one.
+                    record.wait_count = (wait.count * rounds).wrapping_neg();
                 }
             }
             if let Some(Signal { rank, queue }) = step.signal {

@@ -2,7 +2,7 @@
 //! a signal plays the network card for a rank that is computing.
 
 use crate::coll::combine::Kernel;
-use crate::coll::queue::Control;
+use crate::coll::queue::{Claim, between_word_and_look};
 use crate::coll::record::{NOBODY, Record, act};
 use crate::coll::session::Session;
 use crate::engine::direct::copy;
@@ -49,9 +49,9 @@ pub enum Memory {
     User(Address, u64),
     /// The plan's own, at this address, as many bytes.
     Plan(*mut u8, u64),
-    /// Two of the plan's own, one behind the other in whole lines, of so many bytes each: used in turn
+    /// Some of the plan's own, one behind the other in whole lines, of so many bytes each, and how many: used in turn
     /// round by round.
-    Turns(*mut u8, u64),
+    Turns(*mut u8, u64, u32),
 }
 
 /// A rank of the plan, as this process reaches it.
@@ -99,12 +99,17 @@ pub struct Errand {
     first: bool,
     waiting: [(u16, u8); Errand::ROOM],
     count: usize,
+    /// Queues that were signalled and not asked yet.
+    told: [(u16, u8); 8],
+    tellings: usize,
     /// Something that was ready has been left to others.
     pub left: bool,
 }
 
 impl Errand {
     const ROOM: usize = 32;
+    /// Steps of up to so many bytes may come between a signal and the question who takes care of it.
+    const SHORT: u64 = 4 << 10;
 
     /// An errand of at most `budget` bytes. `owner`: steps of the own rank may be run even where no other rank
     /// may.
@@ -115,6 +120,8 @@ impl Errand {
             first: true,
             waiting: [(0, 0); Errand::ROOM],
             count: 0,
+            told: [(0, 0); 8],
+            tellings: 0,
             left: false,
         }
     }
@@ -135,6 +142,7 @@ impl Errand {
         enough
     }
 
+    #[cold]
     fn push(&mut self, rank: usize, queue: usize) {
         if self.count < Errand::ROOM {
             self.waiting[self.count] = (rank as u16, queue as u8);
@@ -143,6 +151,19 @@ impl Errand {
             self.left = true;
         }
     }
+}
+
+/// Why no more steps of a queue were run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// That was the last one: the round is over and the claim given up.
+    Finished,
+    /// None was ready.
+    Waiting,
+    /// Some were run, and the next one is not ready; or the plan has failed.
+    Stopped,
+    /// The errand is at its end.
+    Full,
 }
 
 impl Stage {
@@ -157,58 +178,112 @@ impl Stage {
         }
         let records = session.records(queue);
         let at = records.start + line.at();
-        at >= records.end || has_arrived(session, queue, &session.record(at), control)
+        at >= records.end || self.has_arrived(rank, queue, &session.record(at), control.finished())
+    }
+
+    /// Whether what a step of `rank` waits for has come in its round `round`.
+    #[inline(always)]
+    fn has_arrived(&self, rank: usize, queue: usize, record: &Record, round: u32) -> bool {
+        record.wait_from == NOBODY || {
+            let least = round.wrapping_mul(record.wait_total).wrapping_add(record.wait_count);
+            let from = self.members.get(record.wait_from as usize);
+            let from = from.filter(|from| queue < from.session.queues());
+            from.is_some_and(|from| from.session.queue(queue).has_sent(rank, least))
+        }
+    }
+
+    /// Whether the next step of a queue that was claimed as `mine` could be run.
+    #[inline]
+    pub fn is_next_ready(&self, rank: usize, queue: usize, mine: &Claim) -> bool {
+        let session = &self.members[rank].session;
+        let records = session.records(queue);
+        let at = records.start + mine.at;
+        at >= records.end || self.has_arrived(rank, queue, &session.record(at), mine.round())
     }
 
     /// Runs what is ready in a queue, and what that makes ready elsewhere. True: something was done.
     pub fn run(&self, rank: usize, queue: usize, errand: &mut Errand) -> bool {
         let mut worked = false;
-        let mut next = Some((rank, queue));
-        while let Some((rank, queue)) = next {
-            if rank == self.me && errand.owner || self.members[rank].shared {
-                worked |= self.run_queue(rank, queue, errand);
-            }
-            next = errand.count.checked_sub(1).map(|last| {
-                errand.count = last;
-                let (rank, queue) = errand.waiting[last];
-                (rank.into(), queue.into())
-            });
+        if rank == self.me && errand.owner || self.members[rank].shared {
+            worked |= self.run_queue(rank, queue, errand);
+        }
+        self.run_released(errand) | worked
+    }
+
+    /// Runs the queues that the steps of an errand have released. True: something was done.
+    #[inline]
+    pub fn run_released(&self, errand: &mut Errand) -> bool {
+        let mut worked = false;
+        while let Some(last) = errand.count.checked_sub(1) {
+            errand.count = last;
+            let (rank, queue) = errand.waiting[last];
+            worked |= self.run_queue(rank.into(), queue.into(), errand);
         }
         worked
     }
 
     fn run_queue(&self, rank: usize, queue: usize, errand: &mut Errand) -> bool {
-        let session = &self.members[rank].session;
-        let line = session.queue(queue);
-        let records = session.records(queue);
-        let Some(mut seen) = line.claim(self.me) else { return false };
+        let line = self.members[rank].session.queue(queue);
         let mut worked = false;
-        loop {
-            let at = records.start + line.at();
-            if at >= records.end {
-                line.finish();
-                self.tell_finished(rank, queue);
-                return true;
+        while let Some(mut mine) = line.claim(self.me) {
+            let end = self.run_claimed(rank, queue, &mut mine, errand);
+            worked |= end != End::Waiting;
+            if end == End::Finished {
+                break;
             }
-            let record = session.record(at);
-            let ready = has_arrived(session, queue, &record, seen) && session.failed().is_none();
-            if !ready || !errand.take(record.size) {
-                match line.release(seen) {
-                    Ok(()) => return worked,
-                    Err(now) => seen = now,
-                }
-                continue;
-            }
-            if let Err(status) = self.perform(&record, seen.finished()) {
-                self.fail(status);
-                continue;
-            }
-            line.advance_to(at + 1 - records.start);
-            worked = true;
-            if record.signal_rank != NOBODY {
-                self.signal(rank, &record, seen.finished(), errand);
+            line.release(mine);
+            // What came before others knew that nobody has it any more.
+            let failed = self.members[rank].session.failed().is_some();
+            if end == End::Full || failed || !self.is_ready(rank, queue) {
+                break;
             }
         }
+        worked
+    }
+
+    /// Runs what is ready of a queue that was claimed as `mine`.
+    #[inline(always)]
+    pub fn run_claimed(
+        &self,
+        rank: usize,
+        queue: usize,
+        mine: &mut Claim,
+        errand: &mut Errand,
+    ) -> End {
+        let session = &self.members[rank].session;
+        let records = session.records(queue);
+        let (round, first) = (mine.round(), mine.at);
+        let end = loop {
+            let at = records.start + mine.at;
+            if at >= records.end {
+                session.queue(queue).finish(*mine);
+                break End::Finished;
+            }
+            let record = session.record(at);
+            if !self.has_arrived(rank, queue, &record, round) || session.failed().is_some() {
+                break if mine.at == first { End::Waiting } else { End::Stopped };
+            }
+            if !errand.take(record.size) {
+                break End::Full;
+            }
+            if record.size > Errand::SHORT {
+                // They are not to wait for this step.
+                self.ask_told(errand);
+            }
+            if let Err(status) = self.perform(&record, round) {
+                self.fail(status);
+                break End::Stopped;
+            }
+            mine.at += 1;
+            if record.signal_rank != NOBODY {
+                self.signal(rank, &record, round, errand);
+            }
+        };
+        self.ask_told(errand);
+        if end == End::Finished {
+            self.tell_finished(rank, queue);
+        }
+        end
     }
 
     /// The plan fails, for everybody.
@@ -221,19 +296,41 @@ impl Stage {
     #[inline]
     fn signal(&self, rank: usize, record: &Record, round: u32, errand: &mut Errand) {
         let (to, queue) = (record.signal_rank as usize, record.signal_queue as usize);
-        let Some(member) = self.members.get(to).filter(|member| queue < member.session.queues())
-        else {
+        let session = &self.members[rank].session;
+        let known = self.members.get(to).is_some_and(|to| queue < to.session.queues());
+        if !known || queue >= session.queues() {
             return self.fail(Status::ERR_INTERNAL);
-        };
+        }
         let value = round.wrapping_mul(record.signal_total).wrapping_add(record.signal_count);
-        let found = member.session.queue(queue).deliver(rank, value);
-        if !found.is_active() || found.claimer().is_some() || found.is_attended() {
+        session.queue(queue).send(to, value);
+        // Asked soon, and on its way while the fence waits for the line of the signal.
+        prefetch(self.members[to].session.queue(queue).head);
+        errand.told[errand.tellings] = (to as u16, queue as u8);
+        errand.tellings += 1;
+        if errand.tellings == errand.told.len() {
+            self.ask_told(errand);
+        }
+    }
+
+    /// Finds out who takes care of the queues that were signalled since the last time. One fence is enough for them all.
+    #[inline]
+    fn ask_told(&self, errand: &mut Errand) {
+        if errand.tellings == 0 {
             return;
         }
-        if member.shared || to == self.me && errand.owner {
-            errand.push(to, queue);
-        } else if member.session.is_asleep() {
-            self.routes.ring(member.peer);
+        between_word_and_look();
+        let (told, tellings) = (errand.told, std::mem::take(&mut errand.tellings));
+        for (to, queue) in told[..tellings].iter().copied() {
+            let (to, queue) = (usize::from(to), usize::from(queue));
+            let member = &self.members[to];
+            if !member.session.queue(queue).is_left_alone() {
+                continue;
+            }
+            if member.shared || to == self.me && errand.owner {
+                errand.push(to, queue);
+            } else if member.session.is_asleep() {
+                self.routes.ring(member.peer);
+            }
         }
     }
 
@@ -279,15 +376,15 @@ impl Stage {
         let (offset, size) = (record.offsets[which], record.size);
         let Some(member) = self.members.get(rank) else { return Err(Status::ERR_INTERNAL) };
         let Some(memory) = member.memory.get(space) else { return Err(Status::ERR_INTERNAL) };
-        let (Memory::User(_, length) | Memory::Plan(_, length) | Memory::Turns(_, length)) =
+        let (Memory::User(_, length) | Memory::Plan(_, length) | Memory::Turns(_, length, _)) =
             *memory;
         if size > length || offset > length - size {
             return Err(Status::ERR_INTERNAL);
         }
         match *memory {
             Memory::Plan(base, _) => Ok(base.wrapping_add(offset as usize)),
-            Memory::Turns(base, length) => {
-                let turn = u64::from(round % 2) * length.next_multiple_of(64);
+            Memory::Turns(base, length, turns) => {
+                let turn = u64::from(round & (turns - 1)) * length.next_multiple_of(64);
                 Ok(base.wrapping_add((turn + offset) as usize))
             }
             Memory::User(address, _) => {
@@ -304,14 +401,14 @@ impl Stage {
     }
 }
 
-/// Whether what a step waits for has come; `control` says which round it is.
 #[inline(always)]
-fn has_arrived(session: &Session, queue: usize, record: &Record, control: Control) -> bool {
-    let round = control.finished();
-    record.wait_from == NOBODY || {
-        let least = round.wrapping_mul(record.wait_total).wrapping_add(record.wait_count);
-        let line = session.queue(queue);
-        (record.wait_from as usize) < line.signals.len()
-            && line.arrived(record.wait_from.into(), least)
+fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; the address is that of a value.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
 }

@@ -64,8 +64,8 @@ pub struct Wait {
     pub from: usize,
     /// How many of this round, counted from its beginning; if `late`, how many there are in a round.
     pub count: u32,
-    /// Not those of this round: all that were sent up to the round before the last.
-    pub late: bool,
+    /// 0, or: not those of this round, but all that were sent up to so many rounds before it.
+    pub late: u32,
 }
 
 /// What a step does with bytes.
@@ -116,21 +116,21 @@ pub struct Step {
 }
 
 /// What one rank contributes to a collective.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Program {
     /// Its queues, each a list of steps.
     pub queues: Vec<Vec<Step>>,
     /// Bytes of scratch memory that the rank provides.
     pub scratch: u64,
-    /// There are two scratch memories of this size, used in turn round by round. So a rank that knows
-    /// that this one has begun a round may write what it will read in the next. Alike at all ranks.
-    pub alternates: bool,
+    /// There are so many scratch memories of this size, used in turn round by round. So a rank that knows
+    /// that this one has begun a round may write what it will read in later ones. Alike at all ranks.
+    pub turns: u32,
 }
 
 impl Program {
     /// A program of `queues` queues without steps.
     pub fn new(queues: usize) -> Program {
-        Program { queues: vec![Vec::new(); queues], scratch: 0, alternates: false }
+        Program { queues: vec![Vec::new(); queues], scratch: 0, turns: 1 }
     }
 
     /// The end of queue `queue`, to which steps are appended.
@@ -148,13 +148,13 @@ pub struct Appender<'a> {
 impl Appender<'_> {
     /// The next step waits until `count` signals of `from` have arrived in this round.
     pub fn wait(&mut self, from: usize, count: u32) -> &mut Self {
-        self.wait_for(Wait { from, count, late: false })
+        self.wait_for(Wait { from, count, late: 0 })
     }
 
-    /// The next step waits until all signals of `from` have arrived, `total` a round, up to the round before
-    /// the last: then what it has not read yet is at most a round old.
-    pub fn wait_late(&mut self, from: usize, total: u32) -> &mut Self {
-        self.wait_for(Wait { from, count: total, late: true })
+    /// The next step waits until all signals of `from` have arrived, `total` a round, up to the round that was `late` before
+    /// this one: then what it has not read yet is less than that many rounds old.
+    pub fn wait_late(&mut self, from: usize, total: u32, late: u32) -> &mut Self {
+        self.wait_for(Wait { from, count: total, late })
     }
 
     fn wait_for(&mut self, wait: Wait) -> &mut Self {

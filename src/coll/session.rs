@@ -117,10 +117,7 @@ impl Session {
         let head = self.base.wrapping_add(self.offset(at)).cast::<Head>();
         // SAFETY: the layout has a head and a signal word for each rank there, all atomics.
         unsafe {
-            Queue {
-                head: &*head,
-                signals: std::slice::from_raw_parts(head.add(1).cast(), self.ranks),
-            }
+            Queue { head: &*head, sent: std::slice::from_raw_parts(head.add(1).cast(), self.ranks) }
         }
     }
 

@@ -64,7 +64,9 @@ pub fn run(
 ) -> Result<(), String> {
     let totals = rules::verify(problem, programs)?;
     let mut random = Random::new(seed);
-    let rounds = (0..ROUNDS).map(|_| Round::new(problem, ordered, &mut random)).collect::<Vec<_>>();
+    let rounds = (0..ROUNDS.max(turns(programs) + 2))
+        .map(|_| Round::new(problem, ordered, &mut random))
+        .collect::<Vec<_>>();
     let mut run = Run::new(problem, programs, ordered, &rounds, totals);
     while let Some(thread) = run.pick(&mut random) {
         run.event(thread, &mut random)?;
@@ -81,11 +83,16 @@ struct Counter {
     clocks: VecDeque<Clock>,
 }
 
+/// How many scratch memories a rank has at most.
+fn turns(programs: &[Program]) -> usize {
+    programs.iter().map(|program| program.turns as usize).max().unwrap_or(1)
+}
+
 /// How many signals a wait in a rank's round `round`, counted from 1, is for.
 fn sought(round: usize, total: u32, wait: Wait) -> u32 {
     match wait.late {
-        true => (round as u32).saturating_sub(2) * total,
-        false => (round as u32 - 1) * total + wait.count,
+        0 => (round as u32 - 1) * total + wait.count,
+        late => (round as u32).saturating_sub(late) * total,
     }
 }
 
@@ -118,6 +125,8 @@ struct Run<'a> {
     threads: Vec<Thread>,
     /// Threads of a rank: its queues, and the user.
     lanes: usize,
+    /// Memories of a rank: input, output, and scratch as often as it is asked for.
+    spaces: usize,
     ranks: Vec<Rank>,
     /// By rank, queue, source.
     counters: Vec<Counter>,
@@ -147,7 +156,11 @@ impl<'a> Run<'a> {
             })
             .collect();
         let grain = rules::grain(programs);
-        let sizes = || (0..ranks * 4).map(|i| rules::length(problem, programs, i / 4, i % 4));
+        let spaces = 2 + turns(programs);
+        let sizes = || {
+            let all = 0..ranks * spaces;
+            all.map(|i| rules::length(problem, programs, i / spaces, i % spaces))
+        };
         Run {
             problem,
             programs,
@@ -155,6 +168,7 @@ impl<'a> Run<'a> {
             rounds,
             threads,
             lanes,
+            spaces,
             ranks: (0..ranks).map(|_| Rank { round: 0, open: 0, slow: 1 }).collect(),
             counters: totals
                 .into_iter()
@@ -221,13 +235,14 @@ impl<'a> Run<'a> {
             }
         }
         if round > 0 {
-            let (send, receive) = (&self.memory[rank * 4], &self.memory[rank * 4 + 1]);
+            let (send, receive) =
+                (&self.memory[rank * self.spaces], &self.memory[rank * self.spaces + 1]);
             self.rounds[round - 1].compare(self.problem, rank, send, receive)?;
         }
         self.ranks[rank].round += 1;
         let Some(next) = self.rounds.get(round) else { return Ok(()) };
-        self.memory[rank * 4].copy_from_slice(&next.inputs[rank].send);
-        self.memory[rank * 4 + 1].copy_from_slice(&next.inputs[rank].receive);
+        self.memory[rank * self.spaces].copy_from_slice(&next.inputs[rank].send);
+        self.memory[rank * self.spaces + 1].copy_from_slice(&next.inputs[rank].receive);
 
         let queues = &self.programs[rank].queues;
         self.ranks[rank].open = queues.iter().filter(|queue| !queue.is_empty()).count();
@@ -347,7 +362,7 @@ impl<'a> Run<'a> {
                  waits"
             ));
         }
-        match self.ranks.iter().position(|rank| rank.round != ROUNDS + 1) {
+        match self.ranks.iter().position(|rank| rank.round != self.rounds.len() + 1) {
             Some(rank) => Err(format!("rank {rank} has not ended all its rounds")),
             None => Ok(()),
         }
@@ -389,8 +404,11 @@ impl<'a> Run<'a> {
     /// The index of the memory that a place is for a thread in its round.
     fn index(&self, thread: usize, place: Place) -> usize {
         let round = self.ranks[thread / self.lanes].round;
-        let turns = place.space == Space::Scratch && self.programs[place.rank].alternates;
-        place.rank * 4 + place.space as usize + if turns { round % 2 } else { 0 }
+        let turns = match place.space {
+            Space::Scratch => self.programs[place.rank].turns as usize,
+            _ => 1,
+        };
+        place.rank * self.spaces + place.space as usize + round % turns
     }
 
     fn bytes(&self, thread: usize, place: Place, size: u64) -> &[u8] {

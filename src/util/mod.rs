@@ -2,6 +2,7 @@
 
 pub mod bell;
 pub mod config;
+pub mod cores;
 pub mod counts;
 pub mod futex;
 pub mod memory;

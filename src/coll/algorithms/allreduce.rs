@@ -71,7 +71,7 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
         }
         give_back(queue, problem, core, rank, 0, whole);
     });
-    Program { alternates: true, ..program }
+    Program { turns: 2, ..program }
 }
 
 /// Rabenseifner's: in step k a rank exchanges half of what it is still responsible for with the one

@@ -20,6 +20,12 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Broadcast, "eager", eager),
 ];
 
+/// How many rounds a root of more than two ranks may be ahead with up to so many bytes: where ranks share cores, it sends that
+/// many while it has one, and the others take them when it is their turn. Of two ranks with a core each the one is hardly ever
+/// ahead, and fewer lines stay closer.
+const AHEAD: u32 = 16;
+const DEEP: u64 = 256;
+
 /// Binomial tree: whoever has the data passes them on to the node half as far away as the last
 /// time. ceil(log2 p) signals one after another, the fewest where a node tells one other at a time:
 /// for small sizes.
@@ -48,14 +54,15 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 }
 
 /// Eager: who has the data puts them into the scratch memory of up to eight ranks, which take them from there
-/// and pass them on. Nobody says that it is ready: each scratch memory is written again two rounds later,
-/// when its owner has said that it has read it; so the root runs up to two rounds ahead. For small sizes.
+/// and pass them on. Nobody says that it is ready: each scratch memory is written again some rounds later,
+/// when its owner has said that it has read it; so the root runs as many rounds ahead. For small sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let tree = Tree::Heap { arity: 8, turn: 0 };
     let node = (rank + ranks - problem.root) % ranks;
     let rank_of = |node: usize| (node + problem.root) % ranks;
-    let mut program = Program { scratch: bytes, alternates: true, ..Program::new(1) };
+    let turns = if ranks > 2 && bytes <= DEEP { AHEAD } else { 2 };
+    let mut program = Program { scratch: bytes, turns, ..Program::new(1) };
     let mut queue = program.queue(0);
     let parent = tree.parent(ranks, node).map(rank_of);
     let from = match parent {
@@ -66,7 +73,7 @@ fn eager(problem: &Problem, rank: usize) -> Program {
         None => receive(rank, 0),
     };
     for child in tree.children(ranks, node).into_iter().map(rank_of) {
-        queue.wait_late(child, 1).copy(from, scratch(child, 0), bytes).signal(child, 0);
+        queue.wait_late(child, 1, turns).copy(from, scratch(child, 0), bytes).signal(child, 0);
     }
     if let Some(parent) = parent {
         queue.copy(from, receive(rank, 0), bytes).signal(parent, 0);

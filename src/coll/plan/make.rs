@@ -19,6 +19,7 @@ use crate::engine::completion;
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
+use crate::util::cores::Cores;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
@@ -30,12 +31,14 @@ struct Card {
     status: i32,
     shared: u32,
     told: u32,
-    /// There are two Scratch memories.
-    alternates: u32,
+    /// How many Scratch memories there are: a power of two, as it is the number of the round that chooses.
+    turns: u32,
     key: u64,
     bytes: u64,
     /// For Send, Receive and Scratch: key, offset and length.
     memory: [[u64; 3]; 3],
+    /// The cores on which the calling thread may run.
+    cores: Cores,
 }
 
 const CARD: usize = size_of::<Card>();
@@ -106,7 +109,7 @@ struct Site<'a> {
 
 impl Site<'_> {
     fn build(self) -> Result<Arc<Plan>> {
-        let program = (self.choice.0.program)(&self.problem, self.team.me);
+        let program = self.program();
         let records = compile(&program);
         let layout = self.layout(&program, records.len());
         let made = self.team.store.allocate(layout.total);
@@ -132,8 +135,17 @@ impl Site<'_> {
         }
     }
 
+    /// This rank's program. Signals to a queue are counted in the sender's queue of the same number.
+    fn program(&self) -> Program {
+        let mut program = (self.choice.0.program)(&self.problem, self.team.me);
+        let signals = program.queues.iter().flatten().filter_map(|step| step.signal);
+        let queues = signals.map(|signal| signal.queue + 1).max().unwrap_or(0);
+        program.queues.resize(queues.max(program.queues.len()), Vec::new());
+        program
+    }
+
     /// The ranks as this one reaches them, if every rank reaches all.
-    fn meet(&self, cards: &[Vec<u8>]) -> Result<Vec<Member>> {
+    fn meet(&self, cards: &[Vec<u8>]) -> Result<(Vec<Member>, bool)> {
         let cards = cards.iter().map(|card| {
             let bytes: [u8; CARD] = card.as_slice().try_into().unwrap_or([0; CARD]);
             // SAFETY: any bytes are valid numbers.
@@ -147,7 +159,8 @@ impl Site<'_> {
         let pairs = self.team.peers.iter().zip(&cards);
         let members = pairs.map(|(peer, card)| self.member(*peer, card)).collect::<Result<_>>();
         self.team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
-        members
+        let cores = cards.iter().fold(Cores::default(), |all, card| all.or(card.cores));
+        Ok((members?, cores.count() < cards.len()))
     }
 
     fn layout(&self, program: &Program, records: usize) -> Layout {
@@ -159,7 +172,7 @@ impl Site<'_> {
         let send = session::size(self.team.size(), program.queues.len(), records) as u64;
         let receive = send + page(bounced(&self.checked.send));
         let scratch = receive + page(bounced(&self.checked.receive));
-        let turns = if program.alternates { 2 } else { 1 };
+        let turns = u64::from(program.turns);
         Layout { starts: [send, receive, scratch], total: scratch + turns * page(program.scratch) }
     }
 
@@ -197,7 +210,7 @@ impl Site<'_> {
             status: 0,
             shared: shared.into(),
             told: told.into(),
-            alternates: program.alternates.into(),
+            turns: program.turns,
             key,
             bytes: layout.total,
             memory: [
@@ -205,6 +218,7 @@ impl Site<'_> {
                 side(&self.checked.receive, self.asked.receive, receive),
                 [key, scratch, program.scratch],
             ],
+            cores: Cores::mine(),
         }
     }
 
@@ -238,8 +252,8 @@ impl Site<'_> {
                 *place = Memory::User(user, length);
             }
         }
-        if let (Memory::Plan(base, length), 1) = (memory[2], card.alternates) {
-            memory[2] = Memory::Turns(base, length);
+        if let (Memory::Plan(base, length), true) = (memory[2], card.turns.is_power_of_two()) {
+            memory[2] = Memory::Turns(base, length, card.turns);
         }
         let (shared, told) = (card.shared != 0, card.told != 0);
         Ok(Member { peer, session, address, memory, shared, told })
@@ -249,7 +263,7 @@ impl Site<'_> {
         self,
         made: Made,
         layout: &Layout,
-        members: Vec<Member>,
+        (members, crowded): (Vec<Member>, bool),
         records: Vec<Record>,
     ) -> Arc<Plan> {
         let engine = self.engine();
@@ -290,7 +304,7 @@ impl Site<'_> {
             (made.key, about, choice.1),
             (inputs, receive),
             (recipe, &records),
-            asked.on_complete,
+            (asked.on_complete, crowded),
         ));
         team.ground.agenda.add(plan.clone() as Arc<dyn Task>);
         plan

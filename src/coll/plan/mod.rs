@@ -11,6 +11,7 @@ mod wait;
 mod work;
 
 use crate::coll::problem::Problem;
+use crate::coll::queue::between_word_and_look;
 use crate::coll::record::Record;
 use crate::coll::run::{Errand, Stage};
 use crate::coll::schedule::Program;
@@ -87,8 +88,13 @@ pub struct Plan {
     on_complete: Completion,
     /// The progress thread is told of every round.
     tasked: bool,
+    /// Nobody but the user's thread starts and ends its rounds, and it is small and has one queue: a round is begun
+    /// and ended by stores, and its queue is claimed with its start.
+    plain: bool,
     /// Its steps move so much that waiting threads look for work of others at once.
     heavy: bool,
+    /// There are more ranks than cores for them.
+    crowded: bool,
     /// Even a nap of the progress thread is too long for a start to wait.
     urgent: bool,
     rounds: AtomicU32,
@@ -110,6 +116,8 @@ pub struct Plan {
     began: AtomicU64,
     /// The user lets time pass between start and wait, for which the progress thread is worth its wake-up.
     computes: AtomicBool,
+    /// The user waits as soon as a round is started: others leave the queue to this rank meanwhile.
+    prompt: AtomicBool,
     /// The progress thread sleeps, as the session tells the others.
     asleep: AtomicBool,
 }
@@ -126,7 +134,7 @@ impl Plan {
         (key, about, reason): (Key, About, String),
         (inputs, output): ([Option<Bounce>; 2], Option<Bounce>),
         (recipe, records): (Recipe, &[Record]),
-        on_complete: Completion,
+        (on_complete, crowded): (Completion, bool),
     ) -> Plan {
         let cost = records.iter().map(|record| record.size.max(64)).sum::<u64>();
         let heavy = cost > LIGHT;
@@ -134,6 +142,9 @@ impl Plan {
         let tasked = heavy || !about.shared || told;
         let copied = inputs.iter().flatten().map(|bounce| bounce.bytes).sum::<u64>();
         let urgent = about.engine == Engine::Thread || copied > LIGHT;
+        let bounces = output.is_some() || inputs.iter().any(Option::is_some);
+        let offload = about.engine == Engine::Offload;
+        let plain = offload && !tasked && !bounces && about.queues == 1 && about.steps > 0;
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let texts = [text(about.algorithm), text(&reason)];
         // A number that is not current: a rank may have died since the last exchange.
@@ -150,7 +161,9 @@ impl Plan {
             recipe,
             on_complete,
             tasked,
+            plain,
             heavy,
+            crowded,
             urgent,
             rounds: AtomicU32::new(0),
             opening: AtomicU32::new(0),
@@ -166,6 +179,7 @@ impl Plan {
             made: Instant::now(),
             began: AtomicU64::new(0),
             computes: AtomicBool::new(told),
+            prompt: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
         }
     }
@@ -187,6 +201,10 @@ impl Plan {
             return Err(failed(status));
         }
         let round = rounds.wrapping_add(1);
+        if self.plain {
+            self.start_plain(round);
+            return Ok(());
+        }
         let mut errand = Errand::small(AT_START);
         if self.tasked {
             // Before the round can be ended by somebody else.
@@ -202,6 +220,7 @@ impl Plan {
         }
         let offload = self.about.engine == Engine::Offload;
         if offload && (opened || self.open(round, LIGHT)) && !self.heavy {
+            between_word_and_look();
             self.run_own(&mut errand);
             self.leave(&errand);
             self.close(round);
@@ -232,7 +251,14 @@ impl Plan {
     pub fn test(&self) -> Result<()> {
         let Some(round) = self.under_way()? else { return Ok(()) };
         if self.about.engine == Engine::Offload {
-            self.work(self.open(round, u64::MAX), true);
+            let opened = self.open(round, u64::MAX);
+            if self.plain {
+                // Who tests computes meanwhile.
+                self.prompt.store(false, Ordering::Relaxed);
+                self.attend(false);
+            }
+            between_word_and_look();
+            self.work(opened, true);
         }
         self.close(round);
         if !self.is_told(round) {

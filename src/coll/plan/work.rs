@@ -1,8 +1,9 @@
 //! Working for a plan between the start of a round and its end.
 
-use crate::coll::plan::{Bounce, Engine, Plan};
+use crate::coll::plan::{AT_START, Bounce, Engine, Plan};
+use crate::coll::queue::{Claim, between_word_and_look};
 use crate::coll::record::compile;
-use crate::coll::run::Errand;
+use crate::coll::run::{End, Errand};
 use crate::core::agenda::Task;
 use crate::engine::completion;
 use crate::util::pin::pin;
@@ -11,8 +12,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Bytes that are moved at one go for the own rank, and for another one.
-const BURST: u64 = 1 << 20;
+pub(super) const BURST: u64 = 1 << 20;
 const HELP: u64 = 256 << 10;
+/// Nanoseconds between start and wait up to which nobody need stand in for the owner meanwhile.
+const PROMPT: u64 = 1_000;
 /// How long a rank whose plan has failed waits for others to stop touching its buffers.
 const QUIET: Duration = Duration::from_millis(500);
 
@@ -71,10 +74,63 @@ impl Plan {
         false
     }
 
+    /// Starts a round of a plain plan, and runs what is ready.
+    #[inline]
+    pub(super) fn start_plain(&self, round: u32) {
+        let me = self.stage.me;
+        let line = self.stage.members[me].session.queue(0);
+        self.opening.store(round, Ordering::Relaxed);
+        let mut mine = line.activate_claimed(round.wrapping_sub(1), me);
+        // Release: pairs with advance(); the queue is active.
+        self.opened.store(round, Ordering::Release);
+        self.rounds.store(round, Ordering::Release);
+        if is_sampled(round) {
+            self.began.store(self.clock(), Ordering::Relaxed);
+        }
+        let mut errand = Errand::small(AT_START);
+        let end = self.stage.run_claimed(me, 0, &mut mine, &mut errand);
+        match end {
+            End::Finished => self.end_plainly(round),
+            End::Full => self.let_go(mine, &mut errand),
+            _ if self.prompt.load(Ordering::Relaxed) => line.lease(mine),
+            _ => self.let_go(mine, &mut errand),
+        }
+        self.stage.run_released(&mut errand);
+        self.leave(&errand);
+    }
+
+    /// Notes, now and then, whether the user waits as soon as a round of a plain plan is started.
+    #[inline]
+    pub(super) fn note_wait(&self, round: u32) {
+        if is_sampled(round) {
+            let passed = self.clock().saturating_sub(self.began.load(Ordering::Relaxed));
+            self.prompt.store(passed < PROMPT && !self.crowded, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the queue of a plain plan back, and looks once more for what was left to this thread meanwhile.
+    pub(super) fn let_go(&self, mine: Claim, errand: &mut Errand) {
+        let me = self.stage.me;
+        let line = self.stage.members[me].session.queue(0);
+        line.unattend();
+        line.release(mine);
+        if self.stage.is_ready(me, 0) {
+            self.stage.run(me, 0, errand);
+        }
+    }
+
+    /// The round of a plain plan is over. Whoever else comes here, when the context ends, stores the same.
+    #[inline]
+    pub(super) fn end_plainly(&self, round: u32) {
+        self.closed.store(round, Ordering::Relaxed);
+        // Release: what the round did is seen by whoever sees that it has ended.
+        self.ended.store(round, Ordering::Release);
+    }
+
     fn activate(&self, round: u32) {
         let session = &self.stage.members[self.stage.me].session;
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
-            session.queue(queue).activate();
+            session.queue(queue).activate(round.wrapping_sub(1));
         }
         // Release: the input is in its place; pairs with close(), which may copy over it.
         self.opened.store(round, Ordering::Release);
@@ -131,7 +187,10 @@ impl Plan {
     #[inline]
     pub(super) fn close(&self, round: u32) {
         if self.opened.load(Ordering::Acquire) == round && self.unfinished(round).is_none() {
-            self.end(round, Status::OK);
+            match self.plain {
+                true => self.end_plainly(round),
+                false => self.end(round, Status::OK),
+            }
         }
     }
 
@@ -226,6 +285,11 @@ impl Plan {
     }
 }
 
+/// Rounds in which it is looked at the clock, since that takes as long as half a signal.
+fn is_sampled(round: u32) -> bool {
+    round % 16 == 1
+}
+
 /// Whether the caller is the one who moves `counter` on to `round`.
 fn claim(counter: &AtomicU32, round: u32) -> bool {
     let before = round.wrapping_sub(1);
@@ -260,6 +324,8 @@ impl Task for Plan {
             self.attend(true);
         }
         let opened = self.open(round, u64::MAX);
+        // Signals of those who saw the queues before they were active.
+        between_word_and_look();
         let worked = self.work(opened, offload);
         self.close(round);
         worked || self.closed.load(Ordering::Relaxed) == round || self.end_if_in_trouble(round)

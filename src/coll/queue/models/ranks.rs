@@ -1,0 +1,257 @@
+//! The ranks of the models: queues with steps, and what `coll::run`, `coll::plan::work` and `coll::plan::wait` do with them.
+
+use super::super::*;
+use crate::util::sync::{Arc, UnsafeCell};
+
+pub(super) const MEMBERS: usize = 3;
+pub(super) const ROUNDS: usize = 2;
+
+/// A step waits for the one signal of a rank in each round, and signals a queue on behalf of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    pub(super) wait: Option<usize>,
+    pub(super) signal: Option<usize>,
+}
+
+/// After the signal of rank `from`.
+pub(super) fn after(from: usize) -> Step {
+    Step { wait: Some(from), signal: None }
+}
+
+/// A queue, its steps, and what they touch. Queue number r belongs to rank r.
+pub(super) struct Line {
+    head: Head,
+    sent: Vec<AtomicU32>,
+    steps: Vec<Step>,
+    /// What the owner has made ready: how many rounds it has started.
+    pub(super) ready: UnsafeCell<u32>,
+    /// What each rank has made ready for each round, before it signals.
+    given: Vec<Vec<UnsafeCell<u32>>>,
+    /// The steps that were run, counted through all rounds.
+    ran: UnsafeCell<Vec<u32>>,
+}
+
+impl Line {
+    pub(super) fn new(steps: &[Step]) -> Line {
+        let cells = || (0..ROUNDS).map(|_| UnsafeCell::new(0)).collect();
+        Line {
+            head: Head::default(),
+            sent: (0..MEMBERS).map(|_| AtomicU32::new(0)).collect(),
+            steps: steps.to_vec(),
+            ready: UnsafeCell::new(0),
+            given: (0..MEMBERS).map(|_| cells()).collect(),
+            ran: UnsafeCell::new(Vec::new()),
+        }
+    }
+
+    pub(super) fn queue(&self) -> Queue<'_> {
+        Queue { head: &self.head, sent: &self.sent }
+    }
+
+    /// What the step reads must be of its round, whoever runs it.
+    pub(super) fn perform(&self, at: u32, round: u32) {
+        // SAFETY: nobody writes meanwhile, or loom reports it.
+        self.ready.with(|ready| assert_eq!(unsafe { *ready }, round + 1, "not started"));
+        if let Some(from) = self.steps[at as usize].wait {
+            let given = &self.given[from][round as usize];
+            // SAFETY: as above.
+            given.with(|given| assert_eq!(unsafe { *given }, round + 1, "not given"));
+        }
+        let number = round * self.steps.len() as u32 + at;
+        // SAFETY: as above; only the holder of the claim comes here.
+        self.ran.with_mut(|ran| unsafe { (*ran).push(number) });
+    }
+
+    /// All steps of `rounds` rounds were run, once, in their order.
+    pub(super) fn assert_ran(&self, rounds: u32) {
+        let all = (0..rounds * self.steps.len() as u32).collect::<Vec<_>>();
+        // SAFETY: nobody runs steps any more, or loom reports it.
+        self.ran.with(|ran| assert_eq!(unsafe { &*ran }, &all, "steps that were run"));
+    }
+}
+
+/// The queues of all ranks.
+pub(super) struct Plan(pub(super) Vec<Line>);
+
+pub(super) fn plan(lines: &[&[Step]]) -> Arc<Plan> {
+    let none: &[Step] = &[];
+    Arc::new(Plan((0..MEMBERS).map(|rank| Line::new(lines.get(rank).unwrap_or(&none))).collect()))
+}
+
+impl Plan {
+    /// Stage::has_arrived().
+    pub(super) fn has_arrived(&self, queue: usize, at: u32, round: u32) -> bool {
+        let wait = self.0[queue].steps[at as usize].wait;
+        wait.is_none_or(|from| self.0[from].queue().has_sent(queue, round + 1))
+    }
+
+    pub(super) fn is_over_or_ready(&self, queue: usize, at: u32, round: u32) -> bool {
+        at as usize >= self.0[queue].steps.len() || self.has_arrived(queue, at, round)
+    }
+
+    /// Stage::is_ready().
+    pub(super) fn is_ready(&self, queue: usize) -> bool {
+        let line = &self.0[queue];
+        let control = line.queue().control();
+        if !control.is_active() || control.claimer().is_some() {
+            return false;
+        }
+        self.is_over_or_ready(queue, line.queue().at(), control.finished())
+    }
+
+    /// Stage::run(), for a queue and those that its steps release.
+    pub(super) fn run(&self, me: usize, queue: usize) {
+        let mut waiting = vec![queue];
+        while let Some(queue) = waiting.pop() {
+            self.run_queue(me, queue, &mut waiting);
+        }
+    }
+
+    pub(super) fn run_queue(&self, me: usize, queue: usize, waiting: &mut Vec<usize>) {
+        let line = &self.0[queue];
+        while let Some(mut mine) = line.queue().claim(me) {
+            if self.run_claimed(queue, &mut mine, waiting) {
+                return;
+            }
+            line.queue().release(mine);
+            if !self.is_ready(queue) {
+                return;
+            }
+        }
+    }
+
+    /// Stage::run_claimed(). True: the round is over.
+    pub(super) fn run_claimed(
+        &self,
+        queue: usize,
+        mine: &mut Claim,
+        waiting: &mut Vec<usize>,
+    ) -> bool {
+        let (line, round, mut told) = (&self.0[queue], mine.round(), Vec::new());
+        let over = loop {
+            if mine.at as usize >= line.steps.len() {
+                line.queue().finish(*mine);
+                break true;
+            }
+            if !self.has_arrived(queue, mine.at, round) {
+                break false;
+            }
+            line.perform(mine.at, round);
+            let step = line.steps[mine.at as usize];
+            mine.at += 1;
+            if let Some(to) = step.signal {
+                self.send(queue, to, round);
+                told.push(to);
+            }
+        };
+        waiting.extend(self.ask_told(&told));
+        over
+    }
+
+    /// Stage::signal().
+    pub(super) fn send(&self, from: usize, to: usize, round: u32) {
+        // SAFETY: nobody reads it before the signal, or loom reports it.
+        self.0[to].given[from][round as usize].with_mut(|given| unsafe { *given = round + 1 });
+        self.0[from].queue().send(to, round + 1);
+    }
+
+    /// Stage::ask_told(): those of which the caller takes care.
+    pub(super) fn ask_told(&self, told: &[usize]) -> Vec<usize> {
+        if told.is_empty() {
+            return Vec::new();
+        }
+        between_word_and_look();
+        told.iter().copied().filter(|to| self.0[*to].queue().is_left_alone()).collect()
+    }
+
+    /// True: it is the caller who takes care.
+    pub(super) fn signal(&self, from: usize, to: usize, round: u32) -> bool {
+        self.send(from, to, round);
+        !self.ask_told(&[to]).is_empty()
+    }
+
+    /// Rank `me` signals in a round of its own and runs what it has released.
+    pub(super) fn deliver(&self, me: usize, to: usize, round: u32) {
+        if self.signal(me, to, round) {
+            self.run(me, to);
+        }
+    }
+
+    /// run_own(), run_others(): looks once, and runs what is ready.
+    pub(super) fn look(&self, me: usize, queue: usize) {
+        if self.is_ready(queue) {
+            self.run(me, queue);
+        }
+    }
+
+    /// Plan::open().
+    pub(super) fn open(&self, me: usize, round: u32) {
+        // SAFETY: nobody runs the round before it is active, or loom reports it.
+        self.0[me].ready.with_mut(|ready| unsafe { *ready = round + 1 });
+        self.0[me].queue().activate(round);
+    }
+
+    /// Plan::start() of a plan with more than one queue: opened, then looked at.
+    pub(super) fn start(&self, me: usize, round: u32) {
+        self.open(me, round);
+        between_word_and_look();
+        self.look(me, me);
+    }
+
+    /// Plan::start_plain(). `prompt`: it is going to wait, and leases the queue meanwhile.
+    pub(super) fn start_plain(&self, me: usize, round: u32, prompt: bool) {
+        let line = &self.0[me];
+        // SAFETY: as in open().
+        line.ready.with_mut(|ready| unsafe { *ready = round + 1 });
+        let mut mine = line.queue().activate_claimed(round, me);
+        let mut waiting = Vec::new();
+        if !self.run_claimed(me, &mut mine, &mut waiting) {
+            match prompt {
+                true => line.queue().lease(mine),
+                false => self.let_go(me, mine),
+            }
+        }
+        waiting.iter().for_each(|queue| self.run(me, *queue));
+    }
+
+    /// Plan::let_go().
+    pub(super) fn let_go(&self, me: usize, mine: Claim) {
+        self.0[me].queue().unattend();
+        self.0[me].queue().release(mine);
+        self.look(me, me);
+    }
+
+    /// Plan::wait_holding() with as few looks as there can be, up to the moment when its thread has something else to do.
+    pub(super) fn hold_in_vain(&self, me: usize) {
+        let Some(mut mine) = self.0[me].queue().claim(me) else {
+            self.0[me].queue().unattend();
+            return self.look(me, me);
+        };
+        let mut waiting = Vec::new();
+        if !self.run_claimed(me, &mut mine, &mut waiting) {
+            self.let_go(me, mine);
+        }
+        waiting.iter().for_each(|queue| self.run(me, *queue));
+    }
+
+    pub(super) fn finished(&self, queue: usize) -> u32 {
+        self.0[queue].queue().control().finished()
+    }
+
+    /// Plan::wait() up to the moment when its thread has something else to do: it attends, looks, no longer
+    /// attends, looks once more.
+    pub(super) fn wait_in_vain(&self, me: usize) {
+        self.0[me].queue().attend();
+        self.look(me, me);
+        self.0[me].queue().unattend();
+        self.look(me, me);
+    }
+
+    /// The rounds are over, and the queue is as it was.
+    pub(super) fn assert_over(&self, queue: usize, rounds: u32) {
+        let control = self.0[queue].queue().control();
+        assert_eq!(control.finished(), rounds, "a step is ready and nobody cares");
+        assert_eq!((control.is_active(), control.claimer()), (false, None));
+        self.0[queue].assert_ran(rounds);
+    }
+}
