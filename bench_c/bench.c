@@ -278,7 +278,7 @@ static cpu_set_t cores_of(int nth)
 static void place(pid_t thread, int nth)
 {
     cpu_set_t cores = cores_of(nth);
-    if (sched_setaffinity(thread, sizeof cores, &cores) != 0)
+    if (sched_setaffinity(thread, sizeof cores, &cores) != 0 && errno != ESRCH) /* it may have ended meanwhile */
         bench_die("sched_setaffinity: %s", strerror(errno));
 }
 

@@ -60,7 +60,7 @@ void loop_once(loop_world_t *world, const loop_form_t *form);
 double loop_total(const loop_world_t *world, const loop_result_t *result);
 
 /* Half load: the main threads of both ranks share one core, so that each computes at half its speed, and the other core is there for
-   whoever makes progress. Else each computes on a core of its own, all the time. */
+   whoever makes progress: the library's threads are placed on it. Else each computes on a core of its own, all the time. */
 typedef enum loop_cores { LOOP_HALF_LOAD, LOOP_ALL_BUSY } loop_cores_t;
 
 /* Of the slowest rank each, ns. */

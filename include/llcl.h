@@ -215,7 +215,10 @@ llcl_completion_t llcl_add_on(uint64_t *word);
  */
 #define LLCL_EXECUTION_AUTO 1u
 
-/** Every request goes through the queue to the progress thread. */
+/**
+ * Every request goes through the queue to the progress thread. A thread that finds the queue full, or another
+ * thread posting at the same moment, executes a batch of it instead, if nobody else does.
+ */
 #define LLCL_EXECUTION_OFFLOAD 2u
 
 /** The caller posts everything itself and is told to try again while another thread does. */
@@ -2123,7 +2126,10 @@ typedef struct llcl_stats_t {
     uint64_t credit_sleeps;
     /** The most messages that were found waiting in this rank's slots. */
     uint64_t slots_high_water;
-    /** The most requests that waited for their end at one time. */
+    /**
+     * The most requests that were seen to wait for their end at one time; at least what any one thread
+     * has had waiting, up to 64.
+     */
     uint64_t requests_high_water;
     /**
      * Bytes of this rank's memory that message slots and reply slots take at most, whatever the

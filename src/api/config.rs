@@ -12,7 +12,8 @@ pub const LLCL_EXECUTION_FROM_ENVIRONMENT: u32 = 0;
 /// The caller does what it can itself; the rest is done by whoever is at hand, at the latest by the
 /// progress thread.
 pub const LLCL_EXECUTION_AUTO: u32 = 1;
-/// Every request goes through the queue to the progress thread.
+/// Every request goes through the queue to the progress thread. A thread that finds the queue full, or another
+/// thread posting at the same moment, executes a batch of it instead, if nobody else does.
 pub const LLCL_EXECUTION_OFFLOAD: u32 = 2;
 /// The caller posts everything itself and is told to try again while another thread does.
 pub const LLCL_EXECUTION_DIRECT: u32 = 3;

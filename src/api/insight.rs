@@ -43,7 +43,8 @@ pub struct llcl_stats_t {
     pub credit_sleeps: u64,
     /// The most messages that were found waiting in this rank's slots.
     pub slots_high_water: u64,
-    /// The most requests that waited for their end at one time.
+    /// The most requests that were seen to wait for their end at one time; at least what any one thread
+    /// has had waiting, up to 64.
     pub requests_high_water: u64,
     /// Bytes of this rank's memory that message slots and reply slots take at most, whatever the
     /// number of ranks.

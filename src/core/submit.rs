@@ -64,9 +64,15 @@ impl Context {
         };
         let Some(place) = place else { return false };
         request.command.local = place;
-        let queued = self.lane.offload(&request.command);
+        let posted = self.lane.offload(&request.command);
         drop(pinned);
-        queued
+        match posted {
+            Some(posted) => {
+                self.lane.offloaded(posted);
+                true
+            }
+            None => false,
+        }
     }
 
     /// Whether the peer's side is memory that its owner has registered, and in order.

@@ -14,17 +14,28 @@ use crate::util::status::Status;
 const BATCH: usize = 64;
 /// A command of more bytes takes so long that producers should not wait for it.
 const LARGE: u64 = 4096;
-/// Bytes after which a round takes no further command: a requester may be the one who executes it.
-const BURST: u64 = 65536;
 
 impl Work {
     /// Executes up to a batch of commands; returns how many slots of the queue it emptied.
     #[inline]
     pub(super) fn execute(&mut self, routes: &Routes) -> usize {
-        let (mut slots, mut released, mut bytes) = (0, 0, 0);
-        while slots < BATCH && bytes < BURST {
+        self.execute_if(routes, |_| true)
+    }
+
+    /// The same up to the first command that may take long.
+    pub(super) fn execute_small(&mut self, routes: &Routes) -> usize {
+        self.execute_if(routes, |command| command.op != Op::MESSAGE && command.size <= LARGE)
+    }
+
+    #[inline(always)]
+    fn execute_if(&mut self, routes: &Routes, suits: impl Fn(&Command) -> bool) -> usize {
+        let (mut slots, mut released) = (0, 0);
+        while slots < BATCH {
             let Some(queued) = self.consumer.peek(slots - released) else { break };
             let (command, extra) = queued.take();
+            if !suits(&command) {
+                break;
+            }
             // User code and large copies may take long: what is done by now is given back before.
             let slow = command.on_complete.kind == completion::CALL || command.size > LARGE;
             if slots > released && (slow || slots - released >= BATCH / 4) {
@@ -39,7 +50,6 @@ impl Work {
                 break;
             }
             slots += 1 + extra;
-            bytes += command.size;
         }
         if slots > released {
             self.consumer.release(slots - released);

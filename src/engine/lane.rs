@@ -55,7 +55,8 @@ const ASIDE: Duration = Duration::from_micros(50);
 pub enum Execution {
     /// The requester, if the role is free; else its holder; behind both the progress thread.
     Auto,
-    /// The progress thread; a requester only where the queue is full and nobody else is at it.
+    /// The progress thread; a requester only where nobody else is at it and the queue is full, or another requester
+    /// posts at the same moment.
     Offload,
     /// The requester only: nothing is queued, a role that is taken means "try again".
     Direct,
@@ -70,6 +71,14 @@ pub enum Turn {
     Stretched,
     /// There was none, or somebody else does it.
     Idle,
+}
+
+/// What a post has found: the consumer asleep, another requester at the same place.
+#[derive(Clone, Copy)]
+#[must_use = "somebody may have to be woken"]
+pub struct Posted {
+    asleep: bool,
+    contended: bool,
 }
 
 /// See the head of the file.
@@ -140,22 +149,26 @@ impl Lane {
         }
     }
 
-    /// Puts a command into the queue that carries nothing, and has it executed by the progress
-    /// thread. False: the queue is full.
+    /// Puts a command into the queue that carries nothing, for the progress thread. None: the queue is full. The caller
+    /// hands the answer to `offloaded` as soon as it is not pinned any more.
     #[inline]
-    pub fn offload(&self, command: &Command) -> bool {
+    pub fn offload(&self, command: &Command) -> Option<Posted> {
         if !self.room.admits() {
-            return false;
+            return None;
         }
-        let Some(mut reservation) = self.ring.reserve(1) else { return false };
+        let mut reservation = self.ring.reserve(1)?;
         reservation.slot_mut(0).put(command, 0);
         let contended = reservation.is_contended();
-        let asleep = reservation.commit();
-        self.leave_to_others(asleep);
-        if contended {
+        Some(Posted { asleep: reservation.commit(), contended })
+    }
+
+    /// Does what the post has found to be done.
+    #[inline]
+    pub fn offloaded(&self, posted: Posted) {
+        self.leave_to_others(posted.asleep);
+        if posted.contended {
             self.join_in();
         }
-        true
     }
 
     /// The queue is full: executes a batch of it, if nobody is at it. Where there are more threads
@@ -172,35 +185,32 @@ impl Lane {
         worked
     }
 
-    /// Another requester posts at this moment, on another core: works on the queue for a while, if nobody
-    /// is at it. One that posts and one that executes get more done than two that take the queue's end
-    /// from each other, until it is full.
+    /// Another requester posts at this moment, on another core: executes a batch of small commands, if nobody is at
+    /// it. One that posts and one that executes get more done than two that take the queue's end from each other until
+    /// it is full.
     #[inline(never)]
     fn join_in(&self) {
-        if !in_callback()
-            && let Some(work) = self.role.take()
-        {
-            self.work_until(work, |_| false);
+        if in_callback() {
+            return;
         }
+        let Some(mut work) = self.role.take() else { return };
+        work.disarm();
+        work.execute_small(&self.routes);
+        self.finish(work);
     }
 
     /// Works on the queue until it is half empty, for a caller that would have to wait otherwise.
     pub fn drain(&self) -> bool {
-        let Some(work) = self.role.take() else { return false };
-        self.work_until(work, Work::is_half_empty)
-    }
-
-    /// Some rounds of work, as long as there is some and not `enough`. What that says at the end.
-    fn work_until(&self, mut work: Held<'_, Work>, enough: impl Fn(&Work) -> bool) -> bool {
+        let Some(mut work) = self.role.take() else { return false };
         work.disarm();
         for _ in 0..ROUNDS {
-            if work.round(&self.routes) == 0 || enough(&work) {
+            if work.round(&self.routes) == 0 || work.is_half_empty() {
                 break;
             }
         }
-        let end = enough(&work);
+        let room = work.is_half_empty();
         self.finish(work);
-        end
+        room
     }
 
     /// Who waits for room in the queue.

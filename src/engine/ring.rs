@@ -2,7 +2,8 @@
 //! consumer, the holder of the executor role, empties.
 //!
 //! A post is *reserve, fill, commit*. Its budget: one read-modify-write, no system call, no
-//! allocation, and the cache lines it writes are the tail's and its own slots'.
+//! allocation, and the cache lines it writes are the tail's and its own slots'; every eighth post also
+//! fetches the lines of eight slots that will be filled soon.
 //!
 //! # Words that threads share
 //!
@@ -41,34 +42,20 @@ use std::fmt;
 
 use crossbeam_utils::{Backoff, CachePadded};
 
+use crate::engine::ring::shared::{AHEAD, STEP, Shared, Slot, Tail, WAITING, mark};
 use crate::util::sync::{Arc, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
 #[cfg(all(test, loom))]
 mod models;
+mod shared;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Bit 0 of `tail`: the consumer sleeps, or is about to, and wants the doorbell rung.
-const WAITING: u64 = 1;
-
-/// Bit 0 of `Slot::mark`: filled, for the position in the other bits.
-const FILLED: u32 = 1;
-
-/// What the slot of `position` holds when it is filled. Half of the position is enough: the slot can only
-/// hold this mark or that of the round before.
-#[inline]
-fn mark(position: u64) -> u32 {
-    position as u32 | FILLED
-}
-
-/// What one slot adds to a position.
-const STEP: u64 = 2;
+/// Most slots of a ring: the marks of two rounds that follow each other differ.
+const MOST_SLOTS: usize = 1 << 30;
 
 /// Most slots that one reservation may take.
 pub const MAX_RUN: usize = 8;
-
-/// Slots whose lines a producer fetches at a time, before they are filled.
-const AHEAD: u64 = 8;
 
 /// What a ring can carry: plain values, of which one stands for "nothing to do".
 pub trait Entry: Copy + Send + 'static {
@@ -76,33 +63,6 @@ pub trait Entry: Copy + Send + 'static {
     /// passes over it as over a command that has no effect.
     const NOTHING: Self;
 }
-
-/// One element. 64-byte alignment: a value of up to 56 bytes is handed over in one cache line, a
-/// value of up to 120 bytes in two.
-#[repr(C, align(64))]
-struct Slot<T> {
-    mark: AtomicU32,
-    touched: AtomicU32,
-    value: UnsafeCell<T>,
-}
-
-/// The two words that producers touch on every post, in one cache line.
-struct Tail {
-    tail: AtomicU64,
-    cached_head: AtomicU64,
-}
-
-struct Shared<T> {
-    tail: CachePadded<Tail>,
-    head: CachePadded<AtomicU64>,
-    slots: Box<[Slot<T>]>,
-    wake: Box<dyn Fn() + Send + Sync>,
-}
-
-// SAFETY: a slot's value is written only by the producer that took its position by compare-and-swap
-// and has not set its mark yet, and read only by the one Consumer between mark and head. Both
-// hand-overs are Release/Acquire pairs. T is Send because values move between threads so.
-unsafe impl<T: Send> Sync for Shared<T> {}
 
 /// The producers' end. Clones are handles to the same ring.
 pub struct Ring<T: Entry> {
@@ -152,8 +112,8 @@ impl<T: Entry> Ring<T> {
         wake: Box<dyn Fn() + Send + Sync>,
     ) -> (Ring<T>, Consumer<T>) {
         assert!(
-            capacity.is_power_of_two() && capacity >= MAX_RUN,
-            "ring capacity is {capacity}, expected a power of two of at least {MAX_RUN}"
+            capacity.is_power_of_two() && (MAX_RUN..=MOST_SLOTS).contains(&capacity),
+            "ring capacity is {capacity}, expected a power of two from {MAX_RUN} to {MOST_SLOTS}"
         );
         let slot = || Slot {
             mark: AtomicU32::new(0),
@@ -205,7 +165,8 @@ impl<T: Entry> Ring<T> {
                     let count = count as u32;
                     return Some(Reservation { shared, position, count, waiting, contended });
                 }
-                Err(_) => contended = true,
+                // Not where the consumer lay down or got up, nor where an exchange fails for no reason.
+                Err(now) => contended |= (now ^ tail) & !WAITING != 0,
             }
             backoff.spin();
             // Not what the exchange has seen: during the pause others have gone on.
@@ -223,69 +184,6 @@ impl<T: Entry> Ring<T> {
     /// How many slots there are.
     pub fn capacity(&self) -> usize {
         self.shared.slots.len()
-    }
-}
-
-impl<T: Entry> Shared<T> {
-    #[inline]
-    fn slot(&self, position: u64) -> &Slot<T> {
-        let mask = self.slots.len() - 1;
-        // SAFETY: the length is a power of two (asserted where the ring is made), so the masked
-        // index is below it.
-        unsafe { self.slots.get_unchecked((position / STEP) as usize & mask) }
-    }
-
-    /// Fetches the lines of slots that will be filled soon. The next post's compare-and-swap waits until
-    /// the stores of this one are done, that is, until the consumer's core has given the line up; so the
-    /// lines of several slots are asked for at once, by stores that mean nothing, which overlap.
-    #[inline]
-    fn fetch_ahead(&self, position: u64, next: u64) {
-        let group = |position: u64| position / STEP / AHEAD;
-        if group(position) != group(next) && self.slots.len() as u64 >= 4 * AHEAD {
-            self.touch(group(next) + 1);
-        }
-    }
-
-    #[inline(never)]
-    fn touch(&self, group: u64) {
-        let first = group.wrapping_mul(AHEAD * STEP);
-        // Relaxed: a slot that is not free for these positions is left to the consumer, which reads it.
-        let head = self.tail.cached_head.load(Ordering::Relaxed);
-        let used = first.wrapping_sub(head) as i64 + (STEP * AHEAD) as i64;
-        if used > (STEP as usize * self.slots.len()) as i64 {
-            return;
-        }
-        for at in 0..AHEAD {
-            // Relaxed: nobody reads it.
-            self.slot(first.wrapping_add(STEP * at)).touched.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether `count` slots from `position` on are free.
-    #[inline]
-    fn has_room(&self, position: u64, count: usize) -> bool {
-        let room = |head: u64| {
-            // Negative when `position` is an old tail and the consumer has passed it meanwhile: the
-            // exchange is going to fail and bring a new one, so that is not "full".
-            let used = position.wrapping_sub(head) as i64;
-            used + (STEP as i64 * count as i64) <= STEP as i64 * self.slots.len() as i64
-        };
-        // Acquire: pairs with the Release below, and through it with the consumer's.
-        let cached = self.tail.cached_head.load(Ordering::Acquire);
-        if room(cached) {
-            return true;
-        }
-        // Acquire: pairs with the Release in Consumer::release, so that the consumer has finished
-        // reading the slots before they are written again.
-        let head = self.head.load(Ordering::Acquire);
-        if head == cached {
-            // Full, and nothing is written: retrying threads leave the line to those that post.
-            return false;
-        }
-        // Release: passes the above on to producers that read only the copy. A thread with an older
-        // head may overwrite a newer one; the copy then only says "full" too early and is renewed.
-        self.tail.cached_head.store(head, Ordering::Release);
-        room(head)
     }
 }
 
@@ -342,7 +240,7 @@ impl<T: Entry> Reservation<'_, T> {
             self.shared.slot(position).mark.store(mark(position), Ordering::Relaxed);
         }
         // Release: publishes every slot and mark written above; pairs with the Acquire in
-        // Consumer::peek.
+        // Consumer::see.
         self.shared.slot(self.position).mark.store(mark(self.position), Ordering::Release);
     }
 }

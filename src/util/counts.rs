@@ -66,7 +66,7 @@ pub struct Counts {
     pub unknown: Count,
     /// Most messages found waiting.
     pub slots_high_water: Count,
-    /// Most requests that waited for their end.
+    /// Most requests that were seen to wait for their end.
     pub requests_high_water: Count,
 }
 

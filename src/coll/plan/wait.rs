@@ -180,9 +180,9 @@ impl Plan {
     }
 
     /// Whoever gets the core may keep it for a whole turn of the scheduler: until then the progress thread,
-    /// if it is awake, goes on with the round on another one.
+    /// if it is awake, goes on with the round on another one, where there are enough of them.
     fn give_way(&self) {
-        self.waiting.store(false, Ordering::Relaxed);
+        self.waiting.store(self.crowded, Ordering::Relaxed);
         std::thread::yield_now();
         self.waiting.store(true, Ordering::Relaxed);
     }

@@ -124,7 +124,7 @@ impl Pending {
         !self.is_used() && !self.used.swap(true, Ordering::SeqCst)
     }
 
-    /// How many entries are in use, if that may be more than ever before: `bit` is the lowest of its word
+    /// How many entries are in use, if this word of them has never had so many: `bit` is the lowest of it
     /// that was free. To count each time would take longer than all the rest.
     #[inline(always)]
     fn record(&self, word: usize, bit: u64) -> u64 {
@@ -133,11 +133,11 @@ impl Pending {
             return 0;
         }
         most.store(bit as u32 + 1, Ordering::Relaxed);
-        self.in_use()
+        self.in_use().max(bit + 1)
     }
 
-    /// Makes an entry and names it; None: all are in use. The second is how many are, now, or 0 if there
-    /// were as many before.
+    /// Makes an entry and names it; None: all are in use. The second is how many are, now, or 0 if
+    /// there were as many in its part of the table before.
     pub fn insert(&self, waiting: Waiting) -> Option<(u64, u64)> {
         let first = thread_stripe();
         let index = (0..self.free.len()).find_map(|step| {
@@ -244,12 +244,11 @@ impl Pending {
         let waiting = self.entries.iter().enumerate().filter_map(|(index, entry)| {
             // Acquire: the peer is that of the tag, or of a later one, in which case taking fails.
             let state = entry.state.load(Ordering::Acquire);
-            if generation_of(state) == 0 {
-                // No tag has the generation 0.
-                return (telling_of(state) != 0).then_some(index as u64);
+            if generation_of(state) != 0 && fits(entry.peer.load(Ordering::Relaxed)) {
+                return Some(generation_of(state) << 32 | index as u64);
             }
-            let tag = generation_of(state) << 32 | index as u64;
-            fits(entry.peer.load(Ordering::Relaxed)).then_some(tag)
+            // Whoever is told had an earlier life of the entry. No tag has the generation 0.
+            (telling_of(state) != 0).then_some(index as u64)
         });
         waiting.collect()
     }

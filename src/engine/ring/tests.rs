@@ -26,8 +26,8 @@ fn ring_at(start: u64) -> (Ring<Item>, Consumer<Item>) {
     Ring::starting_at(start, 8, Box::new(|| panic!("nobody waits")))
 }
 
-/// Positions at the beginning, in the middle, and so that the arithmetic wraps during the test.
-const STARTS: [u64; 4] = [0, 64, 0_u64.wrapping_sub(8), 0_u64.wrapping_sub(2)];
+/// Positions at the beginning, in the middle, and so that the arithmetic, or that of the marks alone, wraps during the test.
+const STARTS: [u64; 5] = [0, 64, 0_u64.wrapping_sub(8), 0_u64.wrapping_sub(2), (1 << 32) - 8];
 
 fn post(ring: &Ring<Item>, numbers: &[u64]) -> bool {
     let Some(mut run) = ring.reserve(numbers.len()) else { return false };
@@ -255,4 +255,66 @@ fn produce(ring: &Ring<Item>, producer: u64, each: u64) {
         assert!(!run.commit(), "nobody ever waits here");
         number += count;
     }
+}
+
+/// Large enough for producers to fetch lines ahead.
+fn large_ring_at(start: u64) -> (Ring<Item>, Consumer<Item>) {
+    Ring::starting_at(start, 64, Box::new(|| panic!("nobody waits")))
+}
+
+#[test]
+fn lines_are_fetched_ahead_only_where_slots_are_free() {
+    for start in STARTS {
+        let (ring, mut consumer) = large_ring_at(start);
+        for lot in [1, 7, 8, 33, 64, 64, 5, 64] {
+            assert!((0..lot).all(|number| post(&ring, &[number])));
+            assert_eq!(ring.reserve(1).is_none(), lot == 64, "a slot is free but for a full ring");
+            let taken = take(&mut consumer, 64);
+            // A reservation that was dropped has left nothing but an entry to be passed over.
+            let posted: Vec<u64> = (0..lot).chain((lot < 64).then_some(0)).collect();
+            assert_eq!(taken, posted, "as posted, whatever was fetched meanwhile");
+        }
+    }
+}
+
+#[test]
+fn an_entry_behind_a_hole_is_not_shown() {
+    for start in STARTS {
+        let (ring, mut consumer) = large_ring_at(start);
+        assert!(post(&ring, &[1]));
+        let hole = ring.reserve(1).unwrap();
+        assert!(post(&ring, &[3]));
+        assert!(consumer.peek(0).is_some());
+        assert!(consumer.peek(1).is_none() && consumer.peek(2).is_none());
+        drop(hole);
+        assert_eq!(take(&mut consumer, 3), [1, 0, 3]);
+    }
+}
+
+#[test]
+fn a_consumer_that_lies_down_and_gets_up_is_no_contention() {
+    const POSTS: u64 = 20_000;
+    let (ring, mut consumer) = Ring::<Item>::starting_at(0, 64, Box::new(|| ()));
+    std::thread::scope(|scope| {
+        let producer = scope.spawn(move || {
+            let mut posted = 0;
+            while posted < POSTS {
+                match ring.reserve(1) {
+                    Some(reservation) => {
+                        assert!(!reservation.is_contended(), "nobody else posts");
+                        let _nobody_sleeps = reservation.commit();
+                        posted += 1;
+                    }
+                    None => std::thread::yield_now(),
+                }
+            }
+        });
+        let mut taken = 0;
+        while taken < POSTS as usize {
+            consumer.try_wait();
+            consumer.cancel_wait();
+            taken += take(&mut consumer, 8).len();
+        }
+        producer.join().unwrap();
+    });
 }

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 /// Messages taken from one share before the next has its turn.
 const BATCH: u32 = 32;
-/// Looks without result between two looks at what others have begun: some tens of microseconds. Each of
-/// those reads the claims of all slots, and costs the senders hand-overs.
-const LOOKS: u32 = 2048;
+/// Looks without result between two looks at what others have begun: some tens of microseconds of a thread that does nothing
+/// else. Each of those reads the claims of all slots, and costs the senders hand-overs.
+const LOOKS: u32 = 1024;
 /// How long a ticket may stay unclaimed before it is passed over. Its sender is between two
 /// instructions: preempted, or dead.
 const UNCLAIMED: Duration = Duration::from_millis(2);
