@@ -2,7 +2,6 @@
 //! rest. Stops, leaving the queue as it is, where the table of operations in flight has no room.
 
 use crate::engine::command::{Command, Op};
-use crate::engine::completion;
 use crate::engine::direct::{self, Local, Outcome};
 use crate::engine::fallback::Stage;
 use crate::engine::queued::{INLINE, SLOT_BYTES};
@@ -12,6 +11,15 @@ use crate::util::status::Status;
 
 /// Commands taken in one round, so that answers get their turn.
 const BATCH: usize = 64;
+/// Slots that are given back at a time: many would keep producers waiting while user code runs, one by one
+/// each costs producers a look.
+const LOT: usize = 4;
+/// What a requester that joins in executes at most, in commands and in bytes. Each change of the executor brings its lines,
+/// and those that completions change, to another core; so it does more than a round.
+const JOINED: usize = 128;
+const JOINED_BYTES: u64 = 64 << 10;
+/// How many commands it leaves: the last ones' lines, and the next, are just being written on another core.
+const LEFT: usize = 32;
 /// A command of more bytes takes so long that producers should not wait for it.
 const LARGE: u64 = 4096;
 
@@ -19,26 +27,35 @@ impl Work {
     /// Executes up to a batch of commands; returns how many slots of the queue it emptied.
     #[inline]
     pub(super) fn execute(&mut self, routes: &Routes) -> usize {
-        self.execute_if(routes, |_| true)
+        self.execute_if(routes, (BATCH, 0), |_| true)
     }
 
-    /// The same up to the first command that may take long.
+    /// What a requester does for others: few bytes, no message, and not the commands posted last.
     pub(super) fn execute_small(&mut self, routes: &Routes) -> usize {
-        self.execute_if(routes, |command| command.op != Op::MESSAGE && command.size <= LARGE)
+        let mut bytes = 0;
+        self.execute_if(routes, (JOINED, LEFT), |command| {
+            bytes += command.size;
+            command.op != Op::MESSAGE && bytes <= JOINED_BYTES
+        })
     }
 
+    /// Up to `most` slots, up to the first command that does not suit, and while `left` more are filled.
     #[inline(always)]
-    fn execute_if(&mut self, routes: &Routes, suits: impl Fn(&Command) -> bool) -> usize {
+    fn execute_if(
+        &mut self,
+        routes: &Routes,
+        (most, left): (usize, usize),
+        mut suits: impl FnMut(&Command) -> bool,
+    ) -> usize {
         let (mut slots, mut released) = (0, 0);
-        while slots < BATCH {
+        while slots < most && (left == 0 || self.consumer.peek(slots - released + left).is_some()) {
             let Some(queued) = self.consumer.peek(slots - released) else { break };
             let (command, extra) = queued.take();
             if !suits(&command) {
                 break;
             }
-            // User code and large copies may take long: what is done by now is given back before.
-            let slow = command.on_complete.kind == completion::CALL || command.size > LARGE;
-            if slots > released && (slow || slots - released >= BATCH / 4) {
+            // A large copy takes long: what is done by now is given back before.
+            if slots > released && (command.size > LARGE || slots - released >= LOT) {
                 self.consumer.release(slots - released);
                 released = slots;
             }
