@@ -4,10 +4,9 @@ use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard};
 use crate::api::life::{known_size, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, submit};
+use crate::api::posting::{Parameters, post, post_and_wait, try_post};
 use crate::api::status::llcl_status_t;
 use crate::core::atomics::Atomic;
-use crate::core::context::Context;
 use crate::core::submit::Request;
 use crate::util::status::Result;
 use std::ffi::c_void;
@@ -109,6 +108,10 @@ impl Parameters for llcl_atomic_params_t {
         };
         atomic.request()
     }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
+    }
 }
 
 /// How an atomic operation on a word would be executed.
@@ -169,7 +172,7 @@ pub unsafe extern "C" fn llcl_try_atomic_async(
     params: *const llcl_atomic_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
+    unsafe { try_post(context, params) }
 }
 
 /// Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it is accepted, working for the lane
@@ -183,7 +186,7 @@ pub unsafe extern "C" fn llcl_atomic_async(
     params: *const llcl_atomic_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
+    unsafe { post(context, params) }
 }
 
 /// Changes or fetches a word of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
@@ -197,5 +200,5 @@ pub unsafe extern "C" fn llcl_atomic(
     params: *const llcl_atomic_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
+    unsafe { post_and_wait(context, params) }
 }

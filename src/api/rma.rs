@@ -3,7 +3,7 @@
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
-use crate::api::posting::{Parameters, joined, submit, wake};
+use crate::api::posting::{Parameters, joined, post, post_and_wait, try_post, wake};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
 use crate::core::rma::Quick;
@@ -12,7 +12,7 @@ use crate::engine::atomic;
 use crate::engine::command::{Command, Op};
 use crate::engine::direct::Local;
 use crate::fail;
-use crate::util::status::{Result, Status};
+use crate::util::status::Result;
 
 /// Flag: the request goes through the lane, whatever the execution in force, and its completion
 /// never fires inside the call. For large copies that are to run beside the caller's work, and for
@@ -88,6 +88,8 @@ pub struct llcl_write_signal_params_t {
 }
 
 impl Parameters for llcl_read_params_t {
+    const QUEUES_QUICKLY: bool = true;
+
     fn request(&self) -> Result<Request> {
         let mut command = Command::new(Op::READ, self.peer);
         command.remote = self.source.address();
@@ -96,9 +98,21 @@ impl Parameters for llcl_read_params_t {
         let local = Local::Region(self.destination.address());
         Ok(Request { command, local, carry: false, flags: self.flags })
     }
+
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context) -> bool {
+        let (from, to) = (self.source.address(), self.destination.address());
+        self.flags == 0 && context.read_quickly(self.peer, from, to, self.size as u64)
+    }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
+    }
 }
 
 impl Parameters for llcl_write_params_t {
+    const QUEUES_QUICKLY: bool = true;
+
     fn request(&self) -> Result<Request> {
         let mut command = Command::new(Op::WRITE, self.peer);
         command.remote = self.destination.address();
@@ -107,6 +121,20 @@ impl Parameters for llcl_write_params_t {
         command.on_complete = self.on_complete.as_engine().narrow();
         let local = Local::Region(self.source.address());
         Ok(Request { command, local, carry: false, flags: self.flags })
+    }
+
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context) -> bool {
+        let (from, to) = (self.source.address(), self.destination.address());
+        self.flags == 0 && context.write_quickly(self.peer, from, to, self.size as u64)
+    }
+
+    fn on_local(&self) -> Option<&llcl_completion_t> {
+        Some(&self.on_local)
+    }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
     }
 }
 
@@ -129,6 +157,23 @@ impl Parameters for llcl_write_signal_params_t {
         command.on_complete = self.on_complete.as_engine().narrow();
         let local = Local::Region(self.source.address());
         Ok(Request { command, local, carry: false, flags: self.flags })
+    }
+
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context) -> bool {
+        let (from, to) = (self.source.address(), self.destination.address());
+        let signal = (self.signal.address(), self.signal_op, self.signal_value);
+        let place = (from, to, self.size as u64);
+        let plain = self.flags == 0 && self.reserved == 0;
+        plain && context.write_signal_quickly(self.peer, place, signal)
+    }
+
+    fn on_local(&self) -> Option<&llcl_completion_t> {
+        Some(&self.on_local)
+    }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
     }
 }
 
@@ -160,38 +205,7 @@ pub unsafe extern "C" fn llcl_try_read_async(
         return LLCL_OK;
     }
     // SAFETY: as the caller promises.
-    unsafe { read_otherwise(context, params) }
-}
-
-/// The ways other than that of a word: any size and completion on mapped memory, then all the rest.
-#[inline(never)]
-unsafe extern "C" fn read_otherwise(
-    context: *mut llcl_context_t,
-    params: *const llcl_read_params_t,
-) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
-        && p.on_complete.as_engine().is_ready()
-    {
-        let done = context.0.read_quickly(
-            p.peer,
-            p.source.address(),
-            p.destination.address(),
-            p.size as u64,
-        );
-        if done {
-            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
-            return LLCL_OK;
-        }
-        if let Ok(request) = &mut p.request()
-            && context.0.offload_quickly(request)
-        {
-            return LLCL_OK;
-        }
-    }
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
+    unsafe { try_post(context, params) }
 }
 
 /// Reads from a peer: like llcl_try_read_async, but tries until it is accepted, working for the lane
@@ -205,7 +219,7 @@ pub unsafe extern "C" fn llcl_read_async(
     params: *const llcl_read_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
+    unsafe { post(context, params) }
 }
 
 /// Reads from a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
@@ -219,7 +233,7 @@ pub unsafe extern "C" fn llcl_read(
     params: *const llcl_read_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
+    unsafe { post_and_wait(context, params) }
 }
 
 /// Writes to a peer, if that is possible now.
@@ -258,40 +272,7 @@ pub unsafe extern "C" fn llcl_try_write_async(
         }
     }
     // SAFETY: as the caller promises.
-    unsafe { write_otherwise(context, params) }
-}
-
-/// The ways other than that of a word: any size and completion on mapped memory, then all the rest.
-#[inline(never)]
-unsafe extern "C" fn write_otherwise(
-    context: *mut llcl_context_t,
-    params: *const llcl_write_params_t,
-) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
-        && p.on_local.as_engine().is_ready()
-        && p.on_complete.as_engine().is_ready()
-    {
-        let done = context.0.write_quickly(
-            p.peer,
-            p.source.address(),
-            p.destination.address(),
-            p.size as u64,
-        );
-        if done {
-            p.on_local.as_engine().fire(Status::OK, context.0.waiters());
-            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
-            return LLCL_OK;
-        }
-        if let Ok(request) = &mut p.request()
-            && context.0.offload_quickly(request)
-        {
-            return LLCL_OK;
-        }
-    }
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
+    unsafe { try_post(context, params) }
 }
 
 /// Writes to a peer: like llcl_try_write_async, but tries until it is accepted, working for the lane
@@ -305,7 +286,7 @@ pub unsafe extern "C" fn llcl_write_async(
     params: *const llcl_write_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
+    unsafe { post(context, params) }
 }
 
 /// Writes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
@@ -319,7 +300,7 @@ pub unsafe extern "C" fn llcl_write(
     params: *const llcl_write_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
+    unsafe { post_and_wait(context, params) }
 }
 
 /// Writes to a peer and then changes a word there, if that is possible now.
@@ -340,26 +321,8 @@ pub unsafe extern "C" fn llcl_try_write_signal_async(
     context: *mut llcl_context_t,
     params: *const llcl_write_signal_params_t,
 ) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
-        && p.reserved == 0
-        && p.on_local.as_engine().is_ready()
-        && p.on_complete.as_engine().is_ready()
-    {
-        let done = context.0.write_signal_quickly(
-            p.peer,
-            (p.source.address(), p.destination.address(), p.size as u64),
-            (p.signal.address(), p.signal_op, p.signal_value),
-        );
-        if done {
-            p.on_local.as_engine().fire(Status::OK, context.0.waiters());
-            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
-            return LLCL_OK;
-        }
-    }
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
+    unsafe { try_post(context, params) }
 }
 
 /// Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries until it is accepted, working for the lane
@@ -373,7 +336,7 @@ pub unsafe extern "C" fn llcl_write_signal_async(
     params: *const llcl_write_signal_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
+    unsafe { post(context, params) }
 }
 
 /// Writes to a peer and then changes a word there and waits for the end, working for the lane meanwhile and sleeping if it takes long.
@@ -387,5 +350,5 @@ pub unsafe extern "C" fn llcl_write_signal(
     params: *const llcl_write_signal_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
+    unsafe { post_and_wait(context, params) }
 }

@@ -3,7 +3,7 @@
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, joined, submit, wake};
+use crate::api::posting::{Parameters, joined, post, post_and_wait, try_post, wake};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
 use crate::core::rma::Quick;
@@ -12,7 +12,7 @@ use crate::engine::command::{Command, Op};
 use crate::engine::direct::Local;
 use crate::engine::queued::INLINE;
 use crate::fail;
-use crate::util::status::{Result, Status};
+use crate::util::status::Result;
 use std::ffi::c_void;
 
 /// A write of one to eight bytes that are in the struct itself.
@@ -79,6 +79,18 @@ impl Parameters for llcl_write_value_params_t {
         let Self { peer, flags, destination, size, on_complete, .. } = self;
         Ok(carrying(*peer, *flags, *destination, bytes, *size, on_complete))
     }
+
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context) -> bool {
+        let (from, to) = ((&raw const self.value).cast(), self.destination.address());
+        // SAFETY: the value has eight bytes.
+        let write = || unsafe { context.write_bytes_quickly(self.peer, from, to, 8) };
+        self.flags == 0 && self.size == 8 && write()
+    }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
+    }
 }
 
 impl Parameters for llcl_write_small_params_t {
@@ -92,6 +104,19 @@ impl Parameters for llcl_write_small_params_t {
         };
         let Self { peer, flags, destination, size, on_complete, .. } = self;
         Ok(carrying(*peer, *flags, *destination, source, *size, on_complete))
+    }
+
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context) -> bool {
+        let (from, to) = (self.source.cast(), self.destination.address());
+        // SAFETY: as the caller promises for the source.
+        let write =
+            || unsafe { context.write_bytes_quickly(self.peer, from, to, self.size as u64) };
+        self.flags == 0 && self.size <= INLINE && !self.source.is_null() && write()
+    }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
     }
 }
 
@@ -124,37 +149,7 @@ pub unsafe extern "C" fn llcl_try_write_value_async(
         }
     }
     // SAFETY: as the caller promises.
-    unsafe { write_value_otherwise(context, params) }
-}
-
-/// The ways other than that of a word: any size and completion on mapped memory, then all the rest.
-#[inline(never)]
-unsafe extern "C" fn write_value_otherwise(
-    context: *mut llcl_context_t,
-    params: *const llcl_write_value_params_t,
-) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
-        && p.on_complete.as_engine().is_ready()
-    {
-        // SAFETY: as the caller promises for what `params` names.
-        let done = unsafe {
-            p.size == 8
-                && context.0.write_bytes_quickly(
-                    p.peer,
-                    (&raw const p.value).cast(),
-                    p.destination.address(),
-                    8,
-                )
-        };
-        if done {
-            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
-            return LLCL_OK;
-        }
-    }
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
+    unsafe { try_post(context, params) }
 }
 
 /// Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, working for the lane
@@ -168,7 +163,7 @@ pub unsafe extern "C" fn llcl_write_value_async(
     params: *const llcl_write_value_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
+    unsafe { post(context, params) }
 }
 
 /// Writes a value to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
@@ -182,7 +177,7 @@ pub unsafe extern "C" fn llcl_write_value(
     params: *const llcl_write_value_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
+    unsafe { post_and_wait(context, params) }
 }
 
 /// Writes a few bytes to a peer, if that is possible now.
@@ -202,29 +197,8 @@ pub unsafe extern "C" fn llcl_try_write_small_async(
     context: *mut llcl_context_t,
     params: *const llcl_write_small_params_t,
 ) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.flags == 0
-        && p.on_complete.as_engine().is_ready()
-    {
-        // SAFETY: as the caller promises for what `params` names.
-        let done = unsafe {
-            p.size <= INLINE
-                && !p.source.is_null()
-                && context.0.write_bytes_quickly(
-                    p.peer,
-                    p.source.cast(),
-                    p.destination.address(),
-                    p.size as u64,
-                )
-        };
-        if done {
-            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
-            return LLCL_OK;
-        }
-    }
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
+    unsafe { try_post(context, params) }
 }
 
 /// Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted, working for the lane
@@ -238,7 +212,7 @@ pub unsafe extern "C" fn llcl_write_small_async(
     params: *const llcl_write_small_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
+    unsafe { post(context, params) }
 }
 
 /// Writes a few bytes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
@@ -252,5 +226,5 @@ pub unsafe extern "C" fn llcl_write_small(
     params: *const llcl_write_small_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
+    unsafe { post_and_wait(context, params) }
 }

@@ -4,13 +4,13 @@ use crate::api::atomics::{LLCL_OP_ADD, LLCL_OP_COMPARE_SWAP, LLCL_TYPE_U64};
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, joined, submit, wake};
+use crate::api::posting::{Parameters, joined, post, post_and_wait, told, try_post, wake};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::atomics::Atomic;
 use crate::core::context::Context;
 use crate::core::rma::Quick;
 use crate::core::submit::Request;
-use crate::util::status::{Result, Status};
+use crate::util::status::Result;
 
 /// A fetch-add on a uint64_t.
 #[repr(C)]
@@ -50,6 +50,8 @@ pub struct llcl_compare_swap_params_t {
 }
 
 impl Parameters for llcl_fetch_add_params_t {
+    const QUEUES_QUICKLY: bool = true;
+
     fn request(&self) -> Result<Request> {
         let atomic = Atomic {
             peer: self.peer,
@@ -64,9 +66,25 @@ impl Parameters for llcl_fetch_add_params_t {
         };
         atomic.request()
     }
+
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context) -> bool {
+        let (peer, target) = (joined(self.peer, self.flags), self.target.address());
+        // SAFETY: the caller vouches for the place of the result.
+        told(
+            unsafe { context.fetch_add_word(peer, target, self.operand, self.result) },
+            &self.target,
+        )
+    }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
+    }
 }
 
 impl Parameters for llcl_compare_swap_params_t {
+    const QUEUES_QUICKLY: bool = true;
+
     fn request(&self) -> Result<Request> {
         let atomic = Atomic {
             peer: self.peer,
@@ -80,6 +98,22 @@ impl Parameters for llcl_compare_swap_params_t {
             on_complete: *self.on_complete.as_engine(),
         };
         atomic.request()
+    }
+
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context) -> bool {
+        let (peer, target) = (joined(self.peer, self.flags), self.target.address());
+        // SAFETY: the caller vouches for the place of the result.
+        told(
+            unsafe {
+                context.compare_swap_word(peer, target, (self.compare, self.desired), self.result)
+            },
+            &self.target,
+        )
+    }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
     }
 }
 
@@ -120,43 +154,7 @@ pub unsafe extern "C" fn llcl_try_fetch_add_async(
         }
     }
     // SAFETY: as the caller promises.
-    unsafe { fetch_add_otherwise(context, params) }
-}
-
-/// The ways with a completion, then all the rest.
-#[inline(never)]
-unsafe extern "C" fn fetch_add_otherwise(
-    context: *mut llcl_context_t,
-    params: *const llcl_fetch_add_params_t,
-) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.on_complete.as_engine().is_ready()
-    {
-        // SAFETY: the caller vouches for the place of the result.
-        let quick = unsafe {
-            context.0.fetch_add_word(
-                joined(p.peer, p.flags),
-                p.target.address(),
-                p.operand,
-                p.result,
-            )
-        };
-        if let Quick::Wake(port) = &quick {
-            port.waiters().wake_at(p.target.address(), 8);
-        }
-        if !matches!(quick, Quick::No) {
-            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
-            return LLCL_OK;
-        }
-        if let Ok(request) = &mut p.request()
-            && context.0.offload_quickly(request)
-        {
-            return LLCL_OK;
-        }
-    }
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
+    unsafe { try_post(context, params) }
 }
 
 /// Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, working for the lane
@@ -170,7 +168,7 @@ pub unsafe extern "C" fn llcl_fetch_add_async(
     params: *const llcl_fetch_add_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
+    unsafe { post(context, params) }
 }
 
 /// Adds to a uint64_t of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
@@ -184,7 +182,7 @@ pub unsafe extern "C" fn llcl_fetch_add(
     params: *const llcl_fetch_add_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
+    unsafe { post_and_wait(context, params) }
 }
 
 /// Exchanges a uint64_t of a peer if it has an expected value, atomically, if that is possible now.
@@ -224,43 +222,7 @@ pub unsafe extern "C" fn llcl_try_compare_swap_async(
         }
     }
     // SAFETY: as the caller promises.
-    unsafe { compare_swap_otherwise(context, params) }
-}
-
-/// The ways with a completion, then all the rest.
-#[inline(never)]
-unsafe extern "C" fn compare_swap_otherwise(
-    context: *mut llcl_context_t,
-    params: *const llcl_compare_swap_params_t,
-) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.on_complete.as_engine().is_ready()
-    {
-        // SAFETY: the caller vouches for the place of the result.
-        let quick = unsafe {
-            context.0.compare_swap_word(
-                joined(p.peer, p.flags),
-                p.target.address(),
-                (p.compare, p.desired),
-                p.result,
-            )
-        };
-        if let Quick::Wake(port) = &quick {
-            port.waiters().wake_at(p.target.address(), 8);
-        }
-        if !matches!(quick, Quick::No) {
-            p.on_complete.as_engine().fire(Status::OK, context.0.waiters());
-            return LLCL_OK;
-        }
-        if let Ok(request) = &mut p.request()
-            && context.0.offload_quickly(request)
-        {
-            return LLCL_OK;
-        }
-    }
-    // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit) }
+    unsafe { try_post(context, params) }
 }
 
 /// Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, working for the lane
@@ -274,7 +236,7 @@ pub unsafe extern "C" fn llcl_compare_swap_async(
     params: *const llcl_compare_swap_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_until_accepted) }
+    unsafe { post(context, params) }
 }
 
 /// Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
@@ -288,5 +250,5 @@ pub unsafe extern "C" fn llcl_compare_swap(
     params: *const llcl_compare_swap_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { submit(context, params, Context::submit_and_wait) }
+    unsafe { post_and_wait(context, params) }
 }

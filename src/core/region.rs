@@ -176,7 +176,8 @@ impl Regions {
         if waiting_allowed {
             let (lane, routes, agent) = (&self.lane, &self.routes, &self.agent);
             let rest = Rest { lane, routes, agent, spin: self.spin };
-            rest.flush(ALL_PEERS)?;
+            // With the role: who posts directly has looked our side up, and works on it while it has the role.
+            rest.flush_with_role(ALL_PEERS)?;
             drop(mapping);
             self.table().limbo.clear();
         } else {

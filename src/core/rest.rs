@@ -8,7 +8,7 @@ use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::util::patience::Patience;
 use crate::util::status::{Result, Status};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// What a thread needs that waits for the library's own words.
@@ -63,9 +63,17 @@ impl Rest<'_> {
     }
 
     /// Waits for a completion word, which is set in any case.
+    #[inline]
     pub(super) fn until_set(self, word: &AtomicU64) {
         // Acquire: pairs with the Release of the completion.
         let done = || word.load(Ordering::Acquire) != 0;
+        if !done() {
+            self.until(done);
+        }
+    }
+
+    #[inline(never)]
+    fn until(self, done: impl Fn() -> bool + Copy) {
         let mut patience = Patience::new(self.spin);
         while !self.attend(&mut patience, done) {
             if !patience.pause() && self.sleep(None, None, done) {
@@ -101,14 +109,35 @@ impl Rest<'_> {
     }
 
     /// Waits until everything accepted before, for one peer or for ALL_PEERS, has ended.
+    #[inline]
     pub(super) fn flush(self, peer: u32) -> Result<()> {
+        if !self.lane.has_ended() {
+            return self.flush_with_role(peer);
+        }
+        // What this thread has stored into peers' memory comes before whatever it reads next.
+        fence(Ordering::SeqCst);
+        if self.agent.awaits_ends() {
+            self.flush_messages(peer);
+        }
+        Ok(())
+    }
+
+    /// The same through the queue, whether or not something is under way: whoever had the role before has given it up.
+    #[inline(never)]
+    pub(super) fn flush_with_role(self, peer: u32) -> Result<()> {
         let ended = AtomicU64::new(0);
         let mut flush = Command::new(Op::FLUSH, peer);
         flush.on_complete = Completion::store_on(&ended);
         let asleep = self.until_accepted(|| self.lane.put(&flush, &[]))?;
         self.lane.nudge(asleep);
         self.until_set(&ended);
-        // Messages whose end is waited for, as far as they were sent before.
+        self.flush_messages(peer);
+        Ok(())
+    }
+
+    /// The same for messages whose end is waited for, as far as they were sent before.
+    #[inline(never)]
+    fn flush_messages(self, peer: u32) {
         for tag in self.agent.waiting(|to| peer == ALL_PEERS || peer == to) {
             let mut patience = Patience::new(self.spin);
             let done = || !self.agent.waits(tag);
@@ -118,7 +147,6 @@ impl Rest<'_> {
                 }
             }
         }
-        Ok(())
     }
 }
 

@@ -37,7 +37,7 @@ use crate::util::room::Room;
 use crate::util::status::{Error, Result, Status};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Rounds that a thread works for others before it hands over to the progress thread.
@@ -89,6 +89,7 @@ pub struct Lane {
     role: CachePadded<Role<Work>>,
     parked: CachePadded<AtomicU64>,
     room: Arc<Room>,
+    under_way: Arc<CachePadded<AtomicUsize>>,
     routes: Arc<Routes>,
     execution: Execution,
 }
@@ -107,8 +108,9 @@ impl Lane {
         let room = Arc::new(Room::default());
         let to_tell = (room.clone(), queue_entries / 2);
         let work = Work::new(consumer, to_tell, routes.receivers(), post, in_flight);
+        let under_way = work.under_way();
         let (role, parked) = (CachePadded::new(Role::new(work)), CachePadded::default());
-        Lane { ring, role, parked, room, routes, execution }
+        Lane { ring, role, parked, room, under_way, routes, execution }
     }
 
     /// The execution in force.
@@ -386,6 +388,13 @@ impl Lane {
         let count = work.cancel(&self.routes);
         self.finish(work);
         Some(count)
+    }
+
+    /// Whether everything that the caller knows to have been accepted has ended, without the role.
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        // Acquire: pairs with Work::count_under_way(). Read last: what left the queue before is in it.
+        self.ring.is_drained() && self.under_way.load(Ordering::Acquire) == 0
     }
 
     /// Whether nothing is in the queue or in flight; None: the role is taken.

@@ -55,7 +55,10 @@ impl Work {
         match self.late.is_empty().then(|| late.send(&self.post)) {
             Some(Ok(true)) => late.end(&self.post, Status::OK),
             Some(Err(error)) => late.end(&self.post, error.status),
-            Some(Ok(false)) | None => self.late.push_back(late),
+            Some(Ok(false)) | None => {
+                self.late.push_back(late);
+                self.count_under_way();
+            }
         }
     }
 
@@ -76,6 +79,7 @@ impl Work {
         }
         let sent = before - self.late.len();
         if sent > 0 {
+            self.count_under_way();
             self.end_flushes(routes);
         }
         sent

@@ -181,6 +181,17 @@ impl<T: Entry> Ring<T> {
         tail == self.shared.head.load(Ordering::Relaxed)
     }
 
+    /// Whether all that the caller knows to have been posted has been released: what the consumer did before that
+    /// is seen.
+    #[inline]
+    pub fn is_drained(&self) -> bool {
+        // Relaxed: whatever the caller knows of lies before it, and where the two are the same, whichever was read
+        // first, the consumer has passed it.
+        let tail = self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING;
+        // Acquire: pairs with the Release in Consumer::release.
+        tail == self.shared.head.load(Ordering::Acquire)
+    }
+
     /// How many slots there are.
     pub fn capacity(&self) -> usize {
         self.shared.slots.len()

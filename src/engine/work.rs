@@ -11,8 +11,10 @@ use crate::engine::slots::{Slots, Tag};
 use crate::transport::{CHUNKS, Posted, Receiver, Reply};
 use crate::util::room::Room;
 use crate::util::status::Status;
+use crossbeam_utils::CachePadded;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Belongs to the holder of the role alone.
 pub struct Work {
@@ -29,6 +31,8 @@ pub struct Work {
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: Slots<InFlight>,
+    /// How much has been taken from the queue and has not ended; for those who do not hold the role.
+    under_way: Arc<CachePadded<AtomicUsize>>,
     /// For each staging chunk the peer that it is used for.
     chunks: [Option<u32>; CHUNKS],
     /// Commands in the table whose message has not been sent.
@@ -58,12 +62,25 @@ impl Work {
             armed: false,
             receivers,
             slots: Slots::new(in_flight),
+            under_way: Arc::default(),
             chunks: [None; CHUNKS],
             unsent: 0,
             flushes: Vec::new(),
             order: 0,
             replies: Vec::new(),
         }
+    }
+
+    /// Where it says how much is under way.
+    pub(super) fn under_way(&self) -> Arc<CachePadded<AtomicUsize>> {
+        self.under_way.clone()
+    }
+
+    /// To be called where something was taken in, before its slot of the queue is released; and where something has
+    /// ended, when its user has been told.
+    pub(super) fn count_under_way(&self) {
+        // Release: who reads 0 sees what the ends have brought; pairs with Lane::has_ended().
+        self.under_way.store(self.slots.len() + self.late.len(), Ordering::Release);
     }
 
     /// One round: own commands, then peers; returns how much was done.
@@ -134,6 +151,7 @@ impl Work {
         let operation = InFlight::new(command, stage, self.order, carried);
         let Some(tag) = self.slots.insert(operation) else { return false };
         self.unsent += 1;
+        self.count_under_way();
         self.send(routes, tag);
         true
     }
@@ -189,6 +207,7 @@ impl Work {
             Op::MESSAGE => self.payload_written(&operation.command, status),
             _ => fire(routes, &operation.command, status),
         }
+        self.count_under_way();
         self.end_flushes(routes);
     }
 
@@ -244,7 +263,6 @@ impl Work {
         while let Some((command, extra)) = self.consumer.peek(0).map(Queued::take) {
             // The slots of its bytes were filled before its own; they go together.
             let shown = (0..=extra).take_while(|at| self.consumer.peek(*at).is_some()).count();
-            self.consumer.release(shown);
             match command.op {
                 Op::NOTHING => {}
                 Op::FLUSH => self.start_flush(routes, command),
@@ -257,12 +275,14 @@ impl Work {
                     count += 1;
                 }
             }
+            self.consumer.release(shown);
         }
         count += self.end_if(routes, Status::ERR_CANCELED, |_| true);
         while let Some(late) = self.late.pop_front() {
             late.end(&self.post, Status::ERR_CANCELED);
             count += 1;
         }
+        self.count_under_way();
         self.end_flushes(routes);
         count
     }

@@ -161,9 +161,15 @@ impl Agent {
         self.post.pending.is_empty()
     }
 
+    /// Whether there ever was a message whose end is waited for.
+    #[inline]
+    pub fn awaits_ends(&self) -> bool {
+        self.post.pending.is_used()
+    }
+
     /// The messages to peers that fit whose end is waited for.
     pub fn waiting(&self, fits: impl Fn(u32) -> bool) -> Vec<u64> {
-        if self.post.pending.is_used() { self.post.pending.tags(fits) } else { Vec::new() }
+        if self.awaits_ends() { self.post.pending.tags(fits) } else { Vec::new() }
     }
 
     /// Whether one of them is waited for still.

@@ -3,7 +3,8 @@
 
 use super::*;
 use loom::thread;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 impl Entry for u32 {
     const NOTHING: u32 = u32::MAX;
@@ -170,4 +171,41 @@ fn loom_exactly_one_rings() {
         assert!(!consumer.cancel_wait());
         assert_eq!(take(&mut consumer, 2).len(), 2);
     });
+}
+
+/// Whoever finds its own post released and nothing under way sees what the end has brought, also where the end came
+/// later than the release: the flush that needs no role (`Lane::has_ended`, `Work::count_under_way`).
+#[test]
+fn loom_a_flush_without_the_role_sees_the_end() {
+    check(|| {
+        let word = || loom::sync::atomic::AtomicUsize::new(0);
+        let words = std::sync::Arc::new([word(), word()]);
+        let (ring, mut consumer) = ring_at(0_u64.wrapping_sub(2));
+        let theirs = words.clone();
+        let executor = thread::spawn(move || {
+            let [under_way, brought] = &*theirs;
+            assert_eq!(take_first(&mut consumer), 1);
+            // The count before the release, as where an agent is asked; the end, and the count again, later.
+            under_way.store(1, Release);
+            consumer.release(1);
+            brought.store(1, Relaxed);
+            under_way.store(0, Release);
+        });
+        assert!(post(&ring, &[1]));
+        let [under_way, brought] = &*words;
+        if ring.is_drained() && under_way.load(Acquire) == 0 {
+            assert_eq!(brought.load(Relaxed), 1);
+        }
+        executor.join().unwrap();
+        assert!(ring.is_drained());
+    });
+}
+
+fn take_first(consumer: &mut Consumer<u32>) -> u32 {
+    loop {
+        match consumer.peek(0) {
+            Some(value) => return *value,
+            None => thread::yield_now(),
+        }
+    }
 }
