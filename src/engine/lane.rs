@@ -343,11 +343,11 @@ impl Lane {
         self.finish(work);
         if self.room.is_wanted() {
             match turn {
-                // Whoever was let in posts nothing.
-                Turn::Idle => self.room.announce(),
+                // Whoever was let in posts nothing. (Where commands lie there that cannot be executed now, there is no room.)
+                Turn::Idle if self.ring.is_empty() => self.room.announce(),
                 // Those who fill the queue find it full, and empty it where its contents are.
                 Turn::Stretched => std::thread::sleep(ASIDE),
-                Turn::Worked => {}
+                Turn::Idle | Turn::Worked => {}
             }
         }
         turn
