@@ -396,9 +396,12 @@ impl Agent {
             self.naps[0].store(true, Ordering::SeqCst);
             return NAP;
         }
-        let armed =
-            self.requests.take_unfenced().and_then(|mut requests| requests.inlet.arm(longest));
-        armed.unwrap_or(NAP)
+        let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
+        // What has come already is not slept over; what is just coming may be long in coming.
+        requests.inlet.arm(longest).unwrap_or_else(|| match requests.inlet.has_come() {
+            true => Duration::ZERO,
+            false => NAP,
+        })
     }
 
     /// It is awake again.
