@@ -122,7 +122,18 @@ impl Inlet {
             }
         };
         let stands = shares.map(stand).collect();
-        Inlet { mail, _own: own, dead, counts, stands, at: 0, batch: 0, freed: 0, quiet: 0, astray: None }
+        Inlet {
+            mail,
+            _own: own,
+            dead,
+            counts,
+            stands,
+            at: 0,
+            batch: 0,
+            freed: 0,
+            quiet: 0,
+            astray: None,
+        }
     }
 
     fn is_for_replies(&self) -> bool {

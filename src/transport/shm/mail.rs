@@ -233,6 +233,12 @@ impl Door {
 }
 
 impl Credit {
+    /// One is counted that was killed in its sleep.
+    #[cfg(all(test, loom))]
+    pub fn with_a_dead_sleeper() -> Credit {
+        Credit { wanted: AtomicU64::new(ARRIVAL | 1), ..Credit::default() }
+    }
+
     /// Whether anybody sleeps.
     #[inline(always)]
     pub fn is_wanted(&self) -> bool {
