@@ -94,11 +94,12 @@ static void ask(const bench_world_t *world, form_t form, size_t size, counts_t c
 static void measure(bench_world_t *world, const bench_options_t *options, form_t form, size_t size)
 {
     double ways = form == FORM_PING ? 2 : 1; /* the figure is one way of a ping-pong, the whole of a request */
-    bench_series_t series = {0};
+    bench_series_t series = {0}, against_ring = {0};
     counts_t counts = counts_of(world);
     for (int r = 0; r < options->repeats; r++) {
-        double limit = 0;
+        double limit = 0, ring = 0;
         if (world->rank == 0) {
+            ring = 2 * world_ring_way(world);
             limit = world_two_hand_overs(world);
             if (size > AM_HEADER_UP_TO)
                 limit += 2 * am_copy(world, size, 1, 2000);
@@ -113,11 +114,17 @@ static void measure(bench_world_t *world, const bench_options_t *options, form_t
         double median = bench_percentile(batches, (size_t)counts.batches, 50) / bench_ticks_per_ns();
         double p99 = bench_percentile(singles, (size_t)counts.singles, 99) / bench_ticks_per_ns();
         bench_add(&series, limit / ways, median / ways, p99 / ways);
+        bench_add(&against_ring, ring / ways, median / ways, p99 / ways);
     }
     static const char *const limits[2][2] = {{"hand-over", "hand-over + memcpy"}, {"two hand-overs", "two hand-overs + memcpy"}};
-    am_emit(world, form == FORM_PING ? "ping-pong; half round trip" : "request and reply; round trip", "ns", 1, size,
-            limits[form][size > AM_HEADER_UP_TO],
+    const char *what = form == FORM_PING ? "ping-pong; half round trip" : "request and reply; round trip";
+    am_emit(world, what, "ns", 1, size, limits[form][size > AM_HEADER_UP_TO],
             size == 8 && world->execution != LLCL_EXECUTION_OFFLOAD ? "ratio<=1.5" : NULL, &series);
+    if (size == 8) {
+        char name[64];
+        snprintf(name, sizeof name, "%s; against a ring", what);
+        am_emit(world, name, "ns", 1, size, form == FORM_PING ? "bare ring" : "bare ring there and back", NULL, &against_ring);
+    }
 }
 
 int main(int argc, char **argv)

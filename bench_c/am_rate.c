@@ -33,17 +33,20 @@ static flow_t pair(int threads, size_t size, int try_form, unsigned ms)
 }
 
 /* All thread counts, one after the other in every repeat, so that a rate is compared with its neighbours in time. */
-static void threads(flow_world_t *flows, const bench_world_t *world, const bench_options_t *options, int try_form)
+static void threads(flow_world_t *flows, bench_world_t *world, const bench_options_t *options, int try_form)
 {
     static const int full[] = {1, 2, 4, 8, 15}, few[] = {1, 2, 15};
     const int *counts = options->quick || try_form ? few : full;
     int how_many = options->quick || try_form ? 3 : 5, offload = world->execution == LLCL_EXECUTION_OFFLOAD;
-    bench_series_t rates[5] = {{0}}, fair[5] = {{0}}, to_best = {0};
+    bench_series_t rates[5] = {{0}}, fair[5] = {{0}}, to_best = {0}, against_ring = {0};
     int repeats = try_form && options->repeats > 3 ? 3 : options->repeats;
     for (int r = 0; r < repeats; r++)
         for (int i = 0; i < how_many; i++) {
             flow_t flow = pair(counts[i], 8, try_form, options->quick ? 60 : 100);
+            double ring = i == 0 && !try_form && world->rank == 0 ? 1e3 / world_ring_message(world, 8) : NAN;
             flow_result_t result = flow_run(flows, &flow);
+            if (i == 0)
+                bench_add(&against_ring, ring, result.millions, NAN);
             bench_add(&rates[i], NAN, result.millions, NAN);
             bench_add(&fair[i], NAN, result.slowest_fastest, NAN);
         }
@@ -54,6 +57,8 @@ static void threads(flow_world_t *flows, const bench_world_t *world, const bench
     char name[96];
     for (int i = 0; i < how_many; i++)
         am_emit(world, what, "M/s", counts[i], 8, NULL, counts[i] == 1 && !offload && !try_form ? "value>=25" : NULL, &rates[i]);
+    if (!try_form)
+        am_emit(world, "one way; against a ring", "M/s", 1, 8, "bare ring", NULL, &against_ring);
     snprintf(name, sizeof name, "%s; 15 threads / best", what);
     am_emit(world, name, "M/s", 15, 8, "best thread count", try_form ? NULL : "ratio>=0.9", &to_best);
     snprintf(name, sizeof name, "%s; slowest / fastest thread", what);
@@ -61,24 +66,27 @@ static void threads(flow_world_t *flows, const bench_world_t *world, const bench
         am_emit(world, name, "ratio", counts[i], 8, NULL, counts[i] == 15 && !try_form ? "value>=0.3" : NULL, &fair[i]);
 }
 
-/* Payloads in slots, against copies of the same size by this rank: to one place, and to as many places as there are slots. */
-static void medium(flow_world_t *flows, const bench_world_t *world, const bench_options_t *options, size_t slots)
+/* Payloads in slots, against copies of the same size by this rank: to one place, to as many places as there are slots, and into
+   the payloads of a bare ring. */
+static void medium(flow_world_t *flows, bench_world_t *world, const bench_options_t *options, size_t slots)
 {
-    bench_series_t one = {0}, many = {0};
+    bench_series_t one = {0}, many = {0}, against_ring = {0};
     for (int r = 0; r < options->repeats; r++) {
-        double limits[2] = {NAN, NAN};
+        double limits[3] = {NAN, NAN, NAN};
         flow_t flow = pair(1, MEDIUM, 0, options->quick ? 60 : 100);
         if (world->rank == 0) {
-            world_settle();
+            limits[2] = MEDIUM / world_ring_message(world, MEDIUM);
             limits[0] = MEDIUM / am_copy(world, MEDIUM, 1, 20000);
             limits[1] = MEDIUM / am_copy(world, MEDIUM, slots, 20000);
         }
         double ours = flow_run(flows, &flow).millions * MEDIUM / 1e3;
         bench_add(&one, limits[0], ours, NAN);
         bench_add(&many, limits[1], ours, NAN);
+        bench_add(&against_ring, limits[2], ours, NAN);
     }
     am_emit(world, "medium", "GB/s", 1, MEDIUM, "memcpy", world->execution == LLCL_EXECUTION_OFFLOAD ? NULL : "ratio>=0.8", &one);
     am_emit(world, "medium; against a walk", "GB/s", 1, MEDIUM, "memcpy to as many places as slots", NULL, &many);
+    am_emit(world, "medium; against a ring", "GB/s", 1, MEDIUM, "bare ring", NULL, &against_ring);
 }
 
 /* More threads than cores. */

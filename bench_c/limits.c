@@ -2,6 +2,7 @@
 
 #include "bench.h"
 #include "plain.h"
+#include "ring.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -15,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ORDER_LINE = 1, ORDER_MAILBOX, ORDER_ADD, ORDER_SLEEP, ORDER_TOUCH, ORDER_QUIT };
+enum { ORDER_LINE = 1, ORDER_MAILBOX, ORDER_ADD, ORDER_SLEEP, ORDER_TOUCH, ORDER_ECHO, ORDER_STREAM, ORDER_QUIT };
 
 /* A word alone on two cache lines (the second keeps the adjacent-line prefetcher away). */
 typedef struct lone_word {
@@ -36,7 +37,9 @@ typedef struct arena {
 
 struct limits {
     arena_t *arena;
+    ring_t *rings;       /* to the helper, and back */
     pid_t helper;
+    ring_end_t to, from; /* this process's ends of them */
     size_t bytes;
     char *private_buffer, *shared_buffer;
     char *helper_buffer; /* private memory at the same address in both processes, each with its own copy */
@@ -65,14 +68,6 @@ static void *map(size_t size, int flags)
 }
 
 /* ---- both sides of the games ---- */
-
-/* A bare spin, since it is a limit; it offers the core now and then, since the other side may need this one. */
-static inline void spin_until(uint64_t *word, uint64_t value)
-{
-    for (unsigned spins = 1; __atomic_load_n(word, __ATOMIC_ACQUIRE) != value; spins++)
-        if (spins % 4096 == 0)
-            sched_yield();
-}
 
 static void play_line(arena_t *arena, unsigned rounds, int second)
 {
@@ -115,9 +110,18 @@ static void play_sleep(arena_t *arena)
     __atomic_store_n(&arena->woke.value, bench_now_ns(), __ATOMIC_RELEASE);
 }
 
+static void play_echo(ring_end_t *in, ring_end_t *out, unsigned rounds)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        ring_receive(in);
+        ring_send(out, NULL, 8);
+    }
+}
+
 static void helper_main(limits_t *limits)
 {
     arena_t *arena = limits->arena;
+    ring_end_t in = {.ring = &limits->rings[0]}, out = {.ring = &limits->rings[1]};
     for (uint32_t next = 1;; next++) {
         wait_until(&arena->order, next);
         if (arena->core >= 0)
@@ -130,6 +134,11 @@ static void helper_main(limits_t *limits)
         case ORDER_ADD: play_add(arena, arena->rounds, 1); break;
         case ORDER_SLEEP: play_sleep(arena); break;
         case ORDER_TOUCH: memset(limits->helper_buffer, 1, limits->bytes); break;
+        case ORDER_ECHO: play_echo(&in, &out, arena->rounds); break;
+        case ORDER_STREAM:
+            for (unsigned i = 0; i < arena->rounds; i++)
+                ring_receive(&in);
+            break;
         default: _exit(0);
         }
         __atomic_store_n(&arena->done, next, __ATOMIC_RELEASE);
@@ -162,6 +171,9 @@ limits_t *limits_open(size_t bytes)
     bench_cores();
     limits->bytes = bytes;
     limits->arena = map(sizeof(arena_t), MAP_SHARED);
+    limits->rings = map(2 * sizeof(ring_t), MAP_SHARED);
+    limits->to = (ring_end_t){.ring = &limits->rings[0]};
+    limits->from = (ring_end_t){.ring = &limits->rings[1]};
     limits->shared_buffer = map(bytes, MAP_SHARED);
     limits->private_buffer = map(bytes, MAP_PRIVATE);
     limits->helper_buffer = map(bytes, MAP_PRIVATE);
@@ -190,6 +202,7 @@ void limits_close(limits_t *limits)
     start(limits, ORDER_QUIT, 0, -1, -1);
     waitpid(limits->helper, NULL, 0);
     munmap(limits->arena, sizeof(arena_t));
+    munmap(limits->rings, 2 * sizeof(ring_t));
     munmap(limits->shared_buffer, limits->bytes);
     munmap(limits->private_buffer, limits->bytes);
     munmap(limits->helper_buffer, limits->bytes);
@@ -227,6 +240,44 @@ double limits_mailbox(limits_t *limits, unsigned rounds, int here, int there)
     double spent = (double)(bench_now_ns() - before);
     finish(limits);
     return spent / (rounds - 1) / 2;
+}
+
+double limits_ring_way(limits_t *limits, unsigned rounds, int here, int there)
+{
+    const unsigned warm = 2 * RING_SLOTS; /* all slots are in the caches, and the helper is awake */
+    start(limits, ORDER_ECHO, warm + rounds, here, there);
+    uint64_t before = 0;
+    for (unsigned i = 0; i < warm + rounds; i++) {
+        if (i == warm)
+            before = bench_now_ns();
+        ring_send(&limits->to, NULL, 8);
+        ring_receive(&limits->from);
+    }
+    double spent = (double)(bench_now_ns() - before);
+    finish(limits);
+    return spent / rounds / 2;
+}
+
+double limits_ring_message(limits_t *limits, size_t size, unsigned rounds, int here, int there)
+{
+    const unsigned warm = 2 * RING_SLOTS;
+    static char payload[RING_PAYLOAD] __attribute__((aligned(BENCH_LINE)));
+    if (size > RING_PAYLOAD)
+        bench_die("limits: %zu bytes in a slot of %d", size, RING_PAYLOAD);
+    rounds -= rounds % RING_LOT;
+    unsigned all = warm + rounds + (unsigned)(-(limits->to.next + warm + rounds) % RING_LOT);
+    const void *from = size > 8 ? payload : NULL;
+    start(limits, ORDER_STREAM, all, here, there);
+    for (unsigned i = rounds; i < all; i++)
+        ring_send(&limits->to, from, size);
+    ring_drain(&limits->to);
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < rounds; i++)
+        ring_send(&limits->to, from, size);
+    ring_drain(&limits->to);
+    double spent = (double)(bench_now_ns() - before);
+    finish(limits);
+    return spent / rounds;
 }
 
 double limits_contended_add(limits_t *limits, unsigned rounds, int here, int there)

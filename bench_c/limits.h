@@ -19,6 +19,10 @@ void limits_close(limits_t *limits);
 double limits_line(limits_t *limits, unsigned rounds, int here, int there);
 /* One way through two lines, each written by one side: a request and its answer. */
 double limits_mailbox(limits_t *limits, unsigned rounds, int here, int there);
+/* Through a bare ring of slots (ring.h): one way of a ping-pong of 8 bytes; and time per message of a stream, up to 8 bytes in the
+   slot, more copied into the slot's payload, which nobody reads. */
+double limits_ring_way(limits_t *limits, unsigned rounds, int here, int there);
+double limits_ring_message(limits_t *limits, size_t size, unsigned rounds, int here, int there);
 /* Time per addition of one process while the other adds to the same word. */
 double limits_contended_add(limits_t *limits, unsigned rounds, int here, int there);
 double limits_lone_add(limits_t *limits, unsigned rounds);

@@ -10,6 +10,9 @@ static int other = 1;
 
 static double line(unsigned rounds) { return limits_line(limits, rounds, 0, other); }
 static double mailbox(unsigned rounds) { return limits_mailbox(limits, rounds, 0, other); }
+static double ring_way(unsigned rounds) { return limits_ring_way(limits, rounds, 0, other); }
+static double ring_8(unsigned rounds) { return limits_ring_message(limits, 8, rounds, 0, other); }
+static double ring_4k(unsigned rounds) { return limits_ring_message(limits, 4096, rounds, 0, other); }
 static double lone_add(unsigned rounds) { return limits_lone_add(limits, rounds); }
 static double contended_add(unsigned rounds) { return limits_contended_add(limits, rounds, 0, other); }
 static double copy_8(unsigned rounds) { return limits_memcpy(limits, 8, rounds); }
@@ -36,6 +39,9 @@ static const struct row {
 } rows[] = {
     {"cache line one way; one line", 8, 2, 20000, line},
     {"cache line one way; two mailbox lines", 8, 2, 20000, mailbox},
+    {"bare ring; one way of a ping-pong", 8, 2, 20000, ring_way},
+    {"bare ring; a message of a stream", 8, 2, 500000, ring_8},
+    {"bare ring; a message of a stream", 4096, 2, 20000, ring_4k},
     {"fetch-add; alone", 8, 1, 500000, lone_add},
     {"fetch-add; two processes on one word", 8, 2, 1000000, contended_add},
     {"memcpy private to shared", 8, 1, 1000000, copy_8},

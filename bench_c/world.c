@@ -134,6 +134,18 @@ double world_two_hand_overs(bench_world_t *world)
     return 2 * limits_line(world->limits, 3000, -1, world->pin ? 1 : -1);
 }
 
+double world_ring_way(bench_world_t *world)
+{
+    world_settle();
+    return limits_ring_way(world->limits, 3000, -1, world->pin ? 1 : -1);
+}
+
+double world_ring_message(bench_world_t *world, size_t size)
+{
+    world_settle();
+    return limits_ring_message(world->limits, size, size > 64 ? 20000 : 400000, -1, world->pin ? 1 : -1);
+}
+
 double world_wake(bench_world_t *world, unsigned idle_us)
 {
     return limits_wake(world->limits, idle_us, -1, world->pin ? 1 : -1);

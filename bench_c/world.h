@@ -40,6 +40,9 @@ void world_close(bench_world_t *world);
 void world_settle(void);
 /* Two hand-overs of a cache line (there and back), ns. */
 double world_two_hand_overs(bench_world_t *world);
+/* One way through a bare ring of slots, and time per message of a stream through it, ns. */
+double world_ring_way(bench_world_t *world);
+double world_ring_message(bench_world_t *world, size_t size);
 double world_wake(bench_world_t *world, unsigned idle_us);
 
 const char *bench_op_name(bench_op_t op);

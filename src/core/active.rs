@@ -69,7 +69,7 @@ impl Context {
             && (header_size == 0 || !header.is_null())
             && (payload_size == 0 || !payload.is_null());
         if !fits
-            || !outbox.room.admits()
+            || !outbox.admits()
             || !outbox.head().has_handler(id)
             || self.routes.shm().is_dead(peer)
         {
@@ -163,7 +163,7 @@ impl Context {
             _ => &place,
         };
         let parcel = Parcel { id: send.id as u16, kind: send.kind as u8, tag, header, payload };
-        if !outbox.room.admits() || !self.post.send(outbox, send.peer, &parcel) {
+        if !outbox.admits() || !self.post.send(outbox, send.peer, &parcel) {
             return Err(Error::bare(Status::RETRY_NO_CREDIT));
         }
         if send.kind != BULK {
@@ -228,8 +228,8 @@ impl Context {
     /// Waits until the peer has slots again, or for a moment. Some: the message has been accepted, or
     /// cannot be.
     fn await_credit(&self, send: &Send) -> Option<Result<()>> {
-        /// Who frees slots looks for sleepers without a fence.
-        const LONGEST: Duration = Duration::from_millis(5);
+        /// Long enough for many others to have their turns.
+        const LONGEST: Duration = Duration::from_millis(50);
         /// Who has had its share wakes the next; it could be that nobody posts any more.
         const IN_LINE: Duration = Duration::from_millis(5);
         let outbox = self.routes.shm().known_outbox(send.peer)?;

@@ -65,10 +65,12 @@ fn run(stop: &AtomicBool, routes: &Routes, agent: &Agent, spin: Duration) {
         if stop.load(Ordering::Acquire) {
             // Nobody sends any more; what has been sent is handled.
             while agent.poll_requests() > 0 {}
+            agent.tell();
             return;
         }
         // A thread that waits handles what comes; two would only take the cores that senders need.
         if agent.nap_for_visitors(&mut seen) {
+            agent.tell();
             bell.wait(ticket, Some(NAP));
             agent.unpark_handling();
             continue;
@@ -77,6 +79,7 @@ fn run(stop: &AtomicBool, routes: &Routes, agent: &Agent, spin: Duration) {
             patience.renew();
             continue;
         }
+        agent.tell();
         if patience.pause() {
             continue;
         }

@@ -48,6 +48,7 @@ impl Rest<'_> {
             return false;
         }
         let handled = self.agent.poll_replies() + self.agent.poll_requests();
+        self.agent.tell();
         self.lane.help() || handled > 0
     }
 

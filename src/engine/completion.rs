@@ -165,15 +165,15 @@ pub fn has_room(count: usize) -> bool {
 }
 
 /// Runs a function of the user that is no completion, under the same rules: whatever fires in it waits
-/// until it has returned. The calling thread is in no callback.
+/// until it has returned. The calling thread is in no callback. The caller tells those who sleep that
+/// words may have changed.
 #[inline]
-pub fn enter(waiters: &Waiters, function: impl FnOnce()) {
+pub fn enter(function: impl FnOnce()) {
     TRAMPOLINE.with(|t| {
         t.running.set(true);
         function();
         t.drain();
     });
-    waiters.touched_privately();
 }
 
 impl Trampoline {

@@ -74,8 +74,7 @@ impl Bell {
 
     #[cfg(loom)]
     fn wake(&self, sleepers: i32) -> bool {
-        self.kernel.wake(sleepers);
-        true
+        self.kernel.wake(sleepers)
     }
 
     #[cfg(loom)]
@@ -95,7 +94,8 @@ mod kernel {
 
     #[derive(Debug, Default)]
     pub struct Kernel {
-        queue: Mutex<()>,
+        /// How many sleep.
+        queue: Mutex<i32>,
         sleepers: Condvar,
     }
 
@@ -103,20 +103,30 @@ mod kernel {
         /// FUTEX_WAIT. The relaxed read is on purpose: the kernel promises no more about it than
         /// that it is atomic with the queueing.
         pub fn wait(&self, word: &AtomicU32, expected: u32) -> bool {
-            let queue = self.queue.lock().unwrap();
+            let mut queue = self.queue.lock().unwrap();
             if word.load(Ordering::Relaxed) == expected {
+                *queue += 1;
                 drop(self.sleepers.wait(queue).unwrap());
             }
             true
         }
 
-        /// FUTEX_WAKE.
-        pub fn wake(&self, sleepers: i32) {
-            let _queue = self.queue.lock().unwrap();
+        /// FUTEX_WAKE. Whether anybody slept.
+        pub fn wake(&self, sleepers: i32) -> bool {
+            let mut queue = self.queue.lock().unwrap();
+            let slept = *queue > 0;
             match sleepers {
-                1 => self.sleepers.notify_one(),
-                _ => self.sleepers.notify_all(),
+                1 if slept => {
+                    *queue -= 1;
+                    self.sleepers.notify_one();
+                }
+                1 => {}
+                _ => {
+                    *queue = 0;
+                    self.sleepers.notify_all();
+                }
             }
+            slept
         }
     }
 }

@@ -24,7 +24,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 mod registering;
 
@@ -40,6 +40,9 @@ const BATCH: usize = 64;
 const MANY: usize = 4;
 /// See MANY.
 const LINGER: usize = 64;
+/// While messages come one after the other, threads that sleep for a word are woken so often: each time is
+/// a system call, and the woken one takes a core for a look.
+const TELL: Duration = Duration::from_micros(20);
 /// How long a sleeper naps while others attend.
 pub const NAP: Duration = Duration::from_micros(200);
 
@@ -56,6 +59,8 @@ struct Entry {
 struct Requests {
     inlet: Inlet,
     table: Box<[Cell<Entry>]>,
+    /// When those who sleep were last told that handlers have run.
+    told: Instant,
 }
 
 // SAFETY: only the holder of the role reaches the table; data is the user's, who lets any thread
@@ -76,6 +81,8 @@ pub struct Agent {
     /// There are handlers, or were.
     has_handlers: AtomicBool,
     visits: AtomicU64,
+    /// Handlers have run, and those who sleep for words that they may have changed have not been told.
+    owes: AtomicBool,
     /// A sleeper naps because of visitors: handlers' thread, progress thread.
     naps: [AtomicBool; 2],
 }
@@ -138,7 +145,7 @@ impl Agent {
         let empty = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
         let table = (0..IDS).map(|_| Cell::new(empty)).collect();
         Agent {
-            requests: Role::new(Requests { inlet: inlet(false), table }),
+            requests: Role::new(Requests { inlet: inlet(false), table, told: Instant::now() }),
             replies: Role::new(inlet(true)),
             post,
             parallel,
@@ -146,6 +153,7 @@ impl Agent {
             registering: AtomicU32::new(0),
             has_handlers: AtomicBool::new(false),
             visits: AtomicU64::new(0),
+            owes: AtomicBool::new(false),
             naps: Default::default(),
         }
     }
@@ -206,7 +214,35 @@ impl Agent {
                 handled += self.serve(requests, &done);
             }
         }
+        self.tell();
         handled
+    }
+
+    /// Tells those who sleep that handlers have run, where serve() has left that to be done.
+    #[inline]
+    pub fn tell(&self) {
+        if self.owes.load(Ordering::Relaxed) && self.owes.swap(false, Ordering::AcqRel) {
+            self.post.routes.waiters().touched_privately();
+        }
+    }
+
+    /// A handler has run.
+    #[inline]
+    fn owe(&self, told: &mut Instant) {
+        if self.post.routes.waiters().any() {
+            self.tell_in_time(told);
+        }
+    }
+
+    #[cold]
+    fn tell_in_time(&self, told: &mut Instant) {
+        // Release: the words that the handler changed come before; pairs with tell().
+        self.owes.store(true, Ordering::Release);
+        let now = Instant::now();
+        if now.duration_since(*told) >= TELL {
+            *told = now;
+            self.tell();
+        }
     }
 
     /// The role of requests, if it is free and nobody waits to change the table.
@@ -240,7 +276,8 @@ impl Agent {
         count
     }
 
-    /// Runs handlers, if the role is free; returns how many messages were handled.
+    /// Runs handlers, if the role is free; returns how many messages were handled. The caller calls tell()
+    /// before it turns to anything else.
     pub fn poll_requests(&self) -> usize {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;
@@ -248,7 +285,8 @@ impl Agent {
         self.requests_to_serve().map_or(0, |requests| self.serve(requests, &|| false))
     }
 
-    /// Handles messages until `done`, and gives the role up; returns how many there were.
+    /// Handles messages until `done`, and gives the role up; returns how many there were. tell() is left to
+    /// the caller.
     #[inline]
     fn serve<'a>(
         &'a self,
@@ -278,6 +316,7 @@ impl Agent {
                 let entry = requests.entry(&arrived);
                 self.handle(&entry, &arrived);
                 requests.inlet.done();
+                self.owe(&mut requests.told);
             }
         }
         BATCH
@@ -304,6 +343,7 @@ impl Agent {
         let (header, payload) =
             ((base.cast_const(), header_size), (payload.cast_const(), payload_size));
         self.handle(&entry, &Arrived { header, payload, ..*arrived });
+        self.post.routes.waiters().touched_privately();
         // Release: pairs with the Acquire in register().
         call.fetch_sub(1, Ordering::Release);
     }
@@ -321,7 +361,7 @@ impl Agent {
                     true => counts.handled.up(),
                     false => counts.handled.up_alone(1),
                 }
-                enter(self.post.routes.waiters(), || {
+                enter(|| {
                     // SAFETY: the user gave a function of this type for just this; the message lives
                     // until it returns.
                     unsafe { handler(&raw mut *message, entry.data) };
@@ -362,9 +402,12 @@ impl Agent {
             self.naps[0].store(true, Ordering::SeqCst);
             return NAP;
         }
-        let armed =
-            self.requests.take_unfenced().and_then(|mut requests| requests.inlet.arm(longest));
-        armed.unwrap_or(NAP)
+        let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
+        // What has come already is not slept over; what is just coming may be long in coming.
+        requests.inlet.arm(longest).unwrap_or_else(|| match requests.inlet.has_come() {
+            true => Duration::ZERO,
+            false => NAP,
+        })
     }
 
     /// It is awake again.

@@ -15,6 +15,10 @@ const BATCH: u32 = 32;
 /// Looks without result between two looks at what others have begun: some tens of microseconds of a thread that does nothing
 /// else. Each of those reads the claims of all slots, and costs the senders hand-overs.
 const LOOKS: u32 = 1024;
+/// Looks without result after which a sender that sleeps for credit is woken: about a microsecond.
+const QUIET: u32 = 32;
+/// Looks after which another one is woken, since nothing comes from that one: longer than it takes to wake.
+const AGAIN: u32 = 4096;
 /// How long a ticket may stay unclaimed before it is passed over. Its sender is between two
 /// instructions: preempted, or dead.
 const UNCLAIMED: Duration = Duration::from_millis(2);
@@ -77,6 +81,8 @@ pub struct Inlet {
     batch: u32,
     /// Slots freed since sleeping senders were looked for.
     freed: u64,
+    /// Looks without result since a message was taken.
+    quiet: u32,
     /// Policy limit: since when credits have been out while no message is under way.
     astray: Option<Instant>,
 }
@@ -116,7 +122,18 @@ impl Inlet {
             }
         };
         let stands = shares.map(stand).collect();
-        Inlet { mail, _own: own, dead, counts, stands, at: 0, batch: 0, freed: 0, astray: None }
+        Inlet {
+            mail,
+            _own: own,
+            dead,
+            counts,
+            stands,
+            at: 0,
+            batch: 0,
+            freed: 0,
+            quiet: 0,
+            astray: None,
+        }
     }
 
     fn is_for_replies(&self) -> bool {
@@ -151,8 +168,9 @@ impl Inlet {
             return true;
         }
         stand.misses += 1;
-        let owes = stand.next != stand.returned || self.freed > 0;
+        let owes = stand.next != stand.returned || self.quiet % AGAIN == QUIET;
         if single && !owes && stand.misses < LOOKS {
+            self.quiet = self.quiet.wrapping_add(1);
             return false;
         }
         self.search();
@@ -180,6 +198,17 @@ impl Inlet {
                 return;
             }
         }
+        if self.quiet % AGAIN == QUIET {
+            self.wake_a_sender(self.quiet != QUIET);
+        }
+        self.quiet = self.quiet.wrapping_add(1);
+    }
+
+    /// Nothing comes: whoever sleeps for credit finds all of it.
+    fn wake_a_sender(&self, another: bool) {
+        if !self.is_for_replies() && !self.mail.head.credit.idle(another) {
+            std::thread::yield_now();
+        }
     }
 
     /// The present share has nothing, or has had its turn.
@@ -187,12 +216,7 @@ impl Inlet {
     fn missed(&mut self) {
         let stand = &mut self.stands[self.at];
         stand.misses += 1;
-        let (looks, ready) = (stand.misses >= LOOKS, stand.share.is_ready(stand.next));
-        if self.freed > 0 && !ready {
-            self.freed = 0;
-            self.mail.head.credit.freed();
-        }
-        if looks {
+        if stand.misses >= LOOKS {
             self.look_after_the_unfinished();
         }
     }
@@ -234,6 +258,7 @@ impl Inlet {
         stand.next = stand.next.wrapping_add(1);
         stand.unfinished = None;
         stand.misses = 0;
+        self.quiet = 0;
         if stand.next.wrapping_sub(stand.returned) >= stand.lot {
             self.settle();
         }
@@ -264,7 +289,7 @@ impl Inlet {
         }
         // Who sleeps for want of credit is woken when there is much of it.
         self.freed += owed;
-        if self.freed >= self.mail.sizes.slots as u64 / 2 {
+        if self.freed >= self.mail.sizes.slots as u64 / 2 && !self.is_for_replies() {
             self.freed = 0;
             self.mail.head.credit.freed();
         }
@@ -341,6 +366,8 @@ impl Inlet {
             self.look_after_the_unfinished();
         }
         let certain = self.door().close();
+        // Whoever was overlooked before the fence is seen now.
+        self.wake_a_sender(true);
         let quiet = !self.stands.iter().any(Stand::is_begun);
         if !quiet || self.astray.is_some() {
             self.door().open();

@@ -65,9 +65,20 @@ pub struct MailHead {
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub struct Credit {
-    wanted: AtomicU32,
+    /// Those who sleep; above, in which epoch they are counted; above, how many ever came. See wake_one().
+    wanted: AtomicU64,
     bell: Bell,
+    /// Whose turn it is: 1 + the rank that was woken last and has not slept since, or WOKEN before it runs; 0: nobody's.
+    turn: AtomicU32,
 }
+
+/// The three numbers in `Credit::wanted`.
+const SLEEPERS: u64 = EPOCH - 1;
+const EPOCH: u64 = 1 << 24;
+const EPOCHS: u64 = ARRIVAL - EPOCH;
+const ARRIVAL: u64 = 1 << 40;
+/// See `Credit::turn`.
+const WOKEN: u32 = u32::MAX;
 
 /// The numbers from which everything follows.
 #[repr(C, align(128))]
@@ -222,50 +233,75 @@ impl Door {
 }
 
 impl Credit {
+    /// One is counted that was killed in its sleep.
+    #[cfg(all(test, loom))]
+    pub fn with_a_dead_sleeper() -> Credit {
+        Credit { wanted: AtomicU64::new(ARRIVAL | 1), ..Credit::default() }
+    }
+
     /// Whether anybody sleeps.
+    #[inline(always)]
     pub fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed) != 0
+        self.wanted.load(Ordering::Relaxed) & SLEEPERS != 0
     }
 
-    /// Sleeps, behind those who sleep already, until slots were freed, or `limit` is over, unless
-    /// `enough` already.
-    pub fn wait(&self, limit: std::time::Duration, enough: impl Fn() -> bool) {
+    /// Sleeps, behind those who sleep already, until it is woken, or `limit` is over, unless `enough`
+    /// already.
+    pub fn wait(&self, me: u32, limit: std::time::Duration, over: bool, enough: impl Fn() -> bool) {
+        // After its turn a sender wakes the next one itself, so that the system may let that one run where
+        // this one has run, and not where the receiver runs.
+        if over {
+            self.wake_one();
+        } else {
+            let _ = self.turn.compare_exchange(me + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
         let ticket = self.bell.ticket();
-        self.wanted.fetch_add(1, Ordering::SeqCst);
-        if !enough() {
-            self.bell.wait(ticket, Some(limit));
+        // Release: the ticket is older; pairs with wake_one().
+        let epoch = self.wanted.fetch_add(ARRIVAL | 1, Ordering::SeqCst) & EPOCHS;
+        visitors_fence();
+        if !enough() && self.bell.wait(ticket, Some(limit)) {
+            self.turn.store(me + 1, Ordering::Relaxed);
         }
-        // Not below 0: the receiver may have cleared it meanwhile.
-        let mut seen = self.wanted.load(Ordering::Relaxed);
-        while seen != 0 {
-            match self.wanted.compare_exchange_weak(
-                seen,
-                seen - 1,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
-                Err(now) => seen = now,
-            }
-        }
+        let leave = |seen| (seen & EPOCHS == epoch && seen & SLEEPERS != 0).then(|| seen - 1);
+        let _ = self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, leave);
     }
 
-    /// Slots were freed: wakes the sender that has slept longest, who takes as many as there are; to
-    /// wake all would have each of them find a few. Looks for sleepers without a fence: one that is
-    /// overlooked sleeps until its limit is over, or until the next time.
+    /// Many slots were freed: wakes the sender that has slept longest, if nobody who slept before sends.
     #[inline(always)]
     pub fn freed(&self) {
-        if self.is_wanted() {
+        if self.is_wanted() && self.turn.load(Ordering::Relaxed) == 0 {
             self.wake_one();
         }
     }
 
+    /// Nothing comes: wakes the sender that has slept longest, if it is nobody's turn, or where `another` shall
+    /// have it. False: somebody has it, and may need the core. Both look for sleepers without a fence;
+    /// one that is overlooked is seen the next time.
+    #[inline(always)]
+    pub fn idle(&self, another: bool) -> bool {
+        if !self.is_wanted() {
+            return true;
+        }
+        let free = another || self.turn.load(Ordering::Relaxed) == 0;
+        if free {
+            self.wake_one();
+        }
+        free
+    }
+
     #[cold]
     fn wake_one(&self) {
-        if !self.bell.ring_one() {
-            // Those who counted themselves are awake, or were killed in their sleep.
-            self.wanted.store(0, Ordering::Relaxed);
+        // Acquire: whoever is counted has its ticket, and does not sleep once the bell has been rung.
+        let seen = self.wanted.load(Ordering::Acquire);
+        self.turn.store(WOKEN, Ordering::Relaxed);
+        if self.bell.ring_one() {
+            return;
         }
+        // Those who are counted are awake, or were killed in their sleep: a new epoch begins, in which
+        // those who leave are not counted. Not if somebody has come since, whom nobody would wake.
+        let next = (seen & !EPOCHS & !SLEEPERS) | (seen.wrapping_add(EPOCH) & EPOCHS);
+        let _ = self.wanted.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed);
+        self.turn.store(0, Ordering::Relaxed);
     }
 }
 

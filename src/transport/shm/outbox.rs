@@ -9,7 +9,7 @@ use crate::util::room::Room;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use once_cell::sync::OnceCell;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI32};
 use std::time::{Duration, Instant};
 
 /// Words of a slot's body before its bytes: id, kind, header size and source; payload size; tag.
@@ -19,6 +19,12 @@ pub const ENVELOPE_WORDS: usize = 3;
 pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
 /// Messages after which a sender that has moved to another share tries its own again.
 const AWAY: u32 = 64;
+/// Messages that a process may send while senders of other processes sleep.
+const TURN: i32 = 8192;
+/// Turns that it can save up.
+const MOST_TURNS: i32 = 4;
+/// How often it is refused afterwards if it does not wait in the line.
+const REFUSALS: i32 = 8;
 
 /// An active message, as it is to be sent.
 #[derive(Clone, Copy)]
@@ -54,6 +60,9 @@ pub struct Outbox<'a> {
     /// Threads of this process that wait for credit, but for the one that watches for it.
     pub room: CachePadded<Room>,
     watched: AtomicBool,
+    /// What is left of this process's turn; below 0 the refusals, counted. Threads that meet here may lose
+    /// some.
+    left: CachePadded<AtomicI32>,
 }
 
 // SAFETY: slots and payloads are reached by the protocol of `share` only, and the counters are
@@ -121,6 +130,7 @@ impl<'a> Outbox<'a> {
             progress,
             room: CachePadded::default(),
             watched: AtomicBool::new(false),
+            left: CachePadded::new(AtomicI32::new(TURN)),
         }
     }
 
@@ -135,14 +145,19 @@ impl<'a> Outbox<'a> {
         /// Looks before the sleep, and pauses between two: some microseconds in all.
         const LOOKS: usize = 16;
         const PAUSES: usize = 16;
+        /// Looks after which the core was offered to others: the peer's receiver may need it.
+        const YIELDS: usize = 2;
         if self.watched.swap(true, Ordering::Acquire) {
             return Watched::ByAnother;
         }
         let mut end = None;
-        // Who finds others asleep has had its share: it goes to the end of their line.
-        let looks = if self.mail.head.credit.is_wanted() { 0 } else { LOOKS };
-        for _ in 0..looks {
-            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        let over = self.is_over();
+        for look in 0..if over { 0 } else { LOOKS + YIELDS } {
+            if look < LOOKS {
+                (0..PAUSES).for_each(|_| std::hint::spin_loop());
+            } else {
+                std::thread::yield_now();
+            }
             end = attempt();
             if end.is_some() {
                 break;
@@ -150,10 +165,34 @@ impl<'a> Outbox<'a> {
         }
         if end.is_none() {
             before_sleep();
-            self.mail.head.credit.wait(longest, || self.has_credit());
+            self.mail.head.credit.wait(self.me, longest, over, || !over && self.has_credit());
+            // What it could not use of its last turn is not lost.
+            let left = self.left.load(Ordering::Relaxed).max(0) + TURN;
+            self.left.store(left.min(MOST_TURNS * TURN), Ordering::Relaxed);
         }
         self.watched.store(false, Ordering::Release);
         end.map_or(Watched::Over, Watched::Accepted)
+    }
+
+    /// Whether the calling thread may send now: to be asked once for a message.
+    #[inline(always)]
+    pub fn admits(&self) -> bool {
+        self.room.admits() && (!self.mail.head.credit.is_wanted() || self.spend())
+    }
+
+    /// Takes one message of the process's turn; false: nothing is left of it.
+    #[inline(never)]
+    fn spend(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed) - 1;
+        // Who only tries is slowed down and not locked out; but where one of us waits in the line, all do.
+        let forgiven = left <= -REFUSALS && !self.watched.load(Ordering::Relaxed);
+        self.left.store(if forgiven { TURN } else { left.max(-REFUSALS) }, Ordering::Relaxed);
+        left >= 0
+    }
+
+    /// Whether the process has had its turn, and others wait for theirs.
+    fn is_over(&self) -> bool {
+        self.left.load(Ordering::Relaxed) < 0 && self.mail.head.credit.is_wanted()
     }
 
     /// Most bytes of a payload.
