@@ -25,8 +25,8 @@
 //! | who starts, holds or leases: attention not taken back; no look after the release | 3, 4 |
 //! | who starts, or sees that another thread has: no fence before the look | 3, 1 |
 //! | who runs a queue: no look after the release | 8 |
-| who opens a round: attention of the last one not taken back | 1, attention does not outlive |
-| a light start: no look after it has given its claims back | 1, the light start |
+//! | who opens a round: attention of the last one not taken back | 1, attention does not outlive |
+//! | a light start: no look after it has given its claims back | 1, the light start |
 //!
 //! Not found: the claim without its fence or Relaxed, since whoever holds it releases it with a fence and looks; a lease whose
 //! attention comes late or not at all, since then the deliverer does the work; an owner that finds its queue taken and does not look
