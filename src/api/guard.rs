@@ -34,13 +34,22 @@ fn answer<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 ///
 /// # Safety
 /// A pointer that is not null points to a valid object for as long as the caller uses it.
+#[inline(always)]
 pub unsafe fn given<'a, T>(pointer: *const T, name: &str) -> Result<&'a T> {
     // SAFETY: as the caller promises.
     match unsafe { pointer.as_ref() } {
         Some(object) if (pointer as usize).is_multiple_of(align_of::<T>()) => Ok(object),
-        Some(_) => crate::fail!(ERR_INVALID, "{name} is {pointer:?}, which is misaligned"),
-        None => crate::fail!(ERR_INVALID, "{name} is NULL"),
+        _ => Err(not_given(pointer.cast(), name)),
     }
+}
+
+#[cold]
+fn not_given(pointer: *const (), name: &str) -> Error {
+    let what = match pointer.is_null() {
+        true => format!("{name} is NULL"),
+        false => format!("{name} is {pointer:?}, which is misaligned"),
+    };
+    Error::new(Status::ERR_INVALID, what)
 }
 
 /// Writes an out-parameter.

@@ -13,6 +13,7 @@ use crate::api::memory::llcl_local_t;
 use crate::api::status::llcl_status_t;
 use crate::api::team::llcl_team_t;
 use crate::coll::handle::PlanHandle;
+use crate::util::prefetch::prefetch_code;
 use std::ffi::{c_char, c_void};
 use std::time::Duration;
 
@@ -153,7 +154,9 @@ pub unsafe extern "C" fn llcl_coll_start(plan: *mut llcl_coll_t) -> llcl_status_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
-    guard(|| unsafe { given(plan, "plan")? }.0.test())
+    let status = guard(|| unsafe { given(plan, "plan")? }.0.test());
+    start_comes_next();
+    status
 }
 
 /// Waits until the round has ended at this rank: working for the plan, also on behalf of other ranks, for
@@ -167,7 +170,15 @@ pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t
 pub unsafe extern "C" fn llcl_coll_wait(plan: *mut llcl_coll_t, timeout_ns: i64) -> llcl_status_t {
     let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
     // SAFETY: the caller gives a handle of a live context.
-    guard(|| unsafe { given(plan, "plan")? }.0.wait(timeout))
+    let status = guard(|| unsafe { given(plan, "plan")? }.0.wait(timeout));
+    start_comes_next();
+    status
+}
+
+/// The round may have driven llcl_coll_start out of the caches; see Plan::rehearse().
+#[inline(always)]
+fn start_comes_next() {
+    prefetch_code(llcl_coll_start as *const (), 256);
 }
 
 /// Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all have.

@@ -7,7 +7,8 @@ use crate::coll::plan::{About, Plan};
 use crate::coll::problem::Operation;
 use crate::coll::team::Team;
 use crate::fail;
-use crate::util::status::Result;
+use crate::util::prefetch::prefetch;
+use crate::util::status::{Error, Result, Status};
 use once_cell::sync::OnceCell;
 use std::collections::VecDeque;
 use std::ffi::CString;
@@ -25,13 +26,12 @@ struct Slot<T> {
 }
 
 impl<T> Slot<T> {
+    #[inline(always)]
     fn get(&self, what: &str) -> Result<&T> {
         // SAFETY: it is null or what put() has boxed; whoever frees it excludes others, by contract.
         // Acquire: pairs with put().
-        match unsafe { self.live.load(Ordering::Acquire).as_ref() } {
-            Some(live) => Ok(live),
-            None => fail!(ERR_STATE, "the {what} has been freed before"),
-        }
+        let live = unsafe { self.live.load(Ordering::Acquire).as_ref() };
+        live.ok_or_else(|| freed_before(what))
     }
 
     fn put(&self, live: T) {
@@ -43,6 +43,11 @@ impl<T> Slot<T> {
         // SAFETY: it comes from put(), and nobody else takes it again.
         (!live.is_null()).then(|| *unsafe { Box::from_raw(live) })
     }
+}
+
+#[cold]
+fn freed_before(what: &str) -> Error {
+    Error::new(Status::ERR_STATE, format!("the {what} has been freed before"))
 }
 
 impl<T> Drop for Slot<T> {
@@ -208,23 +213,36 @@ impl TeamHandle {
 }
 
 impl PlanHandle {
+    #[inline(always)]
     fn live(&self) -> Result<&Arc<Plan>> {
         self.plan.get("plan")
     }
 
     /// See Plan::start().
+    #[inline(always)]
     pub fn start(&self) -> Result<()> {
         self.live()?.start()
     }
 
     /// See Plan::test().
     pub fn test(&self) -> Result<()> {
-        self.live()?.test()
+        self.live()?.test()?;
+        self.fetch();
+        Ok(())
+    }
+
+    /// The way to the plan, for the start that comes next; see Plan::rehearse().
+    #[inline]
+    fn fetch(&self) {
+        prefetch(&raw const self.plan);
+        prefetch(self.plan.live.load(Ordering::Relaxed));
     }
 
     /// See Plan::wait().
     pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
-        self.live()?.wait(timeout)
+        self.live()?.wait(timeout)?;
+        self.fetch();
+        Ok(())
     }
 
     /// What it consists of, and how often it was started.

@@ -15,8 +15,8 @@
 //!   active, so whoever sees the count sees everything that the round did.
 //!
 //! A signal word is the number of signals since the plan was made; the sender computes it from its own round, so it is
-//! stored and not added to. It lies beside the sender's control word: a rank that starts and signals writes one line of its own, and
-//! who waits for it reads that line, in which it also finds whether the rank takes care of what it is sent.
+//! stored and not added to. It lies with the sender, in the line behind its control word's: a rank that starts and signals writes lines
+//! of its own only, and others read them.
 
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -107,7 +107,7 @@ impl Queue<'_> {
     /// What the control word says. Whoever sees a round counted as finished sees what it did.
     #[inline(always)]
     pub fn control(&self) -> Control {
-        // Acquire: pairs with activate(), release() and finish().
+        // Acquire: pairs with activate(), release(), lease() and finish().
         Control(self.head.control.load(Ordering::Acquire))
     }
 
@@ -117,7 +117,7 @@ impl Queue<'_> {
         self.head.at.load(Ordering::Relaxed)
     }
 
-    /// How many signals this rank has sent to this queue of rank `to`, as far as is seen here.
+    /// Whether this rank has sent at least so many signals to this queue of rank `to`, as far as is seen here.
     #[inline(always)]
     pub fn has_sent(&self, to: usize, least: u32) -> bool {
         // Acquire: pairs with send(); what the sender did before is seen.
@@ -140,13 +140,13 @@ impl Queue<'_> {
         self.control().can_be_claimed() && self.head.attended.load(Ordering::Relaxed) == 0
     }
 
-    /// The owner starts a round, which is number `finished` from 0 on. What came before is found by who looks next, after
-    /// between_word_and_look().
+    /// The owner starts `rounds` rounds, one or none, number `finished` from 0 on. What came before is found by who looks next,
+    /// after between_word_and_look().
     #[inline]
-    pub fn activate(&self, finished: u32) {
+    pub fn activate(&self, finished: u32, rounds: u32) {
         // A store: nobody changes the word of a queue that is not active. Release: what the owner did before is
         // seen by who claims.
-        let control = u64::from(finished) << FINISHED_SHIFT | ACTIVE;
+        let control = (u64::from(finished) << FINISHED_SHIFT) | (u64::from(rounds) * ACTIVE);
         self.head.control.store(control, Ordering::Release);
     }
 
@@ -155,7 +155,8 @@ impl Queue<'_> {
     pub fn activate_claimed(&self, finished: u32, me: usize) -> Claim {
         let claimed = (me as u64 + 1) << CLAIMER_SHIFT;
         let control = u64::from(finished) << FINISHED_SHIFT | claimed | ACTIVE;
-        // Relaxed: the next holder sees all by release() or lease().
+        // Relaxed: the next holder sees all by release() or lease(). Whether the plan has failed is looked at without a fence after
+        // this; who has failed it pays for that (Plan::wait_for_quiet()).
         self.head.control.store(control, Ordering::Relaxed);
         Claim { control: Control(control), at: 0 }
     }
@@ -194,6 +195,14 @@ impl Queue<'_> {
         between_word_and_look();
     }
 
+    /// Gives the claim back, and no thread of the owner attends any more. The caller looks at the signals once more, after
+    /// between_word_and_look().
+    #[inline]
+    pub fn hand_on(&self, mine: Claim) {
+        self.forget_attention();
+        self.give_back(mine);
+    }
+
     /// Gives the claim back, but asks deliverers to leave the queue alone, since the caller, a thread of the owner, is about
     /// to claim it again: until then others may, if they need it.
     #[inline]
@@ -220,6 +229,15 @@ impl Queue<'_> {
         // Relaxed: who does not see it yet takes care itself.
         if self.head.attended.load(Ordering::Relaxed) == 0 {
             self.head.attended.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// It no longer does, and what it says next, of the control word, is seen by nobody who does not see this. Who has relied on it
+    /// is found by the caller's look after that.
+    #[inline]
+    pub fn forget_attention(&self) {
+        if self.head.attended.load(Ordering::Relaxed) != 0 {
+            self.head.attended.store(0, Ordering::Relaxed);
         }
     }
 

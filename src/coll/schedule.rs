@@ -5,8 +5,8 @@
 //! the session-mode queue of the Tofu2 network card: an arriving packet moves the pointer up to which
 //! commands may run. Who runs a step is not said here: its owner, or whoever delivered the signal.
 //!
-//! Each queue has one signal word for each rank of the team, which only that rank's steps of one queue
-//! change; so what arrives early, from a rank that is a round ahead, is not taken for somebody else's.
+//! Each queue has one signal word for each rank of the team, which only steps of that queue change, to signal
+//! that rank's queue of the same number; so what arrives early, from a rank that is a round ahead, is not taken for somebody else's.
 //! Counts are those of one round. Whoever runs the program adds what former rounds have brought.
 
 /// Most queues of a rank.

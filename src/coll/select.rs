@@ -154,7 +154,7 @@ fn find(operation: Operation, called: &str) -> Option<&'static Algorithm> {
 }
 
 /// The size that the table goes by.
-fn size(problem: &Problem) -> u64 {
+pub fn size(problem: &Problem) -> u64 {
     let Some(varied) = &problem.varied else { return problem.bytes() };
     let blocks = varied.send.iter().chain(&varied.receive).flatten();
     blocks.map(|block| block.size).max().unwrap_or(0)

@@ -1,6 +1,6 @@
 //! A plan's session: one for each rank, in a region of that rank which all ranks of the plan map. It
 //! holds what a network card would hold in its session-mode queues: the steps, how far they have got, and the
-//! signal words that let them go on; and behind them the plan's own buffers.
+//! signal words that its owner stores, which let others' steps go on; and behind them the plan's own buffers.
 //!
 //! ```text
 //! header | queue 0 | queue 1 ... | records | buffers

@@ -9,6 +9,7 @@ pub mod memory;
 pub mod narrow;
 pub mod patience;
 pub mod pin;
+pub mod prefetch;
 pub mod random;
 pub mod room;
 pub mod socket;

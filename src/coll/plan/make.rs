@@ -252,9 +252,13 @@ impl Site<'_> {
                 *place = Memory::User(user, length);
             }
         }
-        if let (Memory::Plan(base, length), true) = (memory[2], card.turns.is_power_of_two()) {
-            memory[2] = Memory::Turns(base, length, card.turns);
+        let Memory::Plan(base, length) = memory[2] else {
+            fail!(ERR_INTERNAL, "rank {peer} has scratch memory outside its session");
+        };
+        if !card.turns.is_power_of_two() {
+            fail!(ERR_INTERNAL, "rank {peer} has {} scratch memories, no power of two", card.turns);
         }
+        memory[2] = Memory::Turns(base, length, card.turns);
         let (shared, told) = (card.shared != 0, card.told != 0);
         Ok(Member { peer, session, address, memory, shared, told })
     }

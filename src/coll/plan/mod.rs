@@ -6,15 +6,19 @@
 
 mod agree;
 pub mod asked;
+mod ends;
 pub mod make;
+mod start;
 mod wait;
 mod work;
 
+use crate::coll::plan::ends::Ends;
 use crate::coll::problem::Problem;
 use crate::coll::queue::between_word_and_look;
 use crate::coll::record::Record;
 use crate::coll::run::{Errand, Stage};
 use crate::coll::schedule::Program;
+use crate::coll::select;
 use crate::coll::session::Session;
 use crate::coll::store::Store;
 use crate::core::agenda::Task;
@@ -74,6 +78,9 @@ const LIGHT: u64 = 4 << 10;
 /// What a start may move of a light program, and of the steps of other ranks that this releases.
 const AT_START: u64 = 4 * LIGHT;
 
+/// From so many bytes on a round leaves little in the caches of what was there before.
+const SWEEPS: u64 = 256 << 10;
+
 /// See the head of the file.
 pub struct Plan {
     ground: Arc<Ground>,
@@ -88,20 +95,23 @@ pub struct Plan {
     on_complete: Completion,
     /// The progress thread is told of every round.
     tasked: bool,
-    /// Nobody but the user's thread starts and ends its rounds, and it is small and has one queue: a round is begun
-    /// and ended by stores, and its queue is claimed with its start.
+    /// It needs nobody but its user's thread, is small and has one queue: a round is begun and ended by stores, and its queue is
+    /// claimed with its start.
     plain: bool,
     /// Its steps move so much that waiting threads look for work of others at once.
     heavy: bool,
+    /// A round moves so much that it may empty the caches.
+    sweeps: bool,
     /// There are more ranks than cores for them.
     crowded: bool,
+    /// How much other threads want the core of the one that waits.
+    press: AtomicU32,
     /// Even a nap of the progress thread is too long for a start to wait.
     urgent: bool,
     rounds: AtomicU32,
     opening: AtomicU32,
     opened: AtomicU32,
-    closed: AtomicU32,
-    ended: AtomicU32,
+    ends: Ends,
     settled: AtomicU32,
     /// How the last round ended.
     outcome: AtomicI32,
@@ -116,8 +126,9 @@ pub struct Plan {
     began: AtomicU64,
     /// The user lets time pass between start and wait, for which the progress thread is worth its wake-up.
     computes: AtomicBool,
-    /// The user waits as soon as a round is started: others leave the queue to this rank meanwhile.
-    prompt: AtomicBool,
+    /// How often, one after the other and up to PROMPT_ROUNDS, the user has waited as soon as a round was started: then others leave
+    /// the queues to this rank meanwhile.
+    prompt: AtomicU32,
     /// The progress thread sleeps, as the session tells the others.
     asleep: AtomicBool,
 }
@@ -145,6 +156,8 @@ impl Plan {
         let bounces = output.is_some() || inputs.iter().any(Option::is_some);
         let offload = about.engine == Engine::Offload;
         let plain = offload && !tasked && !bounces && about.queues == 1 && about.steps > 0;
+        // By the whole problem: a rank whose own steps are few may run others'.
+        let sweeps = !plain && cost.max(select::size(&recipe.problem)) >= SWEEPS;
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let texts = [text(about.algorithm), text(&reason)];
         // A number that is not current: a rank may have died since the last exchange.
@@ -163,13 +176,14 @@ impl Plan {
             tasked,
             plain,
             heavy,
+            sweeps,
             crowded,
+            press: AtomicU32::new(0),
             urgent,
             rounds: AtomicU32::new(0),
             opening: AtomicU32::new(0),
             opened: AtomicU32::new(0),
-            closed: AtomicU32::new(0),
-            ended: AtomicU32::new(0),
+            ends: Ends::default(),
             settled: AtomicU32::new(0),
             outcome: AtomicI32::new(0),
             enlisted: AtomicBool::new(false),
@@ -179,7 +193,7 @@ impl Plan {
             made: Instant::now(),
             began: AtomicU64::new(0),
             computes: AtomicBool::new(told),
-            prompt: AtomicBool::new(false),
+            prompt: AtomicU32::new(0),
             asleep: AtomicBool::new(false),
         }
     }
@@ -187,45 +201,6 @@ impl Plan {
     /// What it consists of, its algorithm and the reason for C, and how often it was started.
     pub fn about(&self) -> (About, &[CString; 2], u64) {
         (self.about, &self.texts, self.rounds.load(Ordering::Relaxed).into())
-    }
-
-    /// Starts the next round.
-    pub fn start(&self) -> Result<()> {
-        self.ground.must_be_open()?;
-        let rounds = self.rounds.load(Ordering::Relaxed);
-        // Acquire: what a completion has stored before is seen.
-        if self.settled.load(Ordering::Acquire) != rounds {
-            fail!(ERR_STATE, "the plan's previous round has not been waited for");
-        }
-        if let Some(status) = self.trouble() {
-            return Err(failed(status));
-        }
-        let round = rounds.wrapping_add(1);
-        if self.plain {
-            self.start_plain(round);
-            return Ok(());
-        }
-        let mut errand = Errand::small(AT_START);
-        if self.tasked {
-            // Before the round can be ended by somebody else.
-            self.enlisted.store(true, Ordering::Relaxed);
-            self.ground.agenda.enlist();
-        }
-        let opened = self.open_at_start(round);
-        // Release: the buffers are ready; pairs with advance().
-        self.rounds.store(round, Ordering::Release);
-        if self.tasked {
-            self.began.store(self.clock(), Ordering::Relaxed);
-            self.ground.agenda.call(self.urgent || self.computes.load(Ordering::Relaxed));
-        }
-        let offload = self.about.engine == Engine::Offload;
-        if offload && (opened || self.open(round, LIGHT)) && !self.heavy {
-            between_word_and_look();
-            self.run_own(&mut errand);
-            self.leave(&errand);
-            self.close(round);
-        }
-        Ok(())
     }
 
     /// Nanoseconds since the plan was made.
@@ -242,8 +217,8 @@ impl Plan {
 
     fn owe(&self) {
         if !self.debts.swap(true, Ordering::AcqRel) {
-            self.ground.agenda.enlist();
-            self.ground.agenda.call(false);
+            self.ground.agenda.enlist(1);
+            self.ground.agenda.call(1, false);
         }
     }
 
@@ -254,7 +229,7 @@ impl Plan {
             let opened = self.open(round, u64::MAX);
             if self.plain {
                 // Who tests computes meanwhile.
-                self.prompt.store(false, Ordering::Relaxed);
+                self.prompt.store(0, Ordering::Relaxed);
                 self.attend(false);
             }
             between_word_and_look();
@@ -265,7 +240,7 @@ impl Plan {
             self.end_if_in_trouble(round);
         }
         match self.is_told(round) {
-            true => self.settle(round),
+            true => self.settle(round).inspect(|()| self.rehearse()),
             false => Err(Error::bare(Status::RETRY_BUSY)),
         }
     }
@@ -287,12 +262,11 @@ impl Plan {
     /// Whether the round has ended and the user may know. Where a completion tells him, it may have started
     /// further rounds.
     fn is_told(&self, round: u32) -> bool {
-        let told = match self.on_complete.kind {
-            completion::NONE => &self.ended,
-            _ => &self.settled,
-        };
-        // Acquire: pairs with end().
-        told.load(Ordering::Acquire).wrapping_sub(round) as i32 >= 0
+        match self.on_complete.kind {
+            completion::NONE => self.ends.has_ended(round),
+            // Acquire: pairs with end().
+            _ => self.settled.load(Ordering::Acquire).wrapping_sub(round) as i32 >= 0,
+        }
     }
 
     /// Tells the user that the round has ended.

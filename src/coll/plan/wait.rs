@@ -14,16 +14,18 @@ use std::time::{Duration, Instant};
 /// Looks without giving the core away: a few microseconds. Even with a core for each rank two of them may
 /// share one, as the kernel pleases.
 const LOOKS: u32 = 30;
-/// Before these, looks without a pause of who holds a claim: a fraction of a microsecond, in which most rounds of small plans
+/// Before these, looks without a pause of who holds a claim: about a microsecond, in which most rounds of small plans
 /// come to their end, and of which a pause would be a large part.
 const BARE_LOOKS: u32 = 200;
 /// The same where ranks are more than cores.
 const LOOKS_IF_CROWDED: u32 = 2;
+/// The same where others use the core: when twice, of late, giving it away took longer than this.
+const QUICK: Duration = Duration::from_micros(2);
+const PRESSED: u32 = 4;
+/// After so many quick ones it counts as free again.
+const MOST_PRESS: u32 = 8;
 /// After how many looks in vain a plan that moves much begins to look for others' work.
 const LOOKS_BEFORE_HELP: u32 = 3;
-/// Nanoseconds between start and wait from which on the progress thread is woken for the next round: about
-/// what a wake-up takes.
-const WORTH_A_WAKE_UP: u64 = 20_000;
 /// After how many turns in the slow phase the clock and the world are looked at.
 const TURNS: u32 = 16;
 
@@ -33,10 +35,7 @@ impl Plan {
         self.ground.may_block("llcl_coll_wait")?;
         let Some(round) = self.under_way()? else { return Ok(()) };
         self.waiting.store(true, Ordering::Relaxed);
-        if self.tasked {
-            let passed = self.clock().saturating_sub(self.began.load(Ordering::Relaxed));
-            self.computes.store(passed > WORTH_A_WAKE_UP, Ordering::Relaxed);
-        }
+        self.note_wait(round);
         // This thread is awake in the place of the progress thread: nobody need ring.
         if !self.about.shared && self.asleep.swap(false, Ordering::Relaxed) {
             self.stage.members[self.stage.me].session.set_asleep(false);
@@ -47,7 +46,9 @@ impl Plan {
         };
         self.waiting.store(false, Ordering::Relaxed);
         ended?;
-        self.settle(round)
+        self.settle(round)?;
+        self.rehearse();
+        Ok(())
     }
 
     fn has_ended(&self, round: u32) -> bool {
@@ -71,14 +72,13 @@ impl Plan {
     fn wait_holding(&self, round: u32) -> bool {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
-        self.note_wait(round);
-        let looks = if self.crowded { LOOKS_IF_CROWDED } else { BARE_LOOKS + LOOKS };
+        let looks = self.looks(BARE_LOOKS + LOOKS);
         let mut held = None;
         let mut idle = 0;
         while idle < looks {
             let Some(mine) = &mut held else {
                 if line.control().finished() == round {
-                    self.end_plainly(round);
+                    self.ends.end_own(round);
                     return true;
                 }
                 held = line.claim(me);
@@ -95,7 +95,12 @@ impl Plan {
             let mut errand = Errand::new(BURST, true);
             let end = self.stage.run_claimed(me, 0, mine, &mut errand);
             if end == End::Finished {
-                self.end_plainly(round);
+                self.ends.end_own(round);
+            } else if errand.has_released() {
+                // What becomes ready here meanwhile is not to wait for what others need; the next turn looks.
+                line.hand_on(*mine);
+                between_word_and_look();
+                held = None;
             }
             self.stage.run_released(&mut errand);
             self.leave(&errand);
@@ -125,7 +130,7 @@ impl Plan {
             return self.wait_holding(round);
         }
         let offload = self.about.engine == Engine::Offload;
-        let looks = if self.crowded { LOOKS_IF_CROWDED } else { LOOKS };
+        let looks = self.looks(LOOKS);
         let opened = offload && self.open(round, u64::MAX);
         if opened && !self.has_ended(round) {
             self.attend(true);
@@ -165,7 +170,8 @@ impl Plan {
                 self.give_way();
                 continue;
             }
-            if self.end_if_in_trouble(round) {
+            // Another thread may have come first, and is not ready yet.
+            if self.end_if_in_trouble(round) && self.is_told(round) {
                 break;
             }
             let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
@@ -183,8 +189,27 @@ impl Plan {
     /// if it is awake, goes on with the round on another one, where there are enough of them.
     fn give_way(&self) {
         self.waiting.store(self.crowded, Ordering::Relaxed);
+        let before = Instant::now();
         std::thread::yield_now();
+        self.note_press(before.elapsed());
         self.waiting.store(true, Ordering::Relaxed);
+    }
+
+    /// Others use the core if it comes back late.
+    fn note_press(&self, passed: Duration) {
+        let press = self.press.load(Ordering::Relaxed);
+        let press = match passed > QUICK {
+            true => MOST_PRESS.min(press + PRESSED / 2),
+            false => press.saturating_sub(1),
+        };
+        self.press.store(press, Ordering::Relaxed);
+    }
+
+    /// How often to look before giving the core away, of as many times with a core of one's own.
+    #[inline]
+    fn looks(&self, alone: u32) -> u32 {
+        let pressed = self.crowded || self.press.load(Ordering::Relaxed) >= PRESSED;
+        if pressed { LOOKS_IF_CROWDED } else { alone }
     }
 
     fn sleep(&self, round: u32, left: Option<Duration>) -> bool {

@@ -1,12 +1,12 @@
 //! Working for a plan between the start of a round and its end.
 
-use crate::coll::plan::{AT_START, Bounce, Engine, Plan};
+use crate::coll::plan::{Bounce, Engine, Plan};
 use crate::coll::queue::{Claim, between_word_and_look};
 use crate::coll::record::compile;
-use crate::coll::run::{End, Errand};
+use crate::coll::run::Errand;
 use crate::core::agenda::Task;
 use crate::engine::completion;
-use crate::util::pin::pin;
+use crate::util::pin::{global_fence, pin};
 use crate::util::status::Status;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -16,16 +16,23 @@ pub(super) const BURST: u64 = 1 << 20;
 const HELP: u64 = 256 << 10;
 /// Nanoseconds between start and wait up to which nobody need stand in for the owner meanwhile.
 const PROMPT: u64 = 1_000;
+/// In how many such rounds, one after the other, until they leave the rank alone.
+const PROMPT_ROUNDS: u32 = 4;
+/// Nanoseconds between start and wait from which on the progress thread is woken for the next round: about
+/// what a wake-up takes.
+const WORTH_A_WAKE_UP: u64 = 20_000;
+/// After that time what a thread has stored is seen by all others.
+const SETTLED: Duration = Duration::from_millis(1);
 /// How long a rank whose plan has failed waits for others to stop touching its buffers.
 const QUIET: Duration = Duration::from_millis(500);
 
 impl Plan {
-    fn queues(&self) -> usize {
+    pub(super) fn queues(&self) -> usize {
         self.stage.members[self.stage.me].session.queues()
     }
 
     /// Whether the queue has steps; one that has none has always ended.
-    fn has_steps(&self, queue: usize) -> bool {
+    pub(super) fn has_steps(&self, queue: usize) -> bool {
         !self.stage.members[self.stage.me].session.records(queue).is_empty()
     }
 
@@ -44,7 +51,7 @@ impl Plan {
             return true;
         }
         let bytes = self.inputs.iter().flatten().map(|bounce| bounce.bytes).sum::<u64>();
-        if bytes > most || !claim(&self.opening, round) {
+        if bytes > most || !open_next(&self.opening, round) {
             return false;
         }
         let session = &self.stage.members[self.stage.me].session;
@@ -57,55 +64,28 @@ impl Plan {
             // SAFETY: as many records as at init; nobody else runs steps of this rank.
             unsafe { session.write(&compile(&program)) };
         }
-        self.activate(round);
+        self.activate(round, 1);
         true
     }
 
-    /// Opens a round that needs no more than that, in the thread that starts it and before anybody else knows
-    /// of it. False: the plan needs more.
-    #[inline]
-    pub(super) fn open_at_start(&self, round: u32) -> bool {
-        let plain = self.about.engine == Engine::Offload && self.inputs[0].is_none();
-        if plain && self.inputs[1].is_none() {
-            self.opening.store(round, Ordering::Relaxed);
-            self.activate(round);
-            return true;
-        }
-        false
-    }
-
-    /// Starts a round of a plain plan, and runs what is ready.
-    #[inline]
-    pub(super) fn start_plain(&self, round: u32) {
-        let me = self.stage.me;
-        let line = self.stage.members[me].session.queue(0);
-        self.opening.store(round, Ordering::Relaxed);
-        let mut mine = line.activate_claimed(round.wrapping_sub(1), me);
-        // Release: pairs with advance(); the queue is active.
-        self.opened.store(round, Ordering::Release);
-        self.rounds.store(round, Ordering::Release);
-        if is_sampled(round) {
-            self.began.store(self.clock(), Ordering::Relaxed);
-        }
-        let mut errand = Errand::small(AT_START);
-        let end = self.stage.run_claimed(me, 0, &mut mine, &mut errand);
-        match end {
-            End::Finished => self.end_plainly(round),
-            End::Full => self.let_go(mine, &mut errand),
-            _ if self.prompt.load(Ordering::Relaxed) => line.lease(mine),
-            _ => self.let_go(mine, &mut errand),
-        }
-        self.stage.run_released(&mut errand);
-        self.leave(&errand);
-    }
-
-    /// Notes, now and then, whether the user waits as soon as a round of a plain plan is started.
+    /// Notes, in rounds in which the start has looked at the clock, how soon after it the user waits.
     #[inline]
     pub(super) fn note_wait(&self, round: u32) {
-        if is_sampled(round) {
+        if self.tasked || is_sampled(round) {
             let passed = self.clock().saturating_sub(self.began.load(Ordering::Relaxed));
-            self.prompt.store(passed < PROMPT && !self.crowded, Ordering::Relaxed);
+            self.computes.store(passed > WORTH_A_WAKE_UP, Ordering::Relaxed);
+            let rounds = match passed < PROMPT && !self.crowded {
+                true => PROMPT_ROUNDS.min(self.prompt.load(Ordering::Relaxed) + 1),
+                false => 0,
+            };
+            self.prompt.store(rounds, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the user is expected to wait at once, so that others need not stand in for this rank until then.
+    #[inline]
+    pub(super) fn is_prompt(&self) -> bool {
+        self.prompt.load(Ordering::Relaxed) == PROMPT_ROUNDS
     }
 
     /// Gives the queue of a plain plan back, and looks once more for what was left to this thread meanwhile.
@@ -119,26 +99,9 @@ impl Plan {
         }
     }
 
-    /// The round of a plain plan is over. Whoever else comes here, when the context ends, stores the same.
-    #[inline]
-    pub(super) fn end_plainly(&self, round: u32) {
-        self.closed.store(round, Ordering::Relaxed);
-        // Release: what the round did is seen by whoever sees that it has ended.
-        self.ended.store(round, Ordering::Release);
-    }
-
-    fn activate(&self, round: u32) {
-        let session = &self.stage.members[self.stage.me].session;
-        for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
-            session.queue(queue).activate(round.wrapping_sub(1));
-        }
-        // Release: the input is in its place; pairs with close(), which may copy over it.
-        self.opened.store(round, Ordering::Release);
-    }
-
     /// Whether a step of the own queues seems ready.
     #[inline]
-    fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         (0..self.queues()).any(|queue| self.stage.is_ready(self.stage.me, queue))
     }
 
@@ -161,9 +124,13 @@ impl Plan {
                 continue;
             }
             for queue in 0..member.session.queues() {
-                if self.stage.is_ready(rank, queue)
-                    && self.stage.run(rank, queue, &mut Errand::new(HELP, true))
-                {
+                if !self.stage.is_ready(rank, queue) {
+                    continue;
+                }
+                let mut errand = Errand::new(HELP, true);
+                let worked = self.stage.run(rank, queue, &mut errand);
+                self.leave(&errand);
+                if worked {
                     return true;
                 }
             }
@@ -183,19 +150,19 @@ impl Plan {
         own || help && self.run_others()
     }
 
-    /// Ends the round, once, if it is over.
+    /// Ends the round, once, if it is over. A plain plan's is ended by the thread that starts and waits.
     #[inline]
     pub(super) fn close(&self, round: u32) {
         if self.opened.load(Ordering::Acquire) == round && self.unfinished(round).is_none() {
             match self.plain {
-                true => self.end_plainly(round),
+                true => self.ends.end_own(round),
                 false => self.end(round, Status::OK),
             }
         }
     }
 
     pub(super) fn end(&self, round: u32, status: Status) {
-        if !claim(&self.closed, round) {
+        if !self.ends.take(round) {
             return;
         }
         let status = match &self.output {
@@ -211,8 +178,7 @@ impl Plan {
         if self.tasked && self.enlisted.swap(false, Ordering::Relaxed) {
             self.ground.agenda.discharge();
         }
-        // Release: what the round did is seen by whoever sees that it has ended.
-        self.ended.store(round, Ordering::Release);
+        self.ends.end(round);
         if self.on_complete.kind != completion::NONE {
             // Before the user is told, who may start the next round at once.
             self.settled.store(round, Ordering::Release);
@@ -269,6 +235,11 @@ impl Plan {
 
     /// Waits until nobody runs a step that may touch this rank's buffers.
     fn wait_for_quiet(&self) {
+        // Who claims or starts looks afterwards whether the plan has failed, and has no fence between the two. This is one for all:
+        // either it sees the failure, or this sees the claim.
+        if !global_fence() {
+            std::thread::sleep(SETTLED);
+        }
         let since = Instant::now();
         let busy = || {
             self.stage.members.iter().any(|member| {
@@ -285,15 +256,16 @@ impl Plan {
     }
 }
 
-/// Rounds in which it is looked at the clock, since that takes as long as half a signal.
-fn is_sampled(round: u32) -> bool {
-    round % 16 == 1
+/// Rounds in which it is looked at the clock, since that takes as long as half a signal: one of 16, at no regular distance, so that a
+/// program that uses a plan in several ways in turn is seen in all of them.
+pub(super) fn is_sampled(round: u32) -> bool {
+    round.wrapping_mul(0x9e37_79b1) >> 28 == 0
 }
 
-/// Whether the caller is the one who moves `counter` on to `round`.
-fn claim(counter: &AtomicU32, round: u32) -> bool {
+/// Whether the caller is the one who opens this round.
+fn open_next(opening: &AtomicU32, round: u32) -> bool {
     let before = round.wrapping_sub(1);
-    counter.compare_exchange(before, round, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    opening.compare_exchange(before, round, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
 impl Task for Plan {
@@ -308,7 +280,7 @@ impl Task for Plan {
                 return true;
             }
         }
-        if self.closed.load(Ordering::Acquire) == round {
+        if self.ends.is_closed(round) {
             return false;
         }
         let session = &self.stage.members[self.stage.me].session;
@@ -327,8 +299,12 @@ impl Task for Plan {
         // Signals of those who saw the queues before they were active.
         between_word_and_look();
         let worked = self.work(opened, offload);
+        if self.plain {
+            // Its rounds are ended by who waits, with or without success: this thread might come late, in the midst of further ones.
+            return worked;
+        }
         self.close(round);
-        worked || self.closed.load(Ordering::Relaxed) == round || self.end_if_in_trouble(round)
+        worked || self.ends.is_closed(round) || self.end_if_in_trouble(round)
     }
 
     fn rest(&self) -> bool {
@@ -343,17 +319,17 @@ impl Task for Plan {
         }
         // What has come before others knew that they must ring.
         let round = self.rounds.load(Ordering::Acquire);
-        let under_way = self.closed.load(Ordering::Acquire) != round;
+        let under_way = !self.ends.is_closed(round);
         under_way
             && !(offload && self.waiting.load(Ordering::Relaxed))
             && (self.is_ready()
                 || self.opened.load(Ordering::Acquire) != round
-                || self.unfinished(round).is_none()
-                || self.trouble().is_some())
+                || !self.plain && (self.unfinished(round).is_none() || self.trouble().is_some()))
     }
 
     fn is_idle(&self) -> bool {
-        self.closed.load(Ordering::Acquire) == self.rounds.load(Ordering::Acquire)
+        let round = self.rounds.load(Ordering::Acquire);
+        self.ends.is_closed(round) || self.plain && self.unfinished(round).is_none()
     }
 
     fn cancel(&self, status: Status) {

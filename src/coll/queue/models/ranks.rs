@@ -184,11 +184,32 @@ impl Plan {
         }
     }
 
-    /// Plan::open().
+    /// Plan::open(), by Plan::activate() of a user who is not expected to wait at once.
     pub(super) fn open(&self, me: usize, round: u32) {
         // SAFETY: nobody runs the round before it is active, or loom reports it.
         self.0[me].ready.with_mut(|ready| unsafe { *ready = round + 1 });
-        self.0[me].queue().activate(round);
+        self.0[me].queue().forget_attention();
+        self.0[me].queue().activate(round, 1);
+    }
+
+    /// Plan::rehearse(): a start of no round.
+    pub(super) fn rehearse(&self, me: usize, round: u32) {
+        self.0[me].queue().activate(round, 0);
+    }
+
+    /// Plan::start_light(): claimed with the start, given back, then looked at.
+    pub(super) fn start_light(&self, me: usize, round: u32) {
+        let line = &self.0[me];
+        // SAFETY: as in open().
+        line.ready.with_mut(|ready| unsafe { *ready = round + 1 });
+        let mut mine = line.queue().activate_claimed(round, me);
+        let mut waiting = Vec::new();
+        if !self.run_claimed(me, &mut mine, &mut waiting) {
+            line.queue().hand_on(mine);
+        }
+        between_word_and_look();
+        self.look(me, me);
+        waiting.iter().for_each(|queue| self.run(me, *queue));
     }
 
     /// Plan::start() of a plan with more than one queue: opened, then looked at.
@@ -229,6 +250,12 @@ impl Plan {
         };
         let mut waiting = Vec::new();
         if !self.run_claimed(me, &mut mine, &mut waiting) {
+            if !waiting.is_empty() {
+                self.0[me].queue().hand_on(mine);
+                between_word_and_look();
+                waiting.iter().for_each(|queue| self.run(me, *queue));
+                return self.look(me, me);
+            }
             self.let_go(me, mine);
         }
         waiting.iter().for_each(|queue| self.run(me, *queue));

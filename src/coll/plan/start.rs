@@ -1,0 +1,196 @@
+//! Starting a round: a few stores, and of a small program what is ready at once.
+
+use crate::coll::plan::work::is_sampled;
+use crate::coll::plan::{AT_START, Engine, LIGHT, Plan, failed};
+use crate::coll::queue::{Claim, between_word_and_look};
+use crate::coll::run::{End, Errand, Stage};
+use crate::coll::schedule::QUEUES;
+use crate::engine::completion;
+use crate::fail;
+use crate::util::prefetch::{prefetch, prefetch_code, prefetch_for_writing};
+use crate::util::status::Result;
+use std::sync::atomic::Ordering;
+
+impl Plan {
+    /// Starts the next round.
+    #[inline(always)]
+    pub fn start(&self) -> Result<()> {
+        self.begin(1)
+    }
+
+    /// What a round has moved has driven out of the caches what a start needs, lines of data and of code, and each of them takes as
+    /// long to come back as all else that a start does. Here they come back at the end of the round, of which that is a small part:
+    /// a start of no round stores what is there. To be called by who has waited, so nobody starts meanwhile.
+    #[inline]
+    pub(super) fn rehearse(&self) {
+        if self.sweeps && self.on_complete.kind == completion::NONE {
+            let _ = self.begin(0);
+        }
+    }
+
+    /// Starts `by` rounds: one, or none.
+    #[inline(never)]
+    fn begin(&self, by: u32) -> Result<()> {
+        self.ground.must_be_open()?;
+        let rounds = self.rounds.load(Ordering::Relaxed);
+        // Acquire: what a completion has stored before is seen.
+        if self.settled.load(Ordering::Acquire) != rounds {
+            fail!(ERR_STATE, "the plan's previous round has not been waited for");
+        }
+        if let Some(status) = self.trouble() {
+            return Err(failed(status));
+        }
+        let round = rounds.wrapping_add(by);
+        if self.plain {
+            // Such a plan moves little, so it is not rehearsed.
+            debug_assert_eq!(by, 1);
+            self.start_plain(round);
+            return Ok(());
+        }
+        if self.tasked {
+            // Before the round can be ended by somebody else.
+            self.enlisted.store(by != 0, Ordering::Relaxed);
+            self.ground.agenda.enlist(by);
+        }
+        let offload = self.about.engine == Engine::Offload;
+        if offload && self.inputs.iter().all(Option::is_none) {
+            self.opening.store(round, Ordering::Relaxed);
+            if !self.heavy {
+                self.start_light(round, by);
+                self.announce(by);
+                return Ok(());
+            }
+            self.activate(round, by);
+        }
+        // Release: the buffers are ready; pairs with advance().
+        self.rounds.store(round, Ordering::Release);
+        self.announce(by);
+        if offload && by != 0 && self.open(round, LIGHT) && !self.heavy {
+            let mut errand = Errand::small(AT_START);
+            between_word_and_look();
+            self.run_own(&mut errand);
+            self.leave(&errand);
+            self.close(round);
+        }
+        Ok(())
+    }
+
+    /// Tells the progress thread, if this plan needs it.
+    #[inline(always)]
+    fn announce(&self, by: u32) {
+        if self.tasked {
+            self.began.store(self.clock(), Ordering::Relaxed);
+            self.ground.agenda.call(by, self.urgent || self.computes.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Makes the queues active for as many rounds.
+    #[inline(always)]
+    pub(super) fn activate(&self, round: u32, by: u32) {
+        let session = &self.stage.members[self.stage.me].session;
+        // With engine `thread` it is the progress thread that attends, and that opens the round.
+        let alone = self.about.engine == Engine::Offload && !self.is_prompt();
+        for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
+            if alone {
+                session.queue(queue).forget_attention();
+            }
+            session.queue(queue).activate(round.wrapping_sub(by), by);
+        }
+        // Release: the input is in its place; pairs with close(), which may copy over it.
+        self.opened.store(round, Ordering::Release);
+    }
+
+    /// Starts a round of a plain plan, and runs what is ready.
+    #[inline]
+    fn start_plain(&self, round: u32) {
+        let me = self.stage.me;
+        let line = self.stage.members[me].session.queue(0);
+        self.opening.store(round, Ordering::Relaxed);
+        let mut mine = line.activate_claimed(round.wrapping_sub(1), me);
+        // Release: pairs with advance(); the queue is active.
+        self.opened.store(round, Ordering::Release);
+        self.rounds.store(round, Ordering::Release);
+        if is_sampled(round) {
+            self.began.store(self.clock(), Ordering::Relaxed);
+        }
+        let mut errand = Errand::small(AT_START);
+        let end = self.stage.run_claimed(me, 0, &mut mine, &mut errand);
+        match end {
+            End::Finished => self.ends.end_own(round),
+            End::Full => self.let_go(mine, &mut errand),
+            _ if self.is_prompt() => line.lease(mine),
+            _ => self.let_go(mine, &mut errand),
+        }
+        self.stage.run_released(&mut errand);
+        self.leave(&errand);
+    }
+
+    /// What start_light() needs and a start of no round does not come to: its code, and of each queue the words that the first steps,
+    /// which only wait or signal, look at.
+    #[inline(never)]
+    fn fetch_light(&self) {
+        prefetch_code(Plan::start_light as *const (), 3 << 10);
+        prefetch_code(Plan::close as *const (), 512);
+        prefetch_code(Stage::run_held as *const (), 1 << 10);
+        let (me, members) = (self.stage.me, &self.stage.members);
+        let session = &members[me].session;
+        for queue in 0..session.queues() {
+            let line = session.queue(queue);
+            for record in session.records(queue).take(2).map(|at| session.record(at)) {
+                let from = members.get(usize::from(record.wait_from));
+                if let Some(from) = from.filter(|from| queue < from.session.queues()) {
+                    prefetch(&raw const from.session.queue(queue).sent[me]);
+                }
+                let (to, its) = (usize::from(record.signal_rank), record.signal_queue.into());
+                let to = members.get(to).map(|member| (&line.sent[to], member.session));
+                if let Some((word, to)) = to.filter(|(_, to)| its < to.queues()) {
+                    prefetch_for_writing(word);
+                    prefetch(to.queue(its).head);
+                }
+            }
+        }
+    }
+
+    /// Starts a round of a small program that is not plain, in the thread that starts it and before anybody else knows of it: all
+    /// queues are claimed with their start, as in start_plain(), and given back together.
+    #[inline(never)]
+    fn start_light(&self, round: u32, by: u32) {
+        let (me, before) = (self.stage.me, round.wrapping_sub(by));
+        let session = &self.stage.members[me].session;
+        if by == 0 {
+            self.activate(round, 0);
+            self.rounds.store(round, Ordering::Release);
+            return self.fetch_light();
+        }
+        let mut held: [Option<Claim>; QUEUES] = [None; QUEUES];
+        for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
+            held[queue] = Some(session.queue(queue).activate_claimed(before, me));
+        }
+        // Release: pairs with advance(); the queues are active.
+        self.opened.store(round, Ordering::Release);
+        self.rounds.store(round, Ordering::Release);
+        if !self.tasked && is_sampled(round) {
+            self.began.store(self.clock(), Ordering::Relaxed);
+        }
+        let mut errand = Errand::small(AT_START);
+        for (queue, held) in held.iter_mut().enumerate() {
+            let Some(mine) = held else { continue };
+            match self.stage.run_held(me, queue, mine, &mut errand) {
+                End::Finished => *held = None,
+                End::Waiting | End::Stopped if self.is_prompt() => {
+                    session.queue(queue).lease(*mine)
+                }
+                _ => session.queue(queue).hand_on(*mine),
+            }
+        }
+        between_word_and_look();
+        for queue in (0..session.queues()).filter(|queue| held[*queue].is_some()) {
+            if self.stage.is_ready(me, queue) {
+                self.stage.run(me, queue, &mut errand);
+            }
+        }
+        self.stage.run_released(&mut errand);
+        self.leave(&errand);
+        self.close(round);
+    }
+}
