@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 mod registering;
+mod telling;
 
 /// Looks of a waiting thread before it gives the roles up for a moment.
 const LOOKS: usize = 48;
@@ -40,9 +41,6 @@ const BATCH: usize = 64;
 const MANY: usize = 4;
 /// See MANY.
 const LINGER: usize = 64;
-/// While messages come one after the other, threads that sleep for a word are woken so often: each time is
-/// a system call, and the woken one takes a core for a look.
-const TELL: Duration = Duration::from_micros(20);
 /// How long a sleeper naps while others attend.
 pub const NAP: Duration = Duration::from_micros(200);
 
@@ -216,33 +214,6 @@ impl Agent {
         }
         self.tell();
         handled
-    }
-
-    /// Tells those who sleep that handlers have run, where serve() has left that to be done.
-    #[inline]
-    pub fn tell(&self) {
-        if self.owes.load(Ordering::Relaxed) && self.owes.swap(false, Ordering::AcqRel) {
-            self.post.routes.waiters().touched_privately();
-        }
-    }
-
-    /// A handler has run.
-    #[inline]
-    fn owe(&self, told: &mut Instant) {
-        if self.post.routes.waiters().any() {
-            self.tell_in_time(told);
-        }
-    }
-
-    #[cold]
-    fn tell_in_time(&self, told: &mut Instant) {
-        // Release: the words that the handler changed come before; pairs with tell().
-        self.owes.store(true, Ordering::Release);
-        let now = Instant::now();
-        if now.duration_since(*told) >= TELL {
-            *told = now;
-            self.tell();
-        }
     }
 
     /// The role of requests, if it is free and nobody waits to change the table.
