@@ -39,6 +39,22 @@ pub trait Parameters {
     fn on_complete(&self) -> &llcl_completion_t;
 }
 
+/// The objects behind the pointers, if they are what they should be; what they are else, submit() says.
+///
+/// # Safety
+/// As of try_post().
+#[inline(always)]
+unsafe fn both<'a, P>(
+    context: *const llcl_context_t,
+    params: *const P,
+) -> Option<(&'a llcl_context_t, &'a P)> {
+    if !context.is_aligned() || !params.is_aligned() {
+        return None;
+    }
+    // SAFETY: aligned, and as the caller promises.
+    unsafe { context.as_ref().zip(params.as_ref()) }
+}
+
 /// Does an operation and fires its completions, where both can be done here and now.
 ///
 /// # Safety
@@ -70,7 +86,7 @@ pub unsafe extern "C" fn try_post<P: Parameters>(
     params: *const P,
 ) -> i32 {
     // SAFETY: as the caller promises.
-    if let (Some(context), Some(params)) = unsafe { (context.as_ref(), params.as_ref()) } {
+    if let Some((context, params)) = unsafe { both(context, params) } {
         // SAFETY: as the caller promises.
         if unsafe { do_and_tell(&context.0, params) } {
             return LLCL_OK;
@@ -98,7 +114,7 @@ pub unsafe extern "C" fn post<P: Parameters>(
     params: *const P,
 ) -> i32 {
     // SAFETY: as the caller promises.
-    if let (Some(context), Some(params)) = unsafe { (context.as_ref(), params.as_ref()) }
+    if let Some((context, params)) = unsafe { both(context, params) }
         && !in_callback()
         && unsafe { do_and_tell(&context.0, params) }
     {
@@ -118,7 +134,7 @@ pub unsafe extern "C" fn post_and_wait<P: Parameters>(
     params: *const P,
 ) -> i32 {
     // SAFETY: as the caller promises.
-    if let (Some(context), Some(params)) = unsafe { (context.as_ref(), params.as_ref()) }
+    if let Some((context, params)) = unsafe { both(context, params) }
         && params.on_local().is_none_or(|it| it.as_engine().is_nothing())
         && params.on_complete().as_engine().is_nothing()
         && !in_callback()

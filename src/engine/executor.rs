@@ -11,17 +11,12 @@ use crate::util::status::Status;
 
 /// Commands taken in one round, so that answers get their turn.
 const BATCH: usize = 64;
-/// Slots that are given back at a time: many would keep producers waiting while user code runs, one by one
-/// each costs producers a look.
-const LOT: usize = 4;
-/// What a requester that joins in executes at most, in commands and in bytes. Each change of the executor brings its lines,
-/// and those that completions change, to another core; so it does more than a round.
-const JOINED: usize = 128;
-const JOINED_BYTES: u64 = 64 << 10;
-/// How many commands it leaves: the last ones' lines, and the next, are just being written on another core.
-const LEFT: usize = 32;
 /// A command of more bytes takes so long that producers should not wait for it.
 const LARGE: u64 = 4096;
+/// What a requester that joins in executes and copies at most. Each change of the executor brings its lines, and those that
+/// completions change, to another core; so it is more than in a round.
+const JOINED: usize = 128;
+const JOINED_BYTES: u64 = 64 << 10;
 
 impl Work {
     /// Executes up to a batch of commands; returns how many slots of the queue it emptied.
@@ -30,32 +25,35 @@ impl Work {
         self.execute_if(routes, (BATCH, 0), |_| true)
     }
 
-    /// What a requester does for others: few bytes, no message, and not the commands posted last.
-    pub(super) fn execute_small(&mut self, routes: &Routes) -> usize {
+    /// The same for a requester that does it for others: few bytes, no message, and not the `left` commands posted last,
+    /// whose lines it only fetches.
+    pub(super) fn execute_small(&mut self, routes: &Routes, left: usize) -> usize {
         let mut bytes = 0;
-        self.execute_if(routes, (JOINED, LEFT), |command| {
-            bytes += command.size;
-            command.op != Op::MESSAGE && bytes <= JOINED_BYTES
+        self.execute_if(routes, (JOINED, left), |command| {
+            bytes += command.size.min(JOINED_BYTES);
+            command.op != Op::MESSAGE && command.size <= LARGE && bytes <= JOINED_BYTES
         })
     }
 
-    /// Up to `most` slots, up to the first command that does not suit, and while `left` more are filled.
+    /// Up to `most` slots, up to the first command that does not suit, and while `ahead` more are filled. To look ahead lets the
+    /// lines come from other cores while commands before them are executed.
     #[inline(always)]
     fn execute_if(
         &mut self,
         routes: &Routes,
-        (most, left): (usize, usize),
+        (most, ahead): (usize, usize),
         mut suits: impl FnMut(&Command) -> bool,
     ) -> usize {
         let (mut slots, mut released) = (0, 0);
-        while slots < most && (left == 0 || self.consumer.peek(slots - released + left).is_some()) {
+        while slots < most && (ahead == 0 || self.consumer.peek(slots - released + ahead).is_some())
+        {
             let Some(queued) = self.consumer.peek(slots - released) else { break };
             let (command, extra) = queued.take();
             if !suits(&command) {
                 break;
             }
             // A large copy takes long: what is done by now is given back before.
-            if slots > released && (command.size > LARGE || slots - released >= LOT) {
+            if slots > released && (command.size > LARGE || slots - released >= self.lot) {
                 self.consumer.release(slots - released);
                 released = slots;
             }

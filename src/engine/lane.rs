@@ -42,6 +42,9 @@ use std::time::Duration;
 
 /// Rounds that a thread works for others before it hands over to the progress thread.
 const ROUNDS: usize = 16;
+/// How many commands a requester that joins in leaves, or a quarter of a small queue: the lines behind them are just being written
+/// on another core.
+const LEFT: usize = 32;
 /// Looks without result after which a waiting thread gives the role up for a moment.
 const LOOKS: usize = 32;
 /// Rounds with work after which the progress thread gives the role up for a moment.
@@ -192,12 +195,13 @@ impl Lane {
     /// it is full.
     #[inline(never)]
     fn join_in(&self) {
-        if in_callback() {
+        let left = LEFT.min(self.ring.capacity() / 4);
+        if self.ring.backlog() <= left || in_callback() {
             return;
         }
         let Some(mut work) = self.role.take() else { return };
         work.disarm();
-        work.execute_small(&self.routes);
+        work.execute_small(&self.routes, left);
         self.finish(work);
     }
 
@@ -315,6 +319,7 @@ impl Lane {
         let parked = self.parked.load(Ordering::Acquire);
         let asleep = is_asleep(parked);
         let armed = asleep && work.arm(&self.routes);
+        work.check_count();
         drop(work);
         if asleep && !armed {
             self.routes.bell().ring();

@@ -192,6 +192,15 @@ impl<T: Entry> Ring<T> {
         tail == self.shared.head.load(Ordering::Acquire)
     }
 
+    /// How many slots are reserved or filled; a number of the past.
+    #[inline]
+    pub fn backlog(&self) -> usize {
+        // Relaxed: nothing is read on the strength of the answer.
+        let head = self.shared.head.load(Ordering::Relaxed);
+        let tail = self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING;
+        (tail.wrapping_sub(head) / STEP) as usize
+    }
+
     /// How many slots there are.
     pub fn capacity(&self) -> usize {
         self.shared.slots.len()

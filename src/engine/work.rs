@@ -25,6 +25,9 @@ pub struct Work {
     /// Whom to tell that the queue is half empty again.
     room: Arc<Room>,
     half: usize,
+    /// Slots that are given back at a time: one by one each costs producers a look, and many would keep them waiting
+    /// while user code runs.
+    pub(super) lot: usize,
     /// The queue was not half empty at the last look.
     full: bool,
     /// Sources may be armed.
@@ -58,6 +61,7 @@ impl Work {
             late: VecDeque::new(),
             room,
             half,
+            lot: (half / 8).clamp(1, 4),
             full: false,
             armed: false,
             receivers,
@@ -81,6 +85,15 @@ impl Work {
     pub(super) fn count_under_way(&self) {
         // Release: who reads 0 sees what the ends have brought; pairs with Lane::has_ended().
         self.under_way.store(self.slots.len() + self.late.len(), Ordering::Release);
+    }
+
+    /// Whether that was called wherever it must be; to be asked by who gives the role up.
+    pub(super) fn check_count(&self) {
+        debug_assert_eq!(
+            self.under_way.load(Ordering::Relaxed),
+            self.slots.len() + self.late.len(),
+            "count_under_way() was forgotten"
+        );
     }
 
     /// One round: own commands, then peers; returns how much was done.
