@@ -63,10 +63,11 @@ unsafe fn both<'a, P>(
 unsafe fn do_and_tell<P: Parameters>(context: &Context, params: &P) -> bool {
     let on_local = params.on_local().map(llcl_completion_t::as_engine);
     let on_complete = params.on_complete().as_engine();
+    if !on_local.is_none_or(|it| it.is_ready()) || !on_complete.is_ready() {
+        return false;
+    }
     // SAFETY: as the caller promises.
-    let done = on_local.is_none_or(|it| it.is_ready())
-        && on_complete.is_ready()
-        && unsafe { params.do_quickly(context) };
+    let done = unsafe { params.do_quickly(context) };
     if done {
         if let Some(on_local) = on_local {
             on_local.fire(Status::OK, context.waiters());
@@ -116,9 +117,11 @@ pub unsafe extern "C" fn post<P: Parameters>(
     // SAFETY: as the caller promises.
     if let Some((context, params)) = unsafe { both(context, params) }
         && !in_callback()
-        && unsafe { do_and_tell(&context.0, params) }
     {
-        return LLCL_OK;
+        // SAFETY: as the caller promises.
+        if unsafe { do_and_tell(&context.0, params) } {
+            return LLCL_OK;
+        }
     }
     // SAFETY: as the caller promises.
     unsafe { submit(context, params, Context::submit_until_accepted) }
@@ -138,9 +141,11 @@ pub unsafe extern "C" fn post_and_wait<P: Parameters>(
         && params.on_local().is_none_or(|it| it.as_engine().is_nothing())
         && params.on_complete().as_engine().is_nothing()
         && !in_callback()
-        && unsafe { params.do_quickly(&context.0) }
     {
-        return LLCL_OK;
+        // SAFETY: as the caller promises.
+        if unsafe { params.do_quickly(&context.0) } {
+            return LLCL_OK;
+        }
     }
     // SAFETY: as the caller promises.
     unsafe { submit(context, params, Context::submit_and_wait) }
