@@ -242,7 +242,13 @@ impl Credit {
     /// Whether anybody sleeps.
     #[inline(always)]
     pub fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed) & SLEEPERS != 0
+        self.sleepers() != 0
+    }
+
+    /// How many sleep.
+    #[inline(always)]
+    pub fn sleepers(&self) -> u64 {
+        self.wanted.load(Ordering::Relaxed) & SLEEPERS
     }
 
     /// Sleeps, behind those who sleep already, until it is woken, or `limit` is over, unless `enough`

@@ -145,14 +145,20 @@ impl<'a> Outbox<'a> {
         /// Looks before the sleep, and pauses between two: some microseconds in all.
         const LOOKS: usize = 16;
         const PAUSES: usize = 16;
-        /// Looks after which the core was offered to others: the peer's receiver may need it.
+        /// Looks after which the core was offered to others: the peer's receiver may need it. Not while others of this process wait
+        /// for the one that watches.
         const YIELDS: usize = 2;
         if self.watched.swap(true, Ordering::Acquire) {
             return Watched::ByAnother;
         }
         let mut end = None;
         let over = self.is_over();
-        for look in 0..if over { 0 } else { LOOKS + YIELDS } {
+        let looks = match over {
+            true => 0,
+            false if self.room.is_wanted() => LOOKS,
+            false => LOOKS + YIELDS,
+        };
+        for look in 0..looks {
             if look < LOOKS {
                 (0..PAUSES).for_each(|_| std::hint::spin_loop());
             } else {
@@ -177,7 +183,14 @@ impl<'a> Outbox<'a> {
     /// Whether the calling thread may send now: to be asked once for a message.
     #[inline(always)]
     pub fn admits(&self) -> bool {
-        self.room.admits() && (!self.mail.head.credit.is_wanted() || self.spend())
+        self.room.admits()
+            && (!self.mail.head.credit.is_wanted() || !self.others_sleep() || self.spend())
+    }
+
+    /// Whether other processes have senders that sleep: more than the one of this process.
+    #[inline(never)]
+    fn others_sleep(&self) -> bool {
+        self.mail.head.credit.sleepers() > u64::from(self.watched.load(Ordering::Relaxed))
     }
 
     /// Takes one message of the process's turn; false: nothing is left of it.
