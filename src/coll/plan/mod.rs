@@ -104,8 +104,6 @@ pub struct Plan {
     sweeps: bool,
     /// There are more ranks than cores for them.
     crowded: bool,
-    /// How much other threads want the core of the one that waits.
-    press: AtomicU32,
     /// Even a nap of the progress thread is too long for a start to wait.
     urgent: bool,
     rounds: AtomicU32,
@@ -178,7 +176,6 @@ impl Plan {
             heavy,
             sweeps,
             crowded,
-            press: AtomicU32::new(0),
             urgent,
             rounds: AtomicU32::new(0),
             opening: AtomicU32::new(0),

@@ -19,11 +19,6 @@ const LOOKS: u32 = 30;
 const BARE_LOOKS: u32 = 200;
 /// The same where ranks are more than cores.
 const LOOKS_IF_CROWDED: u32 = 2;
-/// The same where others use the core: when twice, of late, giving it away took longer than this.
-const QUICK: Duration = Duration::from_micros(2);
-const PRESSED: u32 = 4;
-/// After so many quick ones it counts as free again.
-const MOST_PRESS: u32 = 8;
 /// After how many looks in vain a plan that moves much begins to look for others' work.
 const LOOKS_BEFORE_HELP: u32 = 3;
 /// After how many turns in the slow phase the clock and the world are looked at.
@@ -72,7 +67,7 @@ impl Plan {
     fn wait_holding(&self, round: u32) -> bool {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
-        let looks = self.looks(BARE_LOOKS + LOOKS);
+        let looks = if self.crowded { LOOKS_IF_CROWDED } else { BARE_LOOKS + LOOKS };
         let mut held = None;
         let mut idle = 0;
         while idle < looks {
@@ -130,7 +125,7 @@ impl Plan {
             return self.wait_holding(round);
         }
         let offload = self.about.engine == Engine::Offload;
-        let looks = self.looks(LOOKS);
+        let looks = if self.crowded { LOOKS_IF_CROWDED } else { LOOKS };
         let opened = offload && self.open(round, u64::MAX);
         if opened && !self.has_ended(round) {
             self.attend(true);
@@ -189,27 +184,8 @@ impl Plan {
     /// if it is awake, goes on with the round on another one, where there are enough of them.
     fn give_way(&self) {
         self.waiting.store(self.crowded, Ordering::Relaxed);
-        let before = Instant::now();
         std::thread::yield_now();
-        self.note_press(before.elapsed());
         self.waiting.store(true, Ordering::Relaxed);
-    }
-
-    /// Others use the core if it comes back late.
-    fn note_press(&self, passed: Duration) {
-        let press = self.press.load(Ordering::Relaxed);
-        let press = match passed > QUICK {
-            true => MOST_PRESS.min(press + PRESSED / 2),
-            false => press.saturating_sub(1),
-        };
-        self.press.store(press, Ordering::Relaxed);
-    }
-
-    /// How often to look before giving the core away, of as many times with a core of one's own.
-    #[inline]
-    fn looks(&self, alone: u32) -> u32 {
-        let pressed = self.crowded || self.press.load(Ordering::Relaxed) >= PRESSED;
-        if pressed { LOOKS_IF_CROWDED } else { alone }
     }
 
     fn sleep(&self, round: u32, left: Option<Duration>) -> bool {
