@@ -71,6 +71,7 @@ impl Progress {
 
 fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration, Duration)) {
     let _abort = AbortOnPanic;
+    routes.set_resident();
     let Crew { lane, agent, agenda } = crew;
     let (mut patience, mut alertness) = (Patience::new(spin), Patience::new(alert));
     let (mut nap, mut tasks_nap, mut seen) = (NAPS.0, Nap::new(), 0);

@@ -62,6 +62,11 @@ impl Routes {
         vec![Box::new(self.shm.receiver()), Box::new(self.loopback.receiver())]
     }
 
+    /// The calling thread will be there as long as the rank.
+    pub fn set_resident(&self) {
+        self.segment.control().set_resident();
+    }
+
     /// How many ranks there are.
     pub fn size(&self) -> u32 {
         self.ports.len() as u32
