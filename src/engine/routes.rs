@@ -178,6 +178,8 @@ impl Routes {
             self.deaths.store(true, Ordering::Release);
             self.burials.fetch_add(1, Ordering::Release);
             self.bell().ring();
+            // It may have died on its way to wake who runs handlers, and then nobody else would.
+            self.segment.control().mail().head.requests.bell().ring();
         }
     }
 
