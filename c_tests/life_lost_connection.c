@@ -4,14 +4,18 @@
  */
 #include "shared.h"
 
+#include <sys/socket.h>
+
 static void run(llcl_context_t *context)
 {
     int64_t end = now_ns() + 1000000000;
     fence(context);
     if (llcl_rank(context) == 1) {
         int descriptor;
-        for (descriptor = 3; descriptor < 256; descriptor++)
+        for (descriptor = 3; descriptor < 256; descriptor++) {
+            shutdown(descriptor, SHUT_RDWR); /* what another thread waits for is not closed before */
             close(descriptor);
+        }
         sleep(3);
         _exit(1); /* the code of the job then */
     }
