@@ -23,22 +23,45 @@ impl Agent {
             return self.register_inside(serving, id, handler, data);
         }
         let mut patience = Patience::new(Duration::from_micros(50));
-        self.registering.fetch_add(1, Ordering::Relaxed);
-        let old = loop {
-            match self.requests.take_unfenced() {
-                Some(requests) => break self.replace(&requests, id, handler, data),
-                None if patience.pause() => {}
-                None => std::thread::sleep(Duration::from_micros(100)),
-            }
-        };
-        self.registering.fetch_sub(1, Ordering::Relaxed);
-        // Acquire: pairs with the Release in handle_outside().
-        while self.calls[id as usize][old as usize % 2].load(Ordering::Acquire) != 0 {
+        let mut pause = || {
             if !patience.pause() {
                 std::thread::sleep(Duration::from_micros(100));
             }
+        };
+        let old = loop {
+            if let Some(old) = self.replace_outside(id, handler, data, &mut pause) {
+                break old;
+            }
+            pause();
+        };
+        // Acquire: pairs with the Release in handle_outside().
+        while self.calls[id as usize][old as usize % 2].load(Ordering::Acquire) != 0 {
+            pause();
         }
         Ok(())
+    }
+
+    /// None: calls of the handler before the present one are under way. Those of the next one are counted where
+    /// theirs are, and whoever waits for these would wait for both: under a steady flow for ever.
+    fn replace_outside(
+        &self,
+        id: u32,
+        handler: Option<Handler>,
+        data: *mut c_void,
+        pause: &mut impl FnMut(),
+    ) -> Option<u32> {
+        self.registering.fetch_add(1, Ordering::Relaxed);
+        let requests = loop {
+            match self.requests.take_unfenced() {
+                Some(requests) => break requests,
+                None => pause(),
+            }
+        };
+        let next = requests.table[id as usize].get().version.wrapping_add(1);
+        let free = self.calls[id as usize][next as usize % 2].load(Ordering::Acquire) == 0;
+        let old = free.then(|| self.replace(&requests, id, handler, data));
+        self.registering.fetch_sub(1, Ordering::Relaxed);
+        old
     }
 
     /// The same in a callback or a handler, which must not wait.
