@@ -389,6 +389,10 @@ impl Agent {
 
     /// The same for the progress thread, which takes replies in.
     pub fn park_progress(&self, seen: &mut u64, longest: Duration) -> Duration {
+        if self.post.owes() {
+            self.post.pay();
+        }
+        let longest = if self.post.owes() { NAP.min(longest) } else { longest };
         if !self.post.pending.is_used() {
             return longest;
         }

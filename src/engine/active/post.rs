@@ -7,7 +7,8 @@ use crate::transport::shm::inlet::Arrived;
 use crate::transport::shm::outbox::{Outbox, Parcel};
 use crate::util::counts::Counts;
 use crate::util::status::{Result, Status};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Kind of a parcel that is a reply.
 pub const REPLY: u8 = 255;
@@ -20,12 +21,17 @@ pub struct Post {
     pub counts: Arc<Counts>,
     /// Messages whose end is waited for.
     pub pending: Pending,
+    /// Answers to peers that could not be reached, and how many there are.
+    owed: (Mutex<Vec<Owed>>, AtomicUsize),
 }
+
+/// An answer: to whom, to what, and what.
+struct Owed(u32, u64, Status, Box<[u8]>);
 
 impl Post {
     /// Nothing has been sent.
     pub fn new(routes: Arc<Routes>, counts: Arc<Counts>, requests: usize) -> Post {
-        Post { routes, counts, pending: Pending::new(requests) }
+        Post { routes, counts, pending: Pending::new(requests), owed: Default::default() }
     }
 
     /// The outbox to a living peer, made at first use.
@@ -59,16 +65,60 @@ impl Post {
 
     /// Answers the request `tag` of a peer. Bytes: at most the peer's `medium`, see reply_limit().
     pub fn reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) {
-        // A peer that cannot be reached any more does not wait for an answer.
-        let Ok(outbox) = self.routes.shm().outbox(peer) else { return };
+        if !self.try_reply(peer, tag, status, bytes) {
+            self.owe(Owed(peer, tag, status, bytes.into()));
+            self.routes.bell().ring();
+        }
+    }
+
+    /// False: the peer cannot be reached now.
+    fn try_reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) -> bool {
+        let Ok(outbox) = self.routes.shm().outbox(peer) else {
+            // Who is dead does not wait for an answer.
+            return self.routes.is_dead(peer);
+        };
         let id = status.0.unsigned_abs() as u16;
         let parcel = Parcel { id, kind: REPLY, tag, header: &[], payload: bytes };
         outbox.reply(&parcel, &self.counts);
+        true
     }
 
-    /// Most bytes that a peer takes in a reply.
+    /// As where no descriptor is left for the first contact.
+    #[cold]
+    fn owe(&self, owed: Owed) {
+        let mut all = self.owed.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(owed);
+        self.owed.1.store(all.len(), Ordering::Relaxed);
+    }
+
+    /// Whether answers are owed, which pay() is to be called for again.
+    pub fn owes(&self) -> bool {
+        self.owed.1.load(Ordering::Relaxed) > 0
+    }
+
+    /// Tries again to answer those who could not be reached.
+    #[cold]
+    pub fn pay(&self) {
+        let owed = {
+            let mut all = self.owed.0.lock().unwrap_or_else(PoisonError::into_inner);
+            self.owed.1.store(0, Ordering::Relaxed);
+            std::mem::take(&mut *all)
+        };
+        for Owed(peer, tag, mut status, mut bytes) in owed {
+            if bytes.len() > self.reply_limit(peer) {
+                // Now it is known how much it takes.
+                (status, bytes) = (Status::ERR_RANGE, Box::default());
+            }
+            if !self.try_reply(peer, tag, status, &bytes) {
+                self.owe(Owed(peer, tag, status, bytes));
+            }
+        }
+    }
+
+    /// Most bytes that a peer takes in a reply; what this rank takes, where that one cannot be reached.
     pub fn reply_limit(&self, peer: u32) -> usize {
-        self.routes.shm().outbox(peer).map_or(0, |outbox| outbox.medium())
+        let shm = self.routes.shm();
+        shm.outbox(peer).map_or_else(|_| shm.own_medium(), |outbox| outbox.medium())
     }
 
     /// Takes in a reply, whose bytes are then no longer needed: `consumed` is called before anything

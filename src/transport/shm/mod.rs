@@ -299,6 +299,11 @@ impl Shm {
         Some(unsafe { &*std::ptr::from_ref(head) })
     }
 
+    /// Most bytes of a reply that this rank takes.
+    pub fn own_medium(&self) -> usize {
+        self.own.control().mail().sizes.medium
+    }
+
     /// The next ticket for a reply to this rank.
     pub fn replies_sent(&self) -> u64 {
         let mail = self.own.control().mail();
