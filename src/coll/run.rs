@@ -2,7 +2,7 @@
 //! a signal plays the network card for a rank that is computing.
 
 use crate::coll::combine::Kernel;
-use crate::coll::queue::{Claim, between_word_and_look};
+use crate::coll::queue::{Claim, between_word_and_look, between_word_and_look_at_what_is_kept};
 use crate::coll::record::{NOBODY, Record, act};
 use crate::coll::session::Session;
 use crate::engine::direct::copy;
@@ -334,8 +334,13 @@ impl Stage {
         }
         let value = round.wrapping_mul(record.signal_total).wrapping_add(record.signal_count);
         session.queue(queue).send(to, value);
+        let told = self.members[to].session.queue(queue);
+        between_word_and_look_at_what_is_kept();
+        if told.is_kept() {
+            return;
+        }
         // Asked soon, and on its way while the fence waits for the line of the signal.
-        prefetch(self.members[to].session.queue(queue).head);
+        prefetch(told.head);
         errand.told[errand.tellings] = (to as u16, queue as u8);
         errand.tellings += 1;
         if errand.tellings == errand.told.len() {
