@@ -95,6 +95,20 @@ pub fn between_word_and_look() {
     fence(Ordering::SeqCst);
 }
 
+/// Whether a signal word, of a queue or in a cell, has reached a count.
+#[inline(always)]
+pub fn has_reached(word: &AtomicU32, least: u32) -> bool {
+    // Acquire: pairs with signal(); what the sender did before is seen.
+    word.load(Ordering::Acquire).wrapping_sub(least) as i32 >= 0
+}
+
+/// Stores a signal word.
+#[inline(always)]
+pub fn signal(word: &AtomicU32, value: u32) {
+    // Release: what was done before is seen by who sees the signal.
+    word.store(value, Ordering::Release);
+}
+
 /// Of the two fences between word and look the one of who delivers, where it need only hold back the compiler: the other side, when it
 /// takes a word back that says KEPT, makes every CPU execute one.
 #[inline(always)]
@@ -150,17 +164,14 @@ impl Queue<'_> {
     /// Whether this rank has sent at least so many signals to this queue of rank `to`, as far as is seen here.
     #[inline(always)]
     pub fn has_sent(&self, to: usize, least: u32) -> bool {
-        // Acquire: pairs with send(); what the sender did before is seen.
-        let sent = self.sent[to].load(Ordering::Acquire);
-        sent.wrapping_sub(least) as i32 >= 0
+        has_reached(&self.sent[to], least)
     }
 
     /// This rank signals this queue of rank `to`. After between_word_and_look() the other queue is asked whether it
     /// is_left_alone().
     #[inline(always)]
     pub fn send(&self, to: usize, value: u32) {
-        // Release: what was done before is seen by who sees the signal.
-        self.sent[to].store(value, Ordering::Release);
+        signal(&self.sent[to], value);
     }
 
     /// To be asked by who has signalled this queue. True: nobody takes care of it, so the caller has to.

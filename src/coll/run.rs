@@ -2,8 +2,11 @@
 //! a signal plays the network card for a rank that is computing.
 
 use crate::coll::combine::Kernel;
-use crate::coll::queue::{Claim, between_word_and_look, between_word_and_look_at_what_is_kept};
+use crate::coll::queue::{
+    Claim, between_word_and_look, between_word_and_look_at_what_is_kept, has_reached, signal,
+};
 use crate::coll::record::{NOBODY, Record, act};
+use crate::coll::schedule::{CELL, CELL_WORD};
 use crate::coll::session::Session;
 use crate::engine::direct::copy;
 use crate::engine::routes::Routes;
@@ -11,6 +14,7 @@ use crate::transport::address::Address;
 use crate::util::pin::pin;
 use crate::util::prefetch::prefetch;
 use crate::util::status::Status;
+use crate::util::sync::AtomicU32;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -193,12 +197,25 @@ impl Stage {
     /// Whether what a step of `rank` waits for has come in its round `round`.
     #[inline(always)]
     fn has_arrived(&self, rank: usize, queue: usize, record: &Record, round: u32) -> bool {
-        record.wait_from == NOBODY || {
+        record.wait_from == NOBODY || !record.marks.waits_in(round) || {
             let least = round.wrapping_mul(record.wait_total).wrapping_add(record.wait_count);
+            if record.marks.waits_for_cell() {
+                return self.cell(rank, round).is_some_and(|word| has_reached(word, least));
+            }
             let from = self.members.get(record.wait_from as usize);
             let from = from.filter(|from| queue < from.session.queues());
             from.is_some_and(|from| from.session.queue(queue).has_sent(rank, least))
         }
+    }
+
+    /// The signal word in the cell of a rank, in this round.
+    #[inline(always)]
+    fn cell(&self, rank: usize, round: u32) -> Option<&AtomicU32> {
+        let Memory::Turns(base, CELL, turns) = self.members[rank].memory[2] else { return None };
+        let turn = u64::from(round & (turns - 1)) * CELL;
+        let word = base.wrapping_add((turn + CELL - CELL_WORD) as usize).cast::<AtomicU32>();
+        // SAFETY: scratch memory begins with a line and has so many of them; nobody copies over their last bytes, as schedules promise.
+        Some(unsafe { &*word })
     }
 
     /// Whether the next step of a queue that was claimed as `mine` could be run.
@@ -297,7 +314,7 @@ impl Stage {
                 break End::Stopped;
             }
             mine.at += 1;
-            if record.signal_rank != NOBODY {
+            if record.signal_rank != NOBODY && record.marks.signals_in(round) {
                 self.signal(rank, &record, round, errand);
             }
         };
@@ -333,7 +350,12 @@ impl Stage {
             return self.fail(Status::ERR_INTERNAL);
         }
         let value = round.wrapping_mul(record.signal_total).wrapping_add(record.signal_count);
-        session.queue(queue).send(to, value);
+        if record.marks.signals_in_cell() {
+            let Some(word) = self.cell(to, round) else { return self.fail(Status::ERR_INTERNAL) };
+            signal(word, value);
+        } else {
+            session.queue(queue).send(to, value);
+        }
         let told = self.members[to].session.queue(queue);
         between_word_and_look_at_what_is_kept();
         if told.is_kept() {
