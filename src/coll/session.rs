@@ -11,7 +11,8 @@ use crate::coll::queue::{Head, Queue};
 use crate::coll::record::Record;
 use crate::coll::schedule::QUEUES;
 use crate::util::status::Status;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering, fence};
+use crate::util::sync::AtomicU8;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering, fence};
 
 /// The beginning of a session.
 #[repr(C, align(64))]
@@ -30,6 +31,8 @@ struct Header {
     attended: [AtomicU8; QUEUES],
 }
 
+// Loom's atomics are larger.
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Header>() == 64);
 
 /// Bytes of a queue for a plan of `ranks`: whole lines.

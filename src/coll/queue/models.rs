@@ -37,7 +37,7 @@ mod ranks;
 use super::*;
 use crate::util::sync::Arc;
 use loom::thread;
-use ranks::{Plan, Step, after, plan};
+use ranks::{Plan, Step, Then, after, plan};
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -131,11 +131,46 @@ fn loom_who_held_looks_once_more() {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
-        plan.start_plain(0, 0, true);
+        plan.start_plain(0, 0, Then::Leases);
         plan.hold_in_vain(0);
         one.join().unwrap();
         two.join().unwrap();
         plan.assert_over(0, 1);
+    });
+}
+
+/// The same where the queue is kept, so that deliverers have no fence.
+#[test]
+fn loom_who_kept_looks_once_more() {
+    check(4, || {
+        let plan = plan(&[&[after(1), after(2)]]);
+        let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
+        let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
+        plan.start_plain(0, 0, Then::Keeps);
+        plan.hold_in_vain(0);
+        one.join().unwrap();
+        two.join().unwrap();
+        plan.assert_over(0, 1);
+    });
+}
+
+/// What is kept lasts through rounds, also those that are over with their start, until the owner computes.
+#[test]
+fn loom_what_is_kept_is_taken_back() {
+    check(4, || {
+        let plan = plan(&[&[after(1)]]);
+        let deliverer = spawn(&plan, |plan| {
+            plan.deliver(1, 0, 0);
+            plan.deliver(1, 0, 1);
+        });
+        plan.start_plain(0, 0, Then::Keeps);
+        while plan.finished(0) == 0 {
+            plan.look(0, 0);
+            thread::yield_now();
+        }
+        plan.start_plain(0, 1, Then::Computes);
+        deliverer.join().unwrap();
+        plan.assert_over(0, 2);
     });
 }
 
@@ -146,7 +181,7 @@ fn loom_who_started_looks_once_more() {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
-        plan.start_plain(0, 0, false);
+        plan.start_plain(0, 0, Then::Computes);
         one.join().unwrap();
         two.join().unwrap();
         plan.assert_over(0, 1);
@@ -160,7 +195,7 @@ fn loom_a_lease_may_be_taken() {
         let plan = plan(&[&[after(1)]]);
         let deliverer = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let helper = spawn(&plan, |plan| plan.look(2, 0));
-        plan.start_plain(0, 0, true);
+        plan.start_plain(0, 0, Then::Leases);
         plan.hold_in_vain(0);
         deliverer.join().unwrap();
         helper.join().unwrap();
@@ -177,12 +212,12 @@ fn loom_attention_ends_before_the_next_round() {
             plan.deliver(1, 0, 0);
             plan.deliver(1, 0, 1);
         });
-        plan.start_plain(0, 0, true);
+        plan.start_plain(0, 0, Then::Leases);
         while plan.finished(0) == 0 {
             plan.hold_in_vain(0);
             thread::yield_now();
         }
-        plan.start_plain(0, 1, false);
+        plan.start_plain(0, 1, Then::Computes);
         deliverer.join().unwrap();
         plan.assert_over(0, 2);
     });
