@@ -94,6 +94,20 @@ unsafe impl Send for Stage {}
 // SAFETY: as above.
 unsafe impl Sync for Stage {}
 
+/// A queue of a rank, in one word, since every start makes room for some: the rank, and in the last byte the queue.
+#[derive(Clone, Copy)]
+struct Line(u32);
+
+impl Line {
+    fn new(rank: usize, queue: usize) -> Line {
+        Line((rank << 8 | queue) as u32)
+    }
+
+    fn place(self) -> (usize, usize) {
+        (self.0 as usize >> 8, self.0 as usize & 0xff)
+    }
+}
+
 /// Queues that may have become ready, and how much may still be done.
 pub struct Errand {
     /// Bytes, a step without any counting as a line.
@@ -102,10 +116,10 @@ pub struct Errand {
     owner: bool,
     /// The first step may exceed the budget, so that none is too large for anybody.
     first: bool,
-    waiting: [(u16, u8); Errand::ROOM],
+    waiting: [Line; Errand::ROOM],
     count: usize,
     /// Queues that were signalled and not asked yet.
-    told: [(u16, u8); 8],
+    told: [Line; 8],
     tellings: usize,
     /// Bytes that were moved since the first of them.
     since: u64,
@@ -130,9 +144,9 @@ impl Errand {
             budget,
             owner,
             first: true,
-            waiting: [(0, 0); Errand::ROOM],
+            waiting: [Line(0); Errand::ROOM],
             count: 0,
-            told: [(0, 0); 8],
+            told: [Line(0); 8],
             tellings: 0,
             since: 0,
             left: false,
@@ -158,7 +172,7 @@ impl Errand {
     #[cold]
     fn push(&mut self, rank: usize, queue: usize) {
         if self.count < Errand::ROOM {
-            self.waiting[self.count] = (rank as u16, queue as u8);
+            self.waiting[self.count] = Line::new(rank, queue);
             self.count += 1;
         } else {
             self.left = true;
@@ -242,8 +256,8 @@ impl Stage {
         let mut worked = false;
         while let Some(last) = errand.count.checked_sub(1) {
             errand.count = last;
-            let (rank, queue) = errand.waiting[last];
-            worked |= self.run_queue(rank.into(), queue.into(), errand);
+            let (rank, queue) = errand.waiting[last].place();
+            worked |= self.run_queue(rank, queue, errand);
         }
         worked
     }
@@ -309,7 +323,9 @@ impl Stage {
                 // They are not to wait for this step.
                 self.ask_told(errand);
             }
-            if let Err(status) = self.perform(&record, round) {
+            if record.action != act::NOTHING
+                && let Err(status) = self.perform(&record, round)
+            {
                 self.fail(status);
                 break End::Stopped;
             }
@@ -363,24 +379,27 @@ impl Stage {
         }
         // Asked soon, and on its way while the fence waits for the line of the signal.
         prefetch(told.head);
-        errand.told[errand.tellings] = (to as u16, queue as u8);
+        errand.told[errand.tellings] = Line::new(to, queue);
         errand.tellings += 1;
         if errand.tellings == errand.told.len() {
             self.ask_told(errand);
         }
     }
 
-    /// Finds out who takes care of the queues that were signalled since the last time. One fence is enough for them all.
-    #[inline]
+    /// Finds out who takes care of the queues that were signalled since the last time.
+    #[inline(always)]
     fn ask_told(&self, errand: &mut Errand) {
-        if errand.tellings == 0 {
-            return;
+        if errand.tellings > 0 {
+            self.ask(errand);
         }
+    }
+
+    /// The same, where there are such. One fence is enough for them all.
+    fn ask(&self, errand: &mut Errand) {
         between_word_and_look();
         errand.since = 0;
         let (told, tellings) = (errand.told, std::mem::take(&mut errand.tellings));
-        for (to, queue) in told[..tellings].iter().copied() {
-            let (to, queue) = (usize::from(to), usize::from(queue));
+        for (to, queue) in told[..tellings].iter().map(|line| line.place()) {
             let member = &self.members[to];
             if !member.session.queue(queue).is_left_alone() {
                 continue;
@@ -408,9 +427,6 @@ impl Stage {
     /// Does what a step does with bytes, in this round.
     #[inline]
     fn perform(&self, record: &Record, round: u32) -> Result<(), Status> {
-        if record.action == act::NOTHING {
-            return Ok(());
-        }
         let _pinned = pin();
         let to = self.find(record, 2, round)?;
         let left = self.find(record, 0, round)?;
