@@ -99,6 +99,10 @@ unsafe impl Send for Stage {}
 // SAFETY: as above.
 unsafe impl Sync for Stage {}
 
+/// Who finds a signal in a cell asks for the one so many rounds later: if its sender is as far ahead, they are on their way together. If
+/// not, the line has not changed since it was used last, and nothing is sent.
+const CELLS_BEFORE: u32 = 4;
+
 /// Why no more steps of a queue were run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -133,7 +137,11 @@ impl Stage {
         record.wait_from == NOBODY || !record.marks.waits_in(round) || {
             let least = round.wrapping_mul(record.wait_total).wrapping_add(record.wait_count);
             if record.marks.waits_for_cell() {
-                return self.cell(rank, round).is_some_and(|word| has_reached(word, least));
+                let there = self.cell(rank, round).is_some_and(|word| has_reached(word, least));
+                if there && let Some(later) = self.cell(rank, round.wrapping_add(CELLS_BEFORE)) {
+                    prefetch(later);
+                }
+                return there;
             }
             let from = self.members.get(record.wait_from as usize);
             let from = from.filter(|from| queue < from.session.queues());
