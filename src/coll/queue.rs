@@ -18,7 +18,7 @@
 //! stored and not added to. It lies with the sender, in the line behind its control word's: a rank that starts and signals writes lines
 //! of its own only, and others read them.
 
-use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::util::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(all(test, loom))]
 mod models;
@@ -31,15 +31,23 @@ pub struct Head {
     control: AtomicU64,
     /// The next step. Belongs to the holder of the claim; others take it as a hint.
     at: AtomicU32,
-    /// Not 0: a thread of the owner looks at this queue all the time and will run what becomes ready.
-    attended: AtomicU32,
 }
+
+/// What an attended word says: nobody looks.
+const NOBODY: u8 = 0;
+/// A thread of the owner looks at the queue all the time, or is about to, and will run what becomes ready.
+const ATTENDED: u8 = 1;
+/// The same for as long as the owner goes on as it does, round after round. Who delivers has no fence before it looks at this; the
+/// owner, when it takes the word back, has one for all.
+const KEPT: u8 = 2;
 
 /// A queue as one process sees it.
 #[derive(Clone, Copy)]
 pub struct Queue<'a> {
     /// Control word and next step.
     pub head: &'a Head,
+    /// Who looks at the queue all the time. In a line that changes seldom, since whoever delivers looks here first.
+    pub attended: &'a AtomicU8,
     /// By rank: how many signals its queue of the same number has been sent by this one's owner, as a number that wraps
     /// around.
     pub sent: &'a [AtomicU32],
@@ -87,6 +95,42 @@ pub fn between_word_and_look() {
     fence(Ordering::SeqCst);
 }
 
+/// Whether a signal word, of a queue or in a cell, has reached a count.
+#[inline(always)]
+pub fn has_reached(word: &AtomicU32, least: u32) -> bool {
+    // Acquire: pairs with signal(); what the sender did before is seen.
+    word.load(Ordering::Acquire).wrapping_sub(least) as i32 >= 0
+}
+
+/// Stores a signal word.
+#[inline(always)]
+pub fn signal(word: &AtomicU32, value: u32) {
+    // Release: what was done before is seen by who sees the signal.
+    word.store(value, Ordering::Release);
+}
+
+/// Of the two fences between word and look the one of who delivers, where it need only hold back the compiler: the other side, when it
+/// takes a word back that says KEPT, makes every CPU execute one.
+#[inline(always)]
+pub fn between_word_and_look_at_what_is_kept() {
+    #[cfg(not(loom))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(loom)]
+    fence(Ordering::SeqCst);
+}
+
+/// The other side of it.
+#[cold]
+fn fence_for_all() {
+    // Where processes cannot do that nobody keeps anything; else it fails only for want of memory, and then for a moment.
+    #[cfg(not(loom))]
+    while !crate::util::pin::global_fence() {
+        std::thread::yield_now();
+    }
+    #[cfg(loom)]
+    fence(Ordering::SeqCst);
+}
+
 /// A claim: what its holder knows, and nobody else may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -120,24 +164,28 @@ impl Queue<'_> {
     /// Whether this rank has sent at least so many signals to this queue of rank `to`, as far as is seen here.
     #[inline(always)]
     pub fn has_sent(&self, to: usize, least: u32) -> bool {
-        // Acquire: pairs with send(); what the sender did before is seen.
-        let sent = self.sent[to].load(Ordering::Acquire);
-        sent.wrapping_sub(least) as i32 >= 0
+        has_reached(&self.sent[to], least)
     }
 
     /// This rank signals this queue of rank `to`. After between_word_and_look() the other queue is asked whether it
     /// is_left_alone().
     #[inline(always)]
     pub fn send(&self, to: usize, value: u32) {
-        // Release: what was done before is seen by who sees the signal.
-        self.sent[to].store(value, Ordering::Release);
+        signal(&self.sent[to], value);
     }
 
     /// To be asked by who has signalled this queue. True: nobody takes care of it, so the caller has to.
     #[inline(always)]
     pub fn is_left_alone(&self) -> bool {
-        // Acquire: what is said of attention belongs to this round or to a later one.
-        self.control().can_be_claimed() && self.head.attended.load(Ordering::Relaxed) == 0
+        // Relaxed: who has taken attention back since then looks at the signal later.
+        self.attended.load(Ordering::Relaxed) == NOBODY && self.control().can_be_claimed()
+    }
+
+    /// To be asked by who has signalled this queue, after between_word_and_look_at_what_is_kept(). True: nothing more need be asked.
+    #[inline(always)]
+    pub fn is_kept(&self) -> bool {
+        // Relaxed: as in is_left_alone().
+        self.attended.load(Ordering::Relaxed) == KEPT
     }
 
     /// The owner starts `rounds` rounds, one or none, number `finished` from 0 on. What came before is found by who looks next,
@@ -204,10 +252,10 @@ impl Queue<'_> {
     }
 
     /// Gives the claim back, but asks deliverers to leave the queue alone, since the caller, a thread of the owner, is about
-    /// to claim it again: until then others may, if they need it.
+    /// to claim it again: until then others may, if they need it. `lasting`: see keep().
     #[inline]
-    pub fn lease(&self, mine: Claim) {
-        self.attend();
+    pub fn lease(&self, mine: Claim, lasting: bool) {
+        self.keep(lasting);
         // Without a fence: for deliverers nothing changes, they leave it to this rank all the time.
         self.give_back(mine);
     }
@@ -227,8 +275,19 @@ impl Queue<'_> {
     #[inline]
     pub fn attend(&self) {
         // Relaxed: who does not see it yet takes care itself.
-        if self.head.attended.load(Ordering::Relaxed) == 0 {
-            self.head.attended.store(1, Ordering::Relaxed);
+        if self.attended.load(Ordering::Relaxed) == NOBODY {
+            self.attended.store(ATTENDED, Ordering::Relaxed);
+        }
+    }
+
+    /// The same until further notice, if `lasting`: the owner has started the round, looks again soon, and will do so in the next
+    /// rounds. To be said by the thread that starts and waits, which takes it back as soon as it is no longer so.
+    #[inline]
+    pub fn keep(&self, lasting: bool) {
+        let word = if lasting { KEPT } else { ATTENDED };
+        // Relaxed: as in attend().
+        if self.attended.load(Ordering::Relaxed) < word {
+            self.attended.store(word, Ordering::Relaxed);
         }
     }
 
@@ -236,16 +295,20 @@ impl Queue<'_> {
     /// is found by the caller's look after that.
     #[inline]
     pub fn forget_attention(&self) {
-        if self.head.attended.load(Ordering::Relaxed) != 0 {
-            self.head.attended.store(0, Ordering::Relaxed);
+        let word = self.attended.load(Ordering::Relaxed);
+        if word != NOBODY {
+            self.attended.store(NOBODY, Ordering::Relaxed);
+        }
+        if word == KEPT {
+            fence_for_all();
         }
     }
 
     /// It no longer does, and looks once more now.
     #[inline]
     pub fn unattend(&self) {
-        if self.head.attended.load(Ordering::Relaxed) != 0 {
-            self.head.attended.store(0, Ordering::Relaxed);
+        if self.attended.load(Ordering::Relaxed) != NOBODY {
+            self.forget_attention();
             between_word_and_look();
         }
     }

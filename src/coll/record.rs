@@ -38,7 +38,8 @@ pub struct Record {
     pub action: u8,
     /// Which memory of each rank, as in Space.
     pub spaces: [u8; 3],
-    reserved: u8,
+    /// See Marks.
+    pub marks: Marks,
     /// Where in it.
     pub offsets: [u64; 3],
     /// Bytes.
@@ -46,6 +47,50 @@ pub struct Record {
 }
 
 const _: () = assert!(size_of::<Record>() == 64);
+
+/// How a record waits and signals: bit 0 and 1 whether by a cell, from bit 2 and 5 the exponents of how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Marks(u8);
+
+impl Marks {
+    fn new(step: &Step) -> Marks {
+        let (wait, signal) = (step.wait, step.signal);
+        let exponent = |every: Option<u32>| {
+            let exponent = every.map_or(0, u32::ilog2) as u8;
+            assert!(exponent < 8 && every.is_none_or(u32::is_power_of_two), "{step:?}");
+            exponent
+        };
+        let cells = u8::from(wait.is_some_and(|wait| wait.cell))
+            | u8::from(signal.is_some_and(|signal| signal.cell)) << 1;
+        let every = exponent(wait.map(|wait| wait.every)) << 2;
+        Marks(cells | every | exponent(signal.map(|signal| signal.every)) << 5)
+    }
+
+    /// It waits for a signal in the cell.
+    #[inline(always)]
+    pub fn waits_for_cell(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// It signals in the cell.
+    #[inline(always)]
+    pub fn signals_in_cell(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// Whether it waits in this round.
+    #[inline(always)]
+    pub fn waits_in(self, round: u32) -> bool {
+        round & ((1 << (self.0 >> 2 & 7)) - 1) == 0
+    }
+
+    /// Whether it signals in this round.
+    #[inline(always)]
+    pub fn signals_in(self, round: u32) -> bool {
+        round.wrapping_add(1) & ((1 << (self.0 >> 5)) - 1) == 0
+    }
+}
 
 /// The records of all queues of a rank, one after the other.
 pub fn compile(program: &Program) -> Vec<Record> {
@@ -70,7 +115,7 @@ pub fn compile(program: &Program) -> Vec<Record> {
                     record.wait_count = (wait.count * rounds).wrapping_neg();
                 }
             }
-            if let Some(Signal { rank, queue }) = step.signal {
+            if let Some(Signal { rank, queue, .. }) = step.signal {
                 let count = counts.entry((rank, queue)).or_default();
                 *count += 1;
                 (record.signal_count, record.signal_total) = (*count, sent[&(rank, queue)]);
@@ -99,7 +144,7 @@ fn record(step: &Step) -> Record {
         signal_queue: step.signal.map_or(0, |signal| signal.queue as u8),
         action,
         spaces: places.map(|place| place.space as u8),
-        reserved: 0,
+        marks: Marks::new(step),
         offsets: places.map(|place| place.offset),
         size,
     }

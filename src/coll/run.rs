@@ -1,9 +1,14 @@
 //! Running steps: of one's own queues, and of other ranks' where memory is shared. The CPU that delivers
 //! a signal plays the network card for a rank that is computing.
 
+mod errand;
+
 use crate::coll::combine::Kernel;
-use crate::coll::queue::{Claim, between_word_and_look};
+use crate::coll::queue::{
+    Claim, between_word_and_look, between_word_and_look_at_what_is_kept, has_reached, signal,
+};
 use crate::coll::record::{NOBODY, Record, act};
+use crate::coll::schedule::{CELL, CELL_WORD};
 use crate::coll::session::Session;
 use crate::engine::direct::copy;
 use crate::engine::routes::Routes;
@@ -11,8 +16,12 @@ use crate::transport::address::Address;
 use crate::util::pin::pin;
 use crate::util::prefetch::prefetch;
 use crate::util::status::Status;
+use crate::util::sync::AtomicU32;
+use errand::Line;
 use std::ffi::c_void;
 use std::sync::Arc;
+
+pub use errand::Errand;
 
 /// A reduction of the user's: left, right, result, elements, data.
 pub type Reduction =
@@ -90,77 +99,9 @@ unsafe impl Send for Stage {}
 // SAFETY: as above.
 unsafe impl Sync for Stage {}
 
-/// Queues that may have become ready, and how much may still be done.
-pub struct Errand {
-    /// Bytes, a step without any counting as a line.
-    budget: u64,
-    /// The caller is the owner's progress thread, or a thread that may stand in for it.
-    owner: bool,
-    /// The first step may exceed the budget, so that none is too large for anybody.
-    first: bool,
-    waiting: [(u16, u8); Errand::ROOM],
-    count: usize,
-    /// Queues that were signalled and not asked yet.
-    told: [(u16, u8); 8],
-    tellings: usize,
-    /// Bytes that were moved since the first of them.
-    since: u64,
-    /// Something that was ready has been left to others.
-    pub left: bool,
-}
-
-impl Errand {
-    const ROOM: usize = 32;
-    /// Whether its steps have released queues that were not run yet.
-    pub fn has_released(&self) -> bool {
-        self.count > 0
-    }
-
-    /// Steps of up to so many bytes in all may come between a signal and the question who takes care of it.
-    const SHORT: u64 = 4 << 10;
-
-    /// An errand of at most `budget` bytes. `owner`: steps of the own rank may be run even where no other rank
-    /// may.
-    pub fn new(budget: u64, owner: bool) -> Errand {
-        Errand {
-            budget,
-            owner,
-            first: true,
-            waiting: [(0, 0); Errand::ROOM],
-            count: 0,
-            told: [(0, 0); 8],
-            tellings: 0,
-            since: 0,
-            left: false,
-        }
-    }
-
-    /// An errand that keeps to its budget in any case.
-    pub fn small(budget: u64) -> Errand {
-        Errand { first: false, ..Errand::new(budget, true) }
-    }
-
-    fn take(&mut self, size: u64) -> bool {
-        let cost = size.max(64);
-        let enough = self.first || self.budget >= cost;
-        if enough {
-            self.budget = self.budget.saturating_sub(cost);
-            self.first = false;
-        }
-        self.left |= !enough;
-        enough
-    }
-
-    #[cold]
-    fn push(&mut self, rank: usize, queue: usize) {
-        if self.count < Errand::ROOM {
-            self.waiting[self.count] = (rank as u16, queue as u8);
-            self.count += 1;
-        } else {
-            self.left = true;
-        }
-    }
-}
+/// Who finds a signal in a cell asks for the one so many rounds later: if its sender is as far ahead, they are on their way together. If
+/// not, the line has not changed since it was used last, and nothing is sent.
+const CELLS_BEFORE: u32 = 4;
 
 /// Why no more steps of a queue were run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,12 +134,29 @@ impl Stage {
     /// Whether what a step of `rank` waits for has come in its round `round`.
     #[inline(always)]
     fn has_arrived(&self, rank: usize, queue: usize, record: &Record, round: u32) -> bool {
-        record.wait_from == NOBODY || {
+        record.wait_from == NOBODY || !record.marks.waits_in(round) || {
             let least = round.wrapping_mul(record.wait_total).wrapping_add(record.wait_count);
+            if record.marks.waits_for_cell() {
+                let there = self.cell(rank, round).is_some_and(|word| has_reached(word, least));
+                if there && let Some(later) = self.cell(rank, round.wrapping_add(CELLS_BEFORE)) {
+                    prefetch(later);
+                }
+                return there;
+            }
             let from = self.members.get(record.wait_from as usize);
             let from = from.filter(|from| queue < from.session.queues());
             from.is_some_and(|from| from.session.queue(queue).has_sent(rank, least))
         }
+    }
+
+    /// The signal word in the cell of a rank, in this round.
+    #[inline(always)]
+    fn cell(&self, rank: usize, round: u32) -> Option<&AtomicU32> {
+        let Memory::Turns(base, CELL, turns) = self.members[rank].memory[2] else { return None };
+        let turn = u64::from(round & (turns - 1)) * CELL;
+        let word = base.wrapping_add((turn + CELL - CELL_WORD) as usize).cast::<AtomicU32>();
+        // SAFETY: scratch memory begins with a line and has so many of them; nobody copies over their last bytes, as schedules promise.
+        Some(unsafe { &*word })
     }
 
     /// Whether the next step of a queue that was claimed as `mine` could be run.
@@ -225,8 +183,8 @@ impl Stage {
         let mut worked = false;
         while let Some(last) = errand.count.checked_sub(1) {
             errand.count = last;
-            let (rank, queue) = errand.waiting[last];
-            worked |= self.run_queue(rank.into(), queue.into(), errand);
+            let (rank, queue) = errand.waiting[last].place();
+            worked |= self.run_queue(rank, queue, errand);
         }
         worked
     }
@@ -292,12 +250,14 @@ impl Stage {
                 // They are not to wait for this step.
                 self.ask_told(errand);
             }
-            if let Err(status) = self.perform(&record, round) {
+            if record.action != act::NOTHING
+                && let Err(status) = self.perform(&record, round)
+            {
                 self.fail(status);
                 break End::Stopped;
             }
             mine.at += 1;
-            if record.signal_rank != NOBODY {
+            if record.signal_rank != NOBODY && record.marks.signals_in(round) {
                 self.signal(rank, &record, round, errand);
             }
         };
@@ -333,27 +293,40 @@ impl Stage {
             return self.fail(Status::ERR_INTERNAL);
         }
         let value = round.wrapping_mul(record.signal_total).wrapping_add(record.signal_count);
-        session.queue(queue).send(to, value);
+        if record.marks.signals_in_cell() {
+            let Some(word) = self.cell(to, round) else { return self.fail(Status::ERR_INTERNAL) };
+            signal(word, value);
+        } else {
+            session.queue(queue).send(to, value);
+        }
+        let told = self.members[to].session.queue(queue);
+        between_word_and_look_at_what_is_kept();
+        if told.is_kept() {
+            return;
+        }
         // Asked soon, and on its way while the fence waits for the line of the signal.
-        prefetch(self.members[to].session.queue(queue).head);
-        errand.told[errand.tellings] = (to as u16, queue as u8);
+        prefetch(told.head);
+        errand.told[errand.tellings] = Line::new(to, queue);
         errand.tellings += 1;
         if errand.tellings == errand.told.len() {
             self.ask_told(errand);
         }
     }
 
-    /// Finds out who takes care of the queues that were signalled since the last time. One fence is enough for them all.
-    #[inline]
+    /// Finds out who takes care of the queues that were signalled since the last time.
+    #[inline(always)]
     fn ask_told(&self, errand: &mut Errand) {
-        if errand.tellings == 0 {
-            return;
+        if errand.tellings > 0 {
+            self.ask(errand);
         }
+    }
+
+    /// The same, where there are such. One fence is enough for them all.
+    fn ask(&self, errand: &mut Errand) {
         between_word_and_look();
         errand.since = 0;
         let (told, tellings) = (errand.told, std::mem::take(&mut errand.tellings));
-        for (to, queue) in told[..tellings].iter().copied() {
-            let (to, queue) = (usize::from(to), usize::from(queue));
+        for (to, queue) in told[..tellings].iter().map(|line| line.place()) {
             let member = &self.members[to];
             if !member.session.queue(queue).is_left_alone() {
                 continue;
@@ -381,9 +354,6 @@ impl Stage {
     /// Does what a step does with bytes, in this round.
     #[inline]
     fn perform(&self, record: &Record, round: u32) -> Result<(), Status> {
-        if record.action == act::NOTHING {
-            return Ok(());
-        }
         let _pinned = pin();
         let to = self.find(record, 2, round)?;
         let left = self.find(record, 0, round)?;

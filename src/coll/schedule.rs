@@ -66,6 +66,10 @@ pub struct Wait {
     pub count: u32,
     /// 0, or: not those of this round, but all that were sent up to so many rounds before it.
     pub late: u32,
+    /// Only in rounds whose number, from 0 on, is a multiple of this power of two.
+    pub every: u32,
+    /// It is a signal that lies in this rank's cell.
+    pub cell: bool,
 }
 
 /// What a step does with bytes.
@@ -102,7 +106,17 @@ pub struct Signal {
     pub rank: usize,
     /// Its queue.
     pub queue: usize,
+    /// Only in the last of so many rounds, a power of two, and for all of them.
+    pub every: u32,
+    /// It is stored in that rank's cell, behind the data that this step has put there.
+    pub cell: bool,
 }
+
+/// Bytes of a cell: a line of scratch memory. Its last [`CELL_WORD`] bytes are a signal word, so data and signal are handed over at
+/// once. One rank signals there, once in a round.
+pub const CELL: u64 = 64;
+/// Bytes of the signal word in a cell.
+pub const CELL_WORD: u64 = 4;
 
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,13 +162,19 @@ pub struct Appender<'a> {
 impl Appender<'_> {
     /// The next step waits until `count` signals of `from` have arrived in this round.
     pub fn wait(&mut self, from: usize, count: u32) -> &mut Self {
-        self.wait_for(Wait { from, count, late: 0 })
+        self.wait_for(Wait { from, count, late: 0, every: 1, cell: false })
     }
 
-    /// The next step waits until all signals of `from` have arrived, `total` a round, up to the round that was `late` before
-    /// this one: then what it has not read yet is less than that many rounds old.
-    pub fn wait_late(&mut self, from: usize, total: u32, late: u32) -> &mut Self {
-        self.wait_for(Wait { from, count: total, late })
+    /// The next step waits until the signal of `from` is in the cell.
+    pub fn wait_cell(&mut self, from: usize) -> &mut Self {
+        self.wait_for(Wait { from, count: 1, late: 0, every: 1, cell: true })
+    }
+
+    /// The next step waits until it may write into one of `turns` memories of `from`, which says by signal_every() what it has read.
+    /// That is asked once for `every` rounds, all of which it then may write.
+    pub fn wait_read(&mut self, from: usize, turns: u32, every: u32) -> &mut Self {
+        let late = turns - every + 1;
+        self.wait_for(Wait { from, count: 1, late, every, cell: false })
     }
 
     fn wait_for(&mut self, wait: Wait) -> &mut Self {
@@ -181,7 +201,21 @@ impl Appender<'_> {
 
     /// Signals queue `queue` of `rank`, after what was appended last.
     pub fn signal(&mut self, rank: usize, queue: usize) -> &mut Self {
-        let signal = Some(Signal { rank, queue });
+        self.signal_by(Signal { rank, queue, every: 1, cell: false })
+    }
+
+    /// The same with a word in that rank's cell, into which what was appended last has copied.
+    pub fn signal_cell(&mut self, rank: usize, queue: usize) -> &mut Self {
+        self.signal_by(Signal { rank, queue, every: 1, cell: true })
+    }
+
+    /// The same for `every` rounds at once, in the last of them.
+    pub fn signal_every(&mut self, rank: usize, queue: usize, every: u32) -> &mut Self {
+        self.signal_by(Signal { rank, queue, every, cell: false })
+    }
+
+    fn signal_by(&mut self, signal: Signal) -> &mut Self {
+        let signal = Some(signal);
         match self.steps.last_mut() {
             Some(last) if self.wait.is_none() && last.signal.is_none() => last.signal = signal,
             _ => {

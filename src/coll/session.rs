@@ -11,6 +11,7 @@ use crate::coll::queue::{Head, Queue};
 use crate::coll::record::Record;
 use crate::coll::schedule::QUEUES;
 use crate::util::status::Status;
+use crate::util::sync::AtomicU8;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering, fence};
 
 /// The beginning of a session.
@@ -26,7 +27,13 @@ struct Header {
     queues: AtomicU32,
     /// Where the records of each queue begin, and where the last one's end.
     firsts: [AtomicU32; QUEUES + 1],
+    /// Of each queue: who looks at it all the time.
+    attended: [AtomicU8; QUEUES],
 }
+
+// Loom's atomics are larger.
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Header>() == 64);
 
 /// Bytes of a queue for a plan of `ranks`: whole lines.
 pub fn stride(ranks: usize) -> usize {
@@ -117,7 +124,8 @@ impl Session {
         let head = self.base.wrapping_add(self.offset(at)).cast::<Head>();
         // SAFETY: the layout has a head and a signal word for each rank there, all atomics.
         unsafe {
-            Queue { head: &*head, sent: std::slice::from_raw_parts(head.add(1).cast(), self.ranks) }
+            let sent = std::slice::from_raw_parts(head.add(1).cast(), self.ranks);
+            Queue { head: &*head, attended: &self.header().attended[at & (QUEUES - 1)], sent }
         }
     }
 

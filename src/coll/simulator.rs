@@ -91,6 +91,7 @@ fn turns(programs: &[Program]) -> usize {
 /// How many signals a wait in a rank's round `round`, counted from 1, is for.
 fn sought(round: usize, total: u32, wait: Wait) -> u32 {
     match wait.late {
+        _ if !(round - 1).is_multiple_of(wait.every as usize) => 0,
         0 => (round as u32 - 1) * total + wait.count,
         late => (round as u32).saturating_sub(late) * total,
     }
@@ -301,13 +302,15 @@ impl<'a> Run<'a> {
             self.memory[memory][begin..begin + bytes.len()].copy_from_slice(bytes);
         }
         self.threads[thread].next += 1;
-        if let Some(signal) = step.signal {
+        let round = self.ranks[thread / self.lanes].round;
+        let told = step.signal.filter(|signal| round.is_multiple_of(signal.every as usize));
+        if let Some(signal) = told {
             let (source, target) = (thread / self.lanes, signal.rank * self.lanes + signal.queue);
             let clock = self.threads[thread].clock.clone();
             self.threads[thread].clock.tick(thread);
             let counter = &mut self.counters[target * self.problem.ranks + source];
-            counter.arrived += 1;
-            counter.clocks.push_back(clock);
+            counter.arrived += signal.every;
+            counter.clocks.extend((0..signal.every).map(|_| clock.clone()));
             if self.threads[target].blocked {
                 self.arm(target);
             }

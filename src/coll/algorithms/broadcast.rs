@@ -7,7 +7,7 @@
 use super::Algorithm;
 use super::blocks::most_lanes;
 use crate::coll::problem::{Block, Operation, Problem};
-use crate::coll::schedule::{Appender, Program, receive, scratch};
+use crate::coll::schedule::{Appender, CELL, CELL_WORD, Program, receive, scratch};
 
 /// The algorithms of this file.
 pub const ALGORITHMS: &[Algorithm] = &[
@@ -20,10 +20,12 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Broadcast, "eager", eager),
 ];
 
-/// How many rounds a root of more than two ranks may be ahead with up to so many bytes: where ranks share cores, it sends that
-/// many while it has one, and the others take them when it is their turn. Of two ranks with a core each the one is hardly ever
-/// ahead, and fewer lines stay closer.
-const AHEAD: u32 = 16;
+/// How many rounds a root may be ahead where a cell holds the data: it sends that many while it has a core, and the others take them
+/// when it is their turn. A power of two.
+const AHEAD: u32 = 64;
+/// The same of more than two ranks with up to so many bytes. Of two ranks with a core each the one is hardly ever ahead, and fewer
+/// lines stay closer.
+const AHEAD_BEYOND: u32 = 16;
 const DEEP: u64 = 256;
 
 /// Binomial tree: whoever has the data passes them on to the node half as far away as the last
@@ -55,28 +57,44 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 
 /// Eager: who has the data puts them into the scratch memory of up to eight ranks, which take them from there
 /// and pass them on. Nobody says that it is ready: each scratch memory is written again some rounds later,
-/// when its owner has said that it has read it; so the root runs as many rounds ahead. For small sizes.
+/// when its owner has said that it has read it; so the root runs as many rounds ahead. It is said, and asked for, once in a quarter of
+/// these rounds. Of what is small enough the scratch memory is a cell, which holds the signal, too. For small sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let tree = Tree::Heap { arity: 8, turn: 0 };
     let node = (rank + ranks - problem.root) % ranks;
     let rank_of = |node: usize| (node + problem.root) % ranks;
-    let turns = if ranks > 2 && bytes <= DEEP { AHEAD } else { 2 };
-    let mut program = Program { scratch: bytes, turns, ..Program::new(1) };
+    let cell = bytes <= CELL - CELL_WORD;
+    let (scratch_bytes, turns) = match cell {
+        true => (CELL, AHEAD),
+        false if ranks > 2 && bytes <= DEEP => (bytes, AHEAD_BEYOND),
+        false => (bytes, 2),
+    };
+    let every = (turns / 4).max(1);
+    let mut program = Program { scratch: scratch_bytes, turns, ..Program::new(1) };
     let mut queue = program.queue(0);
     let parent = tree.parent(ranks, node).map(rank_of);
     let from = match parent {
         Some(parent) => {
-            queue.wait(parent, 1);
+            if cell {
+                queue.wait_cell(parent)
+            } else {
+                queue.wait(parent, 1)
+            };
             scratch(rank, 0)
         }
         None => receive(rank, 0),
     };
     for child in tree.children(ranks, node).into_iter().map(rank_of) {
-        queue.wait_late(child, 1, turns).copy(from, scratch(child, 0), bytes).signal(child, 0);
+        queue.wait_read(child, turns, every).copy(from, scratch(child, 0), bytes);
+        if cell {
+            queue.signal_cell(child, 0)
+        } else {
+            queue.signal(child, 0)
+        };
     }
     if let Some(parent) = parent {
-        queue.copy(from, receive(rank, 0), bytes).signal(parent, 0);
+        queue.copy(from, receive(rank, 0), bytes).signal_every(parent, 0, every);
     }
     drop(queue);
     program

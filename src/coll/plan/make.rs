@@ -20,7 +20,7 @@ use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
 use crate::util::cores::Cores;
-use crate::util::pin::pin;
+use crate::util::pin::{joins_global_fence, pin};
 use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
 
@@ -30,7 +30,9 @@ use std::sync::Arc;
 struct Card {
     status: i32,
     shared: u32,
-    told: u32,
+    told: u16,
+    /// It takes part in fences for all processes.
+    fenced: u16,
     /// How many Scratch memories there are: a power of two, as it is the number of the round that chooses.
     turns: u32,
     key: u64,
@@ -42,6 +44,15 @@ struct Card {
 }
 
 const CARD: usize = size_of::<Card>();
+
+/// What the ranks have found out about each other.
+struct Met {
+    members: Vec<Member>,
+    /// They are more than their cores.
+    crowded: bool,
+    /// All take part in fences for all processes.
+    fenced: bool,
+}
 
 /// The sizes of a session's parts.
 struct Layout {
@@ -123,7 +134,7 @@ impl Site<'_> {
         let cards = self.team.exchange(&bytes);
         let made = made?;
         match cards.and_then(|cards| self.meet(&cards)) {
-            Ok(members) => Ok(self.finish(made, &layout, members, records)),
+            Ok(met) => Ok(self.finish(made, &layout, met, records)),
             Err(error) => {
                 // When a rank dies late, another one may think that the plan was made: then the memory
                 // stays until the context ends.
@@ -145,7 +156,7 @@ impl Site<'_> {
     }
 
     /// The ranks as this one reaches them, if every rank reaches all.
-    fn meet(&self, cards: &[Vec<u8>]) -> Result<(Vec<Member>, bool)> {
+    fn meet(&self, cards: &[Vec<u8>]) -> Result<Met> {
         let cards = cards.iter().map(|card| {
             let bytes: [u8; CARD] = card.as_slice().try_into().unwrap_or([0; CARD]);
             // SAFETY: any bytes are valid numbers.
@@ -160,7 +171,8 @@ impl Site<'_> {
         let members = pairs.map(|(peer, card)| self.member(*peer, card)).collect::<Result<_>>();
         self.team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
         let cores = cards.iter().fold(Cores::default(), |all, card| all.or(card.cores));
-        Ok((members?, cores.count() < cards.len()))
+        let fenced = cards.iter().all(|card| card.fenced != 0);
+        Ok(Met { members: members?, crowded: cores.count() < cards.len(), fenced })
     }
 
     fn layout(&self, program: &Program, records: usize) -> Layout {
@@ -210,6 +222,7 @@ impl Site<'_> {
             status: 0,
             shared: shared.into(),
             told: told.into(),
+            fenced: joins_global_fence().into(),
             turns: program.turns,
             key,
             bytes: layout.total,
@@ -267,7 +280,7 @@ impl Site<'_> {
         self,
         made: Made,
         layout: &Layout,
-        (members, crowded): (Vec<Member>, bool),
+        Met { members, crowded, fenced }: Met,
         records: Vec<Record>,
     ) -> Arc<Plan> {
         let engine = self.engine();
@@ -308,7 +321,7 @@ impl Site<'_> {
             (made.key, about, choice.1),
             (inputs, receive),
             (recipe, &records),
-            (asked.on_complete, crowded),
+            (asked.on_complete, crowded, fenced),
         ));
         team.ground.agenda.add(plan.clone() as Arc<dyn Task>);
         plan

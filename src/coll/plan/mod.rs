@@ -127,6 +127,10 @@ pub struct Plan {
     /// How often, one after the other and up to PROMPT_ROUNDS, the user has waited as soon as a round was started: then others leave
     /// the queues to this rank meanwhile.
     prompt: AtomicU32,
+    /// How many of the last rounds have ended soon, up to QUICK_ENDS.
+    quick_ends: AtomicU32,
+    /// There is a core for each rank, and all processes can be made to execute a fence.
+    may_keep: bool,
     /// The progress thread sleeps, as the session tells the others.
     asleep: AtomicBool,
 }
@@ -143,7 +147,7 @@ impl Plan {
         (key, about, reason): (Key, About, String),
         (inputs, output): ([Option<Bounce>; 2], Option<Bounce>),
         (recipe, records): (Recipe, &[Record]),
-        (on_complete, crowded): (Completion, bool),
+        (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
         let cost = records.iter().map(|record| record.size.max(64)).sum::<u64>();
         let heavy = cost > LIGHT;
@@ -191,6 +195,8 @@ impl Plan {
             began: AtomicU64::new(0),
             computes: AtomicBool::new(told),
             prompt: AtomicU32::new(0),
+            quick_ends: AtomicU32::new(0),
+            may_keep: fenced && !crowded,
             asleep: AtomicBool::new(false),
         }
     }

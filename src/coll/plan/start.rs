@@ -116,9 +116,16 @@ impl Plan {
         let mut errand = Errand::small(AT_START);
         let end = self.stage.run_claimed(me, 0, &mut mine, &mut errand);
         match end {
-            End::Finished => self.ends.end_own(round),
+            End::Finished => {
+                self.ends.end_own(round);
+                self.note_quick_end();
+                if self.is_prompt() {
+                    // Whoever signals for the next round need not ask whether that has begun.
+                    line.keep(self.keeps());
+                }
+            }
             End::Full => self.let_go(mine, &mut errand),
-            _ if self.is_prompt() => line.lease(mine),
+            _ if self.is_prompt() => line.lease(mine, self.keeps()),
             _ => self.let_go(mine, &mut errand),
         }
         self.stage.run_released(&mut errand);
@@ -178,7 +185,7 @@ impl Plan {
             match self.stage.run_held(me, queue, mine, &mut errand) {
                 End::Finished => *held = None,
                 End::Waiting | End::Stopped if self.is_prompt() => {
-                    session.queue(queue).lease(*mine)
+                    session.queue(queue).lease(*mine, false)
                 }
                 _ => session.queue(queue).hand_on(*mine),
             }

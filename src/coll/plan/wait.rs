@@ -74,6 +74,7 @@ impl Plan {
             let Some(mine) = &mut held else {
                 if line.control().finished() == round {
                     self.ends.end_own(round);
+                    self.note_quick_end();
                     return true;
                 }
                 held = line.claim(me);
@@ -91,6 +92,10 @@ impl Plan {
             let end = self.stage.run_claimed(me, 0, mine, &mut errand);
             if end == End::Finished {
                 self.ends.end_own(round);
+                self.note_quick_end();
+            } else if errand.has_released() && self.keeps() {
+                line.lease(*mine, true);
+                held = None;
             } else if errand.has_released() {
                 // What becomes ready here meanwhile is not to wait for what others need; the next turn looks.
                 line.hand_on(*mine);
@@ -114,7 +119,10 @@ impl Plan {
                 self.leave(&errand);
             }
             // Somebody else has it, or had: from now on deliverers are not to rely on this thread, which looks once more.
-            None => line.unattend(),
+            None => {
+                self.quick_ends.store(0, Ordering::Relaxed);
+                line.unattend();
+            }
         }
         self.has_ended(round)
     }

@@ -18,6 +18,8 @@ const HELP: u64 = 256 << 10;
 const PROMPT: u64 = 1_000;
 /// In how many such rounds, one after the other, until they leave the rank alone.
 const PROMPT_ROUNDS: u32 = 4;
+/// How many rounds, one after the other, must have ended soon until a queue is kept.
+const QUICK_ENDS: u32 = 64;
 /// Nanoseconds between start and wait from which on the progress thread is woken for the next round: about
 /// what a wake-up takes.
 const WORTH_A_WAKE_UP: u64 = 20_000;
@@ -88,10 +90,27 @@ impl Plan {
         self.prompt.load(Ordering::Relaxed) == PROMPT_ROUNDS
     }
 
+    /// Whether the owner of a plain plan has looked at its queue all the time for so many rounds that deliverers may rely on it without a
+    /// fence: to take that back is dear.
+    #[inline]
+    pub(super) fn keeps(&self) -> bool {
+        self.may_keep && self.quick_ends.load(Ordering::Relaxed) >= QUICK_ENDS
+    }
+
+    /// A round has ended in its start, or while its user waited without giving the core away.
+    #[inline]
+    pub(super) fn note_quick_end(&self) {
+        let ends = self.quick_ends.load(Ordering::Relaxed);
+        if ends < QUICK_ENDS {
+            self.quick_ends.store(ends + 1, Ordering::Relaxed);
+        }
+    }
+
     /// Gives the queue of a plain plan back, and looks once more for what was left to this thread meanwhile.
     pub(super) fn let_go(&self, mine: Claim, errand: &mut Errand) {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
+        self.quick_ends.store(0, Ordering::Relaxed);
         line.unattend();
         line.release(mine);
         if self.stage.is_ready(me, 0) {

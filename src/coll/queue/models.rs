@@ -5,7 +5,7 @@
 //! what it has not been shown, is an error even if no value is wrong. All threads end, as ranks do that
 //! compute; what is ready then and has not been run is lost.
 //!
-//! Faults that were planted, one at a time, and how many of the models (fifteen at that time, two more for the last two rows) failed:
+//! Faults that were planted, one at a time, and how many of the models (fifteen at that time, two more for the last row, two more for what is kept) failed:
 //!
 //! | fault | models |
 //! |---|---|
@@ -26,18 +26,20 @@
 //! | who starts, or sees that another thread has: no fence before the look | 3, 1 |
 //! | who runs a queue: no look after the release | 8 |
 //! | who opens a round: attention of the last one not taken back | 1, attention does not outlive |
+//! | a look at what is kept: no fence before it (in the models one on each side stands for the one for all) | 2, those of what is kept |
+//! | what is kept is not taken back | 2, the same |
 //! | a light start: no look after it has given its claims back | 1, the light start |
 //!
-//! Not found: the claim without its fence or Relaxed, since whoever holds it releases it with a fence and looks; a lease whose
-//! attention comes late or not at all, since then the deliverer does the work; an owner that finds its queue taken and does not look
-//! itself, since the taker does.
+//! Not found: the claim without its fence or Relaxed, since whoever holds it releases it with a fence and looks; the fence for all of
+//! who kept a queue, since another one follows, which in the models is as good; a lease whose attention comes late or not at all, since then
+//! the deliverer does the work; an owner that finds its queue taken and does not look itself, since the taker does.
 
 mod ranks;
 
 use super::*;
 use crate::util::sync::Arc;
 use loom::thread;
-use ranks::{Plan, Step, after, plan};
+use ranks::{Plan, Step, Then, after, plan};
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -131,11 +133,46 @@ fn loom_who_held_looks_once_more() {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
-        plan.start_plain(0, 0, true);
+        plan.start_plain(0, 0, Then::Leases);
         plan.hold_in_vain(0);
         one.join().unwrap();
         two.join().unwrap();
         plan.assert_over(0, 1);
+    });
+}
+
+/// The same where the queue is kept, so that deliverers have no fence.
+#[test]
+fn loom_who_kept_looks_once_more() {
+    check(4, || {
+        let plan = plan(&[&[after(1), after(2)]]);
+        let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
+        let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
+        plan.start_plain(0, 0, Then::Keeps);
+        plan.hold_in_vain(0);
+        one.join().unwrap();
+        two.join().unwrap();
+        plan.assert_over(0, 1);
+    });
+}
+
+/// What is kept lasts through rounds, also those that are over with their start, until the owner computes.
+#[test]
+fn loom_what_is_kept_is_taken_back() {
+    check(4, || {
+        let plan = plan(&[&[after(1)]]);
+        let deliverer = spawn(&plan, |plan| {
+            plan.deliver(1, 0, 0);
+            plan.deliver(1, 0, 1);
+        });
+        plan.start_plain(0, 0, Then::Keeps);
+        while plan.finished(0) == 0 {
+            plan.look(0, 0);
+            thread::yield_now();
+        }
+        plan.start_plain(0, 1, Then::Computes);
+        deliverer.join().unwrap();
+        plan.assert_over(0, 2);
     });
 }
 
@@ -146,7 +183,7 @@ fn loom_who_started_looks_once_more() {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
-        plan.start_plain(0, 0, false);
+        plan.start_plain(0, 0, Then::Computes);
         one.join().unwrap();
         two.join().unwrap();
         plan.assert_over(0, 1);
@@ -160,7 +197,7 @@ fn loom_a_lease_may_be_taken() {
         let plan = plan(&[&[after(1)]]);
         let deliverer = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let helper = spawn(&plan, |plan| plan.look(2, 0));
-        plan.start_plain(0, 0, true);
+        plan.start_plain(0, 0, Then::Leases);
         plan.hold_in_vain(0);
         deliverer.join().unwrap();
         helper.join().unwrap();
@@ -177,12 +214,12 @@ fn loom_attention_ends_before_the_next_round() {
             plan.deliver(1, 0, 0);
             plan.deliver(1, 0, 1);
         });
-        plan.start_plain(0, 0, true);
+        plan.start_plain(0, 0, Then::Leases);
         while plan.finished(0) == 0 {
             plan.hold_in_vain(0);
             thread::yield_now();
         }
-        plan.start_plain(0, 1, false);
+        plan.start_plain(0, 1, Then::Computes);
         deliverer.join().unwrap();
         plan.assert_over(0, 2);
     });

@@ -2,7 +2,7 @@
 
 use super::reference;
 use crate::coll::problem::Problem;
-use crate::coll::schedule::{Action, Place, Program, QUEUES, Space, Step};
+use crate::coll::schedule::{Action, CELL, CELL_WORD, Place, Program, QUEUES, Space, Step};
 
 /// Bytes of a rank's memory, by the number of the space.
 pub fn length(problem: &Problem, programs: &[Program], rank: usize, space: usize) -> u64 {
@@ -54,6 +54,8 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
     // By target rank, target queue, source rank: signals, the highest count waited for, who
     // signals.
     let mut counters = vec![(0u32, 0u32, None); ranks * lanes * ranks];
+    // By target rank, target queue and source rank: who signals in a cell, and who looks there.
+    let (mut cells, mut awaited) = (Vec::new(), Vec::new());
     for (rank, queue, index, step) in steps(programs) {
         let at = |what: &str| {
             Err(format!("rank {rank}, queue {queue}, step {index} ({step:?}): {what}"))
@@ -64,6 +66,9 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
         if let Some(wait) = step.wait {
             if wait.from >= ranks {
                 return at("waits for a rank that does not exist");
+            }
+            if wait.cell {
+                awaited.push((rank, queue, wait.from));
             }
             let highest = &mut counters[(rank * lanes + queue) * ranks + wait.from].1;
             *highest = (*highest).max(wait.count);
@@ -77,6 +82,9 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
             if *counter.2.get_or_insert(queue) != queue {
                 return at("signals a queue that another queue of this rank signals too");
             }
+            if signal.cell {
+                cells.push((signal.rank, signal.queue, rank));
+            }
         }
     }
     for (index, (signals, waited, _)) in counters.iter().enumerate() {
@@ -89,7 +97,38 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
             ));
         }
     }
+    verify_cells(programs, cells, awaited)?;
     Ok(counters.into_iter().map(|(signals, _, _)| signals).collect())
+}
+
+/// A cell has one sender, who signals there once in a round and nowhere else, and it is there that its owner waits. Its word is no
+/// part of what is copied.
+fn verify_cells(
+    programs: &[Program],
+    mut cells: Vec<(usize, usize, usize)>,
+    mut awaited: Vec<(usize, usize, usize)>,
+) -> Result<(), String> {
+    cells.sort_unstable();
+    awaited.sort_unstable();
+    if cells != awaited {
+        return Err(format!("cells that are signalled {cells:?}, but waited for {awaited:?}"));
+    }
+    if let Some(pair) = cells.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(format!("the cell of rank {} is signalled more than once", pair[0].0));
+    }
+    for (rank, ..) in cells {
+        if programs[rank].scratch != CELL {
+            return Err(format!("rank {rank} has a cell of {} bytes", programs[rank].scratch));
+        }
+        for (.., step) in steps(programs) {
+            let (places, size) = ranges(step.action);
+            let inside = |place: &&Place| place.rank == rank && place.space == Space::Scratch;
+            if places.iter().filter(inside).any(|place| place.offset + size > CELL - CELL_WORD) {
+                return Err(format!("{step:?} touches the word of the cell of rank {rank}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn verify_action(problem: &Problem, programs: &[Program], action: Action) -> Result<(), String> {

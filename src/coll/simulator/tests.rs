@@ -3,7 +3,7 @@
 use super::{run, sweep};
 use crate::coll::algorithms::{Algorithm, all, barrier, broadcast};
 use crate::coll::problem::{Operation, Problem};
-use crate::coll::schedule::{Action, Program, QUEUES, Step, receive, scratch};
+use crate::coll::schedule::{Action, CELL, Program, QUEUES, Step, receive, scratch};
 
 /// A broadcast of 16 bytes from rank 0 to one other.
 fn problem() -> Problem {
@@ -143,6 +143,47 @@ fn scratch_of_a_former_round_is_caught() {
         16,
     );
     caught(&programs, "nobody wrote in this round");
+}
+
+/// Rank 0 runs ahead by cells: `turns` of them, but so many rounds ahead as if there were `ahead`.
+fn ahead(turns: u32, ahead: u32) -> Vec<Program> {
+    let cells = || Program { scratch: CELL, turns, ..Program::new(1) };
+    let mut programs = vec![cells(), cells()];
+    let root = &mut programs[0];
+    root.queue(0).wait_read(1, ahead, 4).copy(receive(0, 0), scratch(1, 0), 16).signal_cell(1, 0);
+    let other = &mut programs[1];
+    other.queue(0).wait_cell(0).copy(scratch(1, 0), receive(1, 0), 16).signal_every(0, 0, 4);
+    programs
+}
+
+#[test]
+fn who_is_too_far_ahead_is_caught() {
+    (0..20).for_each(|seed| run(&problem(), &ahead(16, 16), true, seed).expect("is right"));
+    caught(&ahead(16, 20), "in a race with rank");
+}
+
+#[test]
+fn what_is_read_must_be_said_in_time() {
+    let mut programs = ahead(16, 16);
+    let signal = programs[1].queues[0][0].signal.as_mut().expect("says what it has read");
+    signal.every = 8;
+    // What the root waits for in round 16 is said only in round 15 of the other: it may be later than without, but in time.
+    run(&problem(), &programs, true, 1).expect("is right, though late");
+    programs[1].queues[0][0].signal.as_mut().expect("as above").every = 32;
+    caught(&programs, "deadlock");
+}
+
+#[test]
+fn a_cell_has_one_sender_and_a_word() {
+    let mut programs = ahead(16, 16);
+    programs[1].queues[0][0].wait.as_mut().expect("waits").cell = false;
+    caught(&programs, "cells that are signalled");
+    let mut programs = ahead(16, 16);
+    programs[1].scratch = 128;
+    caught(&programs, "has a cell of 128 bytes");
+    let mut programs = ahead(16, 16);
+    programs[1].queue(0).copy(scratch(1, 48), receive(1, 0), 16);
+    caught(&programs, "touches the word of the cell");
 }
 
 #[test]

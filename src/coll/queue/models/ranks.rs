@@ -13,6 +13,17 @@ pub(super) struct Step {
     pub(super) signal: Option<usize>,
 }
 
+/// What an owner does between start and wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It gives the queue back.
+    Computes,
+    /// It is going to wait, and leases the queue meanwhile.
+    Leases,
+    /// It has done so for many rounds, and keeps it.
+    Keeps,
+}
+
 /// After the signal of rank `from`.
 pub(super) fn after(from: usize) -> Step {
     Step { wait: Some(from), signal: None }
@@ -21,6 +32,7 @@ pub(super) fn after(from: usize) -> Step {
 /// A queue, its steps, and what they touch. Queue number r belongs to rank r.
 pub(super) struct Line {
     head: Head,
+    attended: AtomicU8,
     sent: Vec<AtomicU32>,
     steps: Vec<Step>,
     /// What the owner has made ready: how many rounds it has started.
@@ -36,6 +48,7 @@ impl Line {
         let cells = || (0..ROUNDS).map(|_| UnsafeCell::new(0)).collect();
         Line {
             head: Head::default(),
+            attended: AtomicU8::new(NOBODY),
             sent: (0..MEMBERS).map(|_| AtomicU32::new(0)).collect(),
             steps: steps.to_vec(),
             ready: UnsafeCell::new(0),
@@ -45,7 +58,7 @@ impl Line {
     }
 
     pub(super) fn queue(&self) -> Queue<'_> {
-        Queue { head: &self.head, sent: &self.sent }
+        Queue { head: &self.head, attended: &self.attended, sent: &self.sent }
     }
 
     /// What the step reads must be of its round, whoever runs it.
@@ -139,8 +152,9 @@ impl Plan {
             line.perform(mine.at, round);
             let step = line.steps[mine.at as usize];
             mine.at += 1;
-            if let Some(to) = step.signal {
-                self.send(queue, to, round);
+            if let Some(to) = step.signal
+                && self.send(queue, to, round)
+            {
                 told.push(to);
             }
         };
@@ -148,11 +162,13 @@ impl Plan {
         over
     }
 
-    /// Stage::signal().
-    pub(super) fn send(&self, from: usize, to: usize, round: u32) {
+    /// Stage::signal(). True: it is to be found out who takes care.
+    pub(super) fn send(&self, from: usize, to: usize, round: u32) -> bool {
         // SAFETY: nobody reads it before the signal, or loom reports it.
         self.0[to].given[from][round as usize].with_mut(|given| unsafe { *given = round + 1 });
         self.0[from].queue().send(to, round + 1);
+        between_word_and_look_at_what_is_kept();
+        !self.0[to].queue().is_kept()
     }
 
     /// Stage::ask_told(): those of which the caller takes care.
@@ -166,8 +182,7 @@ impl Plan {
 
     /// True: it is the caller who takes care.
     pub(super) fn signal(&self, from: usize, to: usize, round: u32) -> bool {
-        self.send(from, to, round);
-        !self.ask_told(&[to]).is_empty()
+        self.send(from, to, round) && !self.ask_told(&[to]).is_empty()
     }
 
     /// Rank `me` signals in a round of its own and runs what it has released.
@@ -219,18 +234,19 @@ impl Plan {
         self.look(me, me);
     }
 
-    /// Plan::start_plain(). `prompt`: it is going to wait, and leases the queue meanwhile.
-    pub(super) fn start_plain(&self, me: usize, round: u32, prompt: bool) {
+    /// Plan::start_plain().
+    pub(super) fn start_plain(&self, me: usize, round: u32, then: Then) {
         let line = &self.0[me];
         // SAFETY: as in open().
         line.ready.with_mut(|ready| unsafe { *ready = round + 1 });
         let mut mine = line.queue().activate_claimed(round, me);
         let mut waiting = Vec::new();
-        if !self.run_claimed(me, &mut mine, &mut waiting) {
-            match prompt {
-                true => line.queue().lease(mine),
-                false => self.let_go(me, mine),
-            }
+        let over = self.run_claimed(me, &mut mine, &mut waiting);
+        match then {
+            Then::Computes if over => {}
+            Then::Computes => self.let_go(me, mine),
+            _ if over => line.queue().keep(then == Then::Keeps),
+            _ => line.queue().lease(mine, then == Then::Keeps),
         }
         waiting.iter().for_each(|queue| self.run(me, *queue));
     }
