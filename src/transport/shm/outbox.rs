@@ -258,8 +258,8 @@ impl<'a> Outbox<'a> {
                 self.fill(share, at, ticket, parcel);
                 self.knock(&self.mail.head.requests, self.mail.head.requests.bell(), counts);
                 // What the message need not wait for.
-                share.fetch_ahead(ticket, &near.cached);
                 counts.message_sent(at);
+                share.fetch_ahead(ticket, &near.cached);
                 true
             }
             Taken::Full => false,
