@@ -9,6 +9,9 @@ use crate::util::counts::SHARES;
 use crate::util::pin::global_fence as owners_fence;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 
+#[cfg(all(test, loom))]
+mod models;
+
 /// Numbers below this one name handlers.
 pub const IDS: usize = 256;
 /// Which share holds the replies to this rank's requests.

@@ -3,7 +3,7 @@
 //! one that reads it too early or too late, are an error even if no value is wrong.
 
 use super::*;
-use crate::transport::shm::mail::{Credit, Door};
+use crate::transport::shm::mail::Door;
 use crate::util::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
@@ -422,37 +422,4 @@ fn loom_closing_the_door_and_knocking_meet() {
         let rings: u32 = senders.map(|sender| sender.join().unwrap()).iter().sum();
         assert!(rings <= 1 && (begun || rings == 1), "begun {begun}, rings {rings}");
     });
-}
-
-/// Two senders that sleep for credit, beside one that was killed in its sleep and is counted still. The
-/// receiver wakes one at a time, while somebody is counted: nobody sleeps on who is not.
-#[test]
-fn loom_whoever_sleeps_for_credit_is_counted_and_woken() {
-    check(2, || {
-        let words = Arc::new((Credit::with_a_dead_sleeper(), AtomicU64::new(0), Door::default()));
-        let senders: Vec<_> = (1..3).map(|rank| sleeper(&words, rank)).collect();
-        let (credit, room, door) = &*words;
-        // Nothing comes, while some come to sleep: it may begin an epoch.
-        credit.idle(true);
-        room.store(1, Ordering::Release);
-        // The fence of a receiver that goes to sleep.
-        door.close();
-        // Each look finds a sleeper, or begins a new epoch, or meets one that comes or goes.
-        while credit.is_wanted() {
-            credit.idle(true);
-            thread::yield_now();
-        }
-        senders.into_iter().for_each(|sender| sender.join().unwrap());
-    });
-}
-
-fn sleeper(words: &Arc<(Credit, AtomicU64, Door)>, rank: u32) -> JoinHandle<()> {
-    let words = words.clone();
-    thread::spawn(move || {
-        let (credit, room, _) = &*words;
-        let has_room = || room.load(Ordering::Acquire) != 0;
-        while !has_room() {
-            credit.wait(rank, std::time::Duration::ZERO, false, has_room);
-        }
-    })
 }
