@@ -2111,7 +2111,7 @@ typedef struct llcl_stats_t {
     uint64_t retry_busy;
     /** How often a peer's RecvCNT was read because the cached one said "full". */
     uint64_t credit_reads;
-    /** Atomic changes of peers' SendCNT that this rank tried, by share. */
+    /** Atomic exchanges by which this rank tried to take peers' tickets, by share. */
     uint64_t credit_updates[16];
     /**
      * Slots of this rank that were passed over, because their senders had died or had stopped.

@@ -32,7 +32,7 @@ pub struct llcl_stats_t {
     pub retry_busy: u64,
     /// How often a peer's RecvCNT was read because the cached one said "full".
     pub credit_reads: u64,
-    /// Atomic changes of peers' SendCNT that this rank tried, by share.
+    /// Atomic exchanges by which this rank tried to take peers' tickets, by share.
     pub credit_updates: [u64; 16],
     /// Slots of this rank that were passed over, because their senders had died or had stopped.
     pub skips: u64,

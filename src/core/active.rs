@@ -54,7 +54,7 @@ impl Context {
     ///
     /// # Safety
     /// Header and payload are valid for reading.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn am_quickly(
         &self,
         (peer, id): (u32, u32),

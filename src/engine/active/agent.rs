@@ -258,7 +258,7 @@ impl Agent {
 
     /// Handles messages until `done`, and gives the role up; returns how many there were. tell() is left to
     /// the caller.
-    #[inline]
+    #[inline(always)]
     fn serve<'a>(
         &'a self,
         mut requests: Held<'a, Requests, false>,
@@ -319,7 +319,7 @@ impl Agent {
         call.fetch_sub(1, Ordering::Release);
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle(&self, entry: &Entry, arrived: &Arrived) {
         let counts = &self.post.counts;
         if arrived.source >= self.post.routes.size() {

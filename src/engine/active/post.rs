@@ -48,7 +48,7 @@ impl Post {
     }
 
     /// Sends. False: there is no credit.
-    #[inline]
+    #[inline(always)]
     pub fn send(&self, outbox: &Outbox<'static>, peer: u32, parcel: &Parcel) -> bool {
         self.routes.shm().send(outbox, peer, parcel, &self.counts)
     }

@@ -4,7 +4,7 @@
 use crate::transport::shm::mail::{Door, Mail, Policy, REPLIES};
 use crate::transport::shm::outbox::{ENVELOPE_WORDS, INLINE_BYTES};
 use crate::transport::shm::segment::Segment;
-use crate::transport::shm::share::{FIRST, Share};
+use crate::transport::shm::share::{FIRST, Share, Slot, mark};
 use crate::util::counts::Counts;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,8 +44,6 @@ pub struct Arrived {
 struct Stand {
     number: usize,
     share: Share<'static>,
-    /// Its SendCNT lies here, and tells of tickets that left no claim.
-    hosted_here: bool,
     /// The ticket to be taken next.
     next: u64,
     /// Up to where slots were given back.
@@ -61,11 +59,9 @@ struct Stand {
 }
 
 impl Stand {
-    /// Whether a sender has begun with the next ticket or a later one. Where as many senders as there
-    /// are slots have died before they claimed their tickets, only SendCNT tells of them; shares that
-    /// are hosted elsewhere have more slots than can be lost in that way at one time.
+    /// Whether a sender has begun with the next ticket or a later one.
     fn is_begun(&self) -> bool {
-        self.share.is_begun(self.next) || (self.hosted_here && self.share.is_taken(self.next))
+        self.share.is_begun(self.next)
     }
 }
 
@@ -77,7 +73,14 @@ pub struct Inlet {
     dead: Arc<[AtomicBool]>,
     counts: Arc<Counts>,
     stands: Box<[Stand]>,
+    /// Below their number.
     at: usize,
+    /// Where the present share's next message will be, and how that is marked: all that a look needs.
+    slot: &'static Slot,
+    awaited: u64,
+    /// How many looks may still be in vain before more is to be done, and how many there were.
+    spare: u32,
+    granted: u32,
     batch: u32,
     /// Slots freed since sleeping senders were looked for.
     freed: u64,
@@ -107,21 +110,11 @@ impl Inlet {
                 if replies { 1 } else { (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32) };
             // The receiver asks for SendCNT only where it lies here.
             let share = mail.share(number, mail.head);
-            let hosted_here = number == 0 || number == REPLIES;
             let (next, returned) = (FIRST, FIRST);
-            Stand {
-                number,
-                share,
-                hosted_here,
-                next,
-                returned,
-                lot,
-                most: 0,
-                unfinished: None,
-                misses: 0,
-            }
+            Stand { number, share, next, returned, lot, most: 0, unfinished: None, misses: 0 }
         };
-        let stands = shares.map(stand).collect();
+        let stands: Box<[Stand]> = shares.map(stand).collect();
+        let slot = stands[0].share.slot(FIRST);
         Inlet {
             mail,
             _own: own,
@@ -129,6 +122,10 @@ impl Inlet {
             counts,
             stands,
             at: 0,
+            slot,
+            awaited: mark(FIRST),
+            spare: 0,
+            granted: 0,
             batch: 0,
             freed: 0,
             quiet: 0,
@@ -144,48 +141,70 @@ impl Inlet {
         if self.is_for_replies() { &self.mail.head.replies } else { &self.mail.head.requests }
     }
 
+    #[inline(always)]
+    fn present(&mut self) -> &mut Stand {
+        // SAFETY: there is one at least, and `at` stays below their number.
+        unsafe { self.stands.get_unchecked_mut(self.at) }
+    }
+
+    /// The present share, or its next ticket, is another one.
+    #[inline(always)]
+    fn aim(&mut self) {
+        let stand = self.present();
+        (self.slot, self.awaited) = (stand.share.slot(stand.next), mark(stand.next));
+    }
+
     /// The next message, which stays in its slot until done() is called.
     #[inline(always)]
     pub fn peek(&mut self) -> Option<Arrived> {
-        let stand = &self.stands[self.at];
-        if self.batch >= BATCH || !stand.share.is_ready(stand.next) {
+        if self.batch >= BATCH || !self.is_ready() {
             self.search();
             if !self.is_ready() {
                 return None;
             }
         }
         self.batch += 1;
-        Some(self.read(&self.stands[self.at]))
+        Some(self.read())
     }
 
-    /// Whether there is a next message. While there is none, of a single share, this is a look at its
-    /// mark and little else: what a waiting thread does most, and what a message waits for.
+    /// Whether there is a next message. While there is none this is in most cases a look at a mark and
+    /// nothing else: what a waiting thread does most, and what a message waits for.
     #[inline(always)]
     pub fn has_come(&mut self) -> bool {
-        let single = self.stands.len() == 1;
-        let stand = &mut self.stands[self.at];
-        if stand.share.is_ready(stand.next) {
+        if self.is_ready() {
             return true;
         }
-        stand.misses += 1;
-        let owes = stand.next != stand.returned || self.quiet % AGAIN == QUIET;
-        if single && !owes && stand.misses < LOOKS {
-            self.quiet = self.quiet.wrapping_add(1);
+        if self.spare > 0 {
+            self.spare -= 1;
             return false;
         }
         self.search();
+        self.grant();
         self.is_ready()
     }
 
     #[inline(always)]
     fn is_ready(&self) -> bool {
-        let stand = &self.stands[self.at];
-        stand.share.is_ready(stand.next)
+        self.slot.holds(self.awaited)
+    }
+
+    /// Nothing has come, and search() has done all that is due now: of a single share there is nothing to
+    /// do but to look until the next thing is due.
+    fn grant(&mut self) {
+        let (single, quiet) = (self.stands.len() == 1, self.quiet);
+        let until_waking = QUIET.wrapping_sub(quiet) % AGAIN;
+        let looks = (LOOKS - 1).saturating_sub(self.present().misses).min(until_waking);
+        self.granted = if single { looks } else { 0 };
+        self.spare = self.granted;
     }
 
     /// Goes on to the next share that has a message; if none has, to where it began.
     #[inline(never)]
     fn search(&mut self) {
+        let in_vain = self.granted - self.spare;
+        (self.granted, self.spare) = (0, 0);
+        self.quiet = self.quiet.wrapping_add(in_vain);
+        self.present().misses += in_vain;
         for _ in 0..self.stands.len() {
             self.batch = 0;
             self.settle();
@@ -194,6 +213,7 @@ impl Inlet {
             if self.at == self.stands.len() {
                 self.at = 0;
             }
+            self.aim();
             if self.is_ready() {
                 return;
             }
@@ -222,9 +242,9 @@ impl Inlet {
     }
 
     #[inline(always)]
-    fn read(&self, stand: &Stand) -> Arrived {
-        let (mail, share) = (&self.mail, stand.share);
-        share.slot(stand.next).body().with(|body| {
+    fn read(&self) -> Arrived {
+        let mail = &self.mail;
+        self.slot.body().with(|body| {
             let body: *const u64 = body.cast();
             // SAFETY: published and not given back, so it is ours; what a hostile peer writes into it
             // meanwhile is read once and bounded below.
@@ -237,7 +257,7 @@ impl Inlet {
             let bytes: *const u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
             let room = header.next_multiple_of(8);
             let payload = match room + size > INLINE_BYTES {
-                true => mail.payload(stand.number, share.index(stand.next)).cast_const(),
+                true => self.payload(),
                 false => bytes.wrapping_add(room),
             };
             Arrived {
@@ -251,21 +271,29 @@ impl Inlet {
         })
     }
 
+    /// Where the next message's payload lies, if not in its slot.
+    fn payload(&self) -> *const u8 {
+        let stand = &self.stands[self.at];
+        self.mail.payload(stand.number, stand.share.index(stand.next))
+    }
+
     /// The message that peek() gave has been consumed.
-    #[inline]
+    #[inline(always)]
     pub fn done(&mut self) {
-        let stand = &mut self.stands[self.at];
+        let stand = self.present();
         stand.next = stand.next.wrapping_add(1);
         stand.unfinished = None;
         stand.misses = 0;
-        self.quiet = 0;
-        if stand.next.wrapping_sub(stand.returned) >= stand.lot {
+        let lot_is_full = stand.next.wrapping_sub(stand.returned) >= stand.lot;
+        (self.quiet, self.granted, self.spare) = (0, 0, 0);
+        self.aim();
+        if lot_is_full {
             self.settle();
         }
     }
 
     /// Gives back what the present share owes.
-    #[inline]
+    #[inline(never)]
     fn settle(&mut self) {
         let stand = &mut self.stands[self.at];
         let owed = stand.next.wrapping_sub(stand.returned);
@@ -363,6 +391,7 @@ impl Inlet {
         const NAP: Duration = Duration::from_millis(1);
         for at in 0..self.stands.len() {
             self.at = at;
+            self.aim();
             self.look_after_the_unfinished();
         }
         let certain = self.door().close();

@@ -9,6 +9,9 @@ use crate::util::counts::SHARES;
 use crate::util::pin::global_fence as owners_fence;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 
+#[cfg(all(test, loom))]
+mod models;
+
 /// Numbers below this one name handlers.
 pub const IDS: usize = 256;
 /// Which share holds the replies to this rank's requests.
@@ -114,8 +117,7 @@ impl Sizes {
             _ => Policy::Distributed,
         };
         let slots = config.am_slots as usize;
-        // Two slots each at least: with one, a sender that dies before it claims its ticket would stop
-        // a share whose SendCNT the receiver does not see.
+        // Two slots each at least: with one, nobody could write while the receiver reads.
         let most = (slots / 2).max(1).min(1 << size.max(1).ilog2());
         let shares = match policy {
             Policy::Distributed => most.min(config.am_shares as usize),

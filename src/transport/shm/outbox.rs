@@ -255,11 +255,11 @@ impl<'a> Outbox<'a> {
         let Some(share) = share else { return false };
         match share.take(self.me, &near.cached, &Toll(counts, at)) {
             Taken::Ticket(ticket) => {
-                share.fetch_ahead(ticket, &near.cached);
                 self.fill(share, at, ticket, parcel);
                 self.knock(&self.mail.head.requests, self.mail.head.requests.bell(), counts);
                 // What the message need not wait for.
                 counts.message_sent(at);
+                share.fetch_ahead(ticket, &near.cached);
                 true
             }
             Taken::Full => false,

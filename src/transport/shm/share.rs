@@ -2,13 +2,17 @@
 //! together, wherever each of them lies. Any number of senders in any number of processes, each of
 //! which may be killed at any moment; one receiver.
 //!
-//! SendCNT is the next ticket, RecvCNT the first that has not been consumed. Ticket `t` is for slot
-//! `t mod N`, and may be taken while `t < RecvCNT + N`. A sender
+//! SendCNT is where senders begin to look for a ticket, RecvCNT the first that has not been consumed.
+//! Ticket `t` is for slot `t mod N`, and may be taken while `t < RecvCNT + N`. A sender
 //!
-//! 1. takes a ticket: compare-and-swap of SendCNT from `t` to `t + 1`, so that no ticket is taken
-//!    for which there is no slot (an addition would have to be taken back, or waited for);
-//! 2. claims it: compare-and-swap of the slot's claim, which names the ticket before, to (t, rank);
+//! 1. takes a ticket: compare-and-swap of the slot's claim from the ticket before, (t - N, any), to (t,
+//!    rank); who fails goes on with t + 1. The claims say what is taken, and by whom;
+//! 2. stores t + 1 to SendCNT, so that the next one need not look at all those claims. A store and no
+//!    addition: one that comes late sets it back, and the next sender walks on from there;
 //! 3. writes the slot, and publishes it: a store of the ticket to the slot's mark.
+//!
+//! So tickets are taken in order, one atomic operation takes one, and nobody dies with a ticket that
+//! does not bear a name.
 //!
 //! The receiver reads the mark only, so that one line is handed over for a message, and writes to
 //! no slot: consumed slots go back by RecvCNT, many at a time. It looks at the claims only where
@@ -16,8 +20,8 @@
 //! later one. Then:
 //!
 //! - the claim names the ticket and a rank that is dead: nobody writes the slot any more; skip it;
-//! - the claim is that of the ticket before: its sender is between 1 and 2, dead or preempted. After
-//!   a moment the receiver claims it itself; a living sender then fails at 2 and takes another ticket;
+//! - the claim is that of the ticket before, and a later ticket is taken: somebody has written nonsense
+//!   to SendCNT. After a moment the receiver claims it itself; a sender that comes to it goes on;
 //! - else its sender is at work: wait.
 //!
 //! Counters wrap. They begin shortly before they do, so that every program goes through it.
@@ -47,7 +51,7 @@ const fn claim(ticket: u64, rank: u64) -> u64 {
 }
 
 /// What the mark of a ticket's slot is once it is published; never 0, which fresh memory holds.
-const fn mark(ticket: u64) -> u64 {
+pub const fn mark(ticket: u64) -> u64 {
     ticket << 1 | 1
 }
 
@@ -66,6 +70,13 @@ impl Slot {
     #[inline(always)]
     pub fn body(&self) -> &UnsafeCell<[u64; BODY_WORDS]> {
         &self.body
+    }
+
+    /// Whether the slot holds the message whose mark this is.
+    #[inline(always)]
+    pub fn holds(&self, awaited: u64) -> bool {
+        // Acquire: pairs with publish().
+        self.mark.load(Ordering::Acquire) == awaited
     }
 
     /// A slot that was never used, as fresh memory is.
@@ -101,11 +112,21 @@ pub enum Taken {
     Full,
 }
 
+/// What became of a claim.
+#[derive(PartialEq)]
+enum Claim {
+    Done,
+    /// Another was faster.
+    Lost,
+    /// The ticket was taken before, or the receiver has passed it over.
+    Anothers,
+}
+
 /// What a sender has to count.
 pub trait Tally {
     /// RecvCNT was read.
     fn read_credit(&self);
-    /// Another sender was faster, or the receiver has passed the ticket over.
+    /// An exchange was lost to another sender.
     fn lost(&self);
 }
 
@@ -142,67 +163,89 @@ impl<'a> Share<'a> {
         ticket as usize & (self.slots.len() - 1)
     }
 
+    /// Whether a ticket is one of those for which there are slots, as far as RecvCNT tells. Neither are those
+    /// that are behind it: SendCNT may have been read, or stored, long ago.
     #[inline(always)]
-    fn is_full(&self, ticket: u64, taken: u64) -> bool {
-        // Signed: a ticket that was read long ago may lie behind RecvCNT.
-        ticket.wrapping_sub(taken) as i64 >= self.slots.len() as i64
+    fn has_slot(&self, ticket: u64, taken: u64) -> bool {
+        ticket.wrapping_sub(taken) < self.slots.len() as u64
     }
 
     /// Whether a ticket could be taken now, as far as a look tells.
     pub fn has_room(&self) -> bool {
         let taken = self.recv.load(Ordering::Acquire);
-        !self.is_full(self.send.load(Ordering::Relaxed), taken)
+        self.send.load(Ordering::Relaxed).wrapping_sub(taken) != self.slots.len() as u64
     }
 
-    /// Takes and claims a ticket for a rank. `cached`: what this process last saw of RecvCNT.
+    /// Takes a ticket for a rank. `cached`: what this process last saw of RecvCNT.
     #[inline(always)]
     pub fn take(&self, rank: u32, cached: &AtomicU64, tally: &impl Tally) -> Taken {
-        let mut ticket = self.send.load(Ordering::Relaxed);
+        // Relaxed, here and below: a place to begin at. The claim and the mark hand the slot over.
+        let begin = self.send.load(Ordering::Relaxed);
+        let mut ticket = begin;
         loop {
-            // Acquire: pairs with the Release below; what the receiver has read of the slot comes
+            // Acquire: pairs with the Release in look(); what the receiver has read of the slot comes
             // before our words.
-            if self.is_full(ticket, cached.load(Ordering::Acquire)) {
+            if !self.has_slot(ticket, cached.load(Ordering::Acquire)) {
                 tally.read_credit();
-                // Acquire: pairs with give_back().
-                let taken = self.recv.load(Ordering::Acquire);
-                cached.store(taken, Ordering::Release);
-                if self.is_full(ticket, taken) {
-                    let now = self.send.load(Ordering::Relaxed);
-                    if now == ticket {
-                        return Taken::Full;
-                    }
-                    ticket = now;
-                    continue;
+                match self.look(begin, ticket, cached) {
+                    Some(better) => ticket = better,
+                    None => return Taken::Full,
                 }
             }
-            // Relaxed: the claim and the mark hand the slot over, not the counter.
-            let next = ticket.wrapping_add(1);
-            match self.send.compare_exchange(ticket, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) if self.claim(ticket, rank) => return Taken::Ticket(ticket),
-                Ok(_) => ticket = next,
-                Err(now) => ticket = now,
+            match self.claim(ticket, rank) {
+                Claim::Done => {
+                    self.send.store(ticket.wrapping_add(1), Ordering::Relaxed);
+                    return Taken::Ticket(ticket);
+                }
+                Claim::Lost => tally.lost(),
+                Claim::Anothers => {}
             }
-            tally.lost();
+            ticket = ticket.wrapping_add(1);
         }
     }
 
-    /// False: the receiver has passed the ticket over.
+    /// Reads RecvCNT, since its copy says that a ticket has no slot. The ticket to be tried; None: all are
+    /// taken that have slots.
+    #[inline(never)]
+    fn look(&self, begin: u64, ticket: u64, cached: &AtomicU64) -> Option<u64> {
+        // Acquire: pairs with give_back().
+        let taken = self.recv.load(Ordering::Acquire);
+        cached.store(taken, Ordering::Release);
+        if self.has_slot(ticket, taken) {
+            return Some(ticket);
+        }
+        if ticket.wrapping_sub(taken) != self.slots.len() as u64 {
+            // Behind, or where no sender can have come. What comes before RecvCNT is taken.
+            return Some(taken);
+        }
+        if ticket != begin {
+            // So that has_room() knows it, too.
+            self.send.store(ticket, Ordering::Relaxed);
+        }
+        None
+    }
+
+    /// Whether a claim, where that of a ticket will be, is the one before. Else it is the ticket's own, or,
+    /// for who began at an old SendCNT, one of a later round.
     #[inline(always)]
-    fn claim(&self, ticket: u64, rank: u32) -> bool {
+    fn is_free(&self, ticket: u64, seen: u64) -> bool {
+        let before = ticket.wrapping_sub(self.claims.len() as u64);
+        seen >> RANK_BITS == claim(before, 0) >> RANK_BITS
+    }
+
+    #[inline(always)]
+    fn claim(&self, ticket: u64, rank: u32) -> Claim {
         let place = self.claim_of(ticket);
         let seen = place.load(Ordering::Relaxed);
-        // A sender that slept since it took the ticket may find a later one.
-        let before = ticket.wrapping_sub(self.claims.len() as u64);
+        if !self.is_free(ticket, seen) {
+            return Claim::Anothers;
+        }
+        let ours = claim(ticket, rank.into());
         // Acquire and Release: whoever of us comes second knows the first.
-        seen >> RANK_BITS == claim(before, 0) >> RANK_BITS
-            && place
-                .compare_exchange(
-                    seen,
-                    claim(ticket, rank.into()),
-                    Ordering::AcqRel,
-                    Ordering::Relaxed,
-                )
-                .is_ok()
+        match place.compare_exchange(seen, ours, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => Claim::Done,
+            Err(_) => Claim::Lost,
+        }
     }
 
     /// Fetches the lines of slots that will be written soon. A sender's next atomic operation waits until
@@ -220,7 +263,7 @@ impl<'a> Share<'a> {
     fn touch(&self, ticket: u64, taken: u64) {
         for ahead in AHEAD..2 * AHEAD {
             let later = ticket.wrapping_add(ahead);
-            if self.is_full(later, taken) {
+            if !self.has_slot(later, taken) {
                 return;
             }
             self.slot(later).touched.store(0, Ordering::Relaxed);
@@ -230,15 +273,14 @@ impl<'a> Share<'a> {
     /// Hands the slot of a ticket, which the caller has written, to the receiver.
     #[inline(always)]
     pub fn publish(&self, ticket: u64) {
-        // Release: the body comes before; pairs with is_ready().
+        // Release: the body comes before; pairs with holds().
         self.slot(ticket).mark.store(mark(ticket), Ordering::Release);
     }
 
     /// Whether the message of a ticket is there. Its receiver asks.
     #[inline(always)]
     pub fn is_ready(&self, ticket: u64) -> bool {
-        // Acquire: pairs with publish().
-        self.slot(ticket).mark.load(Ordering::Acquire) == mark(ticket)
+        self.slot(ticket).holds(mark(ticket))
     }
 
     /// Lets senders use the slots of all tickets before `next` again.
@@ -250,15 +292,15 @@ impl<'a> Share<'a> {
 
     /// The next ticket that will be taken.
     pub fn sent(&self) -> u64 {
-        self.send.load(Ordering::Acquire)
-    }
-
-    /// Whether the ticket `next` has been taken. For a receiver with which SendCNT lies; it sees what
-    /// is_begun() cannot: a sender that died before its claim, where no later ticket is left to be
-    /// claimed.
-    pub fn is_taken(&self, next: u64) -> bool {
-        // Signed: what a hostile peer writes here must not look like a lead of 2^63 tickets.
-        self.sent().wrapping_sub(next) as i64 > 0
+        // Acquire: pairs with give_back(). What comes before is taken, and what is taken has a slot.
+        let taken = self.recv.load(Ordering::Acquire);
+        let all = self.slots.len() as u64;
+        let is_free = |ahead: &u64| {
+            let ticket = taken.wrapping_add(*ahead);
+            self.is_free(ticket, self.claim_of(ticket).load(Ordering::Acquire))
+        };
+        let free = (0..all).find(is_free);
+        taken.wrapping_add(free.unwrap_or(all))
     }
 
     #[inline]

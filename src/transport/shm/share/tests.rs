@@ -102,41 +102,54 @@ fn messages_pass_the_edges_of_all_counters_in_order() {
                     sent += 1;
                 }
                 for _ in 0..slots {
-                    assert!(share.is_taken(next) && share.is_begun(next));
+                    assert!(share.sent() != next && share.is_begun(next));
                     assert_eq!(read(&share, next), Some(next.wrapping_sub(first)));
                     next = next.wrapping_add(1);
                     share.give_back(next);
                 }
-                assert!(!share.is_taken(next) && !share.is_begun(next));
+                assert!(share.sent() == next && !share.is_begun(next));
             }
             assert_eq!((sent, tally.lost.get()), (12 * slots as u64, 0));
         }
     }
 }
 
+/// A sender that took the one ticket there was, and was never seen again: not even SendCNT tells of it.
 #[test]
-fn a_ticket_that_was_read_long_ago_is_behind_and_not_far_ahead() {
-    let area = Area::new(4);
-    let share = area.share();
-    for taken in [0, 3, FIRST, 1 << 63] {
-        let full = |ahead: i64| share.is_full(taken.wrapping_add(ahead as u64), taken);
-        assert!([-1000, -1, 0, 3].map(full) == [false; 4]);
-        assert!([4, 5, 1000].map(full) == [true; 3]);
-    }
-}
-
-/// A sender that took the one ticket there was, and was never seen again.
-#[test]
-fn a_dead_ticket_of_a_share_with_one_slot_is_found_by_its_counter() {
+fn a_dead_ticket_of_a_share_with_one_slot_is_found_by_its_claim() {
     let (area, cached, tally) = (Area::new(1), AtomicU64::new(FIRST), Counted::default());
     let share = area.share();
-    area.send.store(FIRST.wrapping_add(1), Ordering::Relaxed);
+    assert!(share.claim(FIRST, 5) == Claim::Done && share.has_room());
     assert_eq!(share.take(2, &cached, &tally), Taken::Full);
-    assert!(!share.is_begun(FIRST) && share.is_taken(FIRST));
-    assert!(!share.pass_over(FIRST, |_| true, false), "it is too young");
-    assert!(share.pass_over(FIRST, |_| false, true));
+    assert!(!share.has_room(), "who has found none leaves no other hope");
+    assert!(share.is_begun(FIRST) && share.sent() == FIRST + 1);
+    assert!(!share.pass_over(FIRST, |rank| rank != 5, true), "it lives");
+    assert!(share.pass_over(FIRST, |rank| rank == 5, false));
     share.give_back(FIRST.wrapping_add(1));
     assert_eq!(share.take(2, &cached, &tally), Taken::Ticket(FIRST.wrapping_add(1)));
+}
+
+/// Whatever SendCNT says: a store of long ago, or what a hostile peer has written.
+#[test]
+fn a_sendcnt_that_is_wrong_costs_looks_and_nothing_else() {
+    for wrong in [FIRST, FIRST + 2, FIRST + 900, FIRST - 5, 5 + (1 << 40), FIRST ^ 1 << 63] {
+        let (area, cached, tally) = (Area::new(4), AtomicU64::new(FIRST), Counted::default());
+        let share = area.share();
+        let sent = |count: u64| FIRST.wrapping_add(count);
+        for number in 0..6 {
+            assert_eq!(share.take(1, &cached, &tally), Taken::Ticket(sent(number)));
+            write(&share, sent(number), number);
+            share.give_back(sent(number + 1));
+        }
+        share.send.store(wrong, Ordering::Relaxed);
+        assert_eq!(share.sent(), sent(6));
+        for number in 6..10 {
+            assert_eq!(share.take(1, &cached, &tally), Taken::Ticket(sent(number)), "{wrong:#x}");
+            share.send.store(wrong, Ordering::Relaxed);
+        }
+        assert_eq!(share.take(1, &cached, &tally), Taken::Full, "{wrong:#x}");
+        assert!(!share.has_room() && tally.lost.get() == 0);
+    }
 }
 
 /// The receiver has passed a ticket over, and the next two rounds of its slot are done: its sender
@@ -146,7 +159,6 @@ fn a_sender_that_slept_for_rounds_claims_nothing() {
     let (area, cached, tally) = (Area::new(2), AtomicU64::new(FIRST), Counted::default());
     let share = area.share();
     let slept = FIRST;
-    area.send.store(FIRST.wrapping_add(1), Ordering::Relaxed);
     let mut next = FIRST;
     assert!(share.pass_over(next, |_| false, true));
     for _ in 0..4 {
@@ -154,9 +166,9 @@ fn a_sender_that_slept_for_rounds_claims_nothing() {
         share.give_back(next);
         let ticket = next;
         assert_eq!(share.take(1, &cached, &tally), Taken::Ticket(ticket));
-        assert!(!share.claim(slept, 2));
+        assert!(share.claim(slept, 2) == Claim::Anothers);
         write(&share, ticket, 7);
-        assert!(!share.claim(slept, 2));
+        assert!(share.claim(slept, 2) == Claim::Anothers);
         assert_eq!(read(&share, next), Some(7));
     }
 }
@@ -203,8 +215,7 @@ fn threads_lose_and_double_nothing() {
             while got < 4 * EACH {
                 let Some(word) = read(&share, next) else {
                     // As if each of them were late.
-                    let passed =
-                        share.is_taken(next) && share.pass_over(next, |_| false, got % 8 == 0);
+                    let passed = got % 8 == 0 && share.pass_over(next, |_| false, true);
                     next = next.wrapping_add(u64::from(passed));
                     share.give_back(next);
                     std::thread::yield_now();

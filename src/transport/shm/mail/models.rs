@@ -1,0 +1,70 @@
+//! Loom models of who sleeps for credit: senders that come, leave and were killed, against the one receiver that wakes them.
+
+use super::*;
+use crate::util::sync::Arc;
+use loom::thread::{self, JoinHandle};
+
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+/// Two senders that sleep for credit, beside one that was killed in its sleep and is counted still. The
+/// receiver wakes one at a time, while somebody is counted: nobody sleeps on who is not.
+#[test]
+fn loom_whoever_sleeps_for_credit_is_counted_and_woken() {
+    check(2, || {
+        let words = Arc::new((Credit::with_a_dead_sleeper(), AtomicU64::new(0), Door::default()));
+        let senders: Vec<_> = (1..3).map(|rank| sleeper(&words, rank)).collect();
+        let (credit, room, door) = &*words;
+        // Nothing comes, while some come to sleep: it may begin an epoch.
+        credit.idle(true);
+        room.store(1, Ordering::Release);
+        // The fence of a receiver that goes to sleep.
+        door.close();
+        // Each look finds a sleeper, or begins a new epoch, or meets one that comes or goes.
+        while credit.is_wanted() {
+            credit.idle(true);
+            thread::yield_now();
+        }
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+    });
+}
+
+/// One is counted and finds credit before it sleeps; the receiver wakes whom it finds, who is nobody, and begins an
+/// epoch; another is counted and sleeps; and then the first one leaves. It must leave the other's count alone.
+/// (The receiver is a thread of its own, so that few preemptions suffice for this order.)
+#[test]
+fn loom_who_leaves_in_a_later_epoch_takes_nobodys_count_away() {
+    check(2, || {
+        let words = Arc::new((Credit::default(), AtomicU64::new(0), Door::default()));
+        let leaver = {
+            let words = words.clone();
+            thread::spawn(move || words.0.wait(1, std::time::Duration::ZERO, false, || true))
+        };
+        let sleeper = sleeper(&words, 2);
+        let receiver = thread::spawn(move || {
+            let (credit, room, door) = &*words;
+            credit.idle(true);
+            room.store(1, Ordering::Release);
+            door.close();
+            while credit.is_wanted() {
+                credit.idle(true);
+                thread::yield_now();
+            }
+        });
+        let _ = [receiver, sleeper, leaver].map(|thread| thread.join().unwrap());
+    });
+}
+
+fn sleeper(words: &Arc<(Credit, AtomicU64, Door)>, rank: u32) -> JoinHandle<()> {
+    let words = words.clone();
+    thread::spawn(move || {
+        let (credit, room, _) = &*words;
+        let has_room = || room.load(Ordering::Acquire) != 0;
+        while !has_room() {
+            credit.wait(rank, std::time::Duration::ZERO, false, has_room);
+        }
+    })
+}
