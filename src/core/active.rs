@@ -147,7 +147,12 @@ impl Context {
         if send.flags & FLAG_DEFER != 0 || self.lane.execution() == Execution::Offload {
             return self.am_queue(send, local, tag);
         }
-        if send.kind == LONG {
+        let long = send.kind == LONG;
+        if long {
+            // Not a copy for each look.
+            if !outbox.admits() || !outbox.may_have_credit(true) {
+                return Err(Error::bare(Status::RETRY_NO_CREDIT));
+            }
             let write = write_of(send);
             if direct::attempt(&self.routes, &write, local)? != Outcome::Done {
                 return self.am_queue(send, local, tag);
@@ -163,7 +168,7 @@ impl Context {
             _ => &place,
         };
         let parcel = Parcel { id: send.id as u16, kind: send.kind as u8, tag, header, payload };
-        if !outbox.admits() || !self.post.send(outbox, send.peer, &parcel) {
+        if !(long || outbox.admits()) || !self.post.send(outbox, send.peer, &parcel) {
             return Err(Error::bare(Status::RETRY_NO_CREDIT));
         }
         if send.kind != BULK {

@@ -151,7 +151,12 @@ impl Post {
             return 0;
         }
         let tags = self.pending.tags(fits);
-        tags.iter().filter(|tag| self.end(**tag, status)).count()
+        let ended = tags.iter().filter(|tag| self.end(**tag, status)).count();
+        if ended > 0 {
+            // Their entries are free once the replies that are on their way have been taken in.
+            self.routes.bell().ring();
+        }
+        ended
     }
 
     /// Ends what waits under a tag, without a reply. False: it has ended before.

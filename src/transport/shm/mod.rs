@@ -290,13 +290,13 @@ impl Shm {
         outbox.send(parcel, &|share| self.host(peer, share), counts)
     }
 
-    /// The words of the rank that keeps the SendCNT of a peer's share; None: it is gone.
+    /// The words of the rank that keeps the SendCNT of a peer's share.
     #[cold]
-    fn host(&self, peer: u32, share: usize) -> Option<&'static MailHead> {
+    fn host(&self, peer: u32, share: usize) -> Result<&'static MailHead> {
         let host = host_of(peer, share, self.bootstrap.size());
-        let head = self.control(host).ok()?.mail().head;
+        let head = self.control(host)?.mail().head;
         // SAFETY: as in outbox().
-        Some(unsafe { &*std::ptr::from_ref(head) })
+        Ok(unsafe { &*std::ptr::from_ref(head) })
     }
 
     /// Most bytes of a reply that this rank takes.

@@ -6,6 +6,7 @@ use crate::transport::shm::share::{BODY_WORDS, Share, Taken, Tally};
 use crate::util::bell::Bell;
 use crate::util::counts::Counts;
 use crate::util::room::Room;
+use crate::util::status::{Result, Status};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use once_cell::sync::OnceCell;
@@ -94,7 +95,7 @@ pub enum Watched<T> {
 }
 
 /// Finds the words of a rank that hosts a share; None: it cannot be reached.
-pub type FindHost<'f, 'a> = &'f dyn Fn(usize) -> Option<&'a MailHead>;
+pub type FindHost<'f, 'a> = &'f dyn Fn(usize) -> Result<&'a MailHead>;
 
 struct Toll<'c>(&'c Counts, usize);
 
@@ -222,6 +223,11 @@ impl<'a> Outbox<'a> {
 
     /// Whether there is credit now, as far as a look tells.
     pub fn has_credit(&self) -> bool {
+        self.may_have_credit(false)
+    }
+
+    /// The same, where shares that were not used yet count as `unknown`.
+    pub fn may_have_credit(&self, unknown: bool) -> bool {
         let limit = self.mail.sizes.slots as i64;
         let head = self.mail.head;
         let under_way = || {
@@ -230,7 +236,9 @@ impl<'a> Outbox<'a> {
         };
         (self.mail.sizes.policy != Policy::Limit || under_way() < limit)
             && self.shares.iter().any(|near| {
-                near.share.get().is_some_and(|share| share.as_ref().is_some_and(Share::has_room))
+                near.share
+                    .get()
+                    .map_or(unknown, |share| share.as_ref().is_some_and(Share::has_room))
             })
     }
 
@@ -250,7 +258,7 @@ impl<'a> Outbox<'a> {
         let near = &self.shares[at];
         let share = match near.share.get() {
             Some(share) => share,
-            None => near.share.get_or_init(|| find(at).map(|host| self.mail.share(at, host))),
+            None => self.open_share(at, find),
         };
         let Some(share) = share else { return false };
         match share.take(self.me, &near.cached, &Toll(counts, at)) {
@@ -264,6 +272,17 @@ impl<'a> Outbox<'a> {
             }
             Taken::Full => false,
         }
+    }
+
+    /// The first use of a share. None of a host that cannot be opened now is kept, but where it is dead.
+    #[cold]
+    fn open_share(&self, at: usize, find: FindHost<'_, 'a>) -> &Option<Share<'a>> {
+        let share = match find(at) {
+            Ok(host) => Some(self.mail.share(at, host)),
+            Err(error) if error.status == Status::ERR_PEER_DEAD => None,
+            Err(_) => return &None,
+        };
+        self.shares[at].share.get_or_init(|| share)
     }
 
     /// Policy limit: an addition tells how many messages are under way; where they are too many it
