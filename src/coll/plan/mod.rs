@@ -122,8 +122,10 @@ pub struct Plan {
     made: Instant,
     /// When the last round was started.
     began: AtomicU64,
-    /// The user lets time pass between start and wait, for which the progress thread is worth its wake-up.
-    computes: AtomicBool,
+    /// How many nanoseconds the user has let pass between start and wait the last time.
+    away: AtomicU32,
+    /// How many rounds had been started when the progress thread last asked whether it is worth staying awake.
+    watched: AtomicU32,
     /// How often, one after the other and up to PROMPT_ROUNDS, the user has waited as soon as a round was started: then others leave
     /// the queues to this rank meanwhile.
     prompt: AtomicU32,
@@ -189,7 +191,8 @@ impl Plan {
             burials: AtomicU32::new(burials),
             made: Instant::now(),
             began: AtomicU64::new(0),
-            computes: AtomicBool::new(told),
+            away: AtomicU32::new(if told { u32::MAX } else { 0 }),
+            watched: AtomicU32::new(0),
             prompt: AtomicU32::new(0),
             asleep: AtomicBool::new(false),
         }

@@ -1,6 +1,6 @@
 //! Starting a round: a few stores, and of a small program what is ready at once.
 
-use crate::coll::plan::work::is_sampled;
+use crate::coll::plan::work::{WORTH_A_WAKE_UP, is_sampled};
 use crate::coll::plan::{AT_START, Engine, LIGHT, Plan, failed};
 use crate::coll::queue::{Claim, between_word_and_look};
 use crate::coll::run::{End, Errand, Stage};
@@ -80,8 +80,14 @@ impl Plan {
     fn announce(&self, by: u32) {
         if self.tasked {
             self.began.store(self.clock(), Ordering::Relaxed);
-            self.ground.agenda.call(by, self.urgent || self.computes.load(Ordering::Relaxed));
+            self.ground.agenda.call(by, self.urgent || self.is_worth_a_wake_up());
         }
+    }
+
+    /// Whether the user is expected to be away for so long that the progress thread is to come out of its nap.
+    #[inline(always)]
+    fn is_worth_a_wake_up(&self) -> bool {
+        self.away.load(Ordering::Relaxed) > WORTH_A_WAKE_UP
     }
 
     /// Makes the queues active for as many rounds.

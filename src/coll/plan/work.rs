@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 pub(super) const BURST: u64 = 1 << 20;
 const HELP: u64 = 256 << 10;
 /// Nanoseconds between start and wait up to which nobody need stand in for the owner meanwhile.
-const PROMPT: u64 = 1_000;
+const PROMPT: u32 = 1_000;
 /// In how many such rounds, one after the other, until they leave the rank alone.
 const PROMPT_ROUNDS: u32 = 4;
 /// Nanoseconds between start and wait from which on the progress thread is woken for the next round: about
 /// what a wake-up takes.
-const WORTH_A_WAKE_UP: u64 = 20_000;
+pub(super) const WORTH_A_WAKE_UP: u32 = 20_000;
 /// After that time what a thread has stored is seen by all others.
 const SETTLED: Duration = Duration::from_millis(1);
 /// How long a rank whose plan has failed waits for others to stop touching its buffers.
@@ -73,8 +73,8 @@ impl Plan {
     pub(super) fn note_wait(&self, round: u32) {
         if self.tasked || is_sampled(round) {
             let passed = self.clock().saturating_sub(self.began.load(Ordering::Relaxed));
-            self.computes.store(passed > WORTH_A_WAKE_UP, Ordering::Relaxed);
-            let rounds = match passed < PROMPT && !self.crowded {
+            self.away.store(u32::try_from(passed).unwrap_or(u32::MAX), Ordering::Relaxed);
+            let rounds = match passed < PROMPT.into() && !self.crowded {
                 true => PROMPT_ROUNDS.min(self.prompt.load(Ordering::Relaxed) + 1),
                 false => 0,
             };
@@ -330,6 +330,12 @@ impl Task for Plan {
     fn is_idle(&self) -> bool {
         let round = self.rounds.load(Ordering::Acquire);
         self.ends.is_closed(round) || self.plain && self.unfinished(round).is_none()
+    }
+
+    fn is_worth_staying(&self) -> bool {
+        let rounds = self.rounds.load(Ordering::Relaxed);
+        let used = self.watched.swap(rounds, Ordering::Relaxed) != rounds;
+        used && self.tasked && !self.crowded && self.away.load(Ordering::Relaxed) > PROMPT
     }
 
     fn cancel(&self, status: Status) {
