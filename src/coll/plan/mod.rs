@@ -148,7 +148,10 @@ impl Plan {
         (on_complete, crowded): (Completion, bool),
     ) -> Plan {
         let cost = records.iter().map(|record| record.size.max(64)).sum::<u64>();
-        let heavy = cost > LIGHT;
+        // By the whole problem: a rank whose own steps are few may run others', and a start that tells them that it is ready, queue by
+        // queue, would take several times as long as one that leaves that to them.
+        let large = cost.max(select::size(&recipe.problem)) >= SWEEPS;
+        let heavy = cost > LIGHT || large && about.queues > 1;
         let told = on_complete.kind != completion::NONE;
         let tasked = heavy || !about.shared || told;
         let copied = inputs.iter().flatten().map(|bounce| bounce.bytes).sum::<u64>();
@@ -156,8 +159,7 @@ impl Plan {
         let bounces = output.is_some() || inputs.iter().any(Option::is_some);
         let offload = about.engine == Engine::Offload;
         let plain = offload && !tasked && !bounces && about.queues == 1 && about.steps > 0;
-        // By the whole problem: a rank whose own steps are few may run others'.
-        let sweeps = !plain && cost.max(select::size(&recipe.problem)) >= SWEEPS;
+        let sweeps = heavy && large;
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let texts = [text(about.algorithm), text(&reason)];
         // A number that is not current: a rank may have died since the last exchange.

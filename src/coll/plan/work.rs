@@ -68,10 +68,17 @@ impl Plan {
         true
     }
 
+    /// Whether it does so in this round: in one of 16, since that takes as long as half a signal; in one of 4 of a plan that may need
+    /// the progress thread, as a start of a large one must find the clock in memory first.
+    #[inline(always)]
+    pub(super) fn looks_at_the_clock(&self, round: u32) -> bool {
+        is_sampled(round, if self.tasked { 4 } else { 16 })
+    }
+
     /// Notes, in rounds in which the start has looked at the clock, how soon after it the user waits.
     #[inline]
     pub(super) fn note_wait(&self, round: u32) {
-        if self.tasked || is_sampled(round) {
+        if self.looks_at_the_clock(round) {
             let passed = self.clock().saturating_sub(self.began.load(Ordering::Relaxed));
             self.away.store(u32::try_from(passed).unwrap_or(u32::MAX), Ordering::Relaxed);
             let rounds = match passed < PROMPT.into() && !self.crowded {
@@ -256,10 +263,10 @@ impl Plan {
     }
 }
 
-/// Rounds in which it is looked at the clock, since that takes as long as half a signal: one of 16, at no regular distance, so that a
+/// One of so many rounds, a power of two, at no regular distance, so that a
 /// program that uses a plan in several ways in turn is seen in all of them.
-pub(super) fn is_sampled(round: u32) -> bool {
-    round.wrapping_mul(0x9e37_79b1) >> 28 == 0
+fn is_sampled(round: u32, of: u32) -> bool {
+    round.wrapping_mul(0x9e37_79b1) >> (32 - of.ilog2()) == 0
 }
 
 /// Whether the caller is the one who opens this round.
