@@ -9,22 +9,6 @@
 
 static const char *about = "One-way rate of active messages; counted by the handler, in a window of time.";
 
-/* The thread count with the highest median rate. */
-static int best_of(const bench_series_t *rates, int how_many)
-{
-    int best = 0;
-    double highest = 0;
-    for (int i = 0; i < how_many; i++) {
-        bench_series_t copy = rates[i];
-        double median = bench_percentile(copy.ours, (size_t)copy.repeats, 50);
-        if (median > highest) {
-            highest = median;
-            best = i;
-        }
-    }
-    return best;
-}
-
 static flow_t pair(int threads, size_t size, int try_form, unsigned ms)
 {
     /* Long enough for every thread to get a core some ten times. */
@@ -50,7 +34,7 @@ static void threads(flow_world_t *flows, bench_world_t *world, const bench_optio
             bench_add(&rates[i], NAN, result.millions, NAN);
             bench_add(&fair[i], NAN, result.slowest_fastest, NAN);
         }
-    int best = best_of(rates, how_many);
+    int best = bench_best(rates, how_many);
     for (int r = 0; r < repeats; r++)
         bench_add(&to_best, rates[best].ours[r], rates[how_many - 1].ours[r], NAN);
     const char *what = try_form ? "one way; try and yield" : "one way";

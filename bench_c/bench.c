@@ -93,6 +93,20 @@ static double quantile_of(const double *values, int count, double percent)
     return bench_percentile(copy, kept, percent);
 }
 
+double bench_median(const bench_series_t *series)
+{
+    return quantile_of(series->ours, series->repeats, 50);
+}
+
+int bench_best(const bench_series_t *series, int how_many)
+{
+    int best = 0;
+    for (int i = 1; i < how_many; i++)
+        if (bench_median(&series[i]) > bench_median(&series[best]))
+            best = i;
+    return best;
+}
+
 /* ---- options ---- */
 
 static void usage(FILE *to, const char *program, const char *what)

@@ -82,6 +82,8 @@ typedef struct bench_series {
 } bench_series_t;
 
 void bench_add(bench_series_t *series, double limit, double ours, double p99);
+double bench_median(const bench_series_t *series);            /* of `ours` */
+int bench_best(const bench_series_t *series, int how_many);   /* which has the highest median */
 
 /* ---- options ---- */
 

@@ -12,13 +12,6 @@ int coll_crowded(const coll_t *coll) { return (int)coll->world.size > bench_core
 
 /* ---- what is shown ---- */
 
-static double middle(const bench_series_t *series)
-{
-    double copy[BENCH_MAX_REPEATS];
-    memcpy(copy, series->ours, sizeof copy);
-    return bench_percentile(copy, (size_t)series->repeats, 50);
-}
-
 static const char *shown(double value)
 {
     static char text[8][24];
@@ -52,15 +45,15 @@ static void lines_of(const coll_t *coll, coll_op_t op, size_t size)
         char how[40];
         snprintf(how, sizeof how, "%s%s", cell->algorithm, cell->asked == NULL ? " *" : "");
         for (int k = 0; k < VALUES; k++)
-            v[k] = middle(&cell->values[k]);
+            v[k] = bench_median(&cell->values[k]);
         line(op, size, coll_engine_name(cell->engine), how, v);
     }
     for (int i = 0; i < coll->raws; i++) {
         const raw_t *raw = &coll->raw[i];
         if (raw->op != op || raw->size != size)
             continue;
-        double game[VALUES] = {NAN, NAN, middle(&raw->alone), middle(&raw->loop)};
-        double copy[VALUES] = {NAN, NAN, NAN, middle(&raw->copy)};
+        double game[VALUES] = {NAN, NAN, bench_median(&raw->alone), bench_median(&raw->loop)};
+        double copy[VALUES] = {NAN, NAN, NAN, bench_median(&raw->copy)};
         line(op, size, "raw", op == COLL_BARRIER ? "exchange of two lines" : "flag and memcpy", game);
         if (op == COLL_BROADCAST)
             line(op, size, "raw", "memcpy", copy);
@@ -70,7 +63,7 @@ static void lines_of(const coll_t *coll, coll_op_t op, size_t size)
         if (row->op != op || row->size != size)
             continue;
         for (int k = 0; k < VALUES; k++)
-            v[k] = row->wrong == 0 && has_value(row, k) ? middle(&row->values[k]) : NAN;
+            v[k] = row->wrong == 0 && has_value(row, k) ? bench_median(&row->values[k]) : NAN;
         char how[40];
         snprintf(how, sizeof how, "%s%s", row->form, row->wrong ? ": WRONG" : "");
         line(op, size, row->mpi, how, v);
@@ -189,7 +182,7 @@ static void emit_start(const coll_t *coll, int op, uint32_t engine)
     emit(coll, what, START, 0, coll->raws > 0 ? "exchange of two lines" : NULL, asked ? "value<=150" : NULL, &most);
     if (op < 0)
         return;
-    int close = middle(&spread) <= 30; /* below that a ratio says nothing */
+    int close = bench_median(&spread) <= 30; /* below that a ratio says nothing */
     snprintf(what, sizeof what, "%s; start; most %s least", name, close ? "less" : "by");
     emit(coll, what, START, 0, close ? NULL : "least", asked ? close ? "value<=30" : "ratio<=1.5" : NULL,
          close ? &spread : &ratio);

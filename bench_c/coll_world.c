@@ -1,4 +1,5 @@
 #include "coll_world.h"
+#include "execution.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,25 +47,12 @@ static void share(coll_world_t *world, size_t bytes)
     free(all);
 }
 
-static uint32_t execution_of(const char *mode)
-{
-    if (mode == NULL)
-        return LLCL_EXECUTION_FROM_ENVIRONMENT;
-    if (strcmp(mode, "auto") == 0)
-        return LLCL_EXECUTION_AUTO;
-    if (strcmp(mode, "offload") == 0)
-        return LLCL_EXECUTION_OFFLOAD;
-    if (strcmp(mode, "direct") == 0)
-        return LLCL_EXECUTION_DIRECT;
-    bench_die("--mode is '%s', expected auto, offload or direct", mode);
-}
-
 void coll_open(coll_world_t *world, bench_options_t *options, size_t bytes)
 {
     memset(world, 0, sizeof *world);
     llcl_config_t config;
     coll_must(llcl_config_default(&config), "llcl_config_default");
-    config.execution = execution_of(options->mode);
+    config.execution = bench_execution(options->mode);
     coll_must(llcl_init(&config, &world->context), "llcl_init");
     world->rank = llcl_rank(world->context);
     world->size = llcl_size(world->context);

@@ -181,22 +181,6 @@ static void emit(const bench_world_t *world, const char *what, const char *unit,
     bench_emit(&record);
 }
 
-/* The thread count with the highest median rate. */
-static int best_of(const bench_series_t *rates, int how_many)
-{
-    int best = 0;
-    double highest = 0;
-    for (int i = 0; i < how_many; i++) {
-        bench_series_t copy = rates[i];
-        double median = bench_percentile(copy.ours, (size_t)copy.repeats, 50);
-        if (median > highest) {
-            highest = median;
-            best = i;
-        }
-    }
-    return best;
-}
-
 /* All thread counts, one after the other in every repeat, so that a rate is compared with its neighbours in time. */
 static void measure(const bench_world_t *world, const bench_options_t *options, bench_op_t op, tell_t tell)
 {
@@ -218,7 +202,7 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
             bench_add(&fair[i], NAN, rate.fairness, NAN);
         }
     }
-    int best = best_of(rates, how_many);
+    int best = bench_best(rates, how_many);
     for (int r = 0; r < options->repeats; r++)
         bench_add(&to_best, rates[best].ours[r], rates[how_many - 1].ours[r], NAN);
     char what[64], name[96];

@@ -1,4 +1,5 @@
 #include "world.h"
+#include "execution.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,19 +9,6 @@ void bench_check(llcl_status_t status, const char *call)
 {
     if (status != LLCL_OK)
         bench_die("%s: %s: %s", call, llcl_status_string(status), llcl_last_error());
-}
-
-static uint32_t execution_of(const char *mode)
-{
-    if (mode == NULL)
-        return LLCL_EXECUTION_FROM_ENVIRONMENT;
-    if (strcmp(mode, "auto") == 0)
-        return LLCL_EXECUTION_AUTO;
-    if (strcmp(mode, "offload") == 0)
-        return LLCL_EXECUTION_OFFLOAD;
-    if (strcmp(mode, "direct") == 0)
-        return LLCL_EXECUTION_DIRECT;
-    bench_die("--mode is '%s', expected auto, offload or direct", mode);
 }
 
 static const char *mode_of(uint32_t execution)
@@ -80,7 +68,7 @@ void world_open(bench_world_t *world, bench_options_t *options, size_t bytes)
         bench_pin(1);
     llcl_config_t config;
     bench_check(llcl_config_default(&config), "llcl_config_default");
-    config.execution = execution_of(options->mode);
+    config.execution = bench_execution(options->mode);
     bench_check(llcl_init(&config, &world->context), "llcl_init");
     llcl_capabilities_t capabilities = {.struct_size = sizeof capabilities};
     bench_check(llcl_query(world->context, &capabilities), "llcl_query");

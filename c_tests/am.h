@@ -186,16 +186,6 @@ static inline void later_await(struct later *later, llcl_context_t *context, con
     }
 }
 
-static inline long resident_kib(void)
-{
-    long pages = 0, size = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file != NULL);
-    CHECK(fscanf(file, "%ld %ld", &size, &pages) == 2);
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 /* A number from the environment, for tests whose length or seed can be set. */
 static inline uint64_t number_from(const char *name, uint64_t otherwise)
 {

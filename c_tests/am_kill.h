@@ -1,132 +1,19 @@
-/* Rounds of llcl-run in which one rank is killed at a random moment. Started alone such a test drives the
- * rounds, over execution modes, policies and numbers of slots: TEST [rounds [seed]]; under llcl-run it is
- * one rank. Every survivor prints "survivor RANK: NAME VALUE NAME VALUE ..."; the driver takes the largest
- * gap and sums the skips. */
+/* Rounds with a kill (kill.h), for active messages: over execution modes, policies and numbers of slots. */
 #ifndef AM_KILL_H
 #define AM_KILL_H
 #include "am.h"
+#include "kill.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-#define SECOND INT64_C(1000000000)
-
-struct kill_plan {
-    const char *name;
-    int ranks;
-    int rounds; /* unless the command line says otherwise */
-    void (*run)(llcl_context_t *context);
-};
-
-struct kill_result {
-    long largest_gap, skips, skipping; /* us; slots; rounds in which some were skipped */
-    char self[4096], launcher[4096];
-};
-
-/* Kills a peer at `at`, from a thread of its own or not. */
-static inline void kill_peer(llcl_context_t *context, uint32_t peer, int64_t at)
-{
-    llcl_peer_info_t info = {0};
-    info.struct_size = sizeof info;
-    CHECK_OK(llcl_query_peer(context, peer, &info));
-    CHECK(info.process > 1 && info.process != (uint32_t)getpid());
-    while (now_ns() < at)
-        usleep(100);
-    CHECK(kill((pid_t)info.process, SIGKILL) == 0);
-}
-
-static inline uint64_t kill_seed(void)
-{
-    const char *seed = getenv("KILL_SEED");
-    CHECK(seed != NULL);
-    return strtoull(seed, NULL, 10);
-}
-
-static inline pid_t kill_start(const struct kill_plan *plan, const struct kill_result *result,
-                               uint64_t seed, int round, int out)
+static inline void am_kill_set_up(int round)
 {
     static const char *const modes[] = {"auto", "offload", "direct"};
     static const char *const policies[] = {"acquire", "limit", "distributed"};
     static const char *const slots[] = {"1", "4", "64"};
-    char text[32], ranks[16];
-    pid_t child;
-    fflush(NULL);
-    child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-        snprintf(ranks, sizeof ranks, "%d", plan->ranks);
-        setenv("KILL_SEED", text, 1);
-        /* Auto mode, where senders write slots themselves, is every other round. */
-        setenv("LLCL_EXECUTION", modes[round % 2 ? 0 : round / 2 % 3], 1);
-        setenv("LLCL_AM_POLICY", policies[round % 3], 1);
-        setenv("LLCL_AM_SLOTS", slots[round / 3 % 3], 1);
-        setenv("LLCL_AM_MEDIUM", round % 4 < 2 ? "65536" : "4096", 1);
-        dup2(out, 1);
-        dup2(out, 2);
-        execl(result->launcher, result->launcher, "--keep-going", "--timeout", "15", "-n", ranks,
-              result->self, (char *)NULL);
-        _exit(126);
-    }
-    return child;
-}
-
-static inline long kill_value(const char *line, const char *name)
-{
-    const char *end = strchr(line, '\n'), *at = strstr(line, name);
-    return at && (!end || at < end) ? atol(at + strlen(name)) : 0;
-}
-
-static inline int kill_round(const struct kill_plan *plan, struct kill_result *result, uint64_t seed,
-                             int round)
-{
-    char output[16384], *at = output;
-    size_t got = 0;
-    ssize_t n;
-    int ends[2], state = 0, survivors = 0;
-    long skips = 0;
-    pid_t child;
-    CHECK(pipe(ends) == 0);
-    child = kill_start(plan, result, seed, round, ends[1]);
-    close(ends[1]);
-    while ((n = read(ends[0], output + got, sizeof output - 1 - got)) > 0)
-        got += (size_t)n;
-    output[got] = 0;
-    close(ends[0]);
-    CHECK(waitpid(child, &state, 0) == child);
-    while ((at = strstr(at, "survivor ")) != NULL) {
-        long gap = kill_value(at, " gap ");
-        result->largest_gap = gap > result->largest_gap ? gap : result->largest_gap;
-        skips += kill_value(at, " skips ");
-        survivors++;
-        at += 9;
-    }
-    result->skips += skips;
-    result->skipping += skips > 0;
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 128 + SIGKILL && survivors == plan->ranks - 1)
-        return 1;
-    fprintf(stderr, "round %d, seed %llu: wait status 0x%x, %d survivors; the output was:\n%s\n", round,
-            (unsigned long long)seed, (unsigned)state, survivors, output);
-    return 0;
-}
-
-static inline int kill_main(const struct kill_plan *plan, int count, char **arguments)
-{
-    struct kill_result *result = calloc(1, sizeof *result);
-    const char *launcher = getenv("LLCL_RUN");
-    int rounds = count > 1 ? atoi(arguments[1]) : plan->rounds, round, good = 0;
-    uint64_t seed = count > 2 ? strtoull(arguments[2], NULL, 10) : (uint64_t)now_ns() / 1000;
-    if (getenv("LLCL_RANK"))
-        return test_main(plan->run, NULL);
-    CHECK(result != NULL && launcher != NULL);
-    CHECK(readlink("/proc/self/exe", result->self, sizeof result->self - 1) > 0);
-    snprintf(result->launcher, sizeof result->launcher, "%s", launcher);
-    printf("%s: %d rounds, first seed %llu\n", plan->name, rounds, (unsigned long long)seed);
-    for (round = 0; round < rounds; round++)
-        good += kill_round(plan, result, seed + (uint64_t)round * 7919, round);
-    printf("%s: %d of %d rounds good; largest gap %ld us; %ld slots skipped in %ld rounds\n", plan->name,
-           good, rounds, result->largest_gap, result->skips, result->skipping);
-    return good == rounds ? 0 : 1;
+    /* Auto mode, where senders write slots themselves, is every other round. */
+    setenv("LLCL_EXECUTION", modes[round % 2 ? 0 : round / 2 % 3], 1);
+    setenv("LLCL_AM_POLICY", policies[round % 3], 1);
+    setenv("LLCL_AM_SLOTS", slots[round / 3 % 3], 1);
+    setenv("LLCL_AM_MEDIUM", round % 4 < 2 ? "65536" : "4096", 1);
 }
 
 #endif

@@ -168,6 +168,6 @@ static void run(llcl_context_t *context)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"am_kill_receiver", RANKS, 36, run};
+    static const struct kill_plan plan = {"am_kill_receiver", RANKS, 36, am_kill_set_up, run};
     return kill_main(&plan, count, arguments);
 }

@@ -25,20 +25,6 @@ static void total(llcl_am_t *message, void *data)
     word_add(&totals->count, 1);
 }
 
-struct killing {
-    struct soak *soak;
-    int64_t at;
-};
-
-static void *kill_it(void *data)
-{
-    struct killing *killing = data;
-    test_rank = killing->soak->me;
-    kill_peer(killing->soak->context, killing->soak->victim, killing->at);
-    return NULL;
-}
-
-/* What each survivor was promised by each has come, and no more. */
 static void check(struct soak *soak, struct totals *totals)
 {
     uint32_t i;
@@ -70,11 +56,11 @@ static void run(llcl_context_t *context)
     soak->victim = (uint32_t)(seed / 4 % RANKS);
     am_register(context, TOTAL, total, totals);
     fence(context);
-    killing.soak = soak;
+    killing = (struct killing){context, soak->victim, 0, NULL};
     killing.at = now_ns() + (int64_t)(seed / 16 % 60000) * 1000;
     CHECK(pthread_create(&server, NULL, soak_server, soak) == 0);
     if (soak->me == (soak->victim + 1) % RANKS)
-        CHECK(pthread_create(&killer, NULL, kill_it, &killing) == 0);
+        CHECK(pthread_create(&killer, NULL, kill_and_tell, &killing) == 0);
     soak_send_for(soak, soak->me == soak->victim ? 8 * SECOND : SECOND / 10);
     if (soak->me == soak->victim)
         test_fail(__FILE__, __LINE__, "the victim was not killed");
@@ -93,6 +79,6 @@ static void run(llcl_context_t *context)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"am_soak_kill", RANKS, 18, run};
+    static const struct kill_plan plan = {"am_soak_kill", RANKS, 18, am_kill_set_up, run};
     return kill_main(&plan, count, arguments);
 }

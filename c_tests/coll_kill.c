@@ -8,15 +8,10 @@
  * timeout: 120
  */
 #include "coll.h"
+#include "kill.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-#define SECOND INT64_C(1000000000)
 #define RANKS 4u
 #define PLANS 5u
-
-/* ---- one rank ---- */
 
 struct rank {
     llcl_context_t *context;
@@ -126,34 +121,6 @@ static uint64_t agree(struct rank *rank, uint64_t known)
     return sum;
 }
 
-struct killing {
-    struct rank *rank;
-    int64_t at;
-};
-
-static void *kill_it(void *data)
-{
-    struct killing *killing = data;
-    struct rank *rank = killing->rank;
-    llcl_write_value_params_t value = {0};
-    llcl_peer_info_t info = {0};
-    info.struct_size = sizeof info;
-    test_rank = rank->me;
-    CHECK_OK(llcl_query_peer(rank->context, rank->victim, &info));
-    while (now_ns() < killing->at)
-        usleep(200);
-    value.value = (uint64_t)now_ns();
-    CHECK(kill((pid_t)info.process, SIGKILL) == 0);
-    for (value.peer = 0; value.peer < RANKS; value.peer++) {
-        if (value.peer == rank->victim)
-            continue;
-        value.destination = remote_at(&rank->control, value.peer, 0);
-        value.size = 8;
-        CHECK_OK(llcl_write_value(rank->context, &value));
-    }
-    return NULL;
-}
-
 static int makes_plans(const struct rank *rank)
 {
     return rank->seed / RANKS % 4 == 0;
@@ -210,7 +177,7 @@ static void begin(struct rank *rank, llcl_context_t *context)
     int kind;
     rank->context = context;
     rank->me = llcl_rank(context);
-    rank->seed = strtoull(getenv("KILL_SEED"), NULL, 10);
+    rank->seed = kill_seed();
     rank->victim = (uint32_t)(rank->seed % RANKS);
     rank->killer = (rank->victim + 1 + (uint32_t)(rank->seed / RANKS % 3)) % RANKS;
     CHECK_EQUAL(llcl_size(context), RANKS);
@@ -249,10 +216,10 @@ static void run(llcl_context_t *context)
             CHECK_EQUAL(makes_plans(rank) ? one_after_the_other(rank) : all_plans(rank), 0);
         test_fail(__FILE__, __LINE__, "the victim was not killed");
     }
-    killing.rank = rank;
+    killing = (struct killing){context, rank->victim, 0, &rank->control};
     killing.at = now_ns() + (int64_t)(rank->seed / 16 % 30000) * 1000;
     if (rank->me == rank->killer)
-        CHECK(pthread_create(&killer, NULL, kill_it, &killing) == 0);
+        CHECK(pthread_create(&killer, NULL, kill_and_tell, &killing) == 0);
     known = survive(rank);
     if (rank->me == rank->killer)
         CHECK(pthread_join(killer, NULL) == 0);
@@ -262,79 +229,21 @@ static void run(llcl_context_t *context)
     CHECK_STATUS(llcl_peer_alive(context, rank->victim), LLCL_ERR_PEER_DEAD);
     afterwards(rank);
     CHECK_OK(test_finalize(context));
-    printf("survivor %u known %lld rounds %llu\n", rank->me, (long long)known / 1000,
+    printf("survivor %u: gap %lld rounds %llu\n", rank->me, (long long)known / 1000,
            (unsigned long long)rank->rounds);
     fflush(stdout);
 }
 
-/* ---- the driver ---- */
-
-static const char *launcher;
-static char self[4096];
-
-static pid_t start(uint64_t seed, int round, int out)
+static void set_up(int round)
 {
     static const char *const modes[] = {"auto", "offload", "direct"};
-    char text[32];
-    pid_t child;
-    fflush(NULL);
-    child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-        setenv("KILL_SEED", text, 1);
-        setenv("LLCL_EXECUTION", modes[round / 2 % 3], 1);
-        setenv("LLCL_COLL_ENGINE", round % 2 ? "thread" : "offload", 1);
-        setenv("LLCL_CMA", round % 5 == 4 ? "off" : "on", 1);
-        dup2(out, 1);
-        dup2(out, 2);
-        execl(launcher, launcher, "--keep-going", "--timeout", "12", "-n", "4", self, (char *)NULL);
-        _exit(126);
-    }
-    return child;
-}
-
-static int one_round(uint64_t seed, int round, long *slowest)
-{
-    char output[16384], *at = output;
-    size_t got = 0;
-    ssize_t n;
-    int ends[2], state = 0;
-    unsigned survivors = 0;
-    pid_t child;
-    CHECK(pipe(ends) == 0);
-    child = start(seed, round, ends[1]);
-    close(ends[1]);
-    while ((n = read(ends[0], output + got, sizeof output - 1 - got)) > 0)
-        got += (size_t)n;
-    output[got] = 0;
-    close(ends[0]);
-    CHECK(waitpid(child, &state, 0) == child);
-    while ((at = strstr(at, "survivor ")) != NULL) {
-        long known = atol(strstr(at, "known ") ? strstr(at, "known ") + 6 : "0");
-        *slowest = known > *slowest ? known : *slowest;
-        survivors++;
-        at += 9;
-    }
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 128 + SIGKILL && survivors == RANKS - 1)
-        return 1;
-    fprintf(stderr, "round %d, seed %llu: wait status 0x%x, %u survivors; the output was:\n%s\n", round,
-            (unsigned long long)seed, (unsigned)state, survivors, output);
-    return 0;
+    setenv("LLCL_EXECUTION", modes[round / 2 % 3], 1);
+    setenv("LLCL_COLL_ENGINE", round % 2 ? "thread" : "offload", 1);
+    setenv("LLCL_CMA", round % 5 == 4 ? "off" : "on", 1);
 }
 
 int main(int count, char **arguments)
 {
-    int rounds = count > 1 ? atoi(arguments[1]) : 24, round, good = 0;
-    uint64_t seed = count > 2 ? strtoull(arguments[2], NULL, 10) : (uint64_t)now_ns() / 1000;
-    long slowest = 0;
-    if (getenv("LLCL_RANK"))
-        return test_main(run, NULL);
-    launcher = getenv("LLCL_RUN");
-    CHECK(launcher != NULL && readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-    printf("coll_kill: %d rounds, first seed %llu\n", rounds, (unsigned long long)seed);
-    for (round = 0; round < rounds; round++)
-        good += one_round(seed + (uint64_t)round * 7919, round, &slowest);
-    printf("coll_kill: %d of %d rounds good, a death known after at most %ld us\n", good, rounds, slowest);
-    return good == rounds ? 0 : 1;
+    static const struct kill_plan plan = {"coll_kill", (int)RANKS, 24, set_up, run};
+    return kill_main(&plan, count, arguments);
 }

@@ -7,16 +7,6 @@
 #define PLANS 2000u
 #define LATE 20u
 
-static long resident_kib(void)
-{
-    long pages = 0, size = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file != NULL);
-    CHECK(fscanf(file, "%ld %ld", &size, &pages) == 2);
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 /* Few regions: what is not given back is missed soon. */
 static void configure(llcl_config_t *config)
 {

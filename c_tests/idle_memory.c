@@ -5,16 +5,6 @@
  */
 #include "wild.h"
 
-static long resident_kib(void)
-{
-    long pages = 0, size = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    CHECK(file != NULL);
-    CHECK(fscanf(file, "%ld %ld", &size, &pages) == 2);
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 static void run(llcl_context_t *context)
 {
     uint32_t peer = 1 - llcl_rank(context);

@@ -7,16 +7,11 @@
  * modes: auto
  * timeout: 150
  */
+#include "kill.h"
 #include "wild.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-#define SECOND INT64_C(1000000000)
 #define RANKS 3
 #define PENDING 48 /* most operations under way to one peer */
-
-/* ---- one rank ---- */
 
 struct traffic {
     uint64_t posted, fired, ok, dead, other;
@@ -96,32 +91,6 @@ static void *block(void *data)
     return NULL;
 }
 
-struct killing {
-    struct rank *rank;
-    int64_t at;
-};
-
-static void *kill_it(void *data)
-{
-    struct killing *killing = data;
-    struct rank *rank = killing->rank;
-    llcl_write_value_params_t value = {0};
-    llcl_peer_info_t info = {0};
-    info.struct_size = sizeof info;
-    test_rank = rank->me;
-    CHECK_OK(llcl_query_peer(rank->context, rank->victim, &info));
-    while (now_ns() < killing->at)
-        usleep(200);
-    word_set(rank->control.words, (uint64_t)now_ns());
-    CHECK(kill((pid_t)info.process, SIGKILL) == 0);
-    value.peer = RANKS - rank->me - rank->victim;
-    value.destination = remote_at(&rank->control, value.peer, 0);
-    value.value = word_get(rank->control.words);
-    value.size = 8;
-    CHECK_OK(llcl_write_value(rank->context, &value));
-    return NULL;
-}
-
 /* Whether the victim's death has been told everywhere that it has to be. */
 static int death_is_known(struct rank *rank)
 {
@@ -163,7 +132,7 @@ static void run(llcl_context_t *context)
     struct rank *rank = calloc(1, sizeof *rank);
     struct killing killing;
     pthread_t killer, blocker;
-    uint64_t seed = strtoull(getenv("KILL_NINE_SEED"), NULL, 10);
+    uint64_t seed = kill_seed();
     int64_t known;
     int kind, kills;
     CHECK(rank != NULL);
@@ -186,9 +155,9 @@ static void run(llcl_context_t *context)
         test_fail(__FILE__, __LINE__, "the victim was not killed");
     }
     kills = rank->me == (rank->victim + 1) % RANKS;
-    killing.rank = rank;
+    killing = (struct killing){context, rank->victim, 0, &rank->control};
     killing.at = now_ns() + (int64_t)(seed / RANKS % 40000) * 1000;
-    CHECK(!kills || pthread_create(&killer, NULL, kill_it, &killing) == 0);
+    CHECK(!kills || pthread_create(&killer, NULL, kill_and_tell, &killing) == 0);
     CHECK(pthread_create(&blocker, NULL, block, rank) == 0);
     known = survive(rank);
     CHECK(!kills || pthread_join(killer, NULL) == 0);
@@ -204,85 +173,19 @@ static void run(llcl_context_t *context)
     }
     CHECK_EQUAL(rank->traffic[RANKS - rank->me - rank->victim].dead, 0);
     CHECK_OK(test_finalize(context));
-    printf("survivor %u known %lld\n", rank->me, (long long)known / 1000);
+    printf("survivor %u: gap %lld\n", rank->me, (long long)known / 1000);
     fflush(stdout);
 }
 
-/* ---- the driver ---- */
-
-static const char *launcher;
-static char self[4096];
-
-static pid_t start(uint64_t seed, const char *mode, const char *cma, int out)
-{
-    char text[32];
-    pid_t child;
-    fflush(NULL);
-    child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-        setenv("KILL_NINE_SEED", text, 1);
-        setenv("LLCL_EXECUTION", mode, 1);
-        setenv("LLCL_CMA", cma, 1);
-        dup2(out, 1);
-        dup2(out, 2);
-        execl(launcher, launcher, "--keep-going", "--timeout", "10", "-n", "3", self, (char *)NULL);
-        _exit(126);
-    }
-    return child;
-}
-
-static int one_round(uint64_t seed, const char *mode, const char *cma, long *slowest)
-{
-    char output[16384], *at = output;
-    size_t got = 0;
-    ssize_t n;
-    int ends[2], state = 0, survivors = 0;
-    pid_t child;
-    CHECK(pipe(ends) == 0);
-    child = start(seed, mode, cma, ends[1]);
-    close(ends[1]);
-    while ((n = read(ends[0], output + got, sizeof output - 1 - got)) > 0)
-        got += (size_t)n;
-    output[got] = 0;
-    close(ends[0]);
-    CHECK(waitpid(child, &state, 0) == child);
-    while ((at = strstr(at, "survivor ")) != NULL) {
-        long known = atol(strstr(at, "known ") ? strstr(at, "known ") + 6 : "0");
-        *slowest = known > *slowest ? known : *slowest;
-        survivors++;
-        at += 9;
-    }
-    if (WIFEXITED(state) && WEXITSTATUS(state) == 128 + SIGKILL && survivors == 2)
-        return 1;
-    fprintf(stderr, "seed %llu, %s, cma %s: wait status 0x%x, %d survivors; the output was:\n%s\n",
-            (unsigned long long)seed, mode, cma, (unsigned)state, survivors, output);
-    return 0;
-}
-
-static int drive(int rounds, uint64_t seed)
+static void set_up(int round)
 {
     static const char *const modes[] = {"auto", "offload", "direct"};
-    long slowest = 0;
-    int round, good = 0;
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    CHECK(length > 0);
-    launcher = getenv("LLCL_RUN");
-    CHECK(launcher != NULL);
-    printf("kill_nine: %d rounds, first seed %llu\n", rounds, (unsigned long long)seed);
-    for (round = 0; round < rounds; round++)
-        good += one_round(seed + (uint64_t)round * 7919, modes[round % 3],
-                          round / 3 % 2 ? "off" : "on", &slowest);
-    printf("kill_nine: %d of %d rounds good, a death known after at most %ld us\n", good, rounds,
-           slowest);
-    return good == rounds ? 0 : 1;
+    setenv("LLCL_EXECUTION", modes[round % 3], 1);
+    setenv("LLCL_CMA", round / 3 % 2 ? "off" : "on", 1);
 }
 
 int main(int count, char **arguments)
 {
-    if (getenv("LLCL_RANK"))
-        return test_main(run, NULL);
-    return drive(count > 1 ? atoi(arguments[1]) : 100,
-                 count > 2 ? strtoull(arguments[2], NULL, 10) : (uint64_t)now_ns() / 1000);
+    static const struct kill_plan plan = {"kill_nine", RANKS, 100, set_up, run};
+    return kill_main(&plan, count, arguments);
 }

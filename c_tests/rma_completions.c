@@ -92,7 +92,7 @@ static void failures(llcl_context_t *context, struct shared *target, struct shar
     while ((status = llcl_try_write_async(context, &write)) > 0)
         sched_yield();
     if (status == LLCL_OK) {
-        AWAIT(&added[1], LLCL_WORD_FAILED);
+        AWAIT(&added[1], LLCL_WORD_FAILED); /* the bit and the count change in one step */
         CHECK_EQUAL(added[1], LLCL_WORD_FAILED + 6);
     } else {
         CHECK_STATUS(status, LLCL_ERR_RANGE);

@@ -226,4 +226,15 @@ static inline int test_main(void (*run)(llcl_context_t *), void (*configure)(llc
     }
 #define TEST_MAIN(fn) TEST_MAIN_CONFIG(fn, NULL)
 
+/* Memory of this process that is there. */
+static inline long resident_kib(void)
+{
+    long pages = 0, size = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL);
+    CHECK(fscanf(file, "%ld %ld", &size, &pages) == 2);
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 #endif

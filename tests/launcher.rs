@@ -121,6 +121,19 @@ fn the_exit_code_is_that_of_the_first_failure() {
 }
 
 #[test]
+fn who_ignores_the_ends_of_children_hears_of_them_all_the_same() {
+    let mut command = shell(&["-n", "2", "--timeout", "20"], "exit 3");
+    // SAFETY: signal() is async-signal-safe and installs no handler.
+    let ignore = || unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(ignore) };
+    assert_eq!(command.output().unwrap().status.code(), Some(3));
+}
+
+#[test]
 fn a_program_that_cannot_be_started_is_named() {
     let output = launcher(&["-n", "2", "/nonexistent/program"]).output().unwrap();
     assert_eq!(output.status.code(), Some(127));

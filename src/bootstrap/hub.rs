@@ -18,8 +18,10 @@ use std::sync::Arc;
 pub enum Event {
     /// A rank wants the whole job to end with this code.
     Abort { rank: u32, code: i32 },
-    /// A rank sent what no rank of this release sends; it counts as dead from now on.
+    /// A rank sent what no rank of this release sends; it counts as dead from now on, and is killed.
     Nonsense { rank: u32 },
+    /// A rank has closed its connection without having left: the same. Mostly it is just ending.
+    Lost { rank: u32 },
 }
 
 /// Who reads nothing while this many packets wait for him is not read from either.
@@ -126,7 +128,7 @@ impl Hub {
             // to be told why it may not, so the connection stays.
             self.forget_process(rank);
         } else {
-            self.disconnect(rank);
+            self.disconnect(rank, events);
         }
     }
 
@@ -135,17 +137,17 @@ impl Hub {
         for _ in 0..limit {
             let Some(connection) = &self.connections[rank as usize] else { return };
             let (size, fd) = match socket::receive(connection.socket.as_fd(), &mut self.buffer) {
-                Ok((0, _)) => return self.disconnect(rank),
+                Ok((0, _)) => return self.disconnect(rank, events),
                 Ok(received) => received,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.disconnect(rank),
+                Err(_) => return self.disconnect(rank, events),
             };
             match self.serve(rank, size, fd) {
                 Verdict::Fine => {}
                 Verdict::Abort(code) => events.push(Event::Abort { rank, code }),
                 Verdict::Nonsense => {
                     events.push(Event::Nonsense { rank });
-                    return self.disconnect(rank);
+                    return self.disconnect(rank, events);
                 }
             }
         }
@@ -185,7 +187,14 @@ impl Hub {
         }
     }
 
-    fn disconnect(&mut self, rank: u32) {
+    fn disconnect(&mut self, rank: u32, events: &mut Vec<Event>) {
+        let connection = self.connections[rank as usize].as_ref();
+        let process = connection.and_then(|c| c.process.as_ref());
+        if let (Some(process), false) = (process, self.rules.is_gone(rank)) {
+            // Others pass over what it has half sent as soon as they know: nothing of it may run on.
+            socket::kill(process.as_fd());
+            events.push(Event::Lost { rank });
+        }
         self.forget_process(rank);
         if let Some(connection) = self.connections[rank as usize].take() {
             let _ = self.watch(libc::EPOLL_CTL_DEL, connection.socket.as_fd(), 0, 0);

@@ -9,7 +9,7 @@ use crate::util::patience::Patience;
 use crate::util::status::Result;
 use crate::util::thread::spawn_quiet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -51,8 +51,15 @@ impl Progress {
     ) -> Result<Progress> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, bell) = (stop.clone(), routes.clone());
-        let run = move || run(&stopped, &bell, &crew, (spin, alert));
+        let (tell, told) = mpsc::channel();
+        let run = move || {
+            bell.set_resident();
+            let _ = tell.send(());
+            run(&stopped, &bell, &crew, (spin, alert));
+        };
         let thread = spawn_quiet("llcl-progress", STACK, run)?;
+        // Peers reach this process by that thread where its first one has left.
+        let _ = told.recv();
         Ok(Progress { stop, routes, thread: Mutex::new(Some(thread)) })
     }
 

@@ -11,11 +11,14 @@ use crate::transport::{Message, Reply, Sink};
 struct Inflow<'a> {
     routes: &'a Routes,
     replies: Vec<Reply>,
+    unserved: Vec<Message>,
 }
 
 impl Sink for Inflow<'_> {
     fn request(&mut self, message: &Message) {
-        fallback::serve(self.routes, message);
+        if !fallback::serve(self.routes, message) {
+            self.unserved.push(*message);
+        }
     }
 
     fn reply(&mut self, reply: Reply) {
@@ -26,11 +29,17 @@ impl Sink for Inflow<'_> {
 impl Work {
     /// Polls once; returns how many events there were.
     pub fn complete(&mut self, routes: &Routes) -> usize {
-        let mut inflow = Inflow { routes, replies: std::mem::take(&mut self.replies) };
+        let mut inflow = Inflow {
+            routes,
+            replies: std::mem::take(&mut self.replies),
+            unserved: std::mem::take(&mut self.unserved),
+        };
+        inflow.unserved.retain(|message| !fallback::serve(routes, message));
         let mut count = 0;
         for receiver in &mut self.receivers {
             count += receiver.poll(&mut inflow);
         }
+        self.unserved = inflow.unserved;
         let mut replies = inflow.replies;
         for reply in replies.drain(..) {
             self.answered(routes, reply);
@@ -46,6 +55,10 @@ impl Work {
         let tag = Tag(reply.tag);
         // An answer to an operation that was ended meanwhile finds nothing.
         let Some(operation) = self.slots.get_mut(tag) else { return };
+        if !operation.sent {
+            // Nor does a second answer to what was answered.
+            return;
+        }
         let staging = operation.chunk.and_then(|chunk| routes.own_staging(chunk.into()));
         match operation.answered(reply, staging) {
             Some(status) => self.end(routes, tag, status),

@@ -116,9 +116,10 @@ impl Completion {
                 word.fetch_add(1, Ordering::Release);
             }
             (_, _) => {
-                // First the mark: who sees the count must not miss the failure.
-                word.fetch_or(WORD_FAILED, Ordering::Release);
-                word.fetch_add(1, Ordering::Release);
+                // In one step: who sees the count must not miss the failure, and who sees the failure may
+                // do away with the word.
+                let failed = |count: u64| Some(count.wrapping_add(1) | WORD_FAILED);
+                let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, failed);
             }
         }
         waiters.touched_privately();

@@ -153,15 +153,21 @@ impl InFlight {
     }
 }
 
-/// Does what a peer asks for, in this rank's own memory, and answers.
-pub fn serve(routes: &Routes, message: &Message) {
-    // A peer that cannot be reached any more does not wait for an answer.
-    let Ok(port) = routes.port(message.source) else { return };
+/// Does what a peer asks for, in this rank's own memory, and answers. False: it is to be tried again, since the peer
+/// cannot be reached for an answer now.
+pub fn serve(routes: &Routes, message: &Message) -> bool {
+    let port = match routes.port(message.source) {
+        Ok(port) => port,
+        // Who is dead, or nobody, does not wait for an answer.
+        Err(_) if message.source >= routes.size() || routes.is_dead(message.source) => return true,
+        Err(_) => return false,
+    };
     let (status, result) = match execute(routes, port, message) {
         Ok(result) => (Status::OK, result),
         Err(error) => (error.status, 0),
     };
     routes.transport(port).reply(port, Reply { tag: message.tag, status, result });
+    true
 }
 
 fn execute(routes: &Routes, asker: &Port, message: &Message) -> Result<u64> {

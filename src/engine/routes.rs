@@ -62,6 +62,11 @@ impl Routes {
         vec![Box::new(self.shm.receiver()), Box::new(self.loopback.receiver())]
     }
 
+    /// The calling thread will be there as long as the rank.
+    pub fn set_resident(&self) {
+        self.segment.control().set_resident();
+    }
+
     /// How many ranks there are.
     pub fn size(&self) -> u32 {
         self.ports.len() as u32
@@ -173,6 +178,8 @@ impl Routes {
             self.deaths.store(true, Ordering::Release);
             self.burials.fetch_add(1, Ordering::Release);
             self.bell().ring();
+            // It may have died on its way to wake who runs handlers, and then nobody else would.
+            self.segment.control().mail().head.requests.bell().ring();
         }
     }
 

@@ -8,7 +8,7 @@ use crate::engine::queued::Queued;
 use crate::engine::ring::Consumer;
 use crate::engine::routes::Routes;
 use crate::engine::slots::{Slots, Tag};
-use crate::transport::{CHUNKS, Posted, Receiver, Reply};
+use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply};
 use crate::util::room::Room;
 use crate::util::status::Status;
 use crossbeam_utils::CachePadded;
@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct Work {
     pub(super) consumer: Consumer<Queued>,
     pub(super) post: Arc<Post>,
+    /// Requests of peers that cannot be reached now, as where no descriptor is left.
+    pub(super) unserved: Vec<Message>,
     /// Active messages without credit.
     pub(super) late: VecDeque<Box<Late>>,
     /// Whom to tell that the queue is half empty again.
@@ -58,6 +60,7 @@ impl Work {
         Work {
             consumer,
             post,
+            unserved: Vec::new(),
             late: VecDeque::new(),
             room,
             half,
@@ -134,6 +137,7 @@ impl Work {
         self.armed = true;
         self.unsent == 0
             && self.late.is_empty()
+            && self.unserved.is_empty()
             && !routes.has_deaths()
             && self.consumer.try_wait()
             && self.receivers.iter_mut().all(|receiver| receiver.arm())

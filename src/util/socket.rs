@@ -213,6 +213,15 @@ pub fn process(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
+/// Kills a process, by a descriptor of process(). Nothing where it has ended.
+pub fn kill(process: BorrowedFd<'_>) {
+    let no_info = std::ptr::null_mut::<libc::siginfo_t>();
+    // SAFETY: pidfd_send_signal takes integers and a null pointer.
+    unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, no_info, 0)
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,8 @@ pub struct Rank {
     /// Readable when it has ended.
     pub process: OwnedFd,
     pub ended: bool,
+    /// It has closed its connection to the hub, which has killed it if it was not just ending.
+    pub lost: bool,
 }
 
 /// What all ranks have in common.
@@ -73,13 +75,15 @@ impl Setup {
         let process = match socket::process(child.id()) {
             Ok(process) => process,
             Err(e) => {
-                let _ = child.kill();
-                let _ = child.wait();
+                discard(&mut child);
                 return Err(e);
             }
         };
-        attach(&mut child, rank, relay)?;
-        Ok(Rank { pid: child.id(), process, ended: false })
+        if let Err(e) = attach(&mut child, rank, relay) {
+            discard(&mut child);
+            return Err(e);
+        }
+        Ok(Rank { pid: child.id(), process, ended: false, lost: false })
     }
 
     /// What the new process does between fork and exec.
@@ -102,7 +106,8 @@ impl Setup {
                 // Before the program can do anything that would outlive the launcher. Where the guard
                 // was killed, this fails and the parent-death signal remains.
                 let group = libc::getpid();
-                libc::write(guard, (&raw const group).cast(), mem::size_of_val(&group));
+                let size = mem::size_of_val(&group);
+                libc::send(guard, (&raw const group).cast(), size, libc::MSG_NOSIGNAL);
                 let end = BorrowedFd::borrow_raw(end);
                 socket::set_close_on_exec(end, false)?;
                 if let Some(processor) = processor {
@@ -118,6 +123,12 @@ impl Setup {
         // plain data.
         unsafe { command.pre_exec(prepare) };
     }
+}
+
+/// One that could not become a rank.
+fn discard(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 fn check(answer: i32) -> io::Result<()> {
@@ -173,7 +184,8 @@ pub fn outcome(pid: u32) -> Option<(u8, String)> {
         let mut info: libc::siginfo_t = mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         if libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) != 0 {
-            return None;
+            let gone = io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD);
+            return gone.then(|| (1, "has ended, nobody knows how".to_owned()));
         }
         info
     };

@@ -127,6 +127,7 @@ impl Job<'_> {
                          or two processes in one rank's place?); it counts as dead"
                     ));
                 }
+                Event::Lost { rank } => self.ranks[rank as usize].lost = true,
             }
         }
     }
@@ -142,7 +143,9 @@ impl Job<'_> {
         if code == 0 || self.kill_at.is_some() {
             return;
         }
-        report(&format!("rank {at} (pid {}) {what}", rank.pid));
+        let lost = rank.lost && code == 128 + libc::SIGKILL as u8;
+        let why = if lost { ": it had lost its connection to llcl-run" } else { "" };
+        report(&format!("rank {at} (pid {}) {what}{why}", rank.pid));
         self.verdict.get_or_insert(code);
         if !self.options.keep_going {
             self.end_all();

@@ -170,3 +170,33 @@ fn what_is_malformed_is_not_valid() {
         assert!(!bad.is_valid() && !bad.is_ready(), "{bad:?}");
     }
 }
+
+#[test]
+fn a_failed_add_is_over_when_its_waiter_is_released() {
+    const ROUNDS: u64 = 20_000;
+    let (word, turn) = (AtomicU64::new(0), AtomicU64::new(0));
+    let wait = |what: &AtomicU64, at_least: u64| {
+        while what.load(Ordering::Acquire) < at_least {
+            std::thread::yield_now();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (waiters, add) =
+                (waiters(), Completion { kind: ADD, ..Completion::store_on(&word) });
+            for round in 0..ROUNDS {
+                wait(&turn, 2 * round + 1);
+                add.fire(Status::ERR_PEER_DEAD, &waiters);
+                turn.store(2 * round + 2, Ordering::Release);
+            }
+        });
+        for round in 0..ROUNDS {
+            turn.store(2 * round + 1, Ordering::Release);
+            wait(&word, 1);
+            // Its user's again.
+            word.store(0, Ordering::Relaxed);
+            wait(&turn, 2 * round + 2);
+            assert_eq!(word.load(Ordering::Relaxed), 0, "round {round}");
+        }
+    });
+}

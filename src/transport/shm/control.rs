@@ -16,7 +16,7 @@ use crate::util::status::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the first word of a control area holds; the last digit is the layout's version.
-const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca2");
+const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca3");
 
 /// The numbers that the layout follows from, as they stand at the beginning of the area.
 #[repr(C)]
@@ -27,6 +27,8 @@ struct Header {
     regions: AtomicU64,
     inbox_entries: AtomicU64,
     in_flight: AtomicU64,
+    /// The thread that is there as long as the rank, by its number in the kernel; 0: not yet.
+    resident: AtomicU64,
     bell: Bell,
     waiters: Waiters,
     board: Board,
@@ -172,6 +174,18 @@ impl Control {
     /// Bytes of the whole area: where regions begin in the file.
     pub fn length(&self) -> usize {
         self.layout.total
+    }
+
+    /// The thread that is there as long as the rank, by its number in the kernel; 0: not yet.
+    pub fn resident(&self) -> u32 {
+        self.header().resident.load(Ordering::Relaxed) as u32
+    }
+
+    /// The calling thread will be there as long as the rank.
+    pub fn set_resident(&self) {
+        // SAFETY: the call has no arguments and touches no memory.
+        let number = unsafe { libc::gettid() };
+        self.header().resident.store(number as u64, Ordering::Relaxed);
     }
 
     /// What the rank's agent sleeps on.

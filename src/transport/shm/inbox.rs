@@ -150,7 +150,8 @@ impl Inbox<'_> {
     /// Takes the message of ticket `next`, which the receiver then counts up. `dead` says whether a
     /// rank is known to be dead; `skip_unclaimed` allows to pass a ticket that nobody has claimed.
     pub fn take(&self, next: &mut u64, dead: impl Fn(u32) -> bool, skip_unclaimed: bool) -> Taken {
-        loop {
+        // A peer that has scribbled over the tail costs a round of the inbox at a time.
+        for _ in 0..self.slots.len() {
             let slot = self.slot(*next);
             // Acquire: pairs with the Release in fill().
             let seen = slot.mark.load(Ordering::Acquire);
@@ -184,6 +185,7 @@ impl Inbox<'_> {
             }
             *next += 1;
         }
+        Taken::Unfinished
     }
 
     fn read(&self, slot: &Slot) -> Message {
@@ -216,5 +218,23 @@ impl Inbox<'_> {
         if self.counters.tail.load(Ordering::Relaxed) & WAITING != 0 {
             self.counters.tail.fetch_and(!WAITING, Ordering::AcqRel);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scribbled_tail_holds_the_receiver_for_one_round_at_a_time() {
+        let counters = Counters { tail: AtomicU64::new(0) };
+        // SAFETY: made of atomics.
+        let slots: Vec<Slot> = (0..8).map(|_| unsafe { std::mem::zeroed() }).collect();
+        let inbox = Inbox { counters: &counters, slots: &slots };
+        inbox.reset(0);
+        counters.tail.store(1 << 40, Ordering::Relaxed);
+        let mut next = 0;
+        assert_eq!(inbox.take(&mut next, |_| false, true), Taken::Unfinished);
+        assert_eq!(next, 8);
     }
 }

@@ -3,23 +3,32 @@
 use crate::fail;
 use crate::util::status::{Error, Result};
 
-/// Copies `size` bytes from `theirs` in `process` to `ours`.
+/// Whose memory it is. The kernel finds a process by the number of any of its threads that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    /// The number of the process, which is that of its first thread.
+    pub process: u32,
+    /// The thread that is there as long as the rank; the first one may have left by pthread_exit.
+    pub resident: u32,
+}
+
+/// Copies `size` bytes from `theirs` in `owner` to `ours`.
 ///
 /// # Safety
 /// `ours` is valid for writing `size` bytes.
-pub unsafe fn read(process: u32, theirs: u64, ours: *mut u8, size: usize) -> Result<()> {
+pub unsafe fn read(owner: Owner, theirs: u64, ours: *mut u8, size: usize) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { copy(process, theirs, ours, size, libc::process_vm_readv, "process_vm_readv") }
+    unsafe { copy(owner, theirs, ours, size, libc::process_vm_readv, "process_vm_readv") }
 }
 
-/// Copies `size` bytes from `ours` to `theirs` in `process`.
+/// Copies `size` bytes from `ours` to `theirs` in `owner`.
 ///
 /// # Safety
 /// `ours` is valid for reading `size` bytes.
-pub unsafe fn write(process: u32, ours: *const u8, theirs: u64, size: usize) -> Result<()> {
+pub unsafe fn write(owner: Owner, ours: *const u8, theirs: u64, size: usize) -> Result<()> {
     let ours = ours.cast_mut();
     // SAFETY: as the caller promises; the call only reads.
-    unsafe { copy(process, theirs, ours, size, libc::process_vm_writev, "process_vm_writev") }
+    unsafe { copy(owner, theirs, ours, size, libc::process_vm_writev, "process_vm_writev") }
 }
 
 type Call = unsafe extern "C" fn(
@@ -33,14 +42,14 @@ type Call = unsafe extern "C" fn(
 
 /// The kernel moves at most about 2 GiB a call and may stop early: repeat until all is done.
 unsafe fn copy(
-    process: u32,
+    owner: Owner,
     theirs: u64,
     ours: *mut u8,
     size: usize,
     call: Call,
     name: &str,
 ) -> Result<()> {
-    let mut done = 0;
+    let (mut thread, mut done) = (owner.process, 0);
     while done < size {
         let left = size - done;
         let local = libc::iovec { iov_base: ours.wrapping_add(done).cast(), iov_len: left };
@@ -48,15 +57,19 @@ unsafe fn copy(
             libc::iovec { iov_base: (theirs as *mut u8).wrapping_add(done).cast(), iov_len: left };
         // SAFETY: one vector on each side; the local one is valid as the caller promises, and the
         // kernel checks the remote one.
-        match unsafe { call(process as libc::pid_t, &local, 1, &remote, 1, 0) } {
+        match unsafe { call(thread as libc::pid_t, &local, 1, &remote, 1, 0) } {
             count if count > 0 => done += count as usize,
             _ => match std::io::Error::last_os_error() {
                 errno if errno.raw_os_error() == Some(libc::ESRCH) => {
-                    fail!(ERR_PEER_DEAD, "process {process} has ended")
+                    if thread == owner.resident || owner.resident == 0 {
+                        fail!(ERR_PEER_DEAD, "process {} has ended", owner.process)
+                    }
+                    thread = owner.resident;
                 }
                 errno if errno.raw_os_error() == Some(libc::EFAULT) => fail!(
                     ERR_KEY,
-                    "memory at {theirs:#x}+{done} of process {process} is not there any more"
+                    "memory at {theirs:#x}+{done} of process {} is not there any more",
+                    owner.process
                 ),
                 _ => return Err(Error::system(name)),
             },

@@ -110,6 +110,11 @@ impl Shm {
         }
     }
 
+    /// Whose memory is behind a port, for the kernel.
+    fn owner(&self, port: &Port) -> kernel::Owner {
+        kernel::Owner { process: port.process, resident: self.linked(port).control.resident() }
+    }
+
     /// The link behind a port: made by connect() before there was a port.
     fn linked(&self, port: &Port) -> &Link {
         match self.links[port.peer as usize].get() {
@@ -122,8 +127,9 @@ impl Shm {
 /// Whether the kernel copies from `process`, and it is the one that the control area belongs to.
 fn reaches(process: u32, base: u64, control: &Control) -> bool {
     let mut seen = [0u8; 16];
+    let owner = kernel::Owner { process, resident: control.resident() };
     // SAFETY: seen has 16 bytes.
-    if unsafe { kernel::read(process, base, seen.as_mut_ptr(), seen.len()) }.is_err() {
+    if unsafe { kernel::read(owner, base, seen.as_mut_ptr(), seen.len()) }.is_err() {
         return false;
     }
     // SAFETY: the control area is mapped and begins with two words that do not change.
@@ -197,7 +203,7 @@ impl Transport for Shm {
 
     unsafe fn kernel_read(&self, port: &Port, from: u64, to: *mut u8, size: usize) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { kernel::read(port.process, from, to, size) }
+        unsafe { kernel::read(self.owner(port), from, to, size) }
     }
 
     unsafe fn kernel_write(
@@ -208,7 +214,7 @@ impl Transport for Shm {
         size: usize,
     ) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { kernel::write(port.process, from, to, size) }
+        unsafe { kernel::write(self.owner(port), from, to, size) }
     }
 
     fn post(&self, port: &Port, message: &Message) -> Posted {

@@ -1,0 +1,152 @@
+/* Rounds of llcl-run in which one rank is killed at a random moment. Started alone such a test drives the
+ * rounds: TEST [rounds [seed]]; under llcl-run it is one rank. Every survivor prints
+ * "survivor RANK: NAME VALUE NAME VALUE ..."; the driver takes the largest gap and sums the skips. */
+#ifndef KILL_H
+#define KILL_H
+#include "shared.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#define SECOND INT64_C(1000000000)
+
+struct kill_plan {
+    const char *name;
+    int ranks;
+    int rounds; /* unless the command line says otherwise */
+    void (*set_up)(int round); /* the environment of a round */
+    void (*run)(llcl_context_t *context);
+};
+
+struct kill_result {
+    long largest_gap, skips, skipping; /* us; slots; rounds in which some were skipped */
+    char self[4096], launcher[4096];
+};
+
+/* Kills a peer at `at`, from a thread of its own or not. */
+static inline void kill_peer(llcl_context_t *context, uint32_t peer, int64_t at)
+{
+    llcl_peer_info_t info = {0};
+    info.struct_size = sizeof info;
+    CHECK_OK(llcl_query_peer(context, peer, &info));
+    CHECK(info.process > 1 && info.process != (uint32_t)getpid());
+    while (now_ns() < at)
+        usleep(100);
+    CHECK(kill((pid_t)info.process, SIGKILL) == 0);
+}
+
+/* Kills a rank, and tells all others when: in word 0 of `told`, which is shared, unless it is NULL. A thread of its own. */
+struct killing {
+    llcl_context_t *context;
+    uint32_t victim;
+    int64_t at;
+    const struct shared *told;
+};
+
+static inline void *kill_and_tell(void *data)
+{
+    const struct killing *killing = data;
+    llcl_write_value_params_t value = {0};
+    test_rank = llcl_rank(killing->context);
+    kill_peer(killing->context, killing->victim, killing->at);
+    value.value = (uint64_t)now_ns();
+    value.size = 8;
+    for (value.peer = 0; killing->told && value.peer < llcl_size(killing->context); value.peer++) {
+        if (value.peer == killing->victim)
+            continue;
+        value.destination = remote_at(killing->told, value.peer, 0);
+        CHECK_OK(llcl_write_value(killing->context, &value));
+    }
+    return NULL;
+}
+
+static inline uint64_t kill_seed(void)
+{
+    const char *seed = getenv("KILL_SEED");
+    CHECK(seed != NULL);
+    return strtoull(seed, NULL, 10);
+}
+
+static inline pid_t kill_start(const struct kill_plan *plan, const struct kill_result *result,
+                               uint64_t seed, int round, int out)
+{
+    char text[32], ranks[16];
+    pid_t child;
+    fflush(NULL);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+        snprintf(ranks, sizeof ranks, "%d", plan->ranks);
+        setenv("KILL_SEED", text, 1);
+        plan->set_up(round);
+        dup2(out, 1);
+        dup2(out, 2);
+        execl(result->launcher, result->launcher, "--keep-going", "--timeout", "15", "-n", ranks,
+              result->self, (char *)NULL);
+        _exit(126);
+    }
+    return child;
+}
+
+static inline long kill_value(const char *line, const char *name)
+{
+    const char *end = strchr(line, '\n'), *at = strstr(line, name);
+    return at && (!end || at < end) ? atol(at + strlen(name)) : 0;
+}
+
+static inline int kill_round(const struct kill_plan *plan, struct kill_result *result, uint64_t seed,
+                             int round)
+{
+    char output[16384], *at = output;
+    size_t got = 0;
+    ssize_t n;
+    int ends[2], state = 0, survivors = 0;
+    long skips = 0;
+    pid_t child;
+    CHECK(pipe(ends) == 0);
+    child = kill_start(plan, result, seed, round, ends[1]);
+    close(ends[1]);
+    while ((n = read(ends[0], output + got, sizeof output - 1 - got)) > 0)
+        got += (size_t)n;
+    output[got] = 0;
+    close(ends[0]);
+    CHECK(waitpid(child, &state, 0) == child);
+    while ((at = strstr(at, "survivor ")) != NULL) {
+        long gap = kill_value(at, " gap ");
+        result->largest_gap = gap > result->largest_gap ? gap : result->largest_gap;
+        skips += kill_value(at, " skips ");
+        survivors++;
+        at += 9;
+    }
+    result->skips += skips;
+    result->skipping += skips > 0;
+    if (WIFEXITED(state) && WEXITSTATUS(state) == 128 + SIGKILL && survivors == plan->ranks - 1)
+        return 1;
+    fprintf(stderr, "round %d, seed %llu: wait status 0x%x, %d survivors; the output was:\n%s\n", round,
+            (unsigned long long)seed, (unsigned)state, survivors, output);
+    return 0;
+}
+
+static inline int kill_main(const struct kill_plan *plan, int count, char **arguments)
+{
+    struct kill_result *result = calloc(1, sizeof *result);
+    const char *launcher = getenv("LLCL_RUN");
+    int rounds = count > 1 ? atoi(arguments[1]) : plan->rounds, round, good = 0;
+    uint64_t seed = count > 2 ? strtoull(arguments[2], NULL, 10) : (uint64_t)now_ns() / 1000;
+    if (getenv("LLCL_RANK"))
+        return test_main(plan->run, NULL);
+    CHECK(result != NULL && launcher != NULL);
+    CHECK(readlink("/proc/self/exe", result->self, sizeof result->self - 1) > 0);
+    snprintf(result->launcher, sizeof result->launcher, "%s", launcher);
+    printf("%s: %d rounds, first seed %llu\n", plan->name, rounds, (unsigned long long)seed);
+    for (round = 0; round < rounds; round++)
+        good += kill_round(plan, result, seed + (uint64_t)round * 7919, round);
+    printf("%s: %d of %d rounds good; largest gap %ld us", plan->name, good, rounds, result->largest_gap);
+    if (result->skips)
+        printf("; %ld slots skipped in %ld rounds", result->skips, result->skipping);
+    printf("\n");
+    return good == rounds ? 0 : 1;
+}
+
+#endif
