@@ -263,8 +263,8 @@ impl Plan {
     }
 }
 
-/// One of so many rounds, a power of two, at no regular distance, so that a
-/// program that uses a plan in several ways in turn is seen in all of them.
+/// One of so many rounds, a power of two, at no regular distance, so that a program that uses a plan in several ways in turn is seen in
+/// all of them.
 fn is_sampled(round: u32, of: u32) -> bool {
     round.wrapping_mul(0x9e37_79b1) >> (32 - of.ilog2()) == 0
 }
