@@ -16,6 +16,8 @@ pub trait Task: Send + Sync {
     fn rest(&self) -> bool;
     /// Nothing is under way.
     fn is_idle(&self) -> bool;
+    /// Whoever works for it in passing keeps others from their core.
+    fn is_crowded(&self) -> bool;
     /// To be asked at the end of a nap. True: others have done its work meanwhile, but they would rather do something else.
     fn is_worth_staying(&self) -> bool;
     /// The context ends: nothing more will happen.
@@ -97,12 +99,14 @@ impl Agenda {
     /// time ago, and looks for work of other ranks also where none of this one is enlisted: their progress threads may be kept from a core
     /// by this one, since who yields is not taken off its core as long as the kernel owes it some time.
     pub(super) fn turn(&self, lately: bool) -> bool {
-        if !lately && !self.is_active() {
+        let active = self.is_active();
+        if !lately && !active {
             return false;
         }
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks = tasks.iter().filter(|task| active || !task.is_crowded());
         // All of them, not the first that has something to do.
-        tasks.iter().fold(false, |worked, task| task.advance() | worked)
+        tasks.fold(false, |worked, task| task.advance() | worked)
     }
 
     /// Works for every task, also for those that need nobody. True: nothing is under way.

@@ -339,6 +339,10 @@ impl Task for Plan {
         self.ends.is_closed(round) || self.plain && self.unfinished(round).is_none()
     }
 
+    fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
     fn is_worth_staying(&self) -> bool {
         let rounds = self.rounds.load(Ordering::Relaxed);
         let used = self.watched.swap(rounds, Ordering::Relaxed) != rounds;
