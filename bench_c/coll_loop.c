@@ -5,6 +5,9 @@
 #define MOST_ROUNDS 4000
 #define LEAST_ROUNDS 5
 #define TRIAL_ROUNDS 3
+#define MOST_TURNS 4       /* of a main thread on a shared core, in the work of a round */
+#define LEAST_TURN_NS 2000 /* what a turn of the other one costs is not to be most of it */
+#define LEAST_WORK_NS 100
 
 /* ---- work ---- */
 
@@ -63,14 +66,27 @@ void loop_once(loop_world_t *world, const loop_form_t *form)
 
 static double starts[MOST_ROUNDS], totals[MOST_ROUNDS];
 
-static inline __attribute__((always_inline)) void one_round(const loop_form_t *form, double work, uint64_t *started)
+/* Two main threads on one core are to be like two cores of half the speed, so they take turns during the work. Left to itself the
+   kernel would let one do all of its work before the other one has even started the round. */
+static void work_of(const loop_world_t *world, double work)
+{
+    for (unsigned turn = 0; turn < world->turns; turn++) {
+        sched_yield();
+        loop_work(work / world->turns);
+    }
+    if (world->turns == 0)
+        loop_work(work);
+}
+
+static inline __attribute__((always_inline)) void one_round(const loop_world_t *world, const loop_form_t *form, double work,
+                                                            uint64_t *started)
 {
     if (form != NULL && form->start != NULL)
         form->start(form->self);
     if (started != NULL)
         *started = bench_ticks();
     if (work > 0)
-        loop_work(work);
+        work_of(world, work);
     if (form != NULL)
         form->wait(form->self);
 }
@@ -88,12 +104,14 @@ static double rounds_of(loop_world_t *world, const loop_form_t *form, loop_kind_
     for (unsigned i = 0; i + batch <= rounds; i += batch, n++) {
         uint64_t before = bench_ticks(), t0 = before, t1 = 0;
         if (kind != LOOP_ROUNDS) {
+            if (form != NULL)
+                __builtin_prefetch(form); /* where a start is found is the caller's to know, also after a large round */
             loop_meet(world);
             t0 = bench_ticks();
         }
         for (unsigned k = 1; k < batch; k++)
-            one_round(form, work, NULL);
-        one_round(form, work, &t1);
+            one_round(world, form, work, NULL);
+        one_round(world, form, work, &t1);
         totals[n] = (double)(bench_ticks() - (kind == LOOP_WHOLE ? before : t0)) / batch;
         starts[n] = (double)(t1 - t0);
     }
@@ -169,6 +187,16 @@ double loop_total(const loop_world_t *world, const loop_result_t *result)
     return (int)world->size > bench_cores() ? result->mean : result->middle;
 }
 
+/* How much two main threads on one core may work in a round such that, with their turns, both are done after twice the time
+   `pure`, as on two cores of half the speed. */
+static double work_in_turns(loop_world_t *world, double pure, double meeting, double budget_ms)
+{
+    double turns = pure / LEAST_TURN_NS;
+    world->turns = turns < 1 ? 1 : turns > MOST_TURNS ? MOST_TURNS : (unsigned)turns;
+    double changes = loop_run(world, NULL, LOOP_WHOLE, LEAST_WORK_NS, budget_ms).middle - meeting;
+    return fmax(pure - changes / 2, LEAST_WORK_NS);
+}
+
 loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_cores_t cores, double budget_ms)
 {
     loop_overlap_t result;
@@ -182,12 +210,14 @@ loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_c
         meeting = loop_run(world, NULL, kind, 0, budget_ms / 2).middle;
     }
     result.pure = fmax(loop_run(world, form, kind, 0, budget_ms).middle - meeting, 1);
-    result.compute = loop_run(world, NULL, kind, result.pure, budget_ms).middle;
-    result.total = loop_run(world, form, kind, result.pure, budget_ms).middle;
+    double work = cores == LOOP_HALF_LOAD ? work_in_turns(world, result.pure, meeting, budget_ms / 2) : result.pure;
+    result.compute = loop_run(world, NULL, kind, work, budget_ms).middle;
+    result.total = loop_run(world, form, kind, work, budget_ms).middle;
     double percent = 100 * (1 - (result.total - result.compute) / result.pure);
     result.percent = percent < 0 ? 0 : percent > 100 ? 100 : percent;
     if (cores == LOOP_HALF_LOAD) {
         world->shared_core = 0;
+        world->turns = 0;
         bench_pin_others(-1);
         loop_place(world->rank, world->size);
     }

@@ -22,6 +22,7 @@ typedef struct loop_world {
     loop_shared_t *shared;
     uint64_t met;    /* how often */
     int shared_core; /* the main threads of all ranks are on one core */
+    unsigned turns;  /* in how many turns they do the work of a round there; 0: all at once */
 } loop_world_t;
 
 /* A barrier by bare loads and stores, which leaves nobody asleep: each rank writes its line and waits for the others'. Of two ranks
@@ -60,7 +61,9 @@ void loop_once(loop_world_t *world, const loop_form_t *form);
 double loop_total(const loop_world_t *world, const loop_result_t *result);
 
 /* Half load: the main threads of both ranks share one core, so that each computes at half its speed, and the other core is there for
-   whoever makes progress: the library's threads are placed on it. Else each computes on a core of its own, all the time. */
+   whoever makes progress: the library's threads are placed on it. They take turns several times in a round: the kernel lets one run
+   for milliseconds, so that of two ranks the one would start a short round only when the other one has done all of its work, and
+   nothing could be hidden behind that. Else each computes on a core of its own, all the time. */
 typedef enum loop_cores { LOOP_HALF_LOAD, LOOP_ALL_BUSY } loop_cores_t;
 
 /* Of the slowest rank each, ns. */
@@ -74,7 +77,8 @@ typedef struct loop_overlap {
 /* Collective, two ranks. As the OSU non-blocking tests define it, with as much work as the collective takes alone. No main thread
    is in the library between start and wait. Where the main threads share a core, a rank's own round says nothing, since the other
    one computes while it waits: there all times are those of whole rounds of both, with the meeting before them, and `pure` is
-   without that of a meeting. */
+   without that of a meeting. The work is so much less there as their turns cost, as far as it goes: so both have done it after
+   twice `pure`, and what makes progress has no more time than that. */
 loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_cores_t cores, double budget_ms);
 
 /* Computes for so long as `ns` takes on a core of one's own. Interruptions and other threads make it longer: who computes less

@@ -83,7 +83,7 @@ static void table(const cell_t *cells, int count, const peers_t *peers)
     }
     printf("  Per cent of the time alone that is hidden behind work of that length, 100 (1 - (total - work) / alone). No main\n"
            "  thread is in the library between start and wait; the ranks meet before each round.\n"
-           "  half load: both main threads share one core, the library's threads the other one; all busy: each computes on its own core.\n"
+           "  half load: both main threads share one core, in turns, the library's threads the other one; all busy: each computes on its own core.\n"
            "  alone us: with both cores for the main threads. The MPIs have no thread here that could use a free core.\n");
 }
 

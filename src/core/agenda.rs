@@ -16,6 +16,10 @@ pub trait Task: Send + Sync {
     fn rest(&self) -> bool;
     /// Nothing is under way.
     fn is_idle(&self) -> bool;
+    /// Whoever works for it in passing keeps others from their core.
+    fn is_crowded(&self) -> bool;
+    /// To be asked at the end of a nap. True: others have done its work meanwhile, but they would rather do something else.
+    fn is_worth_staying(&self) -> bool;
     /// The context ends: nothing more will happen.
     fn cancel(&self, status: Status);
 }
@@ -29,6 +33,8 @@ const ASLEEP: u8 = 2;
 
 /// How long it naps at first, and at most, while tasks are under way and others do their work.
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_micros(250));
+/// After so many stays in vain they do not become rarer: one in 32 naps.
+const STAYS_IN_VAIN: u32 = 5;
 /// How long it goes on looking after the last task: programs that start one round start another.
 const LINGER: Duration = Duration::from_millis(10);
 
@@ -89,14 +95,18 @@ impl Agenda {
         self.active.load(Ordering::Relaxed) > 0
     }
 
-    /// Works for every task for a moment. True: there was something to do.
-    pub(super) fn turn(&self) -> bool {
-        if !self.is_active() {
+    /// Works for every task for a moment. True: there was something to do. `lately`: the caller has worked for a task a short
+    /// time ago, and looks for work of other ranks also where none of this one is enlisted: their progress threads may be kept from a core
+    /// by this one, since who yields is not taken off its core as long as the kernel owes it some time.
+    pub(super) fn turn(&self, lately: bool) -> bool {
+        let active = self.is_active();
+        if !lately && !active {
             return false;
         }
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks = tasks.iter().filter(|task| active || !task.is_crowded());
         // All of them, not the first that has something to do.
-        tasks.iter().fold(false, |worked, task| task.advance() | worked)
+        tasks.fold(false, |worked, task| task.advance() | worked)
     }
 
     /// Works for every task, also for those that need nobody. True: nothing is under way.
@@ -134,9 +144,16 @@ impl Agenda {
         Some(if sleeps { longest } else { nap.next().min(longest) })
     }
 
-    /// It is awake again.
-    pub(super) fn unpark(&self) {
+    /// It is awake again. True: it is worth staying so for a while. A single look at the end of a nap would seldom meet the part of
+    /// a short round in which there is something to do, so that a program could go on for long without ever being helped.
+    pub(super) fn unpark(&self, nap: &mut Nap) -> bool {
         self.state.store(AWAKE, Ordering::Relaxed);
+        if nap.lingered() {
+            return false;
+        }
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each is asked, since each remembers when it was.
+        tasks.iter().fold(false, |worth, task| task.is_worth_staying() | worth) && nap.may_stay()
     }
 }
 
@@ -144,16 +161,34 @@ impl Agenda {
 pub(super) struct Nap {
     length: Duration,
     since: Option<Instant>,
+    /// How often, one after the other, it stayed awake for nothing, and how many naps it is to let pass until the next try.
+    in_vain: u32,
+    pass: u32,
 }
 
 impl Nap {
     pub(super) fn new() -> Nap {
-        Nap { length: NAPS.0, since: None }
+        Nap { length: NAPS.0, since: None, in_vain: 0, pass: 0 }
     }
 
     /// There was something to do.
+    #[inline]
     pub(super) fn renew(&mut self) {
         self.length = NAPS.0;
+        (self.in_vain, self.pass) = (0, 0);
+    }
+
+    /// Whether to stay awake now, which it has reason to. Where the core has other work to do a stay finds nothing, or comes too
+    /// late; then the next one is put off twice as long each time.
+    fn may_stay(&mut self) -> bool {
+        let stays = self.pass == 0;
+        if stays {
+            self.in_vain = STAYS_IN_VAIN.min(self.in_vain + 1);
+            // Taken back by renew() when the stay was worth it.
+            self.pass = 1 << self.in_vain;
+        }
+        self.pass -= 1;
+        stays
     }
 
     fn next(&mut self) -> Duration {
@@ -165,5 +200,24 @@ impl Nap {
     /// Whether the last task was long ago.
     fn lingered(&self) -> bool {
         self.since.is_none_or(|since| since.elapsed() > LINGER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stays_in_vain_become_rare_and_one_that_is_worth_it_makes_up_for_all() {
+        let mut nap = Nap::new();
+        let gaps = |nap: &mut Nap, stays: usize| {
+            let naps = (1..).filter(|_| nap.may_stay()).take(stays).collect::<Vec<_>>();
+            naps.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<u32>>()
+        };
+        assert_eq!(gaps(&mut nap, 8), [2, 4, 8, 16, 32, 32, 32]);
+        nap.renew();
+        assert!(nap.may_stay(), "at once");
+        nap.renew();
+        assert_eq!(gaps(&mut nap, 3), [2, 4]);
     }
 }

@@ -81,6 +81,8 @@ fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration
     let Crew { lane, agent, agenda } = crew;
     let (mut patience, mut alertness) = (Patience::new(spin), Patience::new(alert));
     let (mut nap, mut tasks_nap, mut seen) = (NAPS.0, Nap::new(), 0);
+    // It has worked for a task since it last slept.
+    let mut lately = false;
     loop {
         // Before the look for work, so that what comes after it ends the sleep.
         let ticket = routes.bell().ticket();
@@ -89,8 +91,9 @@ fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration
             return;
         }
         let replies = agent.poll_replies();
-        let tasks = agenda.turn();
+        let tasks = agenda.turn(lately);
         if tasks {
+            lately = true;
             alertness.renew();
             tasks_nap.renew();
         }
@@ -117,12 +120,15 @@ fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration
             Some(longest) => routes.bell().wait(ticket, Some(longest)),
             None => true,
         };
-        agenda.unpark();
+        let stays = agenda.unpark(&mut tasks_nap);
+        lately = false;
         agent.unpark_progress();
         lane.unpark();
         nap = if asleep { NAPS.0 } else { (nap * 2).min(NAPS.1) };
         if rung {
             patience.renew();
+        }
+        if rung || stays {
             alertness.renew();
         }
     }

@@ -122,8 +122,10 @@ pub struct Plan {
     made: Instant,
     /// When the last round was started.
     began: AtomicU64,
-    /// The user lets time pass between start and wait, for which the progress thread is worth its wake-up.
-    computes: AtomicBool,
+    /// How many nanoseconds the user has let pass between start and wait the last time.
+    away: AtomicU32,
+    /// How many rounds had been started when the progress thread last asked whether it is worth staying awake.
+    watched: AtomicU32,
     /// How often, one after the other and up to PROMPT_ROUNDS, the user has waited as soon as a round was started: then others leave
     /// the queues to this rank meanwhile.
     prompt: AtomicU32,
@@ -150,7 +152,10 @@ impl Plan {
         (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
         let cost = records.iter().map(|record| record.size.max(64)).sum::<u64>();
-        let heavy = cost > LIGHT;
+        // By the whole problem: a rank whose own steps are few may run others', and a start that tells them that it is ready, queue by
+        // queue, would take several times as long as one that leaves that to them.
+        let large = cost.max(select::size(&recipe.problem)) >= SWEEPS;
+        let heavy = cost > LIGHT || large && about.queues > 1;
         let told = on_complete.kind != completion::NONE;
         let tasked = heavy || !about.shared || told;
         let copied = inputs.iter().flatten().map(|bounce| bounce.bytes).sum::<u64>();
@@ -158,8 +163,7 @@ impl Plan {
         let bounces = output.is_some() || inputs.iter().any(Option::is_some);
         let offload = about.engine == Engine::Offload;
         let plain = offload && !tasked && !bounces && about.queues == 1 && about.steps > 0;
-        // By the whole problem: a rank whose own steps are few may run others'.
-        let sweeps = !plain && cost.max(select::size(&recipe.problem)) >= SWEEPS;
+        let sweeps = heavy && large;
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let texts = [text(about.algorithm), text(&reason)];
         // A number that is not current: a rank may have died since the last exchange.
@@ -193,7 +197,8 @@ impl Plan {
             burials: AtomicU32::new(burials),
             made: Instant::now(),
             began: AtomicU64::new(0),
-            computes: AtomicBool::new(told),
+            away: AtomicU32::new(if told { u32::MAX } else { 0 }),
+            watched: AtomicU32::new(0),
             prompt: AtomicU32::new(0),
             quick_ends: AtomicU32::new(0),
             may_keep: fenced && !crowded,

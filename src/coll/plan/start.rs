@@ -1,13 +1,12 @@
 //! Starting a round: a few stores, and of a small program what is ready at once.
 
-use crate::coll::plan::work::is_sampled;
+use crate::coll::plan::work::WORTH_A_WAKE_UP;
 use crate::coll::plan::{AT_START, Engine, LIGHT, Plan, failed};
 use crate::coll::queue::{Claim, between_word_and_look};
-use crate::coll::run::{End, Errand, Stage};
+use crate::coll::run::{End, Errand};
 use crate::coll::schedule::QUEUES;
 use crate::engine::completion;
 use crate::fail;
-use crate::util::prefetch::{prefetch, prefetch_code, prefetch_for_writing};
 use crate::util::status::Result;
 use std::sync::atomic::Ordering;
 
@@ -56,11 +55,15 @@ impl Plan {
         if offload && self.inputs.iter().all(Option::is_none) {
             self.opening.store(round, Ordering::Relaxed);
             if !self.heavy {
-                self.start_light(round, by);
+                self.start_light(round);
                 self.announce(by);
                 return Ok(());
             }
             self.activate(round, by);
+        }
+        // A start of no round looks for the sake of the next one.
+        if by == 0 || self.looks_at_the_clock(round) {
+            self.began.store(self.clock(), Ordering::Relaxed);
         }
         // Release: the buffers are ready; pairs with advance().
         self.rounds.store(round, Ordering::Release);
@@ -79,9 +82,14 @@ impl Plan {
     #[inline(always)]
     fn announce(&self, by: u32) {
         if self.tasked {
-            self.began.store(self.clock(), Ordering::Relaxed);
-            self.ground.agenda.call(by, self.urgent || self.computes.load(Ordering::Relaxed));
+            self.ground.agenda.call(by, self.urgent || self.is_worth_a_wake_up());
         }
+    }
+
+    /// Whether the user is expected to be away for so long that the progress thread is to come out of its nap.
+    #[inline(always)]
+    fn is_worth_a_wake_up(&self) -> bool {
+        self.away.load(Ordering::Relaxed) > WORTH_A_WAKE_UP
     }
 
     /// Makes the queues active for as many rounds.
@@ -110,7 +118,7 @@ impl Plan {
         // Release: pairs with advance(); the queue is active.
         self.opened.store(round, Ordering::Release);
         self.rounds.store(round, Ordering::Release);
-        if is_sampled(round) {
+        if self.looks_at_the_clock(round) {
             self.began.store(self.clock(), Ordering::Relaxed);
         }
         let mut errand = Errand::small(AT_START);
@@ -132,43 +140,12 @@ impl Plan {
         self.leave(&errand);
     }
 
-    /// What start_light() needs and a start of no round does not come to: its code, and of each queue the words that the first steps,
-    /// which only wait or signal, look at.
-    #[inline(never)]
-    fn fetch_light(&self) {
-        prefetch_code(Plan::start_light as *const (), 3 << 10);
-        prefetch_code(Plan::close as *const (), 512);
-        prefetch_code(Stage::run_held as *const (), 1 << 10);
-        let (me, members) = (self.stage.me, &self.stage.members);
-        let session = &members[me].session;
-        for queue in 0..session.queues() {
-            let line = session.queue(queue);
-            for record in session.records(queue).take(2).map(|at| session.record(at)) {
-                let from = members.get(usize::from(record.wait_from));
-                if let Some(from) = from.filter(|from| queue < from.session.queues()) {
-                    prefetch(&raw const from.session.queue(queue).sent[me]);
-                }
-                let (to, its) = (usize::from(record.signal_rank), record.signal_queue.into());
-                let to = members.get(to).map(|member| (&line.sent[to], member.session));
-                if let Some((word, to)) = to.filter(|(_, to)| its < to.queues()) {
-                    prefetch_for_writing(word);
-                    prefetch(to.queue(its).head);
-                }
-            }
-        }
-    }
-
     /// Starts a round of a small program that is not plain, in the thread that starts it and before anybody else knows of it: all
     /// queues are claimed with their start, as in start_plain(), and given back together.
     #[inline(never)]
-    fn start_light(&self, round: u32, by: u32) {
-        let (me, before) = (self.stage.me, round.wrapping_sub(by));
+    fn start_light(&self, round: u32) {
+        let (me, before) = (self.stage.me, round.wrapping_sub(1));
         let session = &self.stage.members[me].session;
-        if by == 0 {
-            self.activate(round, 0);
-            self.rounds.store(round, Ordering::Release);
-            return self.fetch_light();
-        }
         let mut held: [Option<Claim>; QUEUES] = [None; QUEUES];
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
             held[queue] = Some(session.queue(queue).activate_claimed(before, me));
@@ -176,7 +153,7 @@ impl Plan {
         // Release: pairs with advance(); the queues are active.
         self.opened.store(round, Ordering::Release);
         self.rounds.store(round, Ordering::Release);
-        if !self.tasked && is_sampled(round) {
+        if self.looks_at_the_clock(round) {
             self.began.store(self.clock(), Ordering::Relaxed);
         }
         let mut errand = Errand::small(AT_START);

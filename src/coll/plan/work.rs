@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 pub(super) const BURST: u64 = 1 << 20;
 const HELP: u64 = 256 << 10;
 /// Nanoseconds between start and wait up to which nobody need stand in for the owner meanwhile.
-const PROMPT: u64 = 1_000;
+const PROMPT: u32 = 1_000;
 /// In how many such rounds, one after the other, until they leave the rank alone.
 const PROMPT_ROUNDS: u32 = 4;
 /// How many rounds, one after the other, must have ended soon until a queue is kept.
 const QUICK_ENDS: u32 = 64;
 /// Nanoseconds between start and wait from which on the progress thread is woken for the next round: about
 /// what a wake-up takes.
-const WORTH_A_WAKE_UP: u64 = 20_000;
+pub(super) const WORTH_A_WAKE_UP: u32 = 20_000;
 /// After that time what a thread has stored is seen by all others.
 const SETTLED: Duration = Duration::from_millis(1);
 /// How long a rank whose plan has failed waits for others to stop touching its buffers.
@@ -70,13 +70,20 @@ impl Plan {
         true
     }
 
+    /// Whether it does so in this round: in one of 16, since that takes as long as half a signal; in one of 4 of a plan that may need
+    /// the progress thread, as a start of a large one must find the clock in memory first.
+    #[inline(always)]
+    pub(super) fn looks_at_the_clock(&self, round: u32) -> bool {
+        is_sampled(round, if self.tasked { 4 } else { 16 })
+    }
+
     /// Notes, in rounds in which the start has looked at the clock, how soon after it the user waits.
     #[inline]
     pub(super) fn note_wait(&self, round: u32) {
-        if self.tasked || is_sampled(round) {
+        if self.looks_at_the_clock(round) {
             let passed = self.clock().saturating_sub(self.began.load(Ordering::Relaxed));
-            self.computes.store(passed > WORTH_A_WAKE_UP, Ordering::Relaxed);
-            let rounds = match passed < PROMPT && !self.crowded {
+            self.away.store(u32::try_from(passed).unwrap_or(u32::MAX), Ordering::Relaxed);
+            let rounds = match passed < PROMPT.into() && !self.crowded {
                 true => PROMPT_ROUNDS.min(self.prompt.load(Ordering::Relaxed) + 1),
                 false => 0,
             };
@@ -275,10 +282,10 @@ impl Plan {
     }
 }
 
-/// Rounds in which it is looked at the clock, since that takes as long as half a signal: one of 16, at no regular distance, so that a
-/// program that uses a plan in several ways in turn is seen in all of them.
-pub(super) fn is_sampled(round: u32) -> bool {
-    round.wrapping_mul(0x9e37_79b1) >> 28 == 0
+/// One of so many rounds, a power of two, at no regular distance, so that a program that uses a plan in several ways in turn is seen in
+/// all of them.
+fn is_sampled(round: u32, of: u32) -> bool {
+    round.wrapping_mul(0x9e37_79b1) >> (32 - of.ilog2()) == 0
 }
 
 /// Whether the caller is the one who opens this round.
@@ -349,6 +356,16 @@ impl Task for Plan {
     fn is_idle(&self) -> bool {
         let round = self.rounds.load(Ordering::Acquire);
         self.ends.is_closed(round) || self.plain && self.unfinished(round).is_none()
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
+    fn is_worth_staying(&self) -> bool {
+        let rounds = self.rounds.load(Ordering::Relaxed);
+        let used = self.watched.swap(rounds, Ordering::Relaxed) != rounds;
+        used && self.tasked && !self.crowded && self.away.load(Ordering::Relaxed) > PROMPT
     }
 
     fn cancel(&self, status: Status) {
