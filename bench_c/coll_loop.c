@@ -202,7 +202,8 @@ loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_c
     loop_overlap_t result;
     loop_kind_t kind = LOOP_ALONE;
     double meeting = 0;
-    if (cores == LOOP_HALF_LOAD) {
+    int half = cores != LOOP_ALL_BUSY;
+    if (half) {
         kind = LOOP_WHOLE;
         world->shared_core = 1;
         bench_pin(0);
@@ -210,12 +211,11 @@ loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_c
         meeting = loop_run(world, NULL, kind, 0, budget_ms / 2).middle;
     }
     result.pure = fmax(loop_run(world, form, kind, 0, budget_ms).middle - meeting, 1);
-    double work = cores == LOOP_HALF_LOAD ? work_in_turns(world, result.pure, meeting, budget_ms / 2) : result.pure;
+    double work = cores == LOOP_IN_TURNS ? work_in_turns(world, result.pure, meeting, budget_ms / 2) : result.pure;
     result.compute = loop_run(world, NULL, kind, work, budget_ms).middle;
     result.total = loop_run(world, form, kind, work, budget_ms).middle;
-    double percent = 100 * (1 - (result.total - result.compute) / result.pure);
-    result.percent = percent < 0 ? 0 : percent > 100 ? 100 : percent;
-    if (cores == LOOP_HALF_LOAD) {
+    result.percent = 100 * (1 - (result.total - result.compute) / result.pure);
+    if (half) {
         world->shared_core = 0;
         world->turns = 0;
         bench_pin_others(-1);

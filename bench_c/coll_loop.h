@@ -63,21 +63,21 @@ double loop_total(const loop_world_t *world, const loop_result_t *result);
 /* Half load: the main threads of both ranks share one core, so that each computes at half its speed, and the other core is there for
    whoever makes progress: the library's threads are placed on it. They take turns several times in a round: the kernel lets one run
    for milliseconds, so that of two ranks the one would start a short round only when the other one has done all of its work, and
-   nothing could be hidden behind that. Else each computes on a core of its own, all the time. */
-typedef enum loop_cores { LOOP_HALF_LOAD, LOOP_ALL_BUSY } loop_cores_t;
+   nothing could be hidden behind that; which is what they do where it is left to the kernel. Else each computes on a core of its own, all the time. */
+typedef enum loop_cores { LOOP_IN_TURNS, LOOP_LEFT_TO_KERNEL, LOOP_ALL_BUSY } loop_cores_t;
 
 /* Of the slowest rank each, ns. */
 typedef struct loop_overlap {
     double pure;    /* start and wait, nothing between them */
     double compute; /* the work alone */
     double total;   /* start, the work, wait */
-    double percent; /* how much of `pure` the work has hidden: 100 (1 - (total - compute) / pure), from 0 to 100 */
+    double percent; /* how much of `pure` the work has hidden: 100 (1 - (total - compute) / pure); noise may lead out of 0 to 100 */
 } loop_overlap_t;
 
 /* Collective, two ranks. As the OSU non-blocking tests define it, with as much work as the collective takes alone. No main thread
    is in the library between start and wait. Where the main threads share a core, a rank's own round says nothing, since the other
    one computes while it waits: there all times are those of whole rounds of both, with the meeting before them, and `pure` is
-   without that of a meeting. The work is so much less there as their turns cost, as far as it goes: so both have done it after
+   without that of a meeting. Where they take turns the work is so much less as these cost, as far as it goes: so both have done it after
    twice `pure`, and what makes progress has no more time than that. */
 loop_overlap_t loop_overlap(loop_world_t *world, const loop_form_t *form, loop_cores_t cores, double budget_ms);
 

@@ -16,7 +16,7 @@ typedef struct cell {
     coll_op_t op;
     size_t size;
     uint32_t engine;
-    bench_series_t pure, half, full;
+    bench_series_t pure, half_pure, half, left, full;
 } cell_t;
 
 static const uint32_t engines[] = {LLCL_ENGINE_OFFLOAD, LLCL_ENGINE_THREAD};
@@ -29,13 +29,6 @@ static void emit(const char *what, const char *unit, size_t size, const char *li
     bench_emit(&record);
 }
 
-static double middle(const bench_series_t *series)
-{
-    double copy[BENCH_MAX_REPEATS];
-    memcpy(copy, series->ours, sizeof copy);
-    return bench_percentile(copy, (size_t)series->repeats, 50);
-}
-
 /* ---- overlap ---- */
 
 static void measure_cell(coll_world_t *world, cell_t *cell)
@@ -45,11 +38,14 @@ static void measure_cell(coll_world_t *world, cell_t *cell)
     if (cell->pure.repeats == 0 && !coll_is_right(world, &plan, cell->op, cell->size))
         bench_die("overlap: a wrong result");
     loop_form_t form = coll_form(&plan);
-    loop_overlap_t half = loop_overlap(&world->loop, &form, LOOP_HALF_LOAD, BUDGET_MS);
+    loop_overlap_t half = loop_overlap(&world->loop, &form, LOOP_IN_TURNS, BUDGET_MS);
+    loop_overlap_t left = loop_overlap(&world->loop, &form, LOOP_LEFT_TO_KERNEL, BUDGET_MS);
     loop_overlap_t full = loop_overlap(&world->loop, &form, LOOP_ALL_BUSY, BUDGET_MS);
     coll_unplan(&plan);
     bench_add(&cell->pure, NAN, full.pure / 1000, NAN);
+    bench_add(&cell->half_pure, NAN, half.pure / 1000, NAN);
     bench_add(&cell->half, NAN, half.percent, NAN);
+    bench_add(&cell->left, NAN, left.percent, NAN);
     bench_add(&cell->full, NAN, full.percent, NAN);
 }
 
@@ -66,25 +62,27 @@ static int make_cells(cell_t *cells, int quick)
 
 static void table(const cell_t *cells, int count, const peers_t *peers)
 {
-    static const char *const format = "%-12s %9zu  %-10s %-14s %12.3f %10.1f %10.1f\n";
-    static const char *const half_format = "%-12s %9zu  %-10s %-14s %12.3f %10s %10.1f\n";
+    static const char *const format = "%-12s %9zu  %-10s %-14s %10.3f %10.1f %10.3f %10.1f %10.1f\n";
+    static const char *const half_format = "%-12s %9zu  %-10s %-14s %10.3f %10.1f %10s %10s %10s\n";
     printf("\nOverlap of collectives with computation.  [2 ranks on %d cores; medians]\n", bench_cores());
-    printf("%-12s %9s  %-10s %-14s %12s %10s %10s\n", "operation", "bytes", "who", "how", "alone us", "half load", "all busy");
+    printf("%-12s %9s  %-10s %-14s %10s %10s %10s %10s %10s\n", "", "", "", "", "all", "busy", "half", "in turns", "kernel's");
+    printf("%-12s %9s  %-10s %-14s %10s %10s %10s %10s %10s\n", "operation", "bytes", "who", "how", "alone us", "%", "alone us", "%", "%");
     for (int i = 0; i < count; i++) {
         const cell_t *cell = &cells[i];
-        printf(format, coll_op_name(cell->op), cell->size, coll_engine_name(cell->engine), "persistent", middle(&cell->pure),
-               middle(&cell->half), middle(&cell->full));
+        printf(format, coll_op_name(cell->op), cell->size, coll_engine_name(cell->engine), "persistent", bench_median(&cell->pure),
+               bench_median(&cell->full), bench_median(&cell->half_pure), bench_median(&cell->half), bench_median(&cell->left));
         for (int k = 0; cell->engine == LLCL_ENGINE_THREAD && k < peers->count; k++) {
             const peer_row_t *row = &peers->rows[k];
             if (row->op == cell->op && row->size == cell->size && row->wrong == 0)
-                printf(half_format, coll_op_name(row->op), row->size, row->mpi, row->form, middle(&row->values[PEER_PURE]),
-                       "-", middle(&row->values[PEER_BUSY]));
+                printf(half_format, coll_op_name(row->op), row->size, row->mpi, row->form, bench_median(&row->values[PEER_PURE]),
+                       bench_median(&row->values[PEER_BUSY]), "-", "-", "-");
         }
     }
     printf("  Per cent of the time alone that is hidden behind work of that length, 100 (1 - (total - work) / alone). No main\n"
            "  thread is in the library between start and wait; the ranks meet before each round.\n"
-           "  half load: both main threads share one core, in turns, the library's threads the other one; all busy: each computes on its own core.\n"
-           "  alone us: with both cores for the main threads. The MPIs have no thread here that could use a free core.\n");
+           "  all busy: each main thread computes on a core of its own. half: both share one core, the library's threads have the other one;\n"
+           "  in turns, several in a round, or as the kernel lets them: mostly one does all of its work before the other one has started.\n"
+           "  alone us: of the same placement. The MPIs have no thread here that could use a free core.\n");
 }
 
 static void emit_cells(const cell_t *cells, int count, const peers_t *peers)
@@ -96,6 +94,10 @@ static void emit_cells(const cell_t *cells, int count, const peers_t *peers)
         snprintf(what, sizeof what, "%s; overlap; half load", coll_op_name(cell->op));
         emit(what, "%", cell->size, NULL, cell->size >= 65536 && cell->engine == LLCL_ENGINE_OFFLOAD ? "value>=80" : NULL,
              &cell->half);
+        snprintf(what, sizeof what, "%s; overlap; half load, left to the kernel", coll_op_name(cell->op));
+        emit(what, "%", cell->size, NULL, NULL, &cell->left);
+        snprintf(what, sizeof what, "%s; half load; alone", coll_op_name(cell->op));
+        emit(what, "us", cell->size, NULL, NULL, &cell->half_pure);
         snprintf(what, sizeof what, "%s; overlap; all busy", coll_op_name(cell->op));
         emit(what, "%", cell->size, NULL, NULL, &cell->full);
         snprintf(what, sizeof what, "%s; alone", coll_op_name(cell->op));

@@ -16,7 +16,7 @@
 //!
 //! A signal word is the number of signals since the plan was made; the sender computes it from its own round, so it is
 //! stored and not added to. It lies with the sender, in the line behind its control word's: a rank that starts and signals writes lines
-//! of its own only, and others read them.
+//! of its own only, and others read them. (In a cell it lies with the data, at the receiver.)
 
 use crate::util::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -122,11 +122,9 @@ pub fn between_word_and_look_at_what_is_kept() {
 /// The other side of it.
 #[cold]
 fn fence_for_all() {
-    // Where processes cannot do that nobody keeps anything; else it fails only for want of memory, and then for a moment.
+    // Where processes cannot do that nobody keeps anything.
     #[cfg(not(loom))]
-    while !crate::util::pin::global_fence() {
-        std::thread::yield_now();
-    }
+    crate::util::pin::global_fence_or_pause();
     #[cfg(loom)]
     fence(Ordering::SeqCst);
 }

@@ -28,6 +28,11 @@ impl Context {
                 patience.pause();
             }
         }
+        if !self.agenda.settle() {
+            // Others may rely on this rank's threads, which do not wait for these tasks any more.
+            self.agenda.enlist(1);
+            self.agenda.call(1, true);
+        }
         while self.lane.cancel().is_none() {
             patience.pause();
         }

@@ -223,9 +223,8 @@ pub fn quiesce() {
     // A thread that pins itself in the new epoch, or in the old one but after the fence, looks the
     // address up after it was made impossible to find.
     let epoch = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
-    // It fails only for want of memory, and then for a moment.
-    while REGISTRY.asymmetric && !membarrier(MEMBARRIER_PRIVATE_EXPEDITED) {
-        std::thread::yield_now();
+    if REGISTRY.asymmetric {
+        insist(|| membarrier(MEMBARRIER_PRIVATE_EXPEDITED));
     }
     fence(Ordering::SeqCst);
     let pins = REGISTRY.pins.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -235,6 +234,24 @@ pub fn quiesce() {
             std::thread::yield_now();
         }
     }
+}
+
+/// global_fence() where it is known to work.
+pub fn global_fence_or_pause() {
+    insist(global_fence);
+}
+
+/// A fence in other threads that the kernel has promised. For want of memory it may fail for a moment; and for good where the
+/// program has put a filter on its system calls since: then what others have stored is seen after a pause all the same.
+fn insist(fenced: impl Fn() -> bool) {
+    const TRIES: usize = 100;
+    for _ in 0..TRIES {
+        if fenced() {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(1));
 }
 
 const MEMBARRIER_GLOBAL_EXPEDITED: i32 = 1 << 1;

@@ -6,7 +6,7 @@ use crate::coll::record::compile;
 use crate::coll::run::Errand;
 use crate::core::agenda::Task;
 use crate::engine::completion;
-use crate::util::pin::{global_fence, pin};
+use crate::util::pin::{global_fence_or_pause, pin};
 use crate::util::status::Status;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -23,8 +23,6 @@ const QUICK_ENDS: u32 = 64;
 /// Nanoseconds between start and wait from which on the progress thread is woken for the next round: about
 /// what a wake-up takes.
 pub(super) const WORTH_A_WAKE_UP: u32 = 20_000;
-/// After that time what a thread has stored is seen by all others.
-const SETTLED: Duration = Duration::from_millis(1);
 /// How long a rank whose plan has failed waits for others to stop touching its buffers.
 const QUIET: Duration = Duration::from_millis(500);
 
@@ -263,9 +261,7 @@ impl Plan {
     fn wait_for_quiet(&self) {
         // Who claims or starts looks afterwards whether the plan has failed, and has no fence between the two. This is one for all:
         // either it sees the failure, or this sees the claim.
-        if !global_fence() {
-            std::thread::sleep(SETTLED);
-        }
+        global_fence_or_pause();
         let since = Instant::now();
         let busy = || {
             self.stage.members.iter().any(|member| {
@@ -324,7 +320,8 @@ impl Task for Plan {
         let opened = self.open(round, u64::MAX);
         // Signals of those who saw the queues before they were active.
         between_word_and_look();
-        let worked = self.work(opened, offload);
+        // Others, too: those of engine `offload` may have left a queue of theirs to whoever looks.
+        let worked = self.work(opened, true);
         if self.plain {
             // Its rounds are ended by who waits, with or without success: this thread might come late, in the midst of further ones.
             return worked;
