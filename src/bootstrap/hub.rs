@@ -20,7 +20,7 @@ pub enum Event {
     Abort { rank: u32, code: i32 },
     /// A rank sent what no rank of this release sends; it counts as dead from now on, and is killed.
     Nonsense { rank: u32 },
-    /// A rank has closed its connection without having left: the same. Mostly it is just ending.
+    /// A rank that goes on has closed its connection without having left: the same.
     Lost { rank: u32 },
 }
 
@@ -190,7 +190,9 @@ impl Hub {
     fn disconnect(&mut self, rank: u32, events: &mut Vec<Event>) {
         let connection = self.connections[rank as usize].as_ref();
         let process = connection.and_then(|c| c.process.as_ref());
-        if let (Some(process), false) = (process, self.rules.is_gone(rank)) {
+        if let (Some(process), false) = (process, self.rules.is_gone(rank))
+            && !is_ending(process.as_fd())
+        {
             // Others pass over what it has half sent as soon as they know: nothing of it may run on.
             socket::kill(process.as_fd());
             events.push(Event::Lost { rank });
@@ -271,6 +273,13 @@ impl AsFd for Hub {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
+}
+
+/// Whether a process that has closed its end has done so because it ends: then it is over in a moment.
+fn is_ending(process: BorrowedFd<'_>) -> bool {
+    const MOMENT_MS: i32 = 20;
+    let mut waits = [socket::interest(process, libc::POLLIN)];
+    socket::poll(&mut waits, MOMENT_MS).is_ok() && waits[0].revents != 0
 }
 
 fn is_about_descriptors(error: &io::Error) -> bool {

@@ -22,7 +22,7 @@ pub struct Rank {
     /// Readable when it has ended.
     pub process: OwnedFd,
     pub ended: bool,
-    /// It has closed its connection to the hub, which has killed it if it was not just ending.
+    /// It has closed its connection to the hub, which has killed it.
     pub lost: bool,
 }
 

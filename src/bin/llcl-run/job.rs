@@ -144,7 +144,11 @@ impl Job<'_> {
             return;
         }
         let lost = rank.lost && code == 128 + libc::SIGKILL as u8;
-        let why = if lost { ": it had lost its connection to llcl-run" } else { "" };
+        let why = if lost {
+            " by llcl-run: it had closed its connection without llcl_finalize"
+        } else {
+            ""
+        };
         report(&format!("rank {at} (pid {}) {what}{why}", rank.pid));
         self.verdict.get_or_insert(code);
         if !self.options.keep_going {
