@@ -126,6 +126,15 @@ static int makes_plans(const struct rank *rank)
     return rank->seed / RANKS % 4 == 0;
 }
 
+/* Another survivor may have told the plans first; the kernel tells everybody soon. */
+static void hears_of_the_death(const struct rank *rank)
+{
+    int64_t end = now_ns() + SECOND;
+    while (llcl_peer_alive(rank->context, rank->victim) == LLCL_OK && now_ns() < end)
+        usleep(200);
+    CHECK_STATUS(llcl_peer_alive(rank->context, rank->victim), LLCL_ERR_PEER_DEAD);
+}
+
 /* Until all survivors know that one is dead; how long this took since the kill. */
 static int64_t survive(struct rank *rank)
 {
@@ -139,6 +148,7 @@ static int64_t survive(struct rank *rank)
             known = now_ns();
     } while (agree(rank, dead > 0) < RANKS - 1);
     CHECK(word_reaches(rank->control.words, 1, SECOND));
+    hears_of_the_death(rank);
     for (i = 0; i < PLANS && !makes_plans(rank); i++) {
         CHECK_STATUS(llcl_coll_start(rank->plans[i].plan), LLCL_ERR_PEER_DEAD);
         coll_drop(&rank->plans[i]);
@@ -223,10 +233,6 @@ static void run(llcl_context_t *context)
     known = survive(rank);
     if (rank->me == rank->killer)
         CHECK(pthread_join(killer, NULL) == 0);
-    /* Another survivor may have told the plans first; the kernel tells everybody soon. */
-    for (end = now_ns() + SECOND; llcl_peer_alive(context, rank->victim) == LLCL_OK && now_ns() < end;)
-        usleep(200);
-    CHECK_STATUS(llcl_peer_alive(context, rank->victim), LLCL_ERR_PEER_DEAD);
     afterwards(rank);
     CHECK_OK(test_finalize(context));
     printf("survivor %u: gap %lld rounds %llu\n", rank->me, (long long)known / 1000,

@@ -20,8 +20,6 @@ pub enum Event {
     Abort { rank: u32, code: i32 },
     /// A rank sent what no rank of this release sends; it counts as dead from now on, and is killed.
     Nonsense { rank: u32 },
-    /// A rank that goes on has closed its connection without having left: the same.
-    Lost { rank: u32 },
 }
 
 /// Who reads nothing while this many packets wait for him is not read from either.
@@ -128,7 +126,7 @@ impl Hub {
             // to be told why it may not, so the connection stays.
             self.forget_process(rank);
         } else {
-            self.disconnect(rank, events);
+            self.disconnect(rank);
         }
     }
 
@@ -137,17 +135,17 @@ impl Hub {
         for _ in 0..limit {
             let Some(connection) = &self.connections[rank as usize] else { return };
             let (size, fd) = match socket::receive(connection.socket.as_fd(), &mut self.buffer) {
-                Ok((0, _)) => return self.disconnect(rank, events),
+                Ok((0, _)) => return self.disconnect(rank),
                 Ok(received) => received,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.disconnect(rank, events),
+                Err(_) => return self.disconnect(rank),
             };
             match self.serve(rank, size, fd) {
                 Verdict::Fine => {}
                 Verdict::Abort(code) => events.push(Event::Abort { rank, code }),
                 Verdict::Nonsense => {
                     events.push(Event::Nonsense { rank });
-                    return self.disconnect(rank, events);
+                    return self.disconnect(rank);
                 }
             }
         }
@@ -187,15 +185,12 @@ impl Hub {
         }
     }
 
-    fn disconnect(&mut self, rank: u32, events: &mut Vec<Event>) {
+    fn disconnect(&mut self, rank: u32) {
         let connection = self.connections[rank as usize].as_ref();
         let process = connection.and_then(|c| c.process.as_ref());
-        if let (Some(process), false) = (process, self.rules.is_gone(rank))
-            && !is_ending(process.as_fd())
-        {
-            // Others pass over what it has half sent as soon as they know: nothing of it may run on.
+        if let (Some(process), false) = (process, self.rules.is_gone(rank)) {
+            // Mostly it is just ending. But others pass over what it has half sent as soon as they know: nothing of it may run on.
             socket::kill(process.as_fd());
-            events.push(Event::Lost { rank });
         }
         self.forget_process(rank);
         if let Some(connection) = self.connections[rank as usize].take() {
@@ -273,13 +268,6 @@ impl AsFd for Hub {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
-}
-
-/// Whether a process that has closed its end has done so because it ends: then it is over in a moment.
-fn is_ending(process: BorrowedFd<'_>) -> bool {
-    const MOMENT_MS: i32 = 20;
-    let mut waits = [socket::interest(process, libc::POLLIN)];
-    socket::poll(&mut waits, MOMENT_MS).is_ok() && waits[0].revents != 0
 }
 
 fn is_about_descriptors(error: &io::Error) -> bool {

@@ -22,8 +22,6 @@ pub struct Rank {
     /// Readable when it has ended.
     pub process: OwnedFd,
     pub ended: bool,
-    /// It has closed its connection to the hub, which has killed it.
-    pub lost: bool,
 }
 
 /// What all ranks have in common.
@@ -83,7 +81,7 @@ impl Setup {
             discard(&mut child);
             return Err(e);
         }
-        Ok(Rank { pid: child.id(), process, ended: false, lost: false })
+        Ok(Rank { pid: child.id(), process, ended: false })
     }
 
     /// What the new process does between fork and exec.

@@ -127,7 +127,6 @@ impl Job<'_> {
                          or two processes in one rank's place?); it counts as dead"
                     ));
                 }
-                Event::Lost { rank } => self.ranks[rank as usize].lost = true,
             }
         }
     }
@@ -143,13 +142,7 @@ impl Job<'_> {
         if code == 0 || self.kill_at.is_some() {
             return;
         }
-        let lost = rank.lost && code == 128 + libc::SIGKILL as u8;
-        let why = if lost {
-            " by llcl-run: it had closed its connection without llcl_finalize"
-        } else {
-            ""
-        };
-        report(&format!("rank {at} (pid {}) {what}{why}", rank.pid));
+        report(&format!("rank {at} (pid {}) {what}", rank.pid));
         self.verdict.get_or_insert(code);
         if !self.options.keep_going {
             self.end_all();
