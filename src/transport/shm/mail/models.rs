@@ -17,17 +17,7 @@ fn loom_whoever_sleeps_for_credit_is_counted_and_woken() {
     check(2, || {
         let words = Arc::new((Credit::with_a_dead_sleeper(), AtomicU64::new(0), Door::default()));
         let senders: Vec<_> = (1..3).map(|rank| sleeper(&words, rank)).collect();
-        let (credit, room, door) = &*words;
-        // Nothing comes, while some come to sleep: it may begin an epoch.
-        credit.idle(true);
-        room.store(1, Ordering::Release);
-        // The fence of a receiver that goes to sleep.
-        door.close();
-        // Each look finds a sleeper, or begins a new epoch, or meets one that comes or goes.
-        while credit.is_wanted() {
-            credit.idle(true);
-            thread::yield_now();
-        }
+        receive(&words);
         senders.into_iter().for_each(|sender| sender.join().unwrap());
     });
 }
@@ -44,18 +34,23 @@ fn loom_who_leaves_in_a_later_epoch_takes_nobodys_count_away() {
             thread::spawn(move || words.0.wait(1, std::time::Duration::ZERO, false, || true))
         };
         let sleeper = sleeper(&words, 2);
-        let receiver = thread::spawn(move || {
-            let (credit, room, door) = &*words;
-            credit.idle(true);
-            room.store(1, Ordering::Release);
-            door.close();
-            while credit.is_wanted() {
-                credit.idle(true);
-                thread::yield_now();
-            }
-        });
+        let receiver = thread::spawn(move || receive(&words));
         let _ = [receiver, sleeper, leaver].map(|thread| thread.join().unwrap());
     });
+}
+
+fn receive(words: &(Credit, AtomicU64, Door)) {
+    let (credit, room, door) = words;
+    // Nothing comes, while some come to sleep: it may begin an epoch.
+    credit.idle(true);
+    room.store(1, Ordering::Release);
+    // The fence of a receiver that goes to sleep.
+    door.close();
+    // Each look finds a sleeper, or begins a new epoch, or meets one that comes or goes.
+    while credit.is_wanted() {
+        credit.idle(true);
+        thread::yield_now();
+    }
 }
 
 fn sleeper(words: &Arc<(Credit, AtomicU64, Door)>, rank: u32) -> JoinHandle<()> {
