@@ -3,17 +3,7 @@
  */
 #include "am.h"
 
-#include <sys/resource.h>
-
 static uint64_t asked;
-
-static void limit(rlim_t descriptors)
-{
-    struct rlimit limits;
-    CHECK(getrlimit(RLIMIT_NOFILE, &limits) == 0);
-    limits.rlim_cur = descriptors;
-    CHECK(setrlimit(RLIMIT_NOFILE, &limits) == 0);
-}
 
 static void answer(llcl_am_t *message, void *data)
 {
@@ -27,11 +17,11 @@ static void run(llcl_context_t *context)
 {
     am_register(context, 1, answer, NULL);
     if (llcl_rank(context) == 1) {
-        limit(3);
+        descriptors_limit(3);
         fence(context);
         AWAIT(&asked, 1);
         usleep(50000);
-        limit(256);
+        descriptors_limit(256);
     } else {
         uint64_t got = 0;
         llcl_am_params_t am = am_to(1, 1, NULL, 0);

@@ -4,16 +4,6 @@
  */
 #include "shared.h"
 
-#include <sys/resource.h>
-
-static void limit(rlim_t descriptors)
-{
-    struct rlimit limits;
-    CHECK(getrlimit(RLIMIT_NOFILE, &limits) == 0);
-    limits.rlim_cur = descriptors;
-    CHECK(setrlimit(RLIMIT_NOFILE, &limits) == 0);
-}
-
 static void run(llcl_context_t *context)
 {
     struct shared registered, mine;
@@ -21,11 +11,11 @@ static void run(llcl_context_t *context)
     region_make(context, ALLOCATED, 64, &mine);
     registered.words[0] = 77;
     if (llcl_rank(context) == 1) {
-        limit(3);
+        descriptors_limit(3);
         fence(context);
         usleep(100000);
         CHECK_EQUAL(word_get(&registered.words[1]), 0);
-        limit(256);
+        descriptors_limit(256);
         AWAIT(&registered.words[1], 1);
     } else {
         llcl_read_params_t read = {0};

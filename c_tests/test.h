@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -235,6 +236,15 @@ static inline long resident_kib(void)
     CHECK(fscanf(file, "%ld %ld", &size, &pages) == 2);
     fclose(file);
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* How many descriptors this process may have from now on. */
+static inline void descriptors_limit(rlim_t descriptors)
+{
+    struct rlimit limits;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limits) == 0);
+    limits.rlim_cur = descriptors;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limits) == 0);
 }
 
 #endif
