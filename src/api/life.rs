@@ -5,7 +5,7 @@ use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
 use crate::coll::collectives::Collectives;
 use crate::core::context::Context;
-use crate::engine::queued::INLINE;
+use crate::engine::queue_entry::INLINE;
 use crate::fail;
 use crate::transport::Access;
 use crate::util::memory::page_size;

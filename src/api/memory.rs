@@ -3,7 +3,7 @@
 use crate::api::guard::{give, given, guard, guard_value};
 use crate::api::life::llcl_context_t;
 use crate::api::status::llcl_status_t;
-use crate::core::handle::{RegionHandle, free_region};
+use crate::core::region_handle::{RegionHandle, free_region};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::narrow::narrow;

@@ -12,7 +12,7 @@ use crate::api::life::known_size;
 use crate::api::memory::llcl_local_t;
 use crate::api::status::llcl_status_t;
 use crate::api::team::llcl_team_t;
-use crate::coll::handle::PlanHandle;
+use crate::coll::objects::PlanHandle;
 use crate::util::prefetch::prefetch_code;
 use std::ffi::{c_char, c_void};
 use std::time::Duration;

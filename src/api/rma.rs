@@ -9,8 +9,8 @@ use crate::core::context::Context;
 use crate::core::rma::Quick;
 use crate::core::submit::Request;
 use crate::engine::atomic;
+use crate::engine::by_caller::Local;
 use crate::engine::command::{Command, Op};
-use crate::engine::direct::Local;
 use crate::fail;
 use crate::util::status::Result;
 

@@ -3,7 +3,7 @@
 use crate::api::guard::{give, given, guard};
 use crate::api::life::llcl_context_t;
 use crate::api::status::llcl_status_t;
-use crate::coll::handle::TeamHandle;
+use crate::coll::objects::TeamHandle;
 
 /// Some ranks of the world, numbered from 0 on. Ends by llcl_team_free or with its context.
 pub struct llcl_team_t(pub(super) TeamHandle);

@@ -9,7 +9,7 @@ use llcl::bootstrap::World;
 use llcl::coll::problem::{Operation, Problem};
 use llcl::coll::select::{OPERATIONS, choose, forced};
 use llcl::core::context::Context;
-use llcl::engine::queued::INLINE;
+use llcl::engine::queue_entry::INLINE;
 use llcl::transport::Access;
 use llcl::util::config::{Config, EXECUTIONS, Origin, TABLE};
 use llcl::util::memory::page_size;
@@ -78,7 +78,7 @@ fn print_capabilities(config: Config) -> Result<()> {
     println!("small writes         up to {INLINE} bytes");
     println!("page                 {} bytes", page_size());
     println!("\ntransport loopback   this rank: loads, stores, atomic instructions");
-    println!("transport shm        ranks of this machine:");
+    println!("transport node        ranks of this machine:");
     println!("  allocated memory   mapped: loads, stores, atomic instructions");
     println!("  registered memory  {registered}; atomics by the owner");
     println!("  sleepers are woken {wake}");

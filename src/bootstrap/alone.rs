@@ -2,7 +2,7 @@
 
 use crate::bootstrap::Card;
 use crate::bootstrap::client::lock;
-use crate::bootstrap::wire::MAX_BLOB;
+use crate::bootstrap::protocol::MAX_BLOB;
 use crate::fail;
 use crate::util::status::{Error, Result, Status};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

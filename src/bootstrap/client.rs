@@ -1,7 +1,7 @@
 //! A rank's end of the connection to the hub: requests from any thread, one thread that listens.
 
 use crate::bootstrap::Card;
-use crate::bootstrap::wire::{PACKET, PAYLOAD, Reply, Request};
+use crate::bootstrap::protocol::{PACKET, PAYLOAD, Reply, Request};
 use crate::fail;
 use crate::util::socket::{self, Room, Wake, interest};
 use crate::util::status::{Error, Result, Status};

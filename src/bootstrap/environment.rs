@@ -1,6 +1,6 @@
 //! What a launcher hands to a process: `LLCL_RANK`, `LLCL_SIZE`, `LLCL_HUB_FD`.
 
-use crate::bootstrap::wire::MAX_RANKS;
+use crate::bootstrap::protocol::MAX_RANKS;
 use crate::fail;
 use crate::util::socket;
 use crate::util::status::Result;

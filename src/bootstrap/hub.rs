@@ -3,8 +3,8 @@
 //!
 //! The hub never waits for a rank: what a rank does not read stays queued here.
 
+use crate::bootstrap::protocol::{MAX_RANKS, PACKET, Reply, Request};
 use crate::bootstrap::rules::{Outgoing, Rules, Verdict};
-use crate::bootstrap::wire::{MAX_RANKS, PACKET, Reply, Request};
 use crate::fail;
 use crate::util::socket::{self, Room};
 use crate::util::status::{Error, Result, Status};
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(hub.turn().unwrap(), [Event::Nonsense { rank: 1 }]);
         assert_eq!(hear(&ends[0]), Some((0, Reply::Gone { rank: 1, left: false })));
         // Also a packet that would make an answer larger than a packet may be.
-        let bytes = vec![0; crate::bootstrap::wire::PAYLOAD];
+        let bytes = vec![0; crate::bootstrap::protocol::PAYLOAD];
         say(&ends[0], 2, &Request::Exchange { total: 1, offset: 0, bytes });
         assert_eq!(hub.turn().unwrap(), [Event::Nonsense { rank: 0 }]);
     }

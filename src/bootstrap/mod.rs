@@ -8,11 +8,11 @@ mod alone;
 mod client;
 pub mod environment;
 pub mod hub;
+mod protocol;
 mod rules;
-mod wire;
 mod world;
 
-pub use wire::{MAX_BLOB, MAX_RANKS};
+pub use protocol::{MAX_BLOB, MAX_RANKS};
 pub use world::World;
 
 use crate::fail;

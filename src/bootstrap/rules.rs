@@ -1,6 +1,6 @@
 //! What the hub decides, without any socket: requests go in, replies come out.
 
-use crate::bootstrap::wire::{MAX_BLOB, PAYLOAD, Reply, Request};
+use crate::bootstrap::protocol::{MAX_BLOB, PAYLOAD, Reply, Request};
 use crate::util::status::Status;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -5,12 +5,12 @@
 //! number k; it reads the others' sheets when their numbers have reached k. It may write a sheet again two
 //! exchanges later: by then every rank has published k + 1, hence has read all of k.
 
-use crate::coll::store::Store;
-use crate::core::ground::Ground;
+use crate::coll::arena::Arena;
+use crate::core::services::Services;
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::{Address, Key};
-use crate::util::patience::Patience;
+use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::Result;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -41,8 +41,8 @@ impl Board {
     pub const BYTES: u64 = FIRST + 2 * SHEET as u64;
 
     /// A board that nobody else knows yet.
-    pub fn new(store: &Store) -> Result<Board> {
-        let made = store.allocate(Board::BYTES)?;
+    pub fn new(arena: &Arena) -> Result<Board> {
+        let made = arena.allocate(Board::BYTES)?;
         Ok(Board { own: made.key, base: made.address, sequence: 0, others: Vec::new() })
     }
 
@@ -52,11 +52,11 @@ impl Board {
     }
 
     /// The boards of the team: peer and key, by rank.
-    pub fn connect(&mut self, ground: &Ground, boards: &[(u32, u64)]) -> Result<()> {
+    pub fn connect(&mut self, services: &Services, boards: &[(u32, u64)]) -> Result<()> {
         for (peer, key) in boards {
             let address = Address { offset: 0, key: *key };
-            let port = ground.routes.port(*peer)?;
-            if ground.routes.locate(port, address, Board::BYTES)? != Access::Mapped {
+            let port = services.routes.port(*peer)?;
+            if services.routes.locate(port, address, Board::BYTES)? != Access::Mapped {
                 fail!(ERR_UNSUPPORTED, "memory of rank {peer} is not mapped here");
             }
             self.others.push((*peer, address));
@@ -65,30 +65,35 @@ impl Board {
     }
 
     /// This rank touches no board of the team any more: its own may go when all others say the same.
-    pub fn leave(self, store: &Store) {
+    pub fn leave(self, arena: &Arena) {
         let say = self.base.wrapping_add(LEFT as usize);
         // SAFETY: the own board's word. Release: pairs with the Acquire of whoever collects.
         unsafe { AtomicU32::from_ptr(say.cast()) }.store(1, Ordering::Release);
         let place = |board: Address| Address { offset: LEFT, ..board };
         let others = self.others.iter().map(|(peer, board)| (*peer, place(*board))).collect();
-        store.bury(self.own, Board::BYTES, others);
+        arena.mark_dead(self.own, Board::BYTES, others);
     }
 
     /// Nobody was told of the board.
-    pub fn discard(self, store: &Store) {
-        store.discard(self.own, Board::BYTES);
+    pub fn discard(self, arena: &Arena) {
+        arena.discard(self.own, Board::BYTES);
     }
 
     /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes. Collective.
-    pub fn exchange(&mut self, ground: &Ground, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+    pub fn exchange(&mut self, services: &Services, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut all = vec![Vec::with_capacity(mine.len()); self.others.len()];
         for sheet in mine.chunks(SHEET) {
-            self.exchange_sheet(ground, sheet, &mut all)?;
+            self.exchange_sheet(services, sheet, &mut all)?;
         }
         Ok(all)
     }
 
-    fn exchange_sheet(&mut self, ground: &Ground, sheet: &[u8], all: &mut [Vec<u8>]) -> Result<()> {
+    fn exchange_sheet(
+        &mut self,
+        services: &Services,
+        sheet: &[u8],
+        all: &mut [Vec<u8>],
+    ) -> Result<()> {
         self.sequence += 1;
         let at = FIRST + self.sequence % 2 * SHEET as u64;
         // SAFETY: the own board, whose sheet nobody reads any more; see the head of the file.
@@ -100,11 +105,11 @@ impl Board {
         }
         for (at_rank, bytes) in all.iter_mut().enumerate() {
             let (peer, board) = &self.others[at_rank];
-            self.await_number(ground, *peer, *board)?;
+            self.await_number(services, *peer, *board)?;
             let from = Address { offset: at, ..*board };
             let size = sheet.len();
             let _pinned = pin();
-            let Some(place) = find(ground, *peer, from, size as u64) else {
+            let Some(place) = find(services, *peer, from, size as u64) else {
                 fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
             };
             let start = bytes.len();
@@ -117,27 +122,28 @@ impl Board {
 
     /// Waits until a peer's board shows the present number. The death of any rank ends it: whoever has seen
     /// that it is dead goes no further, and others may wait for him.
-    fn await_number(&self, ground: &Ground, peer: u32, board: Address) -> Result<()> {
+    fn await_number(&self, services: &Services, peer: u32, board: Address) -> Result<()> {
         let reached = || {
             let _pinned = pin();
-            let word = find(ground, peer, board, 8);
+            let word = find(services, peer, board, 8);
             // SAFETY: found while pinned; a word that its owner changes atomically.
             // Acquire: pairs with the Release in exchange_sheet().
             word.map(|word| unsafe { AtomicU64::from_ptr(word.cast()) }.load(Ordering::Acquire))
         };
-        let (mut patience, mut nap) = (Patience::new(ground.spin()), NAPS.0);
+        let (mut backoff, mut nap) = (Backoff::new(services.spin()), NAPS.0);
         loop {
             match reached() {
                 Some(now) if now >= self.sequence => return Ok(()),
                 _ => {}
             }
-            if let Some((dead, _)) = self.others.iter().find(|other| ground.routes.is_dead(other.0))
+            if let Some((dead, _)) =
+                self.others.iter().find(|other| services.routes.is_dead(other.0))
             {
                 fail!(ERR_PEER_DEAD, "rank {dead} has died or has left");
             }
-            if ground.lend() {
-                patience.renew();
-            } else if !patience.pause() {
+            if services.help_others() {
+                backoff.renew();
+            } else if !backoff.pause() {
                 std::thread::sleep(nap);
                 nap = (nap * 2).min(NAPS.1);
             }
@@ -145,6 +151,6 @@ impl Board {
     }
 }
 
-fn find(ground: &Ground, peer: u32, place: Address, size: u64) -> Option<*mut u8> {
-    ground.routes.known(peer)?.find(place, size)
+fn find(services: &Services, peer: u32, place: Address, size: u64) -> Option<*mut u8> {
+    services.routes.known(peer)?.find(place, size)
 }

@@ -4,8 +4,8 @@
 //! A rank that ends a plan does not wait for the others. It says in its session that it has left; its
 //! memory goes when all others have said so too, which is looked for whenever memory is asked for.
 
-use crate::core::ground::Ground;
 use crate::core::region::Made;
+use crate::core::services::Services;
 use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::util::pin::pin;
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the head of the file.
-pub struct Store {
-    ground: Arc<Ground>,
+pub struct Arena {
+    services: Arc<Services>,
     books: Mutex<Books>,
 }
 
@@ -33,10 +33,10 @@ struct Grave {
     others: Vec<(u32, Address)>,
 }
 
-impl Store {
+impl Arena {
     /// Nothing is taken yet.
-    pub fn new(ground: Arc<Ground>) -> Store {
-        Store { ground, books: Mutex::default() }
+    pub fn new(services: Arc<Services>) -> Arena {
+        Arena { services, books: Mutex::default() }
     }
 
     fn books(&self) -> std::sync::MutexGuard<'_, Books> {
@@ -46,7 +46,7 @@ impl Store {
     /// Fresh zeroed memory that peers map, within the limit of the configuration.
     pub fn allocate(&self, bytes: u64) -> Result<Made> {
         self.collect();
-        let limit = self.ground.config.coll_memory << 20;
+        let limit = self.services.config.coll_memory << 20;
         let mut books = self.books();
         let used = books.used;
         if bytes > limit.saturating_sub(used) {
@@ -55,7 +55,7 @@ impl Store {
                 "{bytes} bytes are needed and {used} of {limit} are in use; see LLCL_COLL_MEMORY"
             );
         }
-        let made = self.ground.allocate(bytes as usize)?;
+        let made = self.services.allocate(bytes as usize)?;
         books.used += bytes;
         Ok(made)
     }
@@ -64,12 +64,12 @@ impl Store {
     pub fn discard(&self, key: Key, bytes: u64) {
         // A region of ours that exists: there is nothing that could fail but a lane that is closing,
         // and then the memory goes with the context.
-        let _ = self.ground.free(key);
+        let _ = self.services.free(key);
         self.books().used -= bytes;
     }
 
     /// Gives memory back when the others have left it: each says so at the place named.
-    pub fn bury(&self, key: Key, bytes: u64, others: Vec<(u32, Address)>) {
+    pub fn mark_dead(&self, key: Key, bytes: u64, others: Vec<(u32, Address)>) {
         self.books().graves.push(Grave { key, bytes, others });
         self.collect();
     }
@@ -79,18 +79,18 @@ impl Store {
         let (gone, kept) = {
             let mut books = self.books();
             let graves = std::mem::take(&mut books.graves);
-            graves.into_iter().partition::<Vec<_>, _>(|grave| self.is_left(grave))
+            graves.into_iter().partition::<Vec<_>, _>(|retired| self.is_left(retired))
         };
         self.books().graves.extend(kept);
-        for grave in gone {
-            self.discard(grave.key, grave.bytes);
+        for retired in gone {
+            self.discard(retired.key, retired.bytes);
         }
     }
 
-    fn is_left(&self, grave: &Grave) -> bool {
-        grave.others.iter().all(|(peer, place)| {
+    fn is_left(&self, retired: &Grave) -> bool {
+        retired.others.iter().all(|(peer, place)| {
             let _pinned = pin();
-            let word = self.ground.routes.known(*peer).and_then(|port| port.find(*place, 4));
+            let word = self.services.routes.known(*peer).and_then(|port| port.find(*place, 4));
             // Memory that is gone was left by everybody; so was that of a rank that is dead.
             word.is_none_or(|word| {
                 // SAFETY: found while pinned; a word that its owner changes atomically.

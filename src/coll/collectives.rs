@@ -1,10 +1,10 @@
 //! What a context has of collectives: its teams and plans.
 
-use crate::coll::handle::{Handles, TeamHandle};
-use crate::coll::store::Store;
+use crate::coll::arena::Arena;
+use crate::coll::objects::{Handles, TeamHandle};
 use crate::coll::team::Team;
 use crate::core::context::Context;
-use crate::core::ground::Ground;
+use crate::core::services::Services;
 use crate::util::status::Result;
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ pub struct Collectives {
 }
 
 struct Inner {
-    ground: Arc<Ground>,
-    store: Arc<Store>,
+    services: Arc<Services>,
+    arena: Arc<Arena>,
     handles: Arc<Handles>,
     world: OnceCell<WorldTeam>,
 }
@@ -33,14 +33,14 @@ impl Collectives {
     /// The team of all ranks. The first call is collective over the world.
     pub fn world(&self, context: &Context) -> Result<*mut TeamHandle> {
         let inner = self.inner.get_or_init(|| {
-            let ground = Arc::new(context.ground());
-            let store = Arc::new(Store::new(ground.clone()));
-            Inner { ground, store, handles: Arc::default(), world: OnceCell::new() }
+            let services = Arc::new(context.ground());
+            let arena = Arc::new(Arena::new(services.clone()));
+            Inner { services, arena, handles: Arc::default(), world: OnceCell::new() }
         });
-        inner.ground.must_be_open()?;
+        inner.services.must_be_open()?;
         let world = inner.world.get_or_try_init(|| {
-            inner.ground.may_block("the first llcl_team_world")?;
-            let team = Team::world(inner.ground.clone(), inner.store.clone())?;
+            inner.services.may_block("the first llcl_team_world")?;
+            let team = Team::world(inner.services.clone(), inner.arena.clone())?;
             Ok::<_, crate::util::status::Error>(WorldTeam(inner.handles.keep_team(team, true)))
         })?;
         Ok(world.0)

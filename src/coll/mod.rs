@@ -2,20 +2,17 @@
 //! that an algorithm (`algorithms`) makes from numbers alone; the session of each rank (`session`) lies in memory that
 //! all its peers map, and whoever delivers a signal runs what it releases (`run`).
 
+mod agreement;
 pub mod algorithms;
-mod board;
+pub mod arena;
 pub mod collectives;
-pub mod combine;
-pub mod handle;
+pub mod objects;
 pub mod plan;
 pub mod problem;
-pub mod queue;
-pub mod record;
-pub mod run;
+pub mod reduction;
+pub mod runner;
 pub mod schedule;
 pub mod select;
-pub mod session;
 #[cfg(test)]
 mod simulator;
-pub mod store;
 pub mod team;

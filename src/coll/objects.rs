@@ -172,7 +172,7 @@ impl TeamHandle {
     /// Ends the team at this rank.
     pub fn free(&self) -> Result<()> {
         let live = self.live()?;
-        live.team.ground.may_block("llcl_team_free")?;
+        live.team.services.may_block("llcl_team_free")?;
         if live.world {
             return Ok(());
         }
@@ -206,7 +206,7 @@ impl TeamHandle {
         let plan = live.barrier.get_or_try_init(|| {
             make(&live.team, &Asked::nothing(Operation::Barrier, Form::Even))
         })?;
-        live.team.ground.may_block("llcl_barrier")?;
+        live.team.services.may_block("llcl_barrier")?;
         plan.start()?;
         plan.wait(None)
     }

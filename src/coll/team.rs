@@ -1,9 +1,9 @@
 //! Teams: which ranks take part, in what order, and how they agree on something.
 
-use crate::coll::board::Board;
-use crate::coll::queue::RANKS;
-use crate::coll::store::Store;
-use crate::core::ground::Ground;
+use crate::coll::agreement::Board;
+use crate::coll::arena::Arena;
+use crate::coll::runner::queue::RANKS;
+use crate::core::services::Services;
 use crate::fail;
 use crate::util::status::{Error, Result, Status};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Some ranks of the world.
 pub struct Team {
     /// What it stands on.
-    pub ground: Arc<Ground>,
+    pub services: Arc<Services>,
     /// Where its memory comes from.
-    pub store: Arc<Store>,
+    pub arena: Arc<Arena>,
     /// The ranks by their numbers in the world.
     pub peers: Vec<u32>,
     /// This rank's number in the team.
@@ -23,31 +23,31 @@ pub struct Team {
 
 impl Team {
     /// The team of all ranks. Collective over the world.
-    pub fn world(ground: Arc<Ground>, store: Arc<Store>) -> Result<Team> {
-        let size = ground.routes.size();
+    pub fn world(services: Arc<Services>, arena: Arc<Arena>) -> Result<Team> {
+        let size = services.routes.size();
         if size as usize > RANKS {
             fail!(ERR_UNSUPPORTED, "the world has {size} ranks, a team at most {RANKS}");
         }
-        let made = Board::new(&store);
+        let made = Board::new(&arena);
         let key = made.as_ref().map_or(0, |board| board.key().0);
         let mut all = vec![0; 8 * size as usize];
-        let told = ground.exchange(&key.to_ne_bytes(), &mut all);
+        let told = services.exchange(&key.to_ne_bytes(), &mut all);
         let made = match (made, told) {
             (Ok(board), Err(error)) => {
-                board.discard(&store);
+                board.discard(&arena);
                 return Err(error);
             }
             (made, told) => told.and(made)?,
         };
         let keys = all.chunks_exact(8).map(number);
         let boards = (0..size).zip(keys).collect::<Vec<_>>();
-        let me = ground.rank() as usize;
-        Team::with(ground, store, made, boards, me)
+        let me = services.rank() as usize;
+        Team::with(services, arena, made, boards, me)
     }
 
     fn with(
-        ground: Arc<Ground>,
-        store: Arc<Store>,
+        services: Arc<Services>,
+        arena: Arc<Arena>,
         mut board: Board,
         boards: Vec<(u32, u64)>,
         me: usize,
@@ -57,12 +57,12 @@ impl Team {
                 let text = format!("rank {peer} has no memory for the team's board");
                 Err(Error::new(Status::ERR_NO_MEMORY, text))
             }
-            None => board.connect(&ground, &boards),
+            None => board.connect(&services, &boards),
         };
         // Others may have connected to the board: after an error it stays until the context ends.
         connected?;
         let peers = boards.iter().map(|(peer, _)| *peer).collect();
-        Ok(Team { ground, store, peers, me, board: Mutex::new(board) })
+        Ok(Team { services, arena, peers, me, board: Mutex::new(board) })
     }
 
     /// How many ranks it has.
@@ -72,14 +72,14 @@ impl Team {
 
     /// Gathers `mine` of every rank, in the order of ranks. Collective.
     pub fn exchange(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.ground.may_block("what is collective")?;
+        self.services.may_block("what is collective")?;
         let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        board.exchange(&self.ground, mine)
+        board.exchange(&self.services, mine)
     }
 
     /// A team of the ranks that give the same colour, in the order of their keys. Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>> {
-        let made = colour.map(|_| Board::new(&self.store));
+        let made = colour.map(|_| Board::new(&self.arena));
         let mut card = [0; 24];
         card[..4].copy_from_slice(&u32::from(colour.is_some()).to_ne_bytes());
         card[4..8].copy_from_slice(&colour.unwrap_or(0).to_ne_bytes());
@@ -90,7 +90,7 @@ impl Team {
             Ok(cards) => cards,
             Err(error) => {
                 if let Some(Ok(board)) = made {
-                    board.discard(&self.store);
+                    board.discard(&self.arena);
                 }
                 return Err(error);
             }
@@ -103,12 +103,12 @@ impl Team {
         group.sort_unstable();
         let me = group.iter().position(|(_, rank, _)| *rank == self.me).unwrap_or(0);
         let boards = group.iter().map(|(_, rank, board)| (self.peers[*rank], *board)).collect();
-        Team::with(self.ground.clone(), self.store.clone(), made?, boards, me).map(Some)
+        Team::with(self.services.clone(), self.arena.clone(), made?, boards, me).map(Some)
     }
 
     /// The team is given up by this rank.
     pub fn leave(self) {
-        self.board.into_inner().unwrap_or_else(PoisonError::into_inner).leave(&self.store);
+        self.board.into_inner().unwrap_or_else(PoisonError::into_inner).leave(&self.arena);
     }
 
     /// Every rank says whether it could do its part. An error of one is an error for all. Collective.

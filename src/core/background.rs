@@ -39,7 +39,7 @@ const STAYS_IN_VAIN: u32 = 5;
 const LINGER: Duration = Duration::from_millis(10);
 
 /// The tasks of a context.
-pub struct Agenda {
+pub struct Background {
     /// Tasks under way that may need the progress thread.
     active: AtomicU32,
     state: AtomicU8,
@@ -47,11 +47,11 @@ pub struct Agenda {
     tasks: Mutex<Vec<Arc<dyn Task>>>,
 }
 
-impl Agenda {
+impl Background {
     /// Nothing to do.
-    pub fn new(routes: Arc<Routes>) -> Agenda {
+    pub fn new(routes: Arc<Routes>) -> Background {
         let (active, state) = (AtomicU32::new(0), AtomicU8::new(AWAKE));
-        Agenda { active, state, routes, tasks: Mutex::default() }
+        Background { active, state, routes, tasks: Mutex::default() }
     }
 
     /// A task that may come to need the progress thread.

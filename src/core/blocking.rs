@@ -1,37 +1,37 @@
 //! How a thread waits for the lane: awake at first, working for it meanwhile; then asleep.
 
-use crate::engine::active::agent::Agent;
 use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::Completion;
 use crate::engine::lane::{Execution, Lane};
+use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
-use crate::util::patience::Patience;
+use crate::util::backoff::Backoff;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// What a thread needs that waits for the library's own words.
 #[derive(Clone, Copy)]
-pub(super) struct Rest<'a> {
+pub(super) struct Blocking<'a> {
     pub(super) lane: &'a Lane,
     pub(super) routes: &'a Routes,
-    pub(super) agent: &'a Agent,
+    pub(super) dispatcher: &'a Dispatcher,
     pub(super) spin: Duration,
 }
 
 /// How long a thread sleeps between two tries of something that nobody announces.
 const NAP: Duration = Duration::from_micros(100);
 
-impl Rest<'_> {
+impl Blocking<'_> {
     /// Lends the calling thread for a burst of looks, until `done`: to the lane, and to the agent of
-    /// active messages where there are some. `patience` begins anew when messages were handled.
-    pub(super) fn attend(self, patience: &mut Patience, done: impl Fn() -> bool) -> bool {
-        if !self.agent.is_in_use() || self.lane.execution() == Execution::Offload {
+    /// active messages where there are some. `backoff` begins anew when messages were handled.
+    pub(super) fn attend(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
+        if !self.dispatcher.is_in_use() || self.lane.execution() == Execution::Offload {
             return self.lane.attend(done);
         }
-        if self.agent.attend(&done) > 0 {
-            patience.renew();
+        if self.dispatcher.attend(&done) > 0 {
+            backoff.renew();
         }
         if done() {
             return true;
@@ -43,12 +43,12 @@ impl Rest<'_> {
     }
 
     /// Works for a moment for whatever there is to do. True: something was done.
-    pub(super) fn lend(self) -> bool {
+    pub(super) fn help_others(self) -> bool {
         if self.lane.execution() == Execution::Offload {
             return false;
         }
-        let handled = self.agent.poll_replies() + self.agent.poll_requests();
-        self.agent.tell();
+        let handled = self.dispatcher.poll_replies() + self.dispatcher.poll_requests();
+        self.dispatcher.tell();
         self.lane.help() || handled > 0
     }
 
@@ -59,7 +59,7 @@ impl Rest<'_> {
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {
-        self.agent.hand_over();
+        self.dispatcher.hand_over();
         self.routes.waiters().sleep(word, limit, enough)
     }
 
@@ -75,17 +75,17 @@ impl Rest<'_> {
 
     #[inline(never)]
     fn until(self, done: impl Fn() -> bool + Copy) {
-        let mut patience = Patience::new(self.spin);
-        while !self.attend(&mut patience, done) {
-            if !patience.pause() && self.sleep(None, None, done) {
-                patience.renew();
+        let mut backoff = Backoff::new(self.spin);
+        while !self.attend(&mut backoff, done) {
+            if !backoff.pause() && self.sleep(None, None, done) {
+                backoff.renew();
             }
         }
     }
 
     /// Tries until the answer is not "try again", working for the lane meanwhile.
     pub(super) fn until_accepted<T>(self, attempt: impl Fn() -> Result<T>) -> Result<T> {
-        let mut patience = Patience::new(self.spin);
+        let mut backoff = Backoff::new(self.spin);
         loop {
             match attempt() {
                 Err(error) if error.status == Status::RETRY_QUEUE_FULL => {
@@ -98,9 +98,9 @@ impl Rest<'_> {
                     }
                 }
                 Err(error) if error.status.is_retry() => {
-                    if self.lend() {
-                        patience.renew();
-                    } else if !patience.pause() {
+                    if self.help_others() {
+                        backoff.renew();
+                    } else if !backoff.pause() {
                         std::thread::sleep(NAP);
                     }
                 }
@@ -117,7 +117,7 @@ impl Rest<'_> {
         }
         // What this thread has stored into peers' memory comes before whatever it reads next.
         fence(Ordering::SeqCst);
-        if self.agent.awaits_ends() {
+        if self.dispatcher.awaits_ends() {
             self.flush_messages(peer);
         }
         Ok(())
@@ -130,7 +130,7 @@ impl Rest<'_> {
         let mut flush = Command::new(Op::FLUSH, peer);
         flush.on_complete = Completion::store_on(&ended);
         let asleep = self.until_accepted(|| self.lane.put(&flush, &[]))?;
-        self.lane.nudge(asleep);
+        self.lane.wake_executor(asleep);
         self.until_set(&ended);
         self.flush_messages(peer);
         Ok(())
@@ -139,12 +139,12 @@ impl Rest<'_> {
     /// The same for messages whose end is waited for, as far as they were sent before.
     #[inline(never)]
     fn flush_messages(self, peer: u32) {
-        for tag in self.agent.waiting(|to| peer == ALL_PEERS || peer == to) {
-            let mut patience = Patience::new(self.spin);
-            let done = || !self.agent.waits(tag);
-            while !self.attend(&mut patience, done) {
-                if !patience.pause() && self.sleep(None, None, done) {
-                    patience.renew();
+        for tag in self.dispatcher.waiting(|to| peer == ALL_PEERS || peer == to) {
+            let mut backoff = Backoff::new(self.spin);
+            let done = || !self.dispatcher.waits(tag);
+            while !self.attend(&mut backoff, done) {
+                if !backoff.pause() && self.sleep(None, None, done) {
+                    backoff.renew();
                 }
             }
         }

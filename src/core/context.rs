@@ -1,26 +1,26 @@
 //! The context: one rank's place in its world, with its memory, its lane and its progress thread.
 
 use crate::bootstrap::{Bootstrap, World};
-use crate::core::agenda::Agenda;
-use crate::core::handle::{Handles, RegionHandle};
-use crate::core::handling::Handling;
-use crate::core::progress::{Crew, Progress};
+use crate::core::background::Background;
+use crate::core::blocking::Blocking;
+use crate::core::handler_thread::HandlerThread;
+use crate::core::progress_thread::{Crew, ProgressThread};
 use crate::core::region::Regions;
-use crate::core::rest::Rest;
-use crate::engine::active::agent::Agent;
-use crate::engine::active::post::Post;
+use crate::core::region_handle::{Handles, RegionHandle};
 use crate::engine::completion::in_callback;
 use crate::engine::lane::{Execution, Lane};
+use crate::engine::messages::dispatch::Dispatcher;
+use crate::engine::messages::sender::MessagePost;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::RANKS;
-use crate::transport::import::OwnTable;
+use crate::transport::imports::OwnTable;
+use crate::transport::node;
+use crate::transport::node::segment::Segment;
 use crate::transport::port::Port;
-use crate::transport::shm;
-use crate::transport::shm::segment::Segment;
 use crate::transport::waiters::Waiters;
 use crate::util::config::Config;
-use crate::util::counts::Counts;
+use crate::util::counters::Counters;
 use crate::util::pin;
 use crate::util::status::Result;
 use once_cell::race::OnceBox;
@@ -39,13 +39,13 @@ pub struct Context {
     pub(super) closing: Arc<AtomicBool>,
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
-    pub(super) post: Arc<Post>,
-    pub(super) agent: Arc<Agent>,
-    pub(super) handling: Handling,
+    pub(super) post: Arc<MessagePost>,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) handling: HandlerThread,
     pub(super) regions: Arc<Regions>,
     pub(super) bootstrap: Arc<Bootstrap>,
-    pub(super) progress: Progress,
-    pub(super) agenda: Arc<Agenda>,
+    pub(super) progress: ProgressThread,
+    pub(super) background: Arc<Background>,
     pub(super) handles: Handles,
     config: Config,
 }
@@ -91,7 +91,7 @@ impl Context {
         // Before anyone can sleep on a word of ours. Where the kernel refuses, sleepers nap.
         let _ = pin::joins_global_fence();
         let segment = Arc::new(Segment::create(&config, bootstrap.size())?);
-        bootstrap.publish(&shm::card(&segment), segment.descriptor().as_fd())?;
+        bootstrap.publish(&node::card(&segment), segment.descriptor().as_fd())?;
         let kernel_copies = config.cma == 1;
         let routes = Arc::new(Routes::new(segment.clone(), bootstrap.clone(), kernel_copies)?);
         let execution = match config.execution {
@@ -101,9 +101,9 @@ impl Context {
         };
         let (queue, in_flight) = (config.queue_entries as usize, config.in_flight as usize);
         let requests = config.am_requests as usize;
-        let counts = Arc::new(Counts::default());
-        let post = Arc::new(Post::new(routes.clone(), counts, requests));
-        let agent = Arc::new(Agent::new(post.clone(), config.am_handlers == 1));
+        let counts = Arc::new(Counters::default());
+        let post = Arc::new(MessagePost::new(routes.clone(), counts, requests));
+        let dispatcher = Arc::new(Dispatcher::new(post.clone(), config.am_handlers == 1));
         let lane = Lane::new(routes.clone(), post.clone(), execution, queue, in_flight);
         let lane = Arc::new(lane);
         let spin = match execution {
@@ -111,15 +111,19 @@ impl Context {
             _ => config.spin_us.min(20),
         };
         let spin = Duration::from_micros(spin);
-        let agenda = Arc::new(Agenda::new(routes.clone()));
+        let background = Arc::new(Background::new(routes.clone()));
         let alert = Duration::from_micros(config.progress_spin_us);
-        let crew = Crew { lane: lane.clone(), agent: agent.clone(), agenda: agenda.clone() };
-        let progress = Progress::start(routes.clone(), crew, spin, alert)?;
-        let handling = Handling::new(routes.clone(), agent.clone(), spin);
-        let grave = Arc::downgrade(&routes);
+        let crew = Crew {
+            lane: lane.clone(),
+            dispatcher: dispatcher.clone(),
+            background: background.clone(),
+        };
+        let progress = ProgressThread::start(routes.clone(), crew, spin, alert)?;
+        let handling = HandlerThread::new(routes.clone(), dispatcher.clone(), spin);
+        let retired = Arc::downgrade(&routes);
         bootstrap.on_death(Box::new(move |peer| {
-            if let Some(routes) = grave.upgrade() {
-                routes.bury(peer);
+            if let Some(routes) = retired.upgrade() {
+                routes.mark_dead(peer);
             }
         }));
         let places = routes.places();
@@ -130,8 +134,13 @@ impl Context {
             // SAFETY: the context keeps the routes, and they keep the port where it is.
             own: unsafe { routes.own().own_table() },
         };
-        let regions =
-            Arc::new(Regions::new(segment, routes.clone(), lane.clone(), agent.clone(), &config));
+        let regions = Arc::new(Regions::new(
+            segment,
+            routes.clone(),
+            lane.clone(),
+            dispatcher.clone(),
+            &config,
+        ));
         let handles = Handles::new(regions.clone());
         Ok(Context {
             quick,
@@ -140,12 +149,12 @@ impl Context {
             routes,
             lane,
             post,
-            agent,
+            dispatcher,
             handling,
             regions,
             bootstrap,
             progress,
-            agenda,
+            background,
             handles,
             config,
         })
@@ -178,9 +187,9 @@ impl Context {
     }
 
     /// What a thread needs that waits for the lane.
-    pub(super) fn rest(&self) -> Rest<'_> {
+    pub(super) fn rest(&self) -> Blocking<'_> {
         let spin = Duration::from_micros(self.config.spin_us);
-        Rest { lane: &self.lane, routes: &self.routes, agent: &self.agent, spin }
+        Blocking { lane: &self.lane, routes: &self.routes, dispatcher: &self.dispatcher, spin }
     }
 
     /// This rank's sleeping threads, to be told of completions.
@@ -192,7 +201,7 @@ impl Context {
     /// Works for the lane for one round.
     pub fn progress_once(&self) -> Result<()> {
         self.may_block("llcl_progress")?;
-        self.rest().lend();
+        self.rest().help_others();
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The end of a context.
 
 use crate::core::context::Context;
-use crate::util::patience::Patience;
+use crate::util::backoff::Backoff;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -20,21 +20,24 @@ impl Context {
         self.open.store(false, Ordering::Relaxed);
         self.closing.store(true, Ordering::Relaxed);
         let limit = Instant::now() + Duration::from_millis(self.config().finalize_ms);
-        let mut patience = Patience::new(Duration::MAX);
-        let idle =
-            || self.agenda.settle() && self.agent.is_idle() && self.lane.is_idle() == Some(true);
+        let mut backoff = Backoff::new(Duration::MAX);
+        let idle = || {
+            self.background.settle()
+                && self.dispatcher.is_idle()
+                && self.lane.is_idle() == Some(true)
+        };
         while !idle() && Instant::now() < limit {
-            if !self.rest().lend() {
-                patience.pause();
+            if !self.rest().help_others() {
+                backoff.pause();
             }
         }
-        if !self.agenda.settle() {
+        if !self.background.settle() {
             // Others may rely on this rank's threads, which do not wait for these tasks any more.
-            self.agenda.enlist(1);
-            self.agenda.call(1, true);
+            self.background.enlist(1);
+            self.background.call(1, true);
         }
         while self.lane.cancel().is_none() {
-            patience.pause();
+            backoff.pause();
         }
         self.post.end_all(Status::ERR_CANCELED, |_| true);
         // From here on this rank asks for nothing; its progress thread still serves the others, and
@@ -43,10 +46,10 @@ impl Context {
         self.handling.stop();
         self.progress.stop();
         // Not before: ranks that have not come to the fence may need what this one's tasks do.
-        self.agenda.cancel(Status::ERR_CANCELED);
+        self.background.cancel(Status::ERR_CANCELED);
         // What a handler has posted while all this went on.
         while self.lane.cancel().is_none() {
-            patience.pause();
+            backoff.pause();
         }
         self.post.end_all(Status::ERR_CANCELED, |_| true);
         self.bootstrap.leave();

@@ -2,10 +2,10 @@
 //! progress thread, so that a handler that takes long does not stop what other ranks ask of this one,
 //! and is started when the first handler is registered.
 
-use crate::core::progress::{AbortOnPanic, SLEEP, STACK};
-use crate::engine::active::agent::{Agent, NAP};
+use crate::core::progress_thread::{AbortOnPanic, SLEEP, STACK};
+use crate::engine::messages::dispatch::{Dispatcher, NAP};
 use crate::engine::routes::Routes;
-use crate::util::patience::Patience;
+use crate::util::backoff::Backoff;
 use crate::util::status::Result;
 use crate::util::thread::spawn_quiet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,28 +14,28 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The thread, once it is started and until it is stopped.
-pub struct Handling {
+pub struct HandlerThread {
     stop: Arc<AtomicBool>,
     routes: Arc<Routes>,
-    agent: Arc<Agent>,
+    dispatcher: Arc<Dispatcher>,
     spin: Duration,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Handling {
+impl HandlerThread {
     /// Not started; it will stay awake for `spin` after its last message.
-    pub fn new(routes: Arc<Routes>, agent: Arc<Agent>, spin: Duration) -> Handling {
-        Handling { stop: Arc::default(), routes, agent, spin, thread: Mutex::default() }
+    pub fn new(routes: Arc<Routes>, dispatcher: Arc<Dispatcher>, spin: Duration) -> HandlerThread {
+        HandlerThread { stop: Arc::default(), routes, dispatcher, spin, thread: Mutex::default() }
     }
 
     /// Starts the thread, once.
     pub fn start(&self) -> Result<()> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
-            let (stop, routes, agent) =
-                (self.stop.clone(), self.routes.clone(), self.agent.clone());
+            let (stop, routes, dispatcher) =
+                (self.stop.clone(), self.routes.clone(), self.dispatcher.clone());
             let spin = self.spin;
-            let run = move || run(&stop, &routes, &agent, spin);
+            let run = move || run(&stop, &routes, &dispatcher, spin);
             *thread = Some(spawn_quiet("llcl-handlers", STACK, run)?);
         }
         Ok(())
@@ -45,7 +45,7 @@ impl Handling {
     pub fn stop(&self) {
         // Release: pairs with the Acquire in run().
         self.stop.store(true, Ordering::Release);
-        self.routes.shm().mail_head().requests.bell().ring();
+        self.routes.node().mail_head().requests.bell().ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // A panic of the thread has been reported; there is nothing left to save here.
@@ -54,40 +54,40 @@ impl Handling {
     }
 }
 
-fn run(stop: &AtomicBool, routes: &Routes, agent: &Agent, spin: Duration) {
+fn run(stop: &AtomicBool, routes: &Routes, dispatcher: &Dispatcher, spin: Duration) {
     let _abort = AbortOnPanic;
-    let bell = routes.shm().mail_head().requests.bell();
-    let (mut patience, mut seen) = (Patience::new(spin), 0);
+    let bell = routes.node().mail_head().requests.bell();
+    let (mut backoff, mut seen) = (Backoff::new(spin), 0);
     loop {
         // Before the look for work, so that what comes after it ends the sleep.
         let ticket = bell.ticket();
         // Acquire: pairs with the Release in stop().
         if stop.load(Ordering::Acquire) {
             // Nobody sends any more; what has been sent is handled.
-            while agent.poll_requests() > 0 {}
-            agent.tell();
+            while dispatcher.poll_requests() > 0 {}
+            dispatcher.tell();
             return;
         }
         // A thread that waits handles what comes; two would only take the cores that senders need.
-        if agent.nap_for_visitors(&mut seen) {
-            agent.tell();
+        if dispatcher.nap_for_visitors(&mut seen) {
+            dispatcher.tell();
             bell.wait(ticket, Some(NAP));
-            agent.unpark_handling();
+            dispatcher.unpark_handling();
             continue;
         }
-        if agent.poll_requests() > 0 {
-            patience.renew();
+        if dispatcher.poll_requests() > 0 {
+            backoff.renew();
             continue;
         }
-        agent.tell();
-        if patience.pause() {
+        dispatcher.tell();
+        if backoff.pause() {
             continue;
         }
-        let longest = agent.park_handling(&mut seen, SLEEP);
+        let longest = dispatcher.park_handling(&mut seen, SLEEP);
         let rung = bell.wait(ticket, Some(longest));
-        agent.unpark_handling();
+        dispatcher.unpark_handling();
         if rung {
-            patience.renew();
+            backoff.renew();
         }
     }
 }

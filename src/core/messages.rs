@@ -1,20 +1,20 @@
 //! From a request for an active message to the slot at its receiver: the checks, the short way, and
 //! the long one through the lane.
 
+use crate::core::blocking::accepted;
 use crate::core::context::Context;
-use crate::core::rest::accepted;
 use crate::core::submit::{FLAG_DEFER, check_completion};
-use crate::engine::active::late::{Late, encode, take_late};
-use crate::engine::active::pending::Waiting;
-use crate::engine::active::{BULK, HEADER, Handler, LONG, MEDIUM};
+use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{self, Completion};
-use crate::engine::direct::{self, Local, Outcome};
 use crate::engine::lane::Execution;
+use crate::engine::messages::deferred::{Deferred, encode, take_deferred};
+use crate::engine::messages::requests::Waiting;
+use crate::engine::messages::{BULK, HEADER, Handler, LONG, MEDIUM};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::shm::mail::IDS;
-use crate::transport::shm::outbox::{Outbox, Parcel, Watched};
+use crate::transport::node::message_area::IDS;
+use crate::transport::node::message_sender::{Frame, MessageSender, Watched};
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
@@ -46,7 +46,7 @@ impl Context {
     pub fn am_register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
         self.must_be_open()?;
         self.handling.start()?;
-        self.agent.register(id, handler, data)
+        self.dispatcher.register(id, handler, data)
     }
 
     /// Sends a message whose end nobody waits for, if nothing is in the way. False: the long way tells
@@ -63,7 +63,7 @@ impl Context {
     ) -> bool {
         // No peer in offload mode and during finalize; nor one that was never contacted.
         let Some(_port) = self.quick.port(peer.into()) else { return false };
-        let Some(outbox) = self.routes.shm().known_outbox(peer) else { return false };
+        let Some(outbox) = self.routes.node().known_outbox(peer) else { return false };
         let fits = header_size <= HEADER
             && payload_size <= outbox.medium()
             && (header_size == 0 || !header.is_null())
@@ -71,15 +71,15 @@ impl Context {
         if !fits
             || !outbox.admits()
             || !outbox.head().has_handler(id)
-            || self.routes.shm().is_dead(peer)
+            || self.routes.node().is_dead(peer)
         {
             return false;
         }
         // SAFETY: as the caller promises.
         let (header, payload) =
             unsafe { (bytes(header, header_size), bytes(payload, payload_size)) };
-        let parcel = Parcel { id: id as u16, kind: MEDIUM as u8, tag: 0, header, payload };
-        self.post.send(outbox, peer, &parcel)
+        let frame = Frame { id: id as u16, kind: MEDIUM as u8, tag: 0, header, payload };
+        self.post.send(outbox, peer, &frame)
     }
 
     /// Accepts the message, or says why not.
@@ -143,7 +143,13 @@ impl Context {
         Ok(tag)
     }
 
-    fn am_send(&self, send: &Send, outbox: &Outbox<'static>, local: Local, tag: u64) -> Result<()> {
+    fn am_send(
+        &self,
+        send: &Send,
+        outbox: &MessageSender<'static>,
+        local: Local,
+        tag: u64,
+    ) -> Result<()> {
         if send.flags & FLAG_DEFER != 0 || self.lane.execution() == Execution::Offload {
             return self.am_queue(send, local, tag);
         }
@@ -154,7 +160,7 @@ impl Context {
                 return Err(Error::bare(Status::RETRY_NO_CREDIT));
             }
             let write = write_of(send);
-            if direct::attempt(&self.routes, &write, local)? != Outcome::Done {
+            if by_caller::attempt(&self.routes, &write, local)? != Outcome::Done {
                 return self.am_queue(send, local, tag);
             }
         }
@@ -167,8 +173,8 @@ impl Context {
             MEDIUM => unsafe { bytes(send.payload, send.payload_size) },
             _ => &place,
         };
-        let parcel = Parcel { id: send.id as u16, kind: send.kind as u8, tag, header, payload };
-        if !(long || outbox.admits()) || !self.post.send(outbox, send.peer, &parcel) {
+        let frame = Frame { id: send.id as u16, kind: send.kind as u8, tag, header, payload };
+        if !(long || outbox.admits()) || !self.post.send(outbox, send.peer, &frame) {
             return Err(Error::bare(Status::RETRY_NO_CREDIT));
         }
         if send.kind != BULK {
@@ -187,7 +193,7 @@ impl Context {
             // Until the command is in the queue, where a flush finds it, the pin keeps the region.
             let _pinned = pin();
             let payload = local.resolve(&self.routes, send.payload_size as u64)?;
-            let late = Box::new(Late {
+            let late = Box::new(Deferred {
                 peer: send.peer,
                 id: send.id as u16,
                 kind: send.kind,
@@ -203,10 +209,10 @@ impl Context {
             });
             let mut command = Command::new(Op::MESSAGE, send.peer);
             command.local = Box::into_raw(late).cast();
-            self.lane.put(&command, &[]).inspect_err(|_| drop(take_late(command.local)))?
+            self.lane.put(&command, &[]).inspect_err(|_| drop(take_deferred(command.local)))?
         };
         match self.lane.execution() == Execution::Auto && send.flags & FLAG_DEFER == 0 {
-            true => self.lane.nudge(asleep),
+            true => self.lane.wake_executor(asleep),
             false => self.lane.leave_to_others(asleep),
         }
         Ok(())
@@ -237,14 +243,14 @@ impl Context {
         const LONGEST: Duration = Duration::from_millis(50);
         /// Who has had its share wakes the next; it could be that nobody posts any more.
         const IN_LINE: Duration = Duration::from_millis(5);
-        let outbox = self.routes.shm().known_outbox(send.peer)?;
-        if outbox.room.wait_for_turn() || self.rest().lend() {
+        let outbox = self.routes.node().known_outbox(send.peer)?;
+        if outbox.room.wait_for_turn() || self.rest().help_others() {
             return None;
         }
         let attempt = || accepted(self.am_submit(send));
         let before_sleep = || {
             self.post.counts.credit_sleeps.up();
-            self.agent.hand_over();
+            self.dispatcher.hand_over();
         };
         match outbox.watch(LONGEST, attempt, before_sleep) {
             Watched::Accepted(end) => Some(end),
@@ -321,7 +327,7 @@ fn check(send: &Send) -> Result<()> {
 }
 
 /// What only the peer's numbers tell.
-fn check_peer(send: &Send, outbox: &Outbox<'_>) -> Result<()> {
+fn check_peer(send: &Send, outbox: &MessageSender<'_>) -> Result<()> {
     let (size, most) = (send.payload_size, outbox.medium());
     if send.kind == MEDIUM && size > most {
         fail!(ERR_RANGE, "payload_size is {size}, expected at most {most}, am_medium of the peer");

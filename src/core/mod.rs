@@ -1,17 +1,17 @@
 //! Layer 4: the context and what hangs on it.
 
-pub mod active;
-pub mod agenda;
 pub mod atomics;
+pub mod background;
+mod blocking;
 pub mod context;
 mod finalize;
-pub mod ground;
-pub mod handle;
-mod handling;
-mod progress;
+mod handler_thread;
+pub mod messages;
+mod progress_thread;
 pub mod region;
-mod rest;
+pub mod region_handle;
 pub mod rma;
+pub mod services;
 pub mod stats;
 pub mod submit;
-pub mod wait;
+pub mod wait_word;

@@ -1,11 +1,11 @@
 //! The progress thread: everything advances when nobody else does it, and it sleeps in the kernel
 //! when there is nothing to do.
 
-use crate::core::agenda::{Agenda, Nap};
-use crate::engine::active::agent::Agent;
+use crate::core::background::{Background, Nap};
 use crate::engine::lane::{Lane, Turn};
+use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
-use crate::util::patience::Patience;
+use crate::util::backoff::Backoff;
 use crate::util::status::Result;
 use crate::util::thread::spawn_quiet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,19 +28,19 @@ pub struct Crew {
     /// Requests and answers.
     pub lane: Arc<Lane>,
     /// Replies to active messages.
-    pub agent: Arc<Agent>,
+    pub dispatcher: Arc<Dispatcher>,
     /// What the layers above have under way.
-    pub agenda: Arc<Agenda>,
+    pub background: Arc<Background>,
 }
 
 /// The thread, until it is stopped.
-pub struct Progress {
+pub struct ProgressThread {
     stop: Arc<AtomicBool>,
     routes: Arc<Routes>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Progress {
+impl ProgressThread {
     /// Starts the thread, which stays awake for `spin` after its last work, and for `alert` after its
     /// last work for a task.
     pub fn start(
@@ -48,7 +48,7 @@ impl Progress {
         crew: Crew,
         spin: Duration,
         alert: Duration,
-    ) -> Result<Progress> {
+    ) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, bell) = (stop.clone(), routes.clone());
         let (tell, told) = mpsc::channel();
@@ -60,7 +60,7 @@ impl Progress {
         let thread = spawn_quiet("llcl-progress", STACK, run)?;
         // Peers reach this process by that thread where its first one has left.
         let _ = told.recv();
-        Ok(Progress { stop, routes, thread: Mutex::new(Some(thread)) })
+        Ok(ProgressThread { stop, routes, thread: Mutex::new(Some(thread)) })
     }
 
     /// Ends the thread and waits for it.
@@ -78,8 +78,8 @@ impl Progress {
 
 fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration, Duration)) {
     let _abort = AbortOnPanic;
-    let Crew { lane, agent, agenda } = crew;
-    let (mut patience, mut alertness) = (Patience::new(spin), Patience::new(alert));
+    let Crew { lane, dispatcher, background } = crew;
+    let (mut backoff, mut alertness) = (Backoff::new(spin), Backoff::new(alert));
     let (mut nap, mut tasks_nap, mut seen) = (NAPS.0, Nap::new(), 0);
     // It has worked for a task since it last slept.
     let mut lately = false;
@@ -90,8 +90,8 @@ fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration
         if stop.load(Ordering::Acquire) {
             return;
         }
-        let replies = agent.poll_replies();
-        let tasks = agenda.turn(lately);
+        let replies = dispatcher.poll_replies();
+        let tasks = background.turn(lately);
         if tasks {
             lately = true;
             alertness.renew();
@@ -105,28 +105,28 @@ fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration
                     // Without the role: better here than in the middle of a batch.
                     std::thread::yield_now();
                 }
-                patience.renew();
+                backoff.renew();
                 nap = NAPS.0;
                 continue;
             }
         }
         // Also between two rounds of a program that computes: the next one begins soon.
-        if alertness.pause() || patience.pause() {
+        if alertness.pause() || backoff.pause() {
             continue;
         }
         let asleep = lane.park();
-        let longest = agent.park_progress(&mut seen, if asleep { SLEEP } else { nap });
-        let rung = match agenda.park(&mut tasks_nap, longest) {
+        let longest = dispatcher.park_progress(&mut seen, if asleep { SLEEP } else { nap });
+        let rung = match background.park(&mut tasks_nap, longest) {
             Some(longest) => routes.bell().wait(ticket, Some(longest)),
             None => true,
         };
-        let stays = agenda.unpark(&mut tasks_nap);
+        let stays = background.unpark(&mut tasks_nap);
         lately = false;
-        agent.unpark_progress();
+        dispatcher.unpark_progress();
         lane.unpark();
         nap = if asleep { NAPS.0 } else { (nap * 2).min(NAPS.1) };
         if rung {
-            patience.renew();
+            backoff.renew();
         }
         if rung || stays {
             alertness.renew();

@@ -1,14 +1,14 @@
 //! This rank's regions: memory that operations may name, here and at peers.
 
-use crate::core::rest::Rest;
-use crate::engine::active::agent::Agent;
+use crate::core::blocking::Blocking;
 use crate::engine::command::ALL_PEERS;
 use crate::engine::completion::in_callback;
 use crate::engine::lane::Lane;
+use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{Address, Key};
-use crate::transport::shm::segment::{Place, Segment};
+use crate::transport::node::segment::{Place, Segment};
 use crate::util::config::Config;
 use crate::util::memory::Mapping;
 use crate::util::random::random;
@@ -41,7 +41,7 @@ pub struct Regions {
     segment: Arc<Segment>,
     routes: Arc<Routes>,
     lane: Arc<Lane>,
-    agent: Arc<Agent>,
+    dispatcher: Arc<Dispatcher>,
     capacity: usize,
     spin: Duration,
     /// Where the numbering of lives begins: differs from context to context.
@@ -65,7 +65,7 @@ impl Regions {
         segment: Arc<Segment>,
         routes: Arc<Routes>,
         lane: Arc<Lane>,
-        agent: Arc<Agent>,
+        dispatcher: Arc<Dispatcher>,
         config: &Config,
     ) -> Regions {
         let (capacity, spin) = (config.regions as usize, Duration::from_micros(config.spin_us));
@@ -74,7 +74,7 @@ impl Regions {
             segment,
             routes,
             lane,
-            agent,
+            dispatcher,
             capacity,
             spin,
             first_life,
@@ -166,7 +166,7 @@ impl Regions {
     /// possible: RETRY_BUSY unless nothing at all is under way.
     pub fn free(&self, key: Key) -> Result<()> {
         let waiting_allowed = !in_callback();
-        let idle = || self.agent.is_idle() && self.lane.is_idle() == Some(true);
+        let idle = || self.dispatcher.is_idle() && self.lane.is_idle() == Some(true);
         if !waiting_allowed && !idle() {
             return Err(Error::bare(Status::RETRY_BUSY));
         }
@@ -174,8 +174,8 @@ impl Regions {
         // After this nobody finds the region and nobody is in the middle of touching it.
         let mapping = self.routes.own().forget(index);
         if waiting_allowed {
-            let (lane, routes, agent) = (&self.lane, &self.routes, &self.agent);
-            let rest = Rest { lane, routes, agent, spin: self.spin };
+            let (lane, routes, dispatcher) = (&self.lane, &self.routes, &self.dispatcher);
+            let rest = Blocking { lane, routes, dispatcher, spin: self.spin };
             // With the role: who posts directly has looked our side up, and works on it while it has the role.
             rest.flush_with_role(ALL_PEERS)?;
             drop(mapping);

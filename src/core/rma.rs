@@ -7,7 +7,7 @@
 
 use crate::core::context::Context;
 use crate::engine::atomic;
-use crate::engine::direct::{copy, copy_word};
+use crate::engine::by_caller::{copy, copy_word};
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;

@@ -2,14 +2,14 @@
 //! outlive the call that asked for them, but not used after the context has ended.
 
 use crate::bootstrap::Bootstrap;
-use crate::core::agenda::Agenda;
+use crate::core::background::Background;
+use crate::core::blocking::Blocking;
 use crate::core::context::Context;
 use crate::core::region::{Made, Regions};
-use crate::core::rest::Rest;
 use crate::core::submit::check_completion;
-use crate::engine::active::agent::Agent;
 use crate::engine::completion::{Completion, in_callback};
 use crate::engine::lane::Lane;
+use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{Address, Key};
@@ -21,17 +21,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// See the head of the file.
-pub struct Ground {
+pub struct Services {
     /// The paths to the peers.
     pub routes: Arc<Routes>,
     /// The tasks of the progress thread.
-    pub agenda: Arc<Agenda>,
+    pub background: Arc<Background>,
     /// The values in force.
     pub config: Config,
     regions: Arc<Regions>,
     bootstrap: Arc<Bootstrap>,
     lane: Arc<Lane>,
-    agent: Arc<Agent>,
+    dispatcher: Arc<Dispatcher>,
     closing: Arc<AtomicBool>,
 }
 
@@ -46,21 +46,21 @@ pub struct Own {
 
 impl Context {
     /// The ground for what is built upon this context.
-    pub fn ground(&self) -> Ground {
-        Ground {
+    pub fn ground(&self) -> Services {
+        Services {
             routes: self.routes.clone(),
-            agenda: self.agenda.clone(),
+            background: self.background.clone(),
             config: self.config().clone(),
             regions: self.regions.clone(),
             bootstrap: self.bootstrap.clone(),
             lane: self.lane.clone(),
-            agent: self.agent.clone(),
+            dispatcher: self.dispatcher.clone(),
             closing: self.closing.clone(),
         }
     }
 }
 
-impl Ground {
+impl Services {
     /// This rank's number.
     pub fn rank(&self) -> u32 {
         self.routes.own().peer
@@ -125,13 +125,18 @@ impl Ground {
         Duration::from_micros(self.config.spin_us)
     }
 
-    fn rest(&self) -> Rest<'_> {
-        Rest { lane: &self.lane, routes: &self.routes, agent: &self.agent, spin: self.spin() }
+    fn rest(&self) -> Blocking<'_> {
+        Blocking {
+            lane: &self.lane,
+            routes: &self.routes,
+            dispatcher: &self.dispatcher,
+            spin: self.spin(),
+        }
     }
 
     /// Works for a moment for whatever else there is to do. True: something was done.
-    pub fn lend(&self) -> bool {
-        self.rest().lend()
+    pub fn help_others(&self) -> bool {
+        self.rest().help_others()
     }
 
     /// Sleeps until `enough`, or until something may have happened to the word at `word`. True:

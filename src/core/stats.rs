@@ -1,7 +1,7 @@
 //! What a context has counted, read for its user.
 
 use crate::core::context::Context;
-use crate::util::counts::SHARES;
+use crate::util::counters::SHARES;
 use crate::util::status::{Result, Status};
 
 /// The numbers, as the interface names them.
@@ -62,12 +62,12 @@ impl Context {
             credit_sleeps: counts.credit_sleeps.get(),
             slots_high_water: counts.slots_high_water.get(),
             requests_high_water: counts.requests_high_water.get(),
-            am_memory: self.routes.shm().mail_bytes(),
+            am_memory: self.routes.node().mail_bytes(),
         }
     }
 
     /// Into how many shares this rank's slots are split.
     pub fn am_shares(&self) -> u32 {
-        self.routes.shm().mail_shares()
+        self.routes.node().mail_shares()
     }
 }

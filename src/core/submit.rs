@@ -2,11 +2,11 @@
 //! done by the caller at once, queued, or posted under the role.
 
 use crate::core::context::Context;
+use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::command::{ALL_PEERS, Command};
 use crate::engine::completion::{self, Completion, WORD_FAILED};
-use crate::engine::direct::{self, Local, Outcome};
 use crate::engine::lane::Execution;
-use crate::engine::queued::INLINE;
+use crate::engine::queue_entry::INLINE;
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::port::Port;
@@ -101,7 +101,7 @@ impl Context {
         let Request { command, local, flags, .. } = request;
         let execution = self.lane.execution();
         if execution == Execution::Offload || flags & FLAG_DEFER != 0 {
-            direct::check(&self.routes, command)?;
+            by_caller::check(&self.routes, command)?;
             if !self.lane.room().admits() {
                 return Err(Error::bare(Status::RETRY_QUEUE_FULL));
             }
@@ -112,9 +112,9 @@ impl Context {
                 end => end,
             };
         }
-        let outcome = match direct::signal_needs_agent(&self.routes, command)? {
+        let outcome = match by_caller::signal_needs_agent(&self.routes, command)? {
             true => Outcome::NeedsAgent,
-            false => direct::attempt(&self.routes, command, *local)?,
+            false => by_caller::attempt(&self.routes, command, *local)?,
         };
         match outcome {
             Outcome::Done => {
@@ -141,7 +141,7 @@ impl Context {
             self.lane.put(&command, bytes)?
         };
         match request.flags & FLAG_DEFER {
-            0 => self.lane.nudge(asleep),
+            0 => self.lane.wake_executor(asleep),
             _ => self.lane.leave_to_others(asleep),
         }
         Ok(())

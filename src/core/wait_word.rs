@@ -2,7 +2,7 @@
 
 use crate::core::context::Context;
 use crate::fail;
-use crate::util::patience::Patience;
+use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,19 +25,19 @@ impl Context {
         }
         self.may_block("llcl_wait_word")?;
         if timeout == Some(Duration::ZERO) {
-            self.rest().lend();
+            self.rest().help_others();
             return if done() { Ok(()) } else { Err(Error::bare(Status::ERR_TIMEOUT)) };
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut patience = Patience::new(Duration::from_micros(self.config().spin_us));
+        let mut backoff = Backoff::new(Duration::from_micros(self.config().spin_us));
         let rest = self.rest();
-        while !rest.attend(&mut patience, done) {
+        while !rest.attend(&mut backoff, done) {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 fail!(ERR_TIMEOUT, "the word did not reach {at_least} within {timeout:?}");
             }
-            if !patience.pause() && self.sleep(word, left, done) {
-                patience.renew();
+            if !backoff.pause() && self.sleep(word, left, done) {
+                backoff.renew();
             }
         }
         Ok(())

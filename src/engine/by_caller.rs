@@ -153,7 +153,7 @@ fn transfer(
                 let copied = kernel_copy(routes, port, command, local, direction, address);
                 if matches!(&copied, Err(error) if error.status == Status::ERR_PEER_DEAD) {
                     // Told here before the launcher tells: from now on everybody is told the same.
-                    routes.bury(port.peer);
+                    routes.mark_dead(port.peer);
                 }
                 return copied;
             }

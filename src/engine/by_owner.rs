@@ -3,8 +3,8 @@
 //! the owner's agent copies between there and the region.
 
 use crate::engine::atomic;
+use crate::engine::by_caller::{self, Word, copy};
 use crate::engine::command::{Command, Op};
-use crate::engine::direct::{self, Word, copy};
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::transport::port::Port;
@@ -178,7 +178,8 @@ fn execute(routes: &Routes, asker: &Port, message: &Message) -> Result<u64> {
             return Err(Error::bare(Status::ERR_UNSUPPORTED));
         }
         let word = Word { address, op, kind };
-        let old = direct::change(routes, routes.own(), word, message.words[3], message.words[4])?;
+        let old =
+            by_caller::change(routes, routes.own(), word, message.words[3], message.words[4])?;
         return old.ok_or(Error::bare(Status::ERR_INTERNAL));
     }
     let size = message.words[2];

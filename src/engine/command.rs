@@ -1,4 +1,4 @@
-//! An operation as data: one type from the caller to the transports. `engine::queued` is its form
+//! An operation as data: one type from the caller to the transports. `engine::queue_entry` is its form
 //! in the queue.
 
 use crate::engine::completion::Completion;
@@ -22,7 +22,7 @@ impl Op {
     pub const ATOMIC: Op = Op(4);
     /// Ends when everything before it has ended.
     pub const FLUSH: Op = Op(5);
-    /// Sends an active message: `local` is an `active::late::Late` in a box of its own, in the table of
+    /// Sends an active message: `local` is an `active::deferred::Deferred` in a box of its own, in the table of
     /// operations in flight `operand` is.
     pub const MESSAGE: Op = Op(6);
 }

@@ -42,7 +42,7 @@ use std::fmt;
 
 use crossbeam_utils::{Backoff, CachePadded};
 
-use crate::engine::ring::shared::{AHEAD, STEP, Shared, Slot, Tail, WAITING, mark};
+use crate::engine::command_queue::shared::{AHEAD, STEP, Shared, Slot, Tail, WAITING, mark};
 use crate::util::sync::{Arc, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
 #[cfg(all(test, loom))]
@@ -65,7 +65,7 @@ pub trait Entry: Copy + Send + 'static {
 }
 
 /// The producers' end. Clones are handles to the same ring.
-pub struct Ring<T: Entry> {
+pub struct CommandQueue<T: Entry> {
     shared: Arc<Shared<T>>,
 }
 
@@ -92,7 +92,7 @@ pub struct Reservation<'a, T: Entry> {
     contended: bool,
 }
 
-impl<T: Entry> Ring<T> {
+impl<T: Entry> CommandQueue<T> {
     /// A ring of `capacity` slots, a power of two and at least 8.
     ///
     /// `wake` rings the doorbell of the thread that sleeps after [`Consumer::try_wait`]. The ring
@@ -101,8 +101,11 @@ impl<T: Entry> Ring<T> {
     ///
     /// # Panics
     /// When the capacity is not as said; configuration is checked before it gets here.
-    pub fn new(capacity: usize, wake: impl Fn() + Send + Sync + 'static) -> (Ring<T>, Consumer<T>) {
-        Ring::starting_at(0, capacity, Box::new(wake))
+    pub fn new(
+        capacity: usize,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> (CommandQueue<T>, Consumer<T>) {
+        CommandQueue::starting_at(0, capacity, Box::new(wake))
     }
 
     /// Like `new`, at a position that tests choose close to where the arithmetic wraps.
@@ -110,7 +113,7 @@ impl<T: Entry> Ring<T> {
         position: u64,
         capacity: usize,
         wake: Box<dyn Fn() + Send + Sync>,
-    ) -> (Ring<T>, Consumer<T>) {
+    ) -> (CommandQueue<T>, Consumer<T>) {
         assert!(
             capacity.is_power_of_two() && (MAX_RUN..=MOST_SLOTS).contains(&capacity),
             "ring capacity is {capacity}, expected a power of two from {MAX_RUN} to {MOST_SLOTS}"
@@ -129,7 +132,7 @@ impl<T: Entry> Ring<T> {
             slots: (0..capacity).map(|_| slot()).collect(),
             wake,
         });
-        let ring = Ring { shared: shared.clone() };
+        let ring = CommandQueue { shared: shared.clone() };
         (ring, Consumer { shared, position, seen: Cell::new(0) })
     }
 
@@ -368,13 +371,13 @@ impl<T: Entry> Consumer<T> {
     }
 }
 
-impl<T: Entry> Clone for Ring<T> {
-    fn clone(&self) -> Ring<T> {
-        Ring { shared: self.shared.clone() }
+impl<T: Entry> Clone for CommandQueue<T> {
+    fn clone(&self) -> CommandQueue<T> {
+        CommandQueue { shared: self.shared.clone() }
     }
 }
 
-impl<T: Entry> fmt::Debug for Ring<T> {
+impl<T: Entry> fmt::Debug for CommandQueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Ring {{ capacity: {}, empty: {} }}", self.capacity(), self.is_empty())
     }

@@ -1,10 +1,10 @@
 //! The completer: takes in what has come from peers, answers their requests, and moves the
 //! operations in flight on.
 
-use crate::engine::fallback;
+use crate::engine::by_owner;
+use crate::engine::in_flight::Tag;
+use crate::engine::lane_state::LaneState;
 use crate::engine::routes::Routes;
-use crate::engine::slots::Tag;
-use crate::engine::work::Work;
 use crate::transport::{Message, Reply, Sink};
 
 /// Answers waiting to be taken in; a round polls no more than fit.
@@ -16,7 +16,7 @@ struct Inflow<'a> {
 
 impl Sink for Inflow<'_> {
     fn request(&mut self, message: &Message) {
-        if !fallback::serve(self.routes, message) {
+        if !by_owner::serve(self.routes, message) {
             self.unserved.push(*message);
         }
     }
@@ -26,7 +26,7 @@ impl Sink for Inflow<'_> {
     }
 }
 
-impl Work {
+impl LaneState {
     /// Polls once; returns how many events there were.
     pub fn complete(&mut self, routes: &Routes) -> usize {
         let mut inflow = Inflow {
@@ -34,7 +34,7 @@ impl Work {
             replies: std::mem::take(&mut self.replies),
             unserved: std::mem::take(&mut self.unserved),
         };
-        inflow.unserved.retain(|message| !fallback::serve(routes, message));
+        inflow.unserved.retain(|message| !by_owner::serve(routes, message));
         let mut count = 0;
         for receiver in &mut self.receivers {
             count += receiver.poll(&mut inflow);

@@ -103,7 +103,7 @@ impl Completion {
         if self.kind == CALL {
             // SAFETY: the user gave a function of this type, see the type's doc; null was refused.
             let call = unsafe { std::mem::transmute::<*const c_void, Callback>(self.call) };
-            run(Pending { call, data: self.target, status }, waiters);
+            run(Requests { call, data: self.target, status }, waiters);
             return;
         }
         // SAFETY: an aligned word that its user keeps alive until now, as the type's doc says.
@@ -127,7 +127,7 @@ impl Completion {
 }
 
 #[derive(Clone, Copy)]
-struct Pending {
+struct Requests {
     call: Callback,
     data: *mut c_void,
     status: Status,
@@ -142,7 +142,7 @@ struct Trampoline {
     running: Cell<bool>,
     first: Cell<usize>,
     count: Cell<usize>,
-    waiting: [Cell<Option<Pending>>; WAITING],
+    waiting: [Cell<Option<Requests>>; WAITING],
 }
 
 thread_local! {
@@ -191,7 +191,7 @@ impl Trampoline {
     }
 }
 
-fn run(callback: Pending, waiters: &Waiters) {
+fn run(callback: Requests, waiters: &Waiters) {
     TRAMPOLINE.with(|t| {
         if t.running.get() && t.count.get() < WAITING {
             let at = (t.first.get() + t.count.get()) % WAITING;

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A source is a word that both sides change with read-modify-writes only, so that all changes have
-//! one order: `tail` of `engine::ring` with its bit WAITING. For each piece of work:
+//! one order: `tail` of `engine::command_queue` with its bit WAITING. For each piece of work:
 //!
 //! - Its change (a) comes before the arming (2): arming reads the newest value, sees work, refuses.
 //! - It comes after: it clears the mark, hence rings (b). Had the ticket been read after that ring,
@@ -56,7 +56,7 @@ mod models;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::engine::ring::{Entry, Ring};
+    use crate::engine::command_queue::{CommandQueue, Entry};
     use crate::util::sync::Ordering;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
@@ -104,7 +104,7 @@ mod tests {
         const EACH: u64 = 2_000;
         let bell = Arc::new(Bell::new());
         let for_drops = bell.clone();
-        let (ring, mut consumer) = Ring::new(8, move || for_drops.ring());
+        let (ring, mut consumer) = CommandQueue::new(8, move || for_drops.ring());
         let rings = AtomicU64::new(0);
         let mut sleeps = 0;
         std::thread::scope(|s| {
@@ -133,7 +133,13 @@ mod tests {
         assert!(rings <= sleeps, "{rings} rings for {sleeps} sleeps");
     }
 
-    fn post_with_pauses(ring: &Ring<u64>, bell: &Bell, rings: &AtomicU64, first: u64, each: u64) {
+    fn post_with_pauses(
+        ring: &CommandQueue<u64>,
+        bell: &Bell,
+        rings: &AtomicU64,
+        first: u64,
+        each: u64,
+    ) {
         for value in 0..each {
             let mut slot = loop {
                 match ring.reserve(1) {

@@ -1,12 +1,12 @@
 //! The executor: takes commands from the queue, does what it can itself and asks agents for the
 //! rest. Stops, leaving the queue as it is, where the table of operations in flight has no room.
 
+use crate::engine::by_caller::{self, Local, Outcome};
+use crate::engine::by_owner::Stage;
 use crate::engine::command::{Command, Op};
-use crate::engine::direct::{self, Local, Outcome};
-use crate::engine::fallback::Stage;
-use crate::engine::queued::{INLINE, SLOT_BYTES};
+use crate::engine::lane_state::{LaneState, fire};
+use crate::engine::queue_entry::{INLINE, SLOT_BYTES};
 use crate::engine::routes::Routes;
-use crate::engine::work::{Work, fire};
 use crate::util::status::Status;
 
 /// Commands taken in one round, so that answers get their turn.
@@ -18,7 +18,7 @@ const LARGE: u64 = 4096;
 const JOINED: usize = 128;
 const JOINED_BYTES: u64 = 64 << 10;
 
-impl Work {
+impl LaneState {
     /// Executes up to a batch of commands; returns how many slots of the queue it emptied.
     #[inline]
     pub(super) fn execute(&mut self, routes: &Routes) -> usize {
@@ -86,13 +86,13 @@ impl Work {
             // Its data must not move before there is room for what follows.
             Op::WRITE_SIGNAL
                 if self.slots.is_full()
-                    && direct::signal_needs_agent(routes, &command).unwrap_or(false) =>
+                    && by_caller::signal_needs_agent(routes, &command).unwrap_or(false) =>
             {
                 return false;
             }
             _ => {}
         }
-        let stage = match direct::attempt(routes, &command, Local::Pointer(command.local)) {
+        let stage = match by_caller::attempt(routes, &command, Local::Pointer(command.local)) {
             Ok(Outcome::Done) => {
                 fire(routes, &command, Status::OK);
                 return true;

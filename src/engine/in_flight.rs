@@ -24,7 +24,7 @@ struct Slot<T> {
 }
 
 /// At most `capacity` values, each found by the tag under which it was put in.
-pub struct Slots<T> {
+pub struct InFlightTable<T> {
     slots: Box<[Slot<T>]>,
     /// The slot that was vacated last is used first: its lines are in the cache.
     free: u32,
@@ -45,12 +45,12 @@ impl Tag {
     }
 }
 
-impl<T> Slots<T> {
+impl<T> InFlightTable<T> {
     /// An empty table for at most `capacity` values.
     ///
     /// # Panics
     /// When the capacity does not fit in 32 bits; configuration is checked before it gets here.
-    pub fn new(capacity: usize) -> Slots<T> {
+    pub fn new(capacity: usize) -> InFlightTable<T> {
         assert!(capacity < NO_SLOT as usize, "{capacity} slots, expected less than {NO_SLOT}");
         let count = capacity as u32;
         let slot = |index: u32| {
@@ -58,7 +58,7 @@ impl<T> Slots<T> {
             Slot { generation: 1, next, value: None }
         };
         let free = if count == 0 { NO_SLOT } else { 0 };
-        Slots { slots: (0..count).map(slot).collect(), free, len: 0 }
+        InFlightTable { slots: (0..count).map(slot).collect(), free, len: 0 }
     }
 
     /// Keeps `value` and names it; `None` when the table is full (the value is dropped: ask
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_value_is_found_under_its_tag_until_it_is_removed() {
-        let mut slots = Slots::new(4);
+        let mut slots = InFlightTable::new(4);
         let a = slots.insert("a").unwrap();
         let b = slots.insert("b").unwrap();
         assert_eq!(slots.len(), 2);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_full_table_refuses_and_has_room_again_after_a_removal() {
-        let mut slots = Slots::new(3);
+        let mut slots = InFlightTable::new(3);
         let tags: Vec<Tag> = (0..3).map(|i| slots.insert(i).unwrap()).collect();
         assert!(slots.is_full() && slots.insert(9).is_none());
         assert_eq!(slots.len(), 3, "a refused insert leaves nothing behind");
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_forged_tag_finds_nothing() {
-        let mut slots = Slots::new(2);
+        let mut slots = InFlightTable::new(2);
         let tag = slots.insert('x').unwrap();
         let forged = [
             0,
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn generations_come_round_without_the_tag_zero() {
-        let mut slots = Slots::new(1);
+        let mut slots = InFlightTable::new(1);
         slots.slots[0].generation = u32::MAX;
         let last = slots.insert(1).unwrap();
         assert_eq!(slots.remove(last), Some(1));
@@ -188,14 +188,14 @@ mod tests {
 
     #[test]
     fn no_capacity_means_always_full() {
-        let mut slots = Slots::new(0);
+        let mut slots = InFlightTable::new(0);
         assert!(slots.is_full() && slots.is_empty());
         assert_eq!(slots.insert(1), None);
     }
 
     #[test]
     fn what_is_not_removed_is_iterated() {
-        let mut slots = Slots::new(8);
+        let mut slots = InFlightTable::new(8);
         let tags: Vec<Tag> = (0..6).map(|i| slots.insert(i).unwrap()).collect();
         for at in [0, 2, 4] {
             assert_eq!(slots.remove(tags[at]), Some(at as i32));
@@ -208,7 +208,7 @@ mod tests {
     /// that are long gone.
     #[test]
     fn it_agrees_with_a_list() {
-        let mut slots = Slots::new(16);
+        let mut slots = InFlightTable::new(16);
         let mut list: Vec<(Tag, u64)> = Vec::new();
         let mut gone: Vec<Tag> = Vec::new();
         let mut random = 0x2545_f491_4f6c_dd1d_u64;
@@ -245,7 +245,7 @@ mod models {
     #[test]
     fn loom_a_completion_seen_by_two_holders_is_fired_once() {
         loom::model(|| {
-            let mut slots = Slots::new(2);
+            let mut slots = InFlightTable::new(2);
             let tag = slots.insert(7).unwrap();
             let role = Arc::new(Mutex::new(slots));
             let others = role.clone();

@@ -23,17 +23,17 @@
 //! A thread inside a callback never works for the lane: the callbacks of others would have to wait
 //! for the one it is in. It rings instead.
 
-use crate::engine::active::post::Post;
+use crate::engine::by_caller::Local;
 use crate::engine::command::Command;
+use crate::engine::command_queue::CommandQueue;
 use crate::engine::completion::in_callback;
-use crate::engine::direct::Local;
-use crate::engine::queued::{Queued, SLOT_BYTES, slots_for};
-use crate::engine::ring::Ring;
+use crate::engine::lane_state::LaneState;
+use crate::engine::messages::sender::MessagePost;
+use crate::engine::queue_entry::{QueueEntry, SLOT_BYTES, slots_for};
 use crate::engine::role::{Held, Role};
 use crate::engine::routes::Routes;
-use crate::engine::work::Work;
+use crate::util::admission::Admission;
 use crate::util::pin::pin;
-use crate::util::room::Room;
 use crate::util::status::{Error, Result, Status};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
@@ -86,12 +86,12 @@ pub struct Posted {
 
 /// See the head of the file.
 pub struct Lane {
-    ring: Ring<Queued>,
+    ring: CommandQueue<QueueEntry>,
     /// On a line of its own, as `parked`: the progress thread writes them all the time, and every
     /// requester reads what stands beside them.
-    role: CachePadded<Role<Work>>,
+    role: CachePadded<Role<LaneState>>,
     parked: CachePadded<AtomicU64>,
-    room: Arc<Room>,
+    room: Arc<Admission>,
     under_way: Arc<CachePadded<AtomicUsize>>,
     routes: Arc<Routes>,
     execution: Execution,
@@ -101,16 +101,16 @@ impl Lane {
     /// A lane with an empty queue.
     pub fn new(
         routes: Arc<Routes>,
-        post: Arc<Post>,
+        post: Arc<MessagePost>,
         execution: Execution,
         queue_entries: usize,
         in_flight: usize,
     ) -> Lane {
         let bell = routes.clone();
-        let (ring, consumer) = Ring::new(queue_entries, move || bell.bell().ring());
-        let room = Arc::new(Room::default());
+        let (ring, consumer) = CommandQueue::new(queue_entries, move || bell.bell().ring());
+        let room = Arc::new(Admission::default());
         let to_tell = (room.clone(), queue_entries / 2);
-        let work = Work::new(consumer, to_tell, routes.receivers(), post, in_flight);
+        let work = LaneState::new(consumer, to_tell, routes.receivers(), post, in_flight);
         let under_way = work.under_way();
         let (role, parked) = (CachePadded::new(Role::new(work)), CachePadded::default());
         Lane { ring, role, parked, room, under_way, routes, execution }
@@ -122,7 +122,7 @@ impl Lane {
     }
 
     /// Puts a command into the queue, with the bytes that it carries. The caller is pinned until
-    /// this returns where the command's local side is a region; it then calls `nudge`.
+    /// this returns where the command's local side is a region; it then calls `wake_executor`.
     #[inline]
     pub fn put(&self, command: &Command, bytes: &[u8]) -> Result<bool> {
         let extra = slots_for(bytes.len());
@@ -138,7 +138,7 @@ impl Lane {
 
     /// Sees to it that what was put is executed. `asleep` is what put() answered.
     #[inline]
-    pub fn nudge(&self, asleep: bool) {
+    pub fn wake_executor(&self, asleep: bool) {
         if self.execution == Execution::Offload || in_callback() {
             self.leave_to_others(asleep);
         } else {
@@ -220,7 +220,7 @@ impl Lane {
     }
 
     /// Who waits for room in the queue.
-    pub fn room(&self) -> &Room {
+    pub fn room(&self) -> &Admission {
         &self.room
     }
 
@@ -275,7 +275,7 @@ impl Lane {
     }
 
     /// Lends the calling thread to the lane for a moment, where the execution in force allows it.
-    pub fn lend(&self) -> bool {
+    pub fn help_others(&self) -> bool {
         self.execution != Execution::Offload && self.help()
     }
 
@@ -294,7 +294,7 @@ impl Lane {
 
     /// Looks for work until there was none for a while, or enough of it, or until `done`.
     #[inline]
-    fn burst(&self, work: &mut Work, done: impl Fn() -> bool) -> Turn {
+    fn burst(&self, work: &mut LaneState, done: impl Fn() -> bool) -> Turn {
         let (mut stretch, mut looks) = (0, 0);
         while looks < LOOKS && stretch < STRETCH && !done() {
             match work.round(&self.routes) {
@@ -313,7 +313,7 @@ impl Lane {
     }
 
     /// Gives the role up by the rules above. False: there is something to do again.
-    fn leave(&self, mut work: Held<'_, Work>) -> bool {
+    fn leave(&self, mut work: Held<'_, LaneState>) -> bool {
         // Acquire: a death that woke the progress thread before is seen by arm(), which reads it and
         // changes nothing; pairs with count_parked().
         let parked = self.parked.load(Ordering::Acquire);
@@ -333,7 +333,7 @@ impl Lane {
     }
 
     /// Gives the role up, and helps if there is something to do again.
-    fn finish(&self, work: Held<'_, Work>) {
+    fn finish(&self, work: Held<'_, LaneState>) {
         if !self.leave(work) {
             self.help();
         }

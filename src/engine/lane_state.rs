@@ -1,15 +1,15 @@
 //! What the holder of the lane's role works on: the executor's and the completer's state.
 
-use crate::engine::active::late::{Late, take_late};
-use crate::engine::active::post::Post;
+use crate::engine::by_owner::{InFlight, Stage};
 use crate::engine::command::{ALL_PEERS, Command, Op};
-use crate::engine::fallback::{InFlight, Stage};
-use crate::engine::queued::Queued;
-use crate::engine::ring::Consumer;
+use crate::engine::command_queue::Consumer;
+use crate::engine::in_flight::{InFlightTable, Tag};
+use crate::engine::messages::deferred::{Deferred, take_deferred};
+use crate::engine::messages::sender::MessagePost;
+use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
-use crate::engine::slots::{Slots, Tag};
 use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply};
-use crate::util::room::Room;
+use crate::util::admission::Admission;
 use crate::util::status::Status;
 use crossbeam_utils::CachePadded;
 use std::collections::VecDeque;
@@ -17,15 +17,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Belongs to the holder of the role alone.
-pub struct Work {
-    pub(super) consumer: Consumer<Queued>,
-    pub(super) post: Arc<Post>,
+pub struct LaneState {
+    pub(super) consumer: Consumer<QueueEntry>,
+    pub(super) post: Arc<MessagePost>,
     /// Requests of peers that cannot be reached now, as where no descriptor is left.
     pub(super) unserved: Vec<Message>,
     /// Active messages without credit.
-    pub(super) late: VecDeque<Box<Late>>,
+    pub(super) deferred: VecDeque<Box<Deferred>>,
     /// Whom to tell that the queue is half empty again.
-    room: Arc<Room>,
+    room: Arc<Admission>,
     half: usize,
     /// Slots that are given back at a time: one by one each costs producers a look, and many would keep them waiting
     /// while user code runs.
@@ -35,7 +35,7 @@ pub struct Work {
     /// Sources may be armed.
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
-    pub(super) slots: Slots<InFlight>,
+    pub(super) slots: InFlightTable<InFlight>,
     /// How much has been taken from the queue and has not ended; for those who do not hold the role.
     under_way: Arc<CachePadded<AtomicUsize>>,
     /// For each staging chunk the peer that it is used for.
@@ -49,26 +49,26 @@ pub struct Work {
     pub(super) replies: Vec<Reply>,
 }
 
-impl Work {
+impl LaneState {
     pub(super) fn new(
-        consumer: Consumer<Queued>,
-        (room, half): (Arc<Room>, usize),
+        consumer: Consumer<QueueEntry>,
+        (room, half): (Arc<Admission>, usize),
         receivers: Vec<Box<dyn Receiver>>,
-        post: Arc<Post>,
+        post: Arc<MessagePost>,
         in_flight: usize,
-    ) -> Work {
-        Work {
+    ) -> LaneState {
+        LaneState {
             consumer,
             post,
             unserved: Vec::new(),
-            late: VecDeque::new(),
+            deferred: VecDeque::new(),
             room,
             half,
             lot: (half / 8).clamp(1, 4),
             full: false,
             armed: false,
             receivers,
-            slots: Slots::new(in_flight),
+            slots: InFlightTable::new(in_flight),
             under_way: Arc::default(),
             chunks: [None; CHUNKS],
             unsent: 0,
@@ -87,14 +87,14 @@ impl Work {
     /// ended, when its user has been told.
     pub(super) fn count_under_way(&self) {
         // Release: who reads 0 sees what the ends have brought; pairs with Lane::has_ended().
-        self.under_way.store(self.slots.len() + self.late.len(), Ordering::Release);
+        self.under_way.store(self.slots.len() + self.deferred.len(), Ordering::Release);
     }
 
     /// Whether that was called wherever it must be; to be asked by who gives the role up.
     pub(super) fn check_count(&self) {
         debug_assert_eq!(
             self.under_way.load(Ordering::Relaxed),
-            self.slots.len() + self.late.len(),
+            self.slots.len() + self.deferred.len(),
             "count_under_way() was forgotten"
         );
     }
@@ -110,11 +110,11 @@ impl Work {
             }
         }
         let mut count = executed + self.complete(routes);
-        if !self.late.is_empty() {
+        if !self.deferred.is_empty() {
             count += self.send_late(routes);
         }
         if routes.take_deaths() {
-            count += self.bury(routes);
+            count += self.mark_dead(routes);
         }
         count
     }
@@ -129,14 +129,14 @@ impl Work {
         self.consumer.is_empty()
             && self.slots.is_empty()
             && self.flushes.is_empty()
-            && self.late.is_empty()
+            && self.deferred.is_empty()
     }
 
     /// Announces to all sources that nobody works from now on; false: one has work.
     pub(super) fn arm(&mut self, routes: &Routes) -> bool {
         self.armed = true;
         self.unsent == 0
-            && self.late.is_empty()
+            && self.deferred.is_empty()
             && self.unserved.is_empty()
             && !routes.has_deaths()
             && self.consumer.try_wait()
@@ -236,7 +236,7 @@ impl Work {
                 its < *order && (flush.peer == ALL_PEERS || flush.peer == peer)
             };
             let busy = self.slots.iter().any(|(_, it)| before(it.order, it.command.peer))
-                || self.late.iter().any(|late| before(late.order, late.peer));
+                || self.deferred.iter().any(|deferred| before(deferred.order, deferred.peer));
             if busy {
                 at += 1;
             } else {
@@ -266,7 +266,7 @@ impl Work {
     }
 
     /// Ends what is pending on peers that are dead.
-    fn bury(&mut self, routes: &Routes) -> usize {
+    fn mark_dead(&mut self, routes: &Routes) -> usize {
         let ended = self.post.end_all(Status::ERR_PEER_DEAD, |peer| routes.is_dead(peer));
         ended
             + self.end_if(routes, Status::ERR_PEER_DEAD, |operation| {
@@ -277,14 +277,14 @@ impl Work {
     /// Ends everything, in flight or still in the queue, without executing it.
     pub(super) fn cancel(&mut self, routes: &Routes) -> usize {
         let mut count = 0;
-        while let Some((command, extra)) = self.consumer.peek(0).map(Queued::take) {
+        while let Some((command, extra)) = self.consumer.peek(0).map(QueueEntry::take) {
             // The slots of its bytes were filled before its own; they go together.
             let shown = (0..=extra).take_while(|at| self.consumer.peek(*at).is_some()).count();
             match command.op {
                 Op::NOTHING => {}
                 Op::FLUSH => self.start_flush(routes, command),
                 Op::MESSAGE => {
-                    take_late(command.local).end(&self.post, Status::ERR_CANCELED);
+                    take_deferred(command.local).end(&self.post, Status::ERR_CANCELED);
                     count += 1;
                 }
                 _ => {
@@ -295,8 +295,8 @@ impl Work {
             self.consumer.release(shown);
         }
         count += self.end_if(routes, Status::ERR_CANCELED, |_| true);
-        while let Some(late) = self.late.pop_front() {
-            late.end(&self.post, Status::ERR_CANCELED);
+        while let Some(deferred) = self.deferred.pop_front() {
+            deferred.end(&self.post, Status::ERR_CANCELED);
             count += 1;
         }
         self.count_under_way();

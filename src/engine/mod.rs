@@ -1,19 +1,19 @@
 //! Layer 3: how requests get from the threads that make them to the device.
 
-pub mod active;
 pub mod atomic;
+pub mod by_caller;
+mod by_owner;
 pub mod command;
+pub mod command_queue;
 mod completer;
 pub mod completion;
-pub mod direct;
 pub mod doorbell;
 mod executor;
-mod fallback;
+pub mod in_flight;
 pub mod lane;
-mod messages;
-pub mod queued;
-pub mod ring;
+mod lane_state;
+mod message_commands;
+pub mod messages;
+pub mod queue_entry;
 mod role;
 pub mod routes;
-pub mod slots;
-mod work;

@@ -4,8 +4,8 @@
 
 use crate::engine::atomic::op;
 use crate::engine::command::{Command, Op};
+use crate::engine::command_queue::Entry;
 use crate::engine::completion::{Completion, NONE};
-use crate::engine::ring::Entry;
 use crate::transport::address::Address;
 use crate::util::narrow::narrow;
 use std::ffi::c_void;
@@ -13,7 +13,7 @@ use std::ffi::c_void;
 /// Most bytes that a command carries itself, in the slots behind it.
 pub const INLINE: usize = 480;
 /// Bytes of a slot without its mark.
-pub const SLOT_BYTES: usize = size_of::<Queued>();
+pub const SLOT_BYTES: usize = size_of::<QueueEntry>();
 
 /// The contents of one slot: a command, or bytes that the command before it carries.
 ///
@@ -22,16 +22,16 @@ pub const SLOT_BYTES: usize = size_of::<Queued>();
 /// words. `rest`: a second number, the signal's offset and key, and the local completion's words.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Queued {
+pub struct QueueEntry {
     line: [u64; 7],
     rest: [u64; 8],
 }
 
 const _: () = assert!(SLOT_BYTES == 120 && INLINE.is_multiple_of(SLOT_BYTES));
 
-impl Entry for Queued {
+impl Entry for QueueEntry {
     // Operation 0 is Op::NOTHING.
-    const NOTHING: Queued = Queued { line: [0; 7], rest: [0; 8] };
+    const NOTHING: QueueEntry = QueueEntry { line: [0; 7], rest: [0; 8] };
 }
 
 /// Whether a command needs the second line.
@@ -41,7 +41,7 @@ fn is_wide(command: &Command) -> bool {
         || (command.op == Op::ATOMIC && command.code == op::COMPARE_SWAP)
 }
 
-impl Queued {
+impl QueueEntry {
     /// Puts a command here that carries its bytes in `extra` slots behind this one.
     #[inline]
     pub fn put(&mut self, command: &Command, extra: usize) {
@@ -137,7 +137,7 @@ mod tests {
 
     fn through_the_queue(command: &Command, extra: usize) -> (Command, usize) {
         // What an earlier round left must not shine through.
-        let mut slot = Queued { line: [u64::MAX; 7], rest: [u64::MAX; 8] };
+        let mut slot = QueueEntry { line: [u64::MAX; 7], rest: [u64::MAX; 8] };
         slot.put(command, extra);
         slot.take()
     }
@@ -183,7 +183,7 @@ mod tests {
     fn bytes_come_out_as_they_went_in() {
         for size in [0, 1, 7, 8, 119, 120] {
             let bytes: Vec<u8> = (0..size).map(|i| i as u8 ^ 0xa5).collect();
-            let (mut slot, mut seen) = (Queued::NOTHING, vec![0; size]);
+            let (mut slot, mut seen) = (QueueEntry::NOTHING, vec![0; size]);
             slot.put_bytes(&bytes);
             slot.take_bytes(&mut seen);
             assert_eq!(seen, bytes);

@@ -4,9 +4,9 @@ use crate::bootstrap::Bootstrap;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::loopback::Loopback;
+use crate::transport::node::Node;
+use crate::transport::node::segment::Segment;
 use crate::transport::port::Port;
-use crate::transport::shm::Shm;
-use crate::transport::shm::segment::Segment;
 use crate::transport::waiters::Waiters;
 use crate::transport::{Access, Receiver, Transport};
 use crate::util::bell::Bell;
@@ -23,12 +23,12 @@ pub struct Routes {
     ports: Box<[OnceBox<Port>]>,
     me: u32,
     loopback: Loopback,
-    shm: Shm,
+    node: Node,
     bootstrap: Arc<Bootstrap>,
     segment: Arc<Segment>,
     /// A peer has died, and what is pending on it has not been ended.
-    deaths: AtomicBool,
-    burials: AtomicU32,
+    deaths_pending: AtomicBool,
+    deaths: AtomicU32,
 }
 
 impl Routes {
@@ -41,7 +41,7 @@ impl Routes {
         let me = bootstrap.rank();
         // SAFETY: the segment is kept below, longer than the transport and the ports.
         let loopback = unsafe { Loopback::new(segment.control().waiters()) };
-        let shm = Shm::new(segment.clone(), bootstrap.clone(), kernel_copies);
+        let node = Node::new(segment.clone(), bootstrap.clone(), kernel_copies);
         let ports: Box<[OnceBox<Port>]> = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
         // The port to oneself is there from the beginning.
         ports[me as usize].get_or_try_init(|| loopback.connect(me).map(Box::new))?;
@@ -49,17 +49,17 @@ impl Routes {
             ports,
             me,
             loopback,
-            shm,
+            node,
             bootstrap,
             segment,
-            deaths: AtomicBool::new(false),
-            burials: AtomicU32::new(0),
+            deaths_pending: AtomicBool::new(false),
+            deaths: AtomicU32::new(0),
         })
     }
 
     /// The receiving ends of all transports; to be taken once.
     pub fn receivers(&self) -> Vec<Box<dyn Receiver>> {
-        vec![Box::new(self.shm.receiver()), Box::new(self.loopback.receiver())]
+        vec![Box::new(self.node.receiver()), Box::new(self.loopback.receiver())]
     }
 
     /// The calling thread will be there as long as the rank.
@@ -106,22 +106,22 @@ impl Routes {
         let Some(place) = self.ports.get(peer as usize) else {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.ports.len());
         };
-        let port = place.get_or_try_init(|| self.shm.connect(peer).map(Box::new))?;
+        let port = place.get_or_try_init(|| self.node.connect(peer).map(Box::new))?;
         if self.bootstrap.is_dead(peer) {
-            self.bury(peer);
+            self.mark_dead(peer);
         }
         Ok(port)
     }
 
     /// The transport that carries active messages, to whomever.
     #[inline(always)]
-    pub fn shm(&self) -> &Shm {
-        &self.shm
+    pub fn node(&self) -> &Node {
+        &self.node
     }
 
     /// The transport that leads to a peer.
     pub fn transport(&self, port: &Port) -> &dyn Transport {
-        if port.peer == self.me { &self.loopback } else { &self.shm }
+        if port.peer == self.me { &self.loopback } else { &self.node }
     }
 
     /// How a peer's memory is reached; once this says Mapped, the port finds it.
@@ -150,33 +150,33 @@ impl Routes {
     pub fn ring(&self, peer: u32) {
         match peer == self.me {
             true => self.bell().ring(),
-            false => self.shm.ring(peer),
+            false => self.node.ring(peer),
         }
     }
 
     /// How many peers have died or left so far: who finds another number than before looks which.
     #[inline(always)]
-    pub fn burials(&self) -> u32 {
+    pub fn deaths(&self) -> u32 {
         // Acquire: pairs with bury(); who sees the number sees who is dead.
-        self.burials.load(Ordering::Acquire)
+        self.deaths.load(Ordering::Acquire)
     }
 
     /// Whether a peer has died or left.
     pub fn is_dead(&self, peer: u32) -> bool {
-        self.shm.is_dead(peer) || self.bootstrap.is_dead(peer)
+        self.node.is_dead(peer) || self.bootstrap.is_dead(peer)
     }
 
     /// The peer is dead: nothing of it is found from now on, and what is pending on it ends in the
     /// next round of the lane, which this brings about. The caller is not pinned.
-    pub fn bury(&self, peer: u32) {
-        let news = peer != self.me && self.shm.bury(peer);
+    pub fn mark_dead(&self, peer: u32) {
+        let news = peer != self.me && self.node.mark_dead(peer);
         if let (true, Some(port)) = (peer != self.me, self.known(peer)) {
             port.close();
         }
         if news {
             // Release: the peer is known to be dead before; pairs with take_deaths().
-            self.deaths.store(true, Ordering::Release);
-            self.burials.fetch_add(1, Ordering::Release);
+            self.deaths_pending.store(true, Ordering::Release);
+            self.deaths.fetch_add(1, Ordering::Release);
             self.bell().ring();
             // It may have died on its way to wake who runs handlers, and then nobody else would.
             self.segment.control().mail().head.requests.bell().ring();
@@ -185,13 +185,13 @@ impl Routes {
 
     /// Whether a peer has died since take_deaths().
     pub fn has_deaths(&self) -> bool {
-        self.deaths.load(Ordering::Relaxed)
+        self.deaths_pending.load(Ordering::Relaxed)
     }
 
     /// The same, and from now on it is the caller's to end what is pending on the dead.
     #[inline]
     pub fn take_deaths(&self) -> bool {
         // Acquire: pairs with bury().
-        self.has_deaths() && self.deaths.swap(false, Ordering::Acquire)
+        self.has_deaths() && self.deaths_pending.swap(false, Ordering::Acquire)
     }
 }

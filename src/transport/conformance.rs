@@ -5,9 +5,9 @@
 use crate::bootstrap::{Bootstrap, World};
 use crate::transport::address::{Address, Key};
 use crate::transport::loopback::Loopback;
+use crate::transport::node::segment::{Place, Segment};
+use crate::transport::node::{self, Node};
 use crate::transport::port::Port;
-use crate::transport::shm::segment::{Place, Segment};
-use crate::transport::shm::{self, Shm};
 use crate::transport::{Access, CHUNKS, Message, Posted, Receiver, Reply, Sink, Transport};
 use crate::util::config::Config;
 use crate::util::status::Status;
@@ -61,17 +61,17 @@ fn shared() -> Pair {
     let ranks = [0, 1].map(|rank| {
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
         let own = &segments[rank as usize];
-        bootstrap.publish(&shm::card(own), own.descriptor()).unwrap();
-        Shm::new(own.clone(), bootstrap, true)
+        bootstrap.publish(&node::card(own), own.descriptor()).unwrap();
+        Node::new(own.clone(), bootstrap, true)
     });
     let mut peer = 2;
-    let [here, there] = ranks.map(|shm| {
+    let [here, there] = ranks.map(|node| {
         peer -= 1;
-        let (port, receiver) = (shm.connect(peer).unwrap(), Box::new(shm.receiver()));
-        End { port, receiver, transport: Box::new(shm) }
+        let (port, receiver) = (node.connect(peer).unwrap(), Box::new(node.receiver()));
+        End { port, receiver, transport: Box::new(node) }
     });
     let [_, memory] = segments;
-    Pair { name: "shm", here, there, memory, own: false, _world: world }
+    Pair { name: "node", here, there, memory, own: false, _world: world }
 }
 
 fn loopback() -> Pair {
@@ -358,6 +358,6 @@ fn nothing_of_a_buried_rank_is_located() {
     let pair = shared();
     let (key, _, _kept) = pair.region(1, 1, 64);
     assert_eq!(pair.locate(key.0, 0, 8), Ok(Access::Mapped));
-    pair.here.transport.bury(1);
+    pair.here.transport.mark_dead(1);
     assert_eq!(pair.locate(key.0, 0, 8), Err(Status::ERR_PEER_DEAD));
 }

@@ -19,16 +19,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const REQUESTS: usize = 64;
 
 #[derive(Default)]
-struct Mail {
+struct MessageArea {
     requests: VecDeque<Message>,
     replies: VecDeque<Reply>,
 }
 
 /// On lines of its own: whoever polls takes the lock in every round, and every requester reads
 /// what would stand beside it.
-type Mailbox = Arc<CachePadded<Mutex<Mail>>>;
+type Mailbox = Arc<CachePadded<Mutex<MessageArea>>>;
 
-fn open(mail: &Mailbox) -> MutexGuard<'_, Mail> {
+fn open(mail: &Mailbox) -> MutexGuard<'_, MessageArea> {
     mail.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -105,7 +105,7 @@ impl Transport for Loopback {
         None // whatever is mapped needs no staging
     }
 
-    fn bury(&self, _: u32) -> bool {
+    fn mark_dead(&self, _: u32) -> bool {
         false // whoever is dead does not ask
     }
 }

@@ -8,10 +8,10 @@
 pub mod address;
 #[cfg(all(test, not(loom)))]
 mod conformance;
-pub mod import;
+pub mod imports;
 pub mod loopback;
+pub mod node;
 pub mod port;
-pub mod shm;
 pub mod waiters;
 
 use crate::util::status::{Result, Status};
@@ -114,7 +114,7 @@ pub trait Transport: Send + Sync {
     fn staging(&self, port: &Port, number: usize) -> Option<*mut u8>;
 
     /// The peer is dead: what it has half sent may be passed over. True the first time.
-    fn bury(&self, peer: u32) -> bool;
+    fn mark_dead(&self, peer: u32) -> bool;
 }
 
 /// The receiving end of a transport. Only the holder of the lane's role has it.

@@ -1,7 +1,7 @@
 //! The path to one peer, as any thread uses it.
 
 use crate::transport::address::{Address, Key};
-use crate::transport::import::{ImportTable, OwnTable};
+use crate::transport::imports::{ImportTable, OwnTable};
 use crate::transport::waiters::Waiters;
 use crate::util::memory::Mapping;
 use crate::util::pin::quiesce;

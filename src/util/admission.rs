@@ -34,12 +34,12 @@ thread_local! {
 
 /// Who waits for room.
 #[derive(Default)]
-pub struct Room {
+pub struct Admission {
     waiting: AtomicU32,
     bell: Bell,
 }
 
-impl Room {
+impl Admission {
     /// Waits until there may be room, unless `attempt` succeeds. While somebody empties the queue
     /// there is room within a microsecond; so it looks a few times before it sleeps.
     pub fn wait<T>(&self, attempt: impl Fn() -> Option<T>) -> Option<T> {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn who_waits_is_woken_and_tries_again() {
-        let (room, free) = (Room::default(), AtomicBool::new(false));
+        let (room, free) = (Admission::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 let attempt = || free.load(Ordering::SeqCst).then_some(7);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn who_had_its_share_is_refused_only_while_others_wait_and_not_for_ever() {
-        let room = Room::default();
+        let room = Admission::default();
         for _ in 0..2 * SHARE {
             assert!(room.admits());
         }

@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 /// How many looks are taken with nothing but a pause in between: about a microsecond.
 const PAUSES: u32 = 40;
 
-/// One wait: call [`Patience::pause`] between two looks.
+/// One wait: call [`Backoff::pause`] between two looks.
 #[derive(Debug)]
-pub struct Patience {
+pub struct Backoff {
     looks: u32,
     since: Option<Instant>,
     budget: Duration,
 }
 
-impl Patience {
+impl Backoff {
     /// A wait that may stay awake for `budget`.
-    pub fn new(budget: Duration) -> Patience {
-        Patience { looks: 0, since: None, budget }
+    pub fn new(budget: Duration) -> Backoff {
+        Backoff { looks: 0, since: None, budget }
     }
 
     /// Passes a moment. False: the budget is used up and the caller should sleep.
@@ -56,12 +56,12 @@ mod tests {
 
     #[test]
     fn patience_ends_after_its_budget_and_begins_anew() {
-        let mut patience = Patience::new(Duration::from_millis(2));
+        let mut backoff = Backoff::new(Duration::from_millis(2));
         for _ in 0..2 {
             let start = Instant::now();
-            while patience.pause() {}
+            while backoff.pause() {}
             assert!(start.elapsed() >= Duration::from_millis(2));
-            patience.renew();
+            backoff.renew();
         }
     }
 }

@@ -43,7 +43,7 @@ impl Count {
 
 /// The counts of one context.
 #[derive(Default)]
-pub struct Counts {
+pub struct Counters {
     /// By stripe and share.
     sent: [CachePadded<[Count; SHARES]>; STRIPES],
     /// Changes of a peer's SendCNT that came to nothing, by share.
@@ -70,7 +70,7 @@ pub struct Counts {
     pub requests_high_water: Count,
 }
 
-impl Counts {
+impl Counters {
     /// A message was sent, with a ticket of this share.
     #[inline(always)]
     pub fn message_sent(&self, share: usize) {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn what_several_threads_count_is_summed() {
-        let counts = Counts::default();
+        let counts = Counters::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| (0..1000).for_each(|_| counts.message_sent(3)));

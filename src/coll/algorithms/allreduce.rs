@@ -57,7 +57,7 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let program = single(u64::from(steps + 1) * size, |queue| {
         let whole = Range { offset: 0, size };
         let Some(own) = core.number(rank) else {
-            return lend(queue, problem, core, rank, 0, whole, slot(rank + 1, steps));
+            return help_others(queue, problem, core, rank, 0, whole, slot(rank + 1, steps));
         };
         let to = problem.target(rank, rank, 0);
         let mut partial = borrow(queue, problem, core, rank, whole, slot(rank, steps));
@@ -100,7 +100,7 @@ fn rabenseifner(problem: &Problem, rank: usize) -> Program {
         let spare = |rank: usize| scratch(rank, (number as u64 * 2 + 1) * room);
         let whole = range(0, core.size);
         let Some(own) = core.number(rank) else {
-            return lend(queue, problem, core, rank, number, whole, spare(rank + 1));
+            return help_others(queue, problem, core, rank, number, whole, spare(rank + 1));
         };
         let result = |rank: usize, range: Range| problem.target(rank, rank, range.offset);
         let mut partial = borrow(queue, problem, core, rank, whole, spare(rank));
@@ -140,7 +140,7 @@ struct Range {
 }
 
 /// Who is too many gives its bytes to its partner, which waits for them, and waits for the result.
-fn lend(
+fn help_others(
     queue: &mut Appender,
     problem: &Problem,
     core: Core,

@@ -1,9 +1,9 @@
 //! What one rank asks for when it makes a plan, and what can be said about it without the others.
 
-use crate::coll::combine::{self, Op, Type};
 use crate::coll::problem::{Block, Operation};
-use crate::coll::run::{Combiner, Reduction};
-use crate::core::ground::{Ground, Own};
+use crate::coll::reduction::{self, Op, Type};
+use crate::coll::runner::shared::{Combiner, Reduction};
+use crate::core::services::{Own, Services};
 use crate::engine::completion::Completion;
 use crate::fail;
 use crate::transport::address::Address;
@@ -120,7 +120,7 @@ impl Asked {
     }
 
     /// Checks what can be checked by this rank alone.
-    pub fn check(&self, ground: &Ground, me: usize, ranks: usize) -> Result<Checked> {
+    pub fn check(&self, services: &Services, me: usize, ranks: usize) -> Result<Checked> {
         if self.flags & !IN_PLACE != 0 {
             fail!(ERR_INVALID, "flags is {:#x}, expected 0 or LLCL_COLL_IN_PLACE", self.flags);
         }
@@ -133,7 +133,7 @@ impl Asked {
         if self.has_root() && self.root as usize >= ranks {
             fail!(ERR_INVALID, "root is {}, expected a rank below {ranks}", self.root);
         }
-        ground.check_completion(&self.on_complete, "on_complete")?;
+        services.check_completion(&self.on_complete, "on_complete")?;
         if self.operation == Operation::Barrier {
             let nothing = (0, None);
             let (combiner, ordered) = (None, false);
@@ -155,7 +155,7 @@ impl Asked {
         let (send, receive) = (bytes(send, "send")?, bytes(receive, "receive")?);
         let find = |place: Address, size: u64, name: &str| match size {
             0 => Ok((0, None)),
-            _ => ground.own(place, size, name).map(|own| (size, Some(own))),
+            _ => services.own(place, size, name).map(|own| (size, Some(own))),
         };
         let sides = (find(self.send, send, "send")?, find(self.receive, receive, "receive")?);
         if let ((_, Some(from)), (_, Some(to))) = sides {
@@ -198,9 +198,9 @@ impl Asked {
         let Some(op) = Op::from_code(self.op) else {
             fail!(ERR_INVALID, "op is {}, expected one that combines elements", self.op);
         };
-        combine::check(kind, op)?;
+        reduction::check(kind, op)?;
         if op != Op::User {
-            return Ok((combine::kernel(kind, op).map(Combiner::Kernel), false));
+            return Ok((reduction::kernel(kind, op).map(Combiner::Kernel), false));
         }
         match self.function {
             Some(function) => Ok((Some(Combiner::User(function, self.function_data)), true)),

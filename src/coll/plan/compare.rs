@@ -3,7 +3,7 @@
 use crate::coll::plan::asked::{Asked, Form, IN_PLACE};
 use crate::coll::problem::{Block, Operation, Problem, Varied};
 use crate::coll::team::{Team, refused_by};
-use crate::core::ground::Ground;
+use crate::core::services::Services;
 use crate::fail;
 use crate::util::status::{Result, Status};
 
@@ -15,7 +15,7 @@ const NAMES: [&str; 9] =
 /// difference, is an error for all. Collective.
 pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>) -> Result<()> {
     let status = mine.as_ref().err().map_or(Status::OK, |error| error.status);
-    let own = card(&team.ground, asked, forced);
+    let own = card(&team.services, asked, forced);
     let mut bytes = u64::from(status.0 as u32).to_ne_bytes().to_vec();
     own.iter().for_each(|number| bytes.extend(number.to_ne_bytes()));
     let cards = team.exchange(&bytes)?.iter().map(|card| numbers(card)).collect::<Vec<_>>();
@@ -45,7 +45,7 @@ pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>)
     Ok(())
 }
 
-fn card(ground: &Ground, asked: &Asked, forced: Option<&str>) -> [u64; NAMES.len()] {
+fn card(services: &Services, asked: &Asked, forced: Option<&str>) -> [u64; NAMES.len()] {
     let even = asked.form == Form::Even;
     let barrier = asked.operation == Operation::Barrier;
     let or_zero = |condition: bool, number: u64| if condition { number } else { 0 };
@@ -58,7 +58,7 @@ fn card(ground: &Ground, asked: &Asked, forced: Option<&str>) -> [u64; NAMES.len
         or_zero(asked.has_root(), asked.root.into()),
         (asked.flags & IN_PLACE).into(),
         forced.map_or(0, name_number),
-        ground.config.coll_segment,
+        services.config.coll_segment,
     ]
 }
 

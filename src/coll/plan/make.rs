@@ -2,19 +2,19 @@
 
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::alone::ALONE;
-use crate::coll::plan::agree::{agree, varied};
 use crate::coll::plan::asked::{Asked, Checked, Form, IN_PLACE};
+use crate::coll::plan::compare::{agree, varied};
 use crate::coll::plan::{About, Bounce, Engine, Plan, Recipe};
 use crate::coll::problem::{Operation, Problem};
-use crate::coll::record::{Record, compile};
-use crate::coll::run::{Combiner, Member, Memory, Stage};
+use crate::coll::runner::record::{Record, compile};
+use crate::coll::runner::session::{self, Session};
+use crate::coll::runner::shared::{Combiner, Member, Memory, Stage};
 use crate::coll::schedule::Program;
 use crate::coll::select;
-use crate::coll::session::{self, Session};
 use crate::coll::team::{Team, refused_by};
-use crate::core::agenda::Task;
-use crate::core::ground::Own;
+use crate::core::background::Task;
 use crate::core::region::Made;
+use crate::core::services::Own;
 use crate::engine::completion;
 use crate::fail;
 use crate::transport::Access;
@@ -63,11 +63,11 @@ struct Layout {
 
 /// Makes a plan. Collective over the team.
 pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
-    team.ground.may_block("what makes a plan")?;
+    team.services.may_block("what makes a plan")?;
     let (me, ranks) = (team.me, team.size());
-    let checked = asked.check(&team.ground, me, ranks);
+    let checked = asked.check(&team.services, me, ranks);
     let asked_for = asked.algorithm.as_deref();
-    let configured = select::forced(&team.ground.config, asked.operation);
+    let configured = select::forced(&team.services.config, asked.operation);
     let forced = asked_for.or(configured).filter(|name| *name != "auto");
     let (checked, refusal) = match checked {
         Ok(checked) => (Some(checked), Ok(())),
@@ -103,7 +103,7 @@ fn problem(team: &Team, asked: &Asked, checked: &Checked) -> Problem {
         root: if asked.has_root() { asked.root as usize } else { 0 },
         count: asked.count,
         width: checked.width,
-        segment: team.ground.config.coll_segment.max(checked.width),
+        segment: team.services.config.coll_segment.max(checked.width),
         in_place: asked.flags & IN_PLACE != 0 && asked.operation != Operation::Broadcast,
         varied: None,
     }
@@ -123,7 +123,7 @@ impl Site<'_> {
         let program = self.program();
         let records = compile(&program);
         let layout = self.layout(&program, records.len());
-        let made = self.team.store.allocate(layout.total);
+        let made = self.team.arena.allocate(layout.total);
         let status = made.as_ref().err().map_or(Status::OK, |error| error.status);
         let card = match &made {
             Ok(made) => self.lay_out(made, &layout, &program, &records),
@@ -139,7 +139,7 @@ impl Site<'_> {
                 // When a rank dies late, another one may think that the plan was made: then the memory
                 // stays until the context ends.
                 if error.status != Status::ERR_PEER_DEAD {
-                    self.team.store.discard(made.key, layout.total);
+                    self.team.arena.discard(made.key, layout.total);
                 }
                 Err(error)
             }
@@ -189,7 +189,7 @@ impl Site<'_> {
     }
 
     fn engine(&self) -> Engine {
-        let configured = self.team.ground.config.coll_engine;
+        let configured = self.team.services.config.coll_engine;
         match (self.asked.engine, configured) {
             (2, _) | (0, 1) => Engine::Thread,
             _ => Engine::Offload,
@@ -236,7 +236,7 @@ impl Site<'_> {
     }
 
     fn member(&self, peer: u32, card: &Card) -> Result<Member> {
-        let routes = &self.team.ground.routes;
+        let routes = &self.team.services.routes;
         let port = routes.port(peer)?;
         let address = Address { offset: 0, key: card.key };
         let mapped = |place: Address, bytes: u64| match routes.locate(port, place, bytes)? {
@@ -312,18 +312,18 @@ impl Site<'_> {
             members,
             combiner: checked.combiner,
             width: checked.width,
-            routes: team.ground.routes.clone(),
+            routes: team.services.routes.clone(),
         };
         let recipe = Recipe { program: choice.0.program, problem };
         let plan = Arc::new(Plan::new(
-            (team.ground.clone(), team.store.clone()),
+            (team.services.clone(), team.arena.clone()),
             stage,
             (made.key, about, choice.1),
             (inputs, receive),
             (recipe, &records),
             (asked.on_complete, crowded, fenced),
         ));
-        team.ground.agenda.add(plan.clone() as Arc<dyn Task>);
+        team.services.background.add(plan.clone() as Arc<dyn Task>);
         plan
     }
 }

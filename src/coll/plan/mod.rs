@@ -4,25 +4,25 @@
 //! `opened` (its queues are active), `closed` (somebody has taken it on himself to end it), `settled` (its user
 //! knows). Between start and end, whoever is at hand works for it; see `work`.
 
-mod agree;
 pub mod asked;
+mod compare;
 mod ends;
 pub mod make;
 mod start;
 mod wait;
 mod work;
 
+use crate::coll::arena::Arena;
 use crate::coll::plan::ends::Ends;
 use crate::coll::problem::Problem;
-use crate::coll::queue::between_word_and_look;
-use crate::coll::record::Record;
-use crate::coll::run::{Errand, Stage};
+use crate::coll::runner::queue::between_word_and_look;
+use crate::coll::runner::record::Record;
+use crate::coll::runner::session::Session;
+use crate::coll::runner::shared::{Stage, Worklist};
 use crate::coll::schedule::Program;
 use crate::coll::select;
-use crate::coll::session::Session;
-use crate::coll::store::Store;
-use crate::core::agenda::Task;
-use crate::core::ground::Ground;
+use crate::core::background::Task;
+use crate::core::services::Services;
 use crate::engine::completion::{self, Completion};
 use crate::fail;
 use crate::transport::address::{Address, Key};
@@ -83,8 +83,8 @@ const SWEEPS: u64 = 256 << 10;
 
 /// See the head of the file.
 pub struct Plan {
-    ground: Arc<Ground>,
-    store: Arc<Store>,
+    services: Arc<Services>,
+    arena: Arc<Arena>,
     stage: Stage,
     key: Key,
     about: About,
@@ -118,7 +118,7 @@ pub struct Plan {
     debts: AtomicBool,
     /// A thread is awake and waits for the round: the progress thread need not work for it.
     waiting: AtomicBool,
-    burials: AtomicU32,
+    deaths: AtomicU32,
     made: Instant,
     /// When the last round was started.
     began: AtomicU64,
@@ -144,7 +144,7 @@ unsafe impl Sync for Plan {}
 
 impl Plan {
     fn new(
-        (ground, store): (Arc<Ground>, Arc<Store>),
+        (services, arena): (Arc<Services>, Arc<Arena>),
         stage: Stage,
         (key, about, reason): (Key, About, String),
         (inputs, output): ([Option<Bounce>; 2], Option<Bounce>),
@@ -167,10 +167,10 @@ impl Plan {
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let texts = [text(about.algorithm), text(&reason)];
         // A number that is not current: a rank may have died since the last exchange.
-        let burials = ground.routes.burials().wrapping_sub(1);
+        let deaths = services.routes.deaths().wrapping_sub(1);
         Plan {
-            ground,
-            store,
+            services,
+            arena,
             stage,
             key,
             about,
@@ -194,7 +194,7 @@ impl Plan {
             enlisted: AtomicBool::new(false),
             debts: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
-            burials: AtomicU32::new(burials),
+            deaths: AtomicU32::new(deaths),
             made: Instant::now(),
             began: AtomicU64::new(0),
             away: AtomicU32::new(if told { u32::MAX } else { 0 }),
@@ -217,16 +217,16 @@ impl Plan {
     }
 
     /// What an errand has left, of whatever rank, is the progress thread's.
-    fn leave(&self, errand: &Errand) {
-        if errand.left {
+    fn leave(&self, worklist: &Worklist) {
+        if worklist.left {
             self.owe();
         }
     }
 
     fn owe(&self) {
         if !self.debts.swap(true, Ordering::AcqRel) {
-            self.ground.agenda.enlist(1);
-            self.ground.agenda.call(1, false);
+            self.services.background.enlist(1);
+            self.services.background.call(1, false);
         }
     }
 
@@ -290,20 +290,20 @@ impl Plan {
 
     /// Ends the plan at this rank. The last user of it drops it.
     pub fn free(plan: &Arc<Plan>) -> Result<()> {
-        plan.ground.may_block("llcl_coll_free")?;
+        plan.services.may_block("llcl_coll_free")?;
         if plan.settled.load(Ordering::Acquire) != plan.rounds.load(Ordering::Relaxed) {
             fail!(ERR_STATE, "a round of the plan has not been waited for");
         }
         let task = plan.clone() as Arc<dyn Task>;
-        plan.ground.agenda.remove(&task);
+        plan.services.background.remove(&task);
         if plan.debts.swap(false, Ordering::AcqRel) {
-            plan.ground.agenda.discharge();
+            plan.services.background.discharge();
         }
         let members = &plan.stage.members;
         members[plan.stage.me].session.leave();
         let says = |place: Address| Address { offset: place.offset + Session::LEFT, ..place };
         let others = members.iter().map(|other| (other.peer, says(other.address))).collect();
-        plan.store.bury(plan.key, plan.about.memory, others);
+        plan.arena.mark_dead(plan.key, plan.about.memory, others);
         Ok(())
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::coll::plan::work::WORTH_A_WAKE_UP;
 use crate::coll::plan::{AT_START, Engine, LIGHT, Plan, failed};
-use crate::coll::queue::{Claim, between_word_and_look};
-use crate::coll::run::{End, Errand};
+use crate::coll::runner::queue::{Claim, between_word_and_look};
+use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::schedule::QUEUES;
 use crate::engine::completion;
 use crate::fail;
@@ -30,7 +30,7 @@ impl Plan {
     /// Starts `by` rounds: one, or none.
     #[inline(never)]
     fn begin(&self, by: u32) -> Result<()> {
-        self.ground.must_be_open()?;
+        self.services.must_be_open()?;
         let rounds = self.rounds.load(Ordering::Relaxed);
         // Acquire: what a completion has stored before is seen.
         if self.settled.load(Ordering::Acquire) != rounds {
@@ -49,7 +49,7 @@ impl Plan {
         if self.tasked {
             // Before the round can be ended by somebody else.
             self.enlisted.store(by != 0, Ordering::Relaxed);
-            self.ground.agenda.enlist(by);
+            self.services.background.enlist(by);
         }
         let offload = self.about.engine == Engine::Offload;
         if offload && self.inputs.iter().all(Option::is_none) {
@@ -69,10 +69,10 @@ impl Plan {
         self.rounds.store(round, Ordering::Release);
         self.announce(by);
         if offload && by != 0 && self.open(round, LIGHT) && !self.heavy {
-            let mut errand = Errand::small(AT_START);
+            let mut worklist = Worklist::small(AT_START);
             between_word_and_look();
-            self.run_own(&mut errand);
-            self.leave(&errand);
+            self.run_own(&mut worklist);
+            self.leave(&worklist);
             self.close(round);
         }
         Ok(())
@@ -82,7 +82,7 @@ impl Plan {
     #[inline(always)]
     fn announce(&self, by: u32) {
         if self.tasked {
-            self.ground.agenda.call(by, self.urgent || self.is_worth_a_wake_up());
+            self.services.background.call(by, self.urgent || self.is_worth_a_wake_up());
         }
     }
 
@@ -121,8 +121,8 @@ impl Plan {
         if self.looks_at_the_clock(round) {
             self.began.store(self.clock(), Ordering::Relaxed);
         }
-        let mut errand = Errand::small(AT_START);
-        let end = self.stage.run_claimed(me, 0, &mut mine, &mut errand);
+        let mut worklist = Worklist::small(AT_START);
+        let end = self.stage.run_claimed(me, 0, &mut mine, &mut worklist);
         match end {
             End::Finished => {
                 self.ends.end_own(round);
@@ -132,12 +132,12 @@ impl Plan {
                     line.keep(self.keeps());
                 }
             }
-            End::Full => self.let_go(mine, &mut errand),
+            End::Full => self.let_go(mine, &mut worklist),
             _ if self.is_prompt() => line.lease(mine, self.keeps()),
-            _ => self.let_go(mine, &mut errand),
+            _ => self.let_go(mine, &mut worklist),
         }
-        self.stage.run_released(&mut errand);
-        self.leave(&errand);
+        self.stage.run_released(&mut worklist);
+        self.leave(&worklist);
     }
 
     /// Starts a round of a small program that is not plain, in the thread that starts it and before anybody else knows of it: all
@@ -156,10 +156,10 @@ impl Plan {
         if self.looks_at_the_clock(round) {
             self.began.store(self.clock(), Ordering::Relaxed);
         }
-        let mut errand = Errand::small(AT_START);
+        let mut worklist = Worklist::small(AT_START);
         for (queue, held) in held.iter_mut().enumerate() {
             let Some(mine) = held else { continue };
-            match self.stage.run_held(me, queue, mine, &mut errand) {
+            match self.stage.run_held(me, queue, mine, &mut worklist) {
                 End::Finished => *held = None,
                 End::Waiting | End::Stopped if self.is_prompt() => {
                     session.queue(queue).lease(*mine, false)
@@ -170,11 +170,11 @@ impl Plan {
         between_word_and_look();
         for queue in (0..session.queues()).filter(|queue| held[*queue].is_some()) {
             if self.stage.is_ready(me, queue) {
-                self.stage.run(me, queue, &mut errand);
+                self.stage.run(me, queue, &mut worklist);
             }
         }
-        self.stage.run_released(&mut errand);
-        self.leave(&errand);
+        self.stage.run_released(&mut worklist);
+        self.leave(&worklist);
         self.close(round);
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::coll::plan::work::BURST;
 use crate::coll::plan::{Engine, Plan};
-use crate::coll::queue::between_word_and_look;
-use crate::coll::run::{End, Errand};
+use crate::coll::runner::queue::between_word_and_look;
+use crate::coll::runner::shared::{End, Worklist};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::status::Result;
@@ -27,7 +27,7 @@ const TURNS: u32 = 16;
 impl Plan {
     /// Waits for the end of the round that is under way.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
-        self.ground.may_block("llcl_coll_wait")?;
+        self.services.may_block("llcl_coll_wait")?;
         let Some(round) = self.under_way()? else { return Ok(()) };
         self.waiting.store(true, Ordering::Relaxed);
         self.note_wait(round);
@@ -88,22 +88,22 @@ impl Plan {
                 }
                 continue;
             }
-            let mut errand = Errand::new(BURST, true);
-            let end = self.stage.run_claimed(me, 0, mine, &mut errand);
+            let mut worklist = Worklist::new(BURST, true);
+            let end = self.stage.run_claimed(me, 0, mine, &mut worklist);
             if end == End::Finished {
                 self.ends.end_own(round);
                 self.note_quick_end();
-            } else if errand.has_released() && self.keeps() {
+            } else if worklist.has_released() && self.keeps() {
                 line.lease(*mine, true);
                 held = None;
-            } else if errand.has_released() {
+            } else if worklist.has_released() {
                 // What becomes ready here meanwhile is not to wait for what others need; the next turn looks.
                 line.hand_on(*mine);
                 between_word_and_look();
                 held = None;
             }
-            self.stage.run_released(&mut errand);
-            self.leave(&errand);
+            self.stage.run_released(&mut worklist);
+            self.leave(&worklist);
             if end == End::Finished {
                 return true;
             }
@@ -114,9 +114,9 @@ impl Plan {
         }
         match held {
             Some(mine) => {
-                let mut errand = Errand::new(BURST, true);
-                self.let_go(mine, &mut errand);
-                self.leave(&errand);
+                let mut worklist = Worklist::new(BURST, true);
+                self.let_go(mine, &mut worklist);
+                self.leave(&worklist);
             }
             // Somebody else has it, or had: from now on deliverers are not to rely on this thread, which looks once more.
             None => {
@@ -164,7 +164,7 @@ impl Plan {
         let mut turns = 0u32;
         while !self.has_ended(round) {
             let opened = offload && self.open(round, u64::MAX);
-            if offload && self.work(opened, true) || self.ground.lend() {
+            if offload && self.work(opened, true) || self.services.help_others() {
                 since = Instant::now();
                 continue;
             }
@@ -181,7 +181,7 @@ impl Plan {
             if left == Some(Duration::ZERO) {
                 fail!(ERR_TIMEOUT, "the round did not end within {timeout:?}");
             }
-            if since.elapsed() > self.ground.spin() && self.sleep(round, left) {
+            if since.elapsed() > self.services.spin() && self.sleep(round, left) {
                 since = Instant::now();
             }
         }
@@ -202,7 +202,7 @@ impl Plan {
         let control = member.session.offset(queue) as u64;
         let word = Address { offset: member.address.offset + control, ..member.address };
         self.waiting.store(false, Ordering::Relaxed);
-        let woken = self.ground.sleep(word, left, || {
+        let woken = self.services.sleep(word, left, || {
             self.unfinished(round).is_none() || member.session.failed().is_some()
         });
         self.waiting.store(true, Ordering::Relaxed);

@@ -1,10 +1,10 @@
 //! Working for a plan between the start of a round and its end.
 
 use crate::coll::plan::{Bounce, Engine, Plan};
-use crate::coll::queue::{Claim, between_word_and_look};
-use crate::coll::record::compile;
-use crate::coll::run::Errand;
-use crate::core::agenda::Task;
+use crate::coll::runner::queue::{Claim, between_word_and_look};
+use crate::coll::runner::record::compile;
+use crate::coll::runner::shared::Worklist;
+use crate::core::background::Task;
 use crate::engine::completion;
 use crate::util::pin::{global_fence_or_pause, pin};
 use crate::util::status::Status;
@@ -112,14 +112,14 @@ impl Plan {
     }
 
     /// Gives the queue of a plain plan back, and looks once more for what was left to this thread meanwhile.
-    pub(super) fn let_go(&self, mine: Claim, errand: &mut Errand) {
+    pub(super) fn let_go(&self, mine: Claim, worklist: &mut Worklist) {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
         self.quick_ends.store(0, Ordering::Relaxed);
         line.unattend();
         line.release(mine);
         if self.stage.is_ready(me, 0) {
-            self.stage.run(me, 0, errand);
+            self.stage.run(me, 0, worklist);
         }
     }
 
@@ -131,11 +131,11 @@ impl Plan {
 
     /// Runs what is ready of the own queues.
     #[inline]
-    pub(super) fn run_own(&self, errand: &mut Errand) -> bool {
+    pub(super) fn run_own(&self, worklist: &mut Worklist) -> bool {
         let me = self.stage.me;
         (0..self.queues()).fold(false, |worked, queue| {
             let ready = self.stage.is_ready(me, queue);
-            (ready && self.stage.run(me, queue, errand)) | worked
+            (ready && self.stage.run(me, queue, worklist)) | worked
         })
     }
 
@@ -151,9 +151,9 @@ impl Plan {
                 if !self.stage.is_ready(rank, queue) {
                     continue;
                 }
-                let mut errand = Errand::new(HELP, true);
-                let worked = self.stage.run(rank, queue, &mut errand);
-                self.leave(&errand);
+                let mut worklist = Worklist::new(HELP, true);
+                let worked = self.stage.run(rank, queue, &mut worklist);
+                self.leave(&worklist);
                 if worked {
                     return true;
                 }
@@ -166,9 +166,9 @@ impl Plan {
     pub(super) fn work(&self, opened: bool, help: bool) -> bool {
         // Who polls comes here all the time: an errand is made only where there is something to do.
         let own = opened && self.is_ready() && {
-            let mut errand = Errand::new(BURST, true);
-            let worked = self.run_own(&mut errand);
-            self.leave(&errand);
+            let mut worklist = Worklist::new(BURST, true);
+            let worked = self.run_own(&mut worklist);
+            self.leave(&worklist);
             worked
         };
         own || help && self.run_others()
@@ -200,13 +200,13 @@ impl Plan {
         }
         self.outcome.store(status.0, Ordering::Relaxed);
         if self.tasked && self.enlisted.swap(false, Ordering::Relaxed) {
-            self.ground.agenda.discharge();
+            self.services.background.discharge();
         }
         self.ends.end(round);
         if self.on_complete.kind != completion::NONE {
             // Before the user is told, who may start the next round at once.
             self.settled.store(round, Ordering::Release);
-            self.ground.fire(&self.on_complete, status);
+            self.services.fire(&self.on_complete, status);
         }
     }
 
@@ -214,7 +214,7 @@ impl Plan {
     /// it.
     fn bounce(&self, bounce: &Bounce, inwards: bool) -> bool {
         let _pinned = pin();
-        let Some(user) = self.ground.routes.own().find(bounce.user, bounce.bytes) else {
+        let Some(user) = self.services.routes.own().find(bounce.user, bounce.bytes) else {
             return false;
         };
         let (from, to) = if inwards { (user, bounce.plan) } else { (bounce.plan, user) };
@@ -227,21 +227,21 @@ impl Plan {
     #[inline]
     pub(super) fn trouble(&self) -> Option<Status> {
         let own = &self.stage.members[self.stage.me].session;
-        let burials = self.ground.routes.burials();
+        let deaths = self.services.routes.deaths();
         // In the midst of finalize who leaves has not died.
-        let open = self.ground.must_be_open().is_ok();
-        if open && burials != self.burials.load(Ordering::Relaxed) && !self.all_alive(burials) {
+        let open = self.services.must_be_open().is_ok();
+        if open && deaths != self.deaths.load(Ordering::Relaxed) && !self.all_alive(deaths) {
             return Some(Status::ERR_PEER_DEAD);
         }
         own.failed()
     }
 
     #[cold]
-    fn all_alive(&self, burials: u32) -> bool {
-        let dead = |peer: u32| self.ground.routes.is_dead(peer);
+    fn all_alive(&self, deaths: u32) -> bool {
+        let dead = |peer: u32| self.services.routes.is_dead(peer);
         let alive = !self.stage.members.iter().any(|member| dead(member.peer));
         if alive {
-            self.burials.store(burials, Ordering::Relaxed);
+            self.deaths.store(deaths, Ordering::Relaxed);
         }
         alive
     }
@@ -268,7 +268,7 @@ impl Plan {
                 (0..member.session.queues()).any(|queue| {
                     let claimer = member.session.queue(queue).control().claimer();
                     let claimer = claimer.and_then(|rank| self.stage.members.get(rank));
-                    claimer.is_some_and(|by| !self.ground.routes.is_dead(by.peer))
+                    claimer.is_some_and(|by| !self.services.routes.is_dead(by.peer))
                 })
             })
         };
@@ -296,7 +296,7 @@ impl Task for Plan {
         let round = self.rounds.load(Ordering::Acquire);
         // Taken before the look: what is left later is a debt of its own.
         if self.debts.load(Ordering::Relaxed) && self.debts.swap(false, Ordering::AcqRel) {
-            self.ground.agenda.discharge();
+            self.services.background.discharge();
             if self.run_others() {
                 self.owe();
                 return true;

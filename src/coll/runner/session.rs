@@ -7,8 +7,8 @@
 //! ```
 //! Header and records are written at init, before the other ranks are told of them.
 
-use crate::coll::queue::{Head, Queue};
-use crate::coll::record::Record;
+use crate::coll::runner::queue::{Head, Queue};
+use crate::coll::runner::record::Record;
 use crate::coll::schedule::QUEUES;
 use crate::util::status::Status;
 use crate::util::sync::AtomicU8;

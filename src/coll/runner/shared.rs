@@ -1,27 +1,25 @@
 //! Running steps: of one's own queues, and of other ranks' where memory is shared. The CPU that delivers
 //! a signal plays the network card for a rank that is computing.
 
-mod errand;
-
-use crate::coll::combine::Kernel;
-use crate::coll::queue::{
+use crate::coll::reduction::Kernel;
+use crate::coll::runner::queue::{
     Claim, between_word_and_look, between_word_and_look_at_what_is_kept, has_reached, signal,
 };
-use crate::coll::record::{NOBODY, Record, act};
+use crate::coll::runner::record::{NOBODY, Record, act};
+use crate::coll::runner::session::Session;
+use crate::coll::runner::worklist::Line;
 use crate::coll::schedule::{CELL, CELL_WORD};
-use crate::coll::session::Session;
-use crate::engine::direct::copy;
+use crate::engine::by_caller::copy;
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::util::pin::pin;
 use crate::util::prefetch::prefetch;
 use crate::util::status::Status;
 use crate::util::sync::AtomicU32;
-use errand::Line;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-pub use errand::Errand;
+pub use crate::coll::runner::worklist::Worklist;
 
 /// A reduction of the user's: left, right, result, elements, data.
 pub type Reduction =
@@ -169,31 +167,31 @@ impl Stage {
     }
 
     /// Runs what is ready in a queue, and what that makes ready elsewhere. True: something was done.
-    pub fn run(&self, rank: usize, queue: usize, errand: &mut Errand) -> bool {
+    pub fn run(&self, rank: usize, queue: usize, worklist: &mut Worklist) -> bool {
         let mut worked = false;
-        if rank == self.me && errand.owner || self.members[rank].shared {
-            worked |= self.run_queue(rank, queue, errand);
+        if rank == self.me && worklist.owner || self.members[rank].shared {
+            worked |= self.run_queue(rank, queue, worklist);
         }
-        self.run_released(errand) | worked
+        self.run_released(worklist) | worked
     }
 
     /// Runs the queues that the steps of an errand have released. True: something was done.
     #[inline]
-    pub fn run_released(&self, errand: &mut Errand) -> bool {
+    pub fn run_released(&self, worklist: &mut Worklist) -> bool {
         let mut worked = false;
-        while let Some(last) = errand.count.checked_sub(1) {
-            errand.count = last;
-            let (rank, queue) = errand.waiting[last].place();
-            worked |= self.run_queue(rank, queue, errand);
+        while let Some(last) = worklist.count.checked_sub(1) {
+            worklist.count = last;
+            let (rank, queue) = worklist.waiting[last].place();
+            worked |= self.run_queue(rank, queue, worklist);
         }
         worked
     }
 
-    fn run_queue(&self, rank: usize, queue: usize, errand: &mut Errand) -> bool {
+    fn run_queue(&self, rank: usize, queue: usize, worklist: &mut Worklist) -> bool {
         let line = self.members[rank].session.queue(queue);
         let mut worked = false;
         while let Some(mut mine) = line.claim(self.me) {
-            let end = self.run_held(rank, queue, &mut mine, errand);
+            let end = self.run_held(rank, queue, &mut mine, worklist);
             worked |= end != End::Waiting;
             if end == End::Finished {
                 break;
@@ -216,9 +214,9 @@ impl Stage {
         rank: usize,
         queue: usize,
         mine: &mut Claim,
-        errand: &mut Errand,
+        worklist: &mut Worklist,
     ) -> End {
-        self.run_claimed(rank, queue, mine, errand)
+        self.run_claimed(rank, queue, mine, worklist)
     }
 
     /// Runs what is ready of a queue that was claimed as `mine`.
@@ -228,7 +226,7 @@ impl Stage {
         rank: usize,
         queue: usize,
         mine: &mut Claim,
-        errand: &mut Errand,
+        worklist: &mut Worklist,
     ) -> End {
         let session = &self.members[rank].session;
         let records = session.records(queue);
@@ -243,12 +241,12 @@ impl Stage {
             if !self.has_arrived(rank, queue, &record, round) || session.failed().is_some() {
                 break if mine.at == first { End::Waiting } else { End::Stopped };
             }
-            if !errand.take(record.size) {
+            if !worklist.take(record.size) {
                 break End::Full;
             }
-            if errand.tellings > 0 && self.takes_long(&record, errand) {
+            if worklist.signalled_count > 0 && self.takes_long(&record, worklist) {
                 // They are not to wait for this step.
-                self.ask_told(errand);
+                self.ask_told(worklist);
             }
             if record.action != act::NOTHING
                 && let Err(status) = self.perform(&record, round)
@@ -258,10 +256,10 @@ impl Stage {
             }
             mine.at += 1;
             if record.signal_rank != NOBODY && record.marks.signals_in(round) {
-                self.signal(rank, &record, round, errand);
+                self.signal(rank, &record, round, worklist);
             }
         };
-        self.ask_told(errand);
+        self.ask_told(worklist);
         if end == End::Finished {
             self.tell_finished(rank, queue);
         }
@@ -270,11 +268,11 @@ impl Stage {
 
     /// Whether those who were signalled would wait for long if this step came before the question who takes care of them.
     #[inline(always)]
-    fn takes_long(&self, record: &Record, errand: &mut Errand) -> bool {
-        errand.since += record.size;
+    fn takes_long(&self, record: &Record, worklist: &mut Worklist) -> bool {
+        worklist.since += record.size;
         let own =
             record.action == act::COMBINE && matches!(self.combiner, Some(Combiner::User(..)));
-        errand.since > Errand::SHORT || own
+        worklist.since > Worklist::SHORT || own
     }
 
     /// The plan fails, for everybody.
@@ -285,7 +283,7 @@ impl Stage {
 
     /// A step of `rank` has been run in its round `round`: its signal.
     #[inline]
-    fn signal(&self, rank: usize, record: &Record, round: u32, errand: &mut Errand) {
+    fn signal(&self, rank: usize, record: &Record, round: u32, worklist: &mut Worklist) {
         let (to, queue) = (record.signal_rank as usize, record.signal_queue as usize);
         let session = &self.members[rank].session;
         let known = self.members.get(to).is_some_and(|to| queue < to.session.queues());
@@ -306,33 +304,34 @@ impl Stage {
         }
         // Asked soon, and on its way while the fence waits for the line of the signal.
         prefetch(told.head);
-        errand.told[errand.tellings] = Line::new(to, queue);
-        errand.tellings += 1;
-        if errand.tellings == errand.told.len() {
-            self.ask_told(errand);
+        worklist.told[worklist.signalled_count] = Line::new(to, queue);
+        worklist.signalled_count += 1;
+        if worklist.signalled_count == worklist.told.len() {
+            self.ask_told(worklist);
         }
     }
 
     /// Finds out who takes care of the queues that were signalled since the last time.
     #[inline(always)]
-    fn ask_told(&self, errand: &mut Errand) {
-        if errand.tellings > 0 {
-            self.ask(errand);
+    fn ask_told(&self, worklist: &mut Worklist) {
+        if worklist.signalled_count > 0 {
+            self.ask(worklist);
         }
     }
 
     /// The same, where there are such. One fence is enough for them all.
-    fn ask(&self, errand: &mut Errand) {
+    fn ask(&self, worklist: &mut Worklist) {
         between_word_and_look();
-        errand.since = 0;
-        let (told, tellings) = (errand.told, std::mem::take(&mut errand.tellings));
-        for (to, queue) in told[..tellings].iter().map(|line| line.place()) {
+        worklist.since = 0;
+        let (told, signalled_count) =
+            (worklist.told, std::mem::take(&mut worklist.signalled_count));
+        for (to, queue) in told[..signalled_count].iter().map(|line| line.place()) {
             let member = &self.members[to];
             if !member.session.queue(queue).is_left_alone() {
                 continue;
             }
-            if member.shared || to == self.me && errand.owner {
-                errand.push(to, queue);
+            if member.shared || to == self.me && worklist.owner {
+                worklist.push(to, queue);
             } else if member.session.is_asleep() {
                 self.routes.ring(member.peer);
             }

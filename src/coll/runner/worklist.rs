@@ -15,25 +15,25 @@ impl Line {
 }
 
 /// Queues that may have become ready, and how much may still be done.
-pub struct Errand {
+pub struct Worklist {
     /// Bytes, a step without any counting as a line.
     budget: u64,
     /// The caller is the owner's progress thread, or a thread that may stand in for it.
     pub(super) owner: bool,
     /// The first step may exceed the budget, so that none is too large for anybody.
     first: bool,
-    pub(super) waiting: [Line; Errand::ROOM],
+    pub(super) waiting: [Line; Worklist::ROOM],
     pub(super) count: usize,
     /// Queues that were signalled and not asked yet.
     pub(super) told: [Line; 8],
-    pub(super) tellings: usize,
+    pub(super) signalled_count: usize,
     /// Bytes that were moved since the first of them.
     pub(super) since: u64,
     /// Something that was ready has been left to others.
     pub left: bool,
 }
 
-impl Errand {
+impl Worklist {
     const ROOM: usize = 32;
 
     /// Whether its steps have released queues that were not run yet.
@@ -46,23 +46,23 @@ impl Errand {
 
     /// An errand of at most `budget` bytes. `owner`: steps of the own rank may be run even where no other rank
     /// may.
-    pub fn new(budget: u64, owner: bool) -> Errand {
-        Errand {
+    pub fn new(budget: u64, owner: bool) -> Worklist {
+        Worklist {
             budget,
             owner,
             first: true,
-            waiting: [Line(0); Errand::ROOM],
+            waiting: [Line(0); Worklist::ROOM],
             count: 0,
             told: [Line(0); 8],
-            tellings: 0,
+            signalled_count: 0,
             since: 0,
             left: false,
         }
     }
 
     /// An errand that keeps to its budget in any case.
-    pub fn small(budget: u64) -> Errand {
-        Errand { first: false, ..Errand::new(budget, true) }
+    pub fn small(budget: u64) -> Worklist {
+        Worklist { first: false, ..Worklist::new(budget, true) }
     }
 
     pub(super) fn take(&mut self, size: u64) -> bool {
@@ -78,7 +78,7 @@ impl Errand {
 
     #[cold]
     pub(super) fn push(&mut self, rank: usize, queue: usize) {
-        if self.count < Errand::ROOM {
+        if self.count < Worklist::ROOM {
             self.waiting[self.count] = Line::new(rank, queue);
             self.count += 1;
         } else {

@@ -19,11 +19,11 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-fn ring_at(start: u64) -> (Ring<u32>, Consumer<u32>) {
-    Ring::starting_at(start, 8, Box::new(|| panic!("nobody waits")))
+fn ring_at(start: u64) -> (CommandQueue<u32>, Consumer<u32>) {
+    CommandQueue::starting_at(start, 8, Box::new(|| panic!("nobody waits")))
 }
 
-fn post(ring: &Ring<u32>, values: &[u32]) -> bool {
+fn post(ring: &CommandQueue<u32>, values: &[u32]) -> bool {
     let Some(mut run) = ring.reserve(values.len()) else { return false };
     for (index, value) in values.iter().enumerate() {
         run.write(index, *value);
@@ -153,7 +153,7 @@ fn loom_exactly_one_rings() {
     check(|| {
         let rung = std::sync::Arc::new(AtomicUsize::new(0));
         let count = rung.clone();
-        let (ring, mut consumer) = Ring::starting_at(
+        let (ring, mut consumer) = CommandQueue::starting_at(
             0,
             8,
             Box::new(move || {
@@ -174,7 +174,7 @@ fn loom_exactly_one_rings() {
 }
 
 /// Whoever finds its own post released and nothing under way sees what the end has brought, also where the end came
-/// later than the release: the flush that needs no role (`Lane::has_ended`, `Work::count_under_way`).
+/// later than the release: the flush that needs no role (`Lane::has_ended`, `LaneState::count_under_way`).
 #[test]
 fn loom_a_flush_without_the_role_sees_the_end() {
     check(|| {

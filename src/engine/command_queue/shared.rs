@@ -1,7 +1,7 @@
 //! What producers and the consumer of a ring share: its words, and what follows from them alone. The head of
 //! `ring` says what they mean.
 
-use crate::engine::ring::Entry;
+use crate::engine::command_queue::Entry;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crossbeam_utils::CachePadded;
 

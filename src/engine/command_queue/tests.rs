@@ -22,14 +22,14 @@ impl Item {
     }
 }
 
-fn ring_at(start: u64) -> (Ring<Item>, Consumer<Item>) {
-    Ring::starting_at(start, 8, Box::new(|| panic!("nobody waits")))
+fn ring_at(start: u64) -> (CommandQueue<Item>, Consumer<Item>) {
+    CommandQueue::starting_at(start, 8, Box::new(|| panic!("nobody waits")))
 }
 
 /// Positions at the beginning, in the middle, and so that the arithmetic, or that of the marks alone, wraps during the test.
 const STARTS: [u64; 5] = [0, 64, 0_u64.wrapping_sub(8), 0_u64.wrapping_sub(2), (1 << 32) - 8];
 
-fn post(ring: &Ring<Item>, numbers: &[u64]) -> bool {
+fn post(ring: &CommandQueue<Item>, numbers: &[u64]) -> bool {
     let Some(mut run) = ring.reserve(numbers.len()) else { return false };
     for (index, number) in numbers.iter().enumerate() {
         run.write(index, Item::new(0, *number));
@@ -158,7 +158,7 @@ fn a_reservation_refused_as_full_leaves_waiting_alone() {
 fn dropping_the_reservation_that_cleared_waiting_rings() {
     let rung = Arc::new(AtomicUsize::new(0));
     let count = rung.clone();
-    let (ring, mut consumer) = Ring::<Item>::new(8, move || {
+    let (ring, mut consumer) = CommandQueue::<Item>::new(8, move || {
         count.fetch_add(1, Relaxed);
     });
     assert!(consumer.try_wait());
@@ -184,7 +184,7 @@ fn misuse_is_refused() {
     assert!(post(&ring, &[1]));
     assert!(refused(&mut || consumer.release(1)), "what was not looked at is not released");
     for capacity in [0, 4, 7, 12] {
-        assert!(refused(&mut || drop(Ring::<Item>::new(capacity, || ()))), "{capacity}");
+        assert!(refused(&mut || drop(CommandQueue::<Item>::new(capacity, || ()))), "{capacity}");
     }
     let mut run = ring.reserve(2).unwrap();
     assert!(refused(&mut || run.write(2, Item::NOTHING)));
@@ -234,7 +234,7 @@ fn stress(producers: u64, each: u64, start: u64) {
     assert!(consumer.is_empty());
 }
 
-fn produce(ring: &Ring<Item>, producer: u64, each: u64) {
+fn produce(ring: &CommandQueue<Item>, producer: u64, each: u64) {
     let mut number = 0;
     while number < each {
         let count = (1 + number % 8).min(each - number);
@@ -258,8 +258,8 @@ fn produce(ring: &Ring<Item>, producer: u64, each: u64) {
 }
 
 /// Large enough for producers to fetch lines ahead.
-fn large_ring_at(start: u64) -> (Ring<Item>, Consumer<Item>) {
-    Ring::starting_at(start, 64, Box::new(|| panic!("nobody waits")))
+fn large_ring_at(start: u64) -> (CommandQueue<Item>, Consumer<Item>) {
+    CommandQueue::starting_at(start, 64, Box::new(|| panic!("nobody waits")))
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn an_entry_behind_a_hole_is_not_shown() {
 #[test]
 fn a_consumer_that_lies_down_and_gets_up_is_no_contention() {
     const POSTS: u64 = 20_000;
-    let (ring, mut consumer) = Ring::<Item>::starting_at(0, 64, Box::new(|| ()));
+    let (ring, mut consumer) = CommandQueue::<Item>::starting_at(0, 64, Box::new(|| ()));
     std::thread::scope(|scope| {
         let producer = scope.spawn(move || {
             let mut posted = 0;

@@ -2,7 +2,7 @@
 //! for ever, which loom reports as a deadlock.
 
 use super::*;
-use crate::engine::ring::{Consumer, Ring};
+use crate::engine::command_queue::{CommandQueue, Consumer};
 use crate::util::sync::{AtomicU32, Ordering};
 use loom::sync::Mutex;
 use loom::thread;
@@ -17,7 +17,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 
 struct World {
     bell: Arc<Bell>,
-    ring: Ring<u32>,
+    ring: CommandQueue<u32>,
     /// How often the bell was rung by a commit that had to.
     rings: Arc<AtomicUsize>,
 }
@@ -26,7 +26,7 @@ impl World {
     fn new() -> (World, Consumer<u32>) {
         let (bell, rings) = (Arc::new(Bell::new()), Arc::new(AtomicUsize::new(0)));
         let for_drops = bell.clone();
-        let (ring, consumer) = Ring::new(8, move || for_drops.ring());
+        let (ring, consumer) = CommandQueue::new(8, move || for_drops.ring());
         (World { bell, ring, rings }, consumer)
     }
 

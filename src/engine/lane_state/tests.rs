@@ -3,22 +3,22 @@
 
 use super::*;
 use crate::bootstrap::{Bootstrap, World};
-use crate::engine::active::post::Post;
 use crate::engine::atomic::{kind, op};
+use crate::engine::command_queue::CommandQueue;
 use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
-use crate::engine::ring::Ring;
+use crate::engine::messages::sender::MessagePost;
 use crate::transport::CHUNK;
 use crate::transport::address::{Address, Key};
-use crate::transport::shm;
-use crate::transport::shm::segment::{Place, Segment};
+use crate::transport::node;
+use crate::transport::node::segment::{Place, Segment};
+use crate::util::admission::Admission;
 use crate::util::config::Config;
-use crate::util::room::Room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Rank {
-    work: Work,
-    ring: Ring<Queued>,
+    work: LaneState,
+    ring: CommandQueue<QueueEntry>,
     routes: Arc<Routes>,
     segment: Arc<Segment>,
 }
@@ -30,12 +30,12 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
     let ranks = [0, 1].map(|rank| {
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
         let segment = Arc::new(Segment::create(&config, 1).unwrap());
-        bootstrap.publish(&shm::card(&segment), segment.descriptor()).unwrap();
+        bootstrap.publish(&node::card(&segment), segment.descriptor()).unwrap();
         let routes = Arc::new(Routes::new(segment.clone(), bootstrap, false).unwrap());
-        let (ring, consumer) = Ring::new(16, || ());
-        let to_tell = (Arc::new(Room::default()), 8);
-        let post = Arc::new(Post::new(routes.clone(), Arc::default(), 64));
-        let work = Work::new(consumer, to_tell, routes.receivers(), post, in_flight);
+        let (ring, consumer) = CommandQueue::new(16, || ());
+        let to_tell = (Arc::new(Admission::default()), 8);
+        let post = Arc::new(MessagePost::new(routes.clone(), Arc::default(), 64));
+        let work = LaneState::new(consumer, to_tell, routes.receivers(), post, in_flight);
         Rank { work, ring, routes, segment }
     });
     (world, ranks)
@@ -200,7 +200,7 @@ fn a_flush_waits_for_what_came_before_it_at_its_peer_and_for_nothing_else() {
     let (_world, mut ranks) = two_ranks(8);
     let (mut own, mut theirs) = (vec![0u64; 1], vec![0u64; 1]);
     let keys = [ranks[0].register(&mut own), ranks[1].register(&mut theirs)];
-    let [empty, own_flush, early, all, late] = [const { AtomicU64::new(0) }; 5];
+    let [empty, own_flush, early, all, deferred] = [const { AtomicU64::new(0) }; 5];
     let [first, second] = [const { AtomicU64::new(0) }; 2];
 
     ranks[0].flush(ALL_PEERS, &empty);
@@ -213,14 +213,14 @@ fn a_flush_waits_for_what_came_before_it_at_its_peer_and_for_nothing_else() {
     assert_eq!(ranks[1].round(), 1);
     // Comes after the flushes, and is answered after what they wait for.
     ranks[0].start(increment(1, keys[1], &second), Stage::Word);
-    ranks[0].flush(1, &late);
+    ranks[0].flush(1, &deferred);
     assert_eq!([&first, &early, &all].map(value), [0; 3]);
     ranks[0].round();
     assert_eq!([&first, &early, &all].map(value), [1; 3]);
-    assert_eq!([&second, &late].map(value), [0; 2]);
+    assert_eq!([&second, &deferred].map(value), [0; 2]);
     assert!(!ranks[0].work.is_idle());
     settle(&mut ranks);
-    assert_eq!([&second, &late].map(value), [1; 2]);
+    assert_eq!([&second, &deferred].map(value), [1; 2]);
     assert!(ranks[0].work.is_idle());
 }
 
@@ -267,7 +267,7 @@ fn the_death_of_a_peer_ends_what_is_pending_on_it_and_nothing_else() {
     }
     ranks[0].start(increment(0, keys[0], &kept), Stage::Word);
     ranks[0].flush(ALL_PEERS, &flushed);
-    ranks[0].routes.bury(1);
+    ranks[0].routes.mark_dead(1);
     let Rank { work, routes, .. } = &mut ranks[0];
     assert!(!work.arm(routes), "nobody may sleep over a death");
     work.disarm();

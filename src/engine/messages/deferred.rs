@@ -1,18 +1,18 @@
 //! Messages that the lane sends: those of offload mode, those that ask for it, and LONG ones whose
 //! payload only the peer's agent can write. They wait here for credit, in the order in which they came.
 
-use crate::engine::active::post::Post;
-use crate::engine::active::{HEADER, LONG, MEDIUM, PLACE};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::Completion;
+use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::{HEADER, LONG, MEDIUM, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::shm::outbox::Parcel;
+use crate::transport::node::message_sender::Frame;
 use crate::util::status::{Result, Status};
 
 /// A message that has been accepted and not been sent.
 #[derive(Clone, Copy)]
-pub struct Late {
+pub struct Deferred {
     /// To whom.
     pub peer: u32,
     /// For which handler.
@@ -40,9 +40,9 @@ pub struct Late {
 }
 
 // SAFETY: its payload is the user's, who lets any thread read it until on_local.
-unsafe impl Send for Late {}
+unsafe impl Send for Deferred {}
 
-impl Late {
+impl Deferred {
     /// The write of a LONG message's payload.
     pub fn write(&self) -> Command {
         let mut command = Command::new(Op::WRITE, self.peer);
@@ -53,7 +53,7 @@ impl Late {
     }
 
     /// Sends it. False: there is no credit.
-    pub fn send(&self, post: &Post) -> Result<bool> {
+    pub fn send(&self, post: &MessagePost) -> Result<bool> {
         let outbox = post.outbox(self.peer)?;
         if !outbox.head().has_handler(self.id.into()) {
             fail!(ERR_NO_HANDLER, "id is {}, and rank {} has no such handler", self.id, self.peer);
@@ -67,12 +67,12 @@ impl Late {
         };
         let header = &self.header[..self.header_size];
         let (id, kind) = (self.id, self.kind as u8);
-        let parcel = Parcel { id, kind, tag: self.tag, header, payload };
-        Ok(post.send(outbox, self.peer, &parcel))
+        let frame = Frame { id, kind, tag: self.tag, header, payload };
+        Ok(post.send(outbox, self.peer, &frame))
     }
 
     /// Tells its sender that it has been sent, or has failed.
-    pub fn end(&self, post: &Post, status: Status) {
+    pub fn end(&self, post: &MessagePost, status: Status) {
         if status != Status::OK && self.tag != 0 {
             post.end(self.tag, status);
         }
@@ -86,9 +86,9 @@ impl Late {
 }
 
 /// The message of a command.
-pub fn take_late(address: *mut u8) -> Box<Late> {
+pub fn take_deferred(address: *mut u8) -> Box<Deferred> {
     // SAFETY: who made the command made it from a box; a command is executed or cancelled once.
-    unsafe { Box::from_raw(address.cast::<Late>()) }
+    unsafe { Box::from_raw(address.cast::<Deferred>()) }
 }
 
 /// How a slot says where a payload is.

@@ -4,7 +4,7 @@
 //! other ranks to the lane nor the replies to our own: that of requests, whose holder runs the
 //! handlers, and that of replies, whose holder ends what waited for them. A thread that waits takes
 //! both for a moment (`attend`). Behind it stand two threads that sleep when there is nothing to do:
-//! the one that runs handlers (`core::handling`), and the progress thread, for the replies.
+//! the one that runs handlers (`core::handler_thread`), and the progress thread, for the replies.
 //!
 //! Arming these sources costs senders a look at a word and the sleeper a `membarrier`, which is too
 //! much to be done each time that a thread leaves after having waited. So a thread that leaves arms
@@ -12,13 +12,13 @@
 //! has ended (`has_visitors`). Before a waiting thread itself falls asleep, it ends their naps
 //! (`hand_over`).
 
-use crate::engine::active::Handler;
-use crate::engine::active::message::Message;
-use crate::engine::active::post::Post;
 use crate::engine::completion::{enter, in_callback};
+use crate::engine::messages::Handler;
+use crate::engine::messages::message::Message;
+use crate::engine::messages::sender::MessagePost;
 use crate::engine::role::{Held, Role};
-use crate::transport::shm::inlet::{Arrived, Inlet};
-use crate::transport::shm::mail::IDS;
+use crate::transport::node::message_area::IDS;
+use crate::transport::node::message_receiver::{Arrived, MessageReceiver};
 use crate::util::status::Status;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -26,8 +26,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-mod registering;
-mod telling;
+mod handlers;
+mod wake;
 
 /// Looks of a waiting thread before it gives the roles up for a moment.
 const LOOKS: usize = 48;
@@ -55,7 +55,7 @@ struct Entry {
 
 /// What belongs to the holder of the role of requests.
 struct Requests {
-    inlet: Inlet,
+    inlet: MessageReceiver,
     table: Box<[Cell<Entry>]>,
     /// When those who sleep were last told that handlers have run.
     told: Instant,
@@ -66,10 +66,10 @@ struct Requests {
 unsafe impl Send for Requests {}
 
 /// See the head of the file.
-pub struct Agent {
-    post: Arc<Post>,
+pub struct Dispatcher {
+    post: Arc<MessagePost>,
     requests: Role<Requests>,
-    replies: Role<Inlet>,
+    replies: Role<MessageReceiver>,
     /// Handlers may run at the same time.
     parallel: bool,
     /// For each number the calls under way, of versions with even and odd numbers.
@@ -108,15 +108,15 @@ impl Drop for Serving {
 
 thread_local! {
     /// The agent and the number of the handler that this thread runs without the role.
-    static RUNNING: Cell<(*const Agent, usize)> = const { Cell::new((std::ptr::null(), 0)) };
+    static RUNNING: Cell<(*const Dispatcher, usize)> = const { Cell::new((std::ptr::null(), 0)) };
 }
 
 /// While it lives this thread runs such a handler.
 struct Running;
 
 impl Running {
-    fn begin(agent: &Agent, id: usize) -> Running {
-        RUNNING.with(|running| running.set((agent, id)));
+    fn begin(dispatcher: &Dispatcher, id: usize) -> Running {
+        RUNNING.with(|running| running.set((dispatcher, id)));
         Running
     }
 }
@@ -136,13 +136,13 @@ impl Requests {
     }
 }
 
-impl Agent {
+impl Dispatcher {
     /// The agent of a context without handlers.
-    pub fn new(post: Arc<Post>, parallel: bool) -> Agent {
-        let inlet = |replies| post.routes.shm().inlet(post.counts.clone(), replies);
+    pub fn new(post: Arc<MessagePost>, parallel: bool) -> Dispatcher {
+        let inlet = |replies| post.routes.node().inlet(post.counts.clone(), replies);
         let empty = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
         let table = (0..IDS).map(|_| Cell::new(empty)).collect();
-        Agent {
+        Dispatcher {
             requests: Role::new(Requests { inlet: inlet(false), table, told: Instant::now() }),
             replies: Role::new(inlet(true)),
             post,
@@ -234,7 +234,7 @@ impl Agent {
     }
 
     #[inline]
-    fn take_replies(&self, inlet: &mut Inlet) -> usize {
+    fn take_replies(&self, inlet: &mut MessageReceiver) -> usize {
         let mut count = 0;
         while let Some(reply) = inlet.peek() {
             self.post.answered(&reply, || inlet.done());
@@ -350,7 +350,7 @@ impl Agent {
 }
 
 /// Sleeping.
-impl Agent {
+impl Dispatcher {
     /// Whether somebody has attended since `seen`, which is brought up to date.
     fn has_visitors(&self, seen: &mut u64) -> bool {
         let now = self.visits.load(Ordering::Relaxed);
@@ -384,7 +384,7 @@ impl Agent {
     /// It is awake again.
     pub fn unpark_handling(&self) {
         self.naps[0].store(false, Ordering::Relaxed);
-        self.post.routes.shm().mail_head().requests.open();
+        self.post.routes.node().mail_head().requests.open();
     }
 
     /// The same for the progress thread, which takes replies in.
@@ -408,14 +408,14 @@ impl Agent {
     pub fn unpark_progress(&self) {
         if self.post.pending.is_used() {
             self.naps[1].store(false, Ordering::Relaxed);
-            self.post.routes.shm().mail_head().replies.open();
+            self.post.routes.node().mail_head().replies.open();
         }
     }
 
     /// A thread that has attended falls asleep: whoever naps because of it looks again.
     pub fn hand_over(&self) {
         if self.naps[0].load(Ordering::Relaxed) {
-            self.post.routes.shm().mail_head().requests.bell().ring();
+            self.post.routes.node().mail_head().requests.bell().ring();
         }
         if self.naps[1].load(Ordering::Relaxed) {
             self.post.routes.bell().ring();

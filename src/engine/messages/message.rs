@@ -1,10 +1,10 @@
 //! A message as its handler sees it.
 
-use crate::engine::active::post::Post;
-use crate::engine::active::{BULK, HEADER, LONG, MEDIUM, PLACE};
+use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::{BULK, HEADER, LONG, MEDIUM, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::shm::inlet::Arrived;
+use crate::transport::node::message_receiver::Arrived;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub enum Body {
 /// See the head of the file.
 pub struct Message {
     /// From an Arc that whoever made the message holds as long as the message lives.
-    post: *const Post,
+    post: *const MessagePost,
     /// Who sent it.
     pub source: u32,
     tag: u64,
@@ -39,7 +39,7 @@ pub struct Message {
     open: AtomicBool,
     retained: AtomicBool,
     /// Of a message that was retained: its bytes, header first, and its own hold on the post.
-    copy: Option<(Arc<Post>, Box<[u64]>)>,
+    copy: Option<(Arc<MessagePost>, Box<[u64]>)>,
 }
 
 /// Reads where a payload is.
@@ -55,7 +55,7 @@ fn place(bytes: (*const u8, usize)) -> Result<(Address, usize)> {
 impl Message {
     /// What has arrived, as a message; the bytes are used until the message goes.
     #[inline(always)]
-    pub fn new(post: &Arc<Post>, arrived: &Arrived) -> Result<Message> {
+    pub fn new(post: &Arc<MessagePost>, arrived: &Arrived) -> Result<Message> {
         let Arrived { kind, source, tag, header, payload, .. } = *arrived;
         let body = match u32::from(kind) {
             MEDIUM => Body::Here(payload.0, payload.1),
@@ -67,7 +67,7 @@ impl Message {
     }
 
     #[inline(never)]
-    fn body_elsewhere(post: &Post, kind: u32, payload: (*const u8, usize)) -> Result<Body> {
+    fn body_elsewhere(post: &MessagePost, kind: u32, payload: (*const u8, usize)) -> Result<Body> {
         Ok(match kind {
             LONG => {
                 let (address, size) = place(payload)?;
@@ -85,7 +85,7 @@ impl Message {
         })
     }
 
-    fn post(&self) -> &Post {
+    fn post(&self) -> &MessagePost {
         // SAFETY: see the field.
         unsafe { &*self.post }
     }

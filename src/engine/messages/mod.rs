@@ -1,12 +1,12 @@
 //! Active messages: what is sent, what waits for its end, what has come and who handles it.
 
-pub mod agent;
-pub mod late;
+pub mod deferred;
+pub mod dispatch;
 pub mod message;
-pub mod pending;
-pub mod post;
+pub mod requests;
+pub mod sender;
 
-use crate::engine::active::message::Message;
+use crate::engine::messages::message::Message;
 use std::ffi::c_void;
 
 /// The C function that handles a message.

@@ -43,7 +43,7 @@ struct Entry {
 }
 
 /// See the head of the file.
-pub struct Pending {
+pub struct Requests {
     /// A bit for each entry: free.
     free: Box<[AtomicU64]>,
     /// For each word of it, how many of its entries were ever in use at once.
@@ -58,9 +58,9 @@ pub struct Pending {
 
 // SAFETY: an entry's cell belongs to who has claimed it, then to who has taken its tag; the pointers
 // in it are the user's, who lets any thread use them.
-unsafe impl Send for Pending {}
+unsafe impl Send for Requests {}
 // SAFETY: as above.
-unsafe impl Sync for Pending {}
+unsafe impl Sync for Requests {}
 
 const NOBODY: Waiting = Waiting {
     peer: 0,
@@ -84,16 +84,16 @@ fn telling_of(state: u64) -> u32 {
     state as u32
 }
 
-impl Pending {
+impl Requests {
     /// A table of `capacity` entries, a multiple of 64.
-    pub fn new(capacity: usize) -> Pending {
+    pub fn new(capacity: usize) -> Requests {
         let entry = |_| Entry {
             state: AtomicU64::new(0),
             generation: AtomicU32::new(0),
             peer: AtomicU32::new(0),
             waiting: UnsafeCell::new(NOBODY),
         };
-        Pending {
+        Requests {
             free: (0..capacity / 64).map(|_| AtomicU64::new(u64::MAX)).collect(),
             records: (0..capacity / 64).map(|_| AtomicU32::new(0)).collect(),
             entries: (0..capacity).map(entry).collect(),
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_taken_once_and_its_old_tag_finds_nothing() {
-        let pending = Pending::new(64);
+        let pending = Requests::new(64);
         let (tag, in_use) = pending.insert(to(3)).unwrap();
         assert_eq!((in_use, pending.waits(tag)), (1, true));
         assert_eq!(pending.tags(|peer| peer == 3), [tag]);
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_full_table_refuses_and_an_entry_in_limbo_stays_taken_until_its_ticket_has_passed() {
-        let pending = Pending::new(64);
+        let pending = Requests::new(64);
         let tags: Vec<u64> = (0..64).map(|_| pending.insert(to(1)).unwrap().0).collect();
         assert!(pending.insert(to(1)).is_none());
         pending.take(tags[5]).unwrap();
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn several_threads_end_each_entry_once() {
-        let pending = Pending::new(64);
+        let pending = Requests::new(64);
         let ended = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..3 {

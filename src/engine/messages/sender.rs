@@ -1,11 +1,11 @@
 //! The sending side: messages, replies, and the end of those that wait for one.
 
-use crate::engine::active::pending::{Pending, Waiting};
+use crate::engine::messages::requests::{Requests, Waiting};
 use crate::engine::routes::Routes;
 use crate::fail;
-use crate::transport::shm::inlet::Arrived;
-use crate::transport::shm::outbox::{Outbox, Parcel};
-use crate::util::counts::Counts;
+use crate::transport::node::message_receiver::Arrived;
+use crate::transport::node::message_sender::{Frame, MessageSender};
+use crate::util::counters::Counters;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub const REPLY: u8 = 255;
 
 /// See the head of the file. Any thread may use it.
-pub struct Post {
+pub struct MessagePost {
     /// The paths to the peers.
     pub routes: Arc<Routes>,
     /// What is counted.
-    pub counts: Arc<Counts>,
+    pub counts: Arc<Counters>,
     /// Messages whose end is waited for.
-    pub pending: Pending,
+    pub pending: Requests,
     /// Answers to peers that could not be reached, and how many there are.
     owed: (Mutex<Vec<Owed>>, AtomicUsize),
 }
@@ -28,14 +28,14 @@ pub struct Post {
 /// An answer: to whom, to what, and what.
 struct Owed(u32, u64, Status, Box<[u8]>);
 
-impl Post {
+impl MessagePost {
     /// Nothing has been sent.
-    pub fn new(routes: Arc<Routes>, counts: Arc<Counts>, requests: usize) -> Post {
-        Post { routes, counts, pending: Pending::new(requests), owed: Default::default() }
+    pub fn new(routes: Arc<Routes>, counts: Arc<Counters>, requests: usize) -> MessagePost {
+        MessagePost { routes, counts, pending: Requests::new(requests), owed: Default::default() }
     }
 
     /// The outbox to a living peer, made at first use.
-    pub fn outbox(&self, peer: u32) -> Result<&Outbox<'static>> {
+    pub fn outbox(&self, peer: u32) -> Result<&MessageSender<'static>> {
         if peer >= self.routes.size() {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.routes.size());
         }
@@ -44,13 +44,13 @@ impl Post {
         if self.routes.is_dead(peer) {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
         }
-        self.routes.shm().outbox(peer)
+        self.routes.node().outbox(peer)
     }
 
     /// Sends. False: there is no credit.
     #[inline(always)]
-    pub fn send(&self, outbox: &Outbox<'static>, peer: u32, parcel: &Parcel) -> bool {
-        self.routes.shm().send(outbox, peer, parcel, &self.counts)
+    pub fn send(&self, outbox: &MessageSender<'static>, peer: u32, frame: &Frame) -> bool {
+        self.routes.node().send(outbox, peer, frame, &self.counts)
     }
 
     /// Forgets what waits under a tag and was never sent. False: it has ended, and its user been told.
@@ -73,13 +73,13 @@ impl Post {
 
     /// False: the peer cannot be reached now.
     fn try_reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) -> bool {
-        let Ok(outbox) = self.routes.shm().outbox(peer) else {
+        let Ok(outbox) = self.routes.node().outbox(peer) else {
             // Who is dead does not wait for an answer.
             return self.routes.is_dead(peer);
         };
         let id = status.0.unsigned_abs() as u16;
-        let parcel = Parcel { id, kind: REPLY, tag, header: &[], payload: bytes };
-        outbox.reply(&parcel, &self.counts);
+        let frame = Frame { id, kind: REPLY, tag, header: &[], payload: bytes };
+        outbox.reply(&frame, &self.counts);
         true
     }
 
@@ -117,8 +117,8 @@ impl Post {
 
     /// Most bytes that a peer takes in a reply; what this rank takes, where that one cannot be reached.
     pub fn reply_limit(&self, peer: u32) -> usize {
-        let shm = self.routes.shm();
-        shm.outbox(peer).map_or_else(|_| shm.own_medium(), |outbox| outbox.medium())
+        let node = self.routes.node();
+        node.outbox(peer).map_or_else(|_| node.own_medium(), |outbox| outbox.medium())
     }
 
     /// Takes in a reply, whose bytes are then no longer needed: `consumed` is called before anything
@@ -162,7 +162,7 @@ impl Post {
     /// Ends what waits under a tag, without a reply. False: it has ended before.
     pub fn end(&self, tag: u64, status: Status) -> bool {
         let Some(waiting) = self.pending.take(tag) else { return false };
-        self.pending.release_later(tag, self.routes.shm().replies_sent());
+        self.pending.release_later(tag, self.routes.node().replies_sent());
         self.tell(tag, &waiting, status);
         true
     }

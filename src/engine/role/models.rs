@@ -1,10 +1,10 @@
 //! Loom models of how the lane's role is taken, given up and left to a sleeping progress thread.
-//! `Lane` and `Work` below follow `engine::lane` step by step, with its own role, ring and bell; an
+//! `Lane` and `LaneState` below follow `engine::lane` step by step, with its own role, ring and bell; an
 //! inbox or reply board is the word that it comes down to, and a round takes in all there is. Work
 //! left lying while everybody sleeps is a deadlock, which loom reports.
 
 use super::*;
-use crate::engine::ring::{Consumer, Ring};
+use crate::engine::command_queue::{CommandQueue, Consumer};
 use crate::util::bell::Bell;
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
@@ -20,7 +20,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-struct Work {
+struct LaneState {
     consumer: Consumer<u32>,
     armed: bool,
     /// Pieces of work that have been done.
@@ -28,8 +28,8 @@ struct Work {
 }
 
 struct Lane {
-    ring: Ring<u32>,
-    role: Role<Work>,
+    ring: CommandQueue<u32>,
+    role: Role<LaneState>,
     parked: AtomicU32,
     /// What peers bring.
     source: AtomicU32,
@@ -44,11 +44,11 @@ struct Lane {
 fn lane(expected: u32) -> Arc<Lane> {
     let bell = std::sync::Arc::new(Bell::new());
     let for_drops = bell.clone();
-    let (ring, consumer) = Ring::new(8, move || for_drops.ring());
+    let (ring, consumer) = CommandQueue::new(8, move || for_drops.ring());
     let word = || AtomicU32::new(0);
     Arc::new(Lane {
         ring,
-        role: Role::new(Work { consumer, armed: false, done: 0 }),
+        role: Role::new(LaneState { consumer, armed: false, done: 0 }),
         parked: word(),
         source: word(),
         deaths: word(),
@@ -58,7 +58,7 @@ fn lane(expected: u32) -> Arc<Lane> {
     })
 }
 
-impl Work {
+impl LaneState {
     fn round(&mut self, lane: &Lane) -> usize {
         let mut count = 0;
         while self.consumer.peek(0).is_some() {
@@ -160,7 +160,7 @@ impl Lane {
         }
     }
 
-    fn leave(&self, mut work: Held<'_, Work>) -> bool {
+    fn leave(&self, mut work: Held<'_, LaneState>) -> bool {
         let parked = self.parked.load(Ordering::Acquire);
         let asleep = parked & 1 == 1;
         let armed = asleep && work.arm(self);
@@ -173,7 +173,7 @@ impl Lane {
         self.ring.is_empty() && (now & 1 == 0 || (armed && now == parked))
     }
 
-    fn finish(&self, work: Held<'_, Work>) {
+    fn finish(&self, work: Held<'_, LaneState>) {
         if !self.leave(work) {
             self.help();
         }
@@ -202,7 +202,7 @@ impl Lane {
         self.parked.store(self.parked.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
-    /// The progress thread, as in `core::progress`. A nap is a yield: the model has no clock.
+    /// The progress thread, as in `core::progress_thread`. A nap is a yield: the model has no clock.
     fn progress(&self) {
         loop {
             let ticket = self.bell.ticket();

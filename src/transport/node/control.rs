@@ -2,10 +2,10 @@
 //! it. Its layout follows from four numbers, which stand in its header.
 
 use crate::fail;
-use crate::transport::shm::inbox::{Counters, Inbox, Slot};
-use crate::transport::shm::mail::{Mail, MailHead, REPLIES, Sizes};
-use crate::transport::shm::replies::{Board, Place, Replies};
-use crate::transport::shm::share;
+use crate::transport::node::inbox::{Counters, Inbox, Slot};
+use crate::transport::node::message_area::{MessageArea, MessageHead, REPLIES, Sizes};
+use crate::transport::node::replies::{Board, Place, Replies};
+use crate::transport::node::slots;
 use crate::transport::waiters::Waiters;
 use crate::transport::{CHUNK, CHUNKS};
 use crate::util::bell::Bell;
@@ -33,7 +33,7 @@ struct Header {
     waiters: Waiters,
     board: Board,
     counters: Counters,
-    mail: MailHead,
+    mail: MessageHead,
 }
 
 /// What peers read of one region. Written by the owner only.
@@ -82,7 +82,7 @@ impl Layout {
         let staging = round(places + in_flight * size_of::<Place>());
         let claims = staging + CHUNKS * CHUNK;
         let mail_slots = round(claims + mail.all() * size_of::<AtomicU64>());
-        let payloads = round(mail_slots + mail.all() * size_of::<share::Slot>());
+        let payloads = round(mail_slots + mail.all() * size_of::<slots::Slot>());
         let total = round(payloads + mail.all() * mail.medium);
         Layout {
             regions,
@@ -224,7 +224,7 @@ impl Control {
     }
 
     /// The rank's active messages.
-    pub fn mail(&self) -> Mail<'_> {
+    pub fn mail(&self) -> MessageArea<'_> {
         let sizes = self.layout.mail;
         // SAFETY: the layout has that many claims and slots there, made of atomics and cells.
         let (claims, slots) = unsafe {
@@ -234,7 +234,7 @@ impl Control {
             )
         };
         let payloads = self.at(self.layout.payloads);
-        Mail { head: &self.header().mail, sizes, claims, slots, payloads }
+        MessageArea { head: &self.header().mail, sizes, claims, slots, payloads }
     }
 
     /// Every share is reset as if its counter lay here; those that do count for others.
@@ -260,7 +260,7 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::shm::share::FIRST;
+    use crate::transport::node::slots::FIRST;
 
     #[test]
     fn a_peer_sees_what_the_owner_laid_out_and_refuses_what_it_did_not() {

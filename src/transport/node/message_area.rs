@@ -1,10 +1,10 @@
 //! What a control area holds for active messages: the numbers that senders must know, the doors at
 //! which they knock, the counters, and where claims, slots and payloads lie.
 
-use crate::transport::shm::share::{FIRST, Share};
+use crate::transport::node::slots::{FIRST, SlotShare};
 use crate::util::bell::Bell;
 use crate::util::config::Config;
-use crate::util::counts::SHARES;
+use crate::util::counters::SHARES;
 #[cfg(not(loom))]
 use crate::util::pin::global_fence as owners_fence;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
@@ -43,7 +43,7 @@ pub struct Door {
 
 /// The words of active messages in a control area's header.
 #[repr(C)]
-pub struct MailHead {
+pub struct MessageHead {
     pub(super) numbers: Numbers,
     /// Which handlers exist: one bit each.
     handlers: [AtomicU64; IDS / 64],
@@ -178,7 +178,7 @@ impl Numbers {
     }
 }
 
-impl MailHead {
+impl MessageHead {
     /// Makes fresh counters empty, whomever they will count for.
     pub(super) fn reset_counters(&self) {
         for line in self.hosted.iter().chain(&self.received).chain([&self.sent, &self.consumed]) {
@@ -335,24 +335,24 @@ fn owners_fence() -> bool {
 
 /// A receiver's shares as one process has them mapped.
 #[derive(Clone, Copy)]
-pub struct Mail<'a> {
+pub struct MessageArea<'a> {
     /// Its words.
-    pub head: &'a MailHead,
+    pub head: &'a MessageHead,
     /// Its numbers.
     pub sizes: Sizes,
     /// Claims of all slots, replies behind requests.
     pub claims: &'a [AtomicU64],
     /// The slots, likewise.
-    pub slots: &'a [super::share::Slot],
+    pub slots: &'a [super::slots::Slot],
     /// Their payloads.
     pub payloads: *mut u8,
 }
 
-impl<'a> Mail<'a> {
+impl<'a> MessageArea<'a> {
     /// A share of the receiver, with the SendCNT that `host` keeps for it.
-    pub fn share(&self, share: usize, host: &'a MailHead) -> Share<'a> {
+    pub fn share(&self, share: usize, host: &'a MessageHead) -> SlotShare<'a> {
         let (first, count) = (self.sizes.first_of(share), self.sizes.slots_of(share));
-        Share {
+        SlotShare {
             send: &host.hosted[share].0,
             recv: &self.head.received[share].0,
             claims: &self.claims[first..first + count],

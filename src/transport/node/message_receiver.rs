@@ -1,11 +1,11 @@
 //! The receiving side of active messages: the shares of this rank, one after the other. Whoever has
 //! an inlet is the one receiver of its shares.
 
-use crate::transport::shm::mail::{Door, Mail, Policy, REPLIES};
-use crate::transport::shm::outbox::{ENVELOPE_WORDS, INLINE_BYTES};
-use crate::transport::shm::segment::Segment;
-use crate::transport::shm::share::{FIRST, Share, Slot, mark};
-use crate::util::counts::Counts;
+use crate::transport::node::message_area::{Door, MessageArea, Policy, REPLIES};
+use crate::transport::node::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
+use crate::transport::node::segment::Segment;
+use crate::transport::node::slots::{FIRST, Slot, SlotShare, mark};
+use crate::util::counters::Counters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ pub struct Arrived {
 /// Where one share stands.
 struct Stand {
     number: usize,
-    share: Share<'static>,
+    share: SlotShare<'static>,
     /// The ticket to be taken next.
     next: u64,
     /// Up to where slots were given back.
@@ -66,12 +66,12 @@ impl Stand {
 }
 
 /// See the head of the file.
-pub struct Inlet {
+pub struct MessageReceiver {
     /// Of the segment below, which outlives it here.
-    mail: Mail<'static>,
+    mail: MessageArea<'static>,
     _own: Arc<Segment>,
     dead: Arc<[AtomicBool]>,
-    counts: Arc<Counts>,
+    counts: Arc<Counters>,
     stands: Box<[Stand]>,
     /// Below their number.
     at: usize,
@@ -91,21 +91,23 @@ pub struct Inlet {
 }
 
 // SAFETY: as for Outbox; who has the inlet is the one receiver.
-unsafe impl Send for Inlet {}
+unsafe impl Send for MessageReceiver {}
 
-impl Inlet {
+impl MessageReceiver {
     /// The inlet of requests, or of replies; each to be made once.
     pub fn new(
         own: Arc<Segment>,
         dead: Arc<[AtomicBool]>,
-        counts: Arc<Counts>,
+        counts: Arc<Counters>,
         replies: bool,
-    ) -> Inlet {
+    ) -> MessageReceiver {
         // SAFETY: the control area stays mapped where it is as long as the segment, which is kept.
-        let mail = unsafe { std::mem::transmute::<Mail<'_>, Mail<'static>>(own.control().mail()) };
+        let mail = unsafe {
+            std::mem::transmute::<MessageArea<'_>, MessageArea<'static>>(own.control().mail())
+        };
         let shares = if replies { REPLIES..REPLIES + 1 } else { 0..mail.sizes.shares };
         let stand = |number: usize| {
-            // A reply's slot is free before its request is forgotten, see `engine::active::post`.
+            // A reply's slot is free before its request is forgotten, see `engine::messages::sender`.
             let lot =
                 if replies { 1 } else { (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32) };
             // The receiver asks for SendCNT only where it lies here.
@@ -115,7 +117,7 @@ impl Inlet {
         };
         let stands: Box<[Stand]> = shares.map(stand).collect();
         let slot = stands[0].share.slot(FIRST);
-        Inlet {
+        MessageReceiver {
             mail,
             _own: own,
             dead,
@@ -325,7 +327,7 @@ impl Inlet {
 
     /// More messages wait than ever before: counts them.
     #[cold]
-    fn note_backlog(stand: &mut Stand, counts: &Counts) {
+    fn note_backlog(stand: &mut Stand, counts: &Counters) {
         let all = stand.share.slots.len() as u64;
         while stand.most < all && stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
             stand.most += 1;

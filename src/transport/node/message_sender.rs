@@ -1,11 +1,11 @@
 //! The sending side of active messages towards one peer: takes a credit by the peer's policy, writes
 //! the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
-use crate::transport::shm::mail::{Door, Mail, MailHead, Policy, REPLIES};
-use crate::transport::shm::share::{BODY_WORDS, Share, Taken, Tally};
+use crate::transport::node::message_area::{Door, MessageArea, MessageHead, Policy, REPLIES};
+use crate::transport::node::slots::{BODY_WORDS, SlotShare, Taken, Tally};
+use crate::util::admission::Admission;
 use crate::util::bell::Bell;
-use crate::util::counts::Counts;
-use crate::util::room::Room;
+use crate::util::counters::Counters;
 use crate::util::status::{Result, Status};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
@@ -29,7 +29,7 @@ const REFUSALS: i32 = 8;
 
 /// An active message, as it is to be sent.
 #[derive(Clone, Copy)]
-pub struct Parcel<'a> {
+pub struct Frame<'a> {
     /// The handler's number; of a reply its status.
     pub id: u16,
     /// What the payload is, or that this is a reply.
@@ -43,8 +43,8 @@ pub struct Parcel<'a> {
 }
 
 /// One peer as the senders of this process see it.
-pub struct Outbox<'a> {
-    mail: Mail<'a>,
+pub struct MessageSender<'a> {
+    mail: MessageArea<'a>,
     /// This rank.
     me: u32,
     /// By share: whose counters are known, and what was last seen of RecvCNT.
@@ -59,7 +59,7 @@ pub struct Outbox<'a> {
     /// What the peer's progress thread sleeps on, which takes replies in.
     progress: &'a Bell,
     /// Threads of this process that wait for credit, but for the one that watches for it.
-    pub room: CachePadded<Room>,
+    pub room: CachePadded<Admission>,
     watched: AtomicBool,
     /// What is left of this process's turn; below 0 the refusals, counted. Threads that meet here may lose
     /// some.
@@ -68,13 +68,13 @@ pub struct Outbox<'a> {
 
 // SAFETY: slots and payloads are reached by the protocol of `share` only, and the counters are
 // atomics.
-unsafe impl Send for Outbox<'_> {}
+unsafe impl Send for MessageSender<'_> {}
 // SAFETY: as above.
-unsafe impl Sync for Outbox<'_> {}
+unsafe impl Sync for MessageSender<'_> {}
 
 struct Near<'a> {
     /// None: its host cannot be reached.
-    share: OnceCell<Option<Share<'a>>>,
+    share: OnceCell<Option<SlotShare<'a>>>,
     cached: CachePadded<AtomicU64>,
 }
 
@@ -95,9 +95,9 @@ pub enum Watched<T> {
 }
 
 /// Finds the words of a rank that hosts a share; None: it cannot be reached.
-pub type FindHost<'f, 'a> = &'f dyn Fn(usize) -> Result<&'a MailHead>;
+pub type FindHost<'f, 'a> = &'f dyn Fn(usize) -> Result<&'a MessageHead>;
 
-struct Toll<'c>(&'c Counts, usize);
+struct Toll<'c>(&'c Counters, usize);
 
 impl Tally for Toll<'_> {
     #[cold]
@@ -110,16 +110,21 @@ impl Tally for Toll<'_> {
     }
 }
 
-impl<'a> Outbox<'a> {
+impl<'a> MessageSender<'a> {
     /// The outbox of rank `me` to the owner of `mail`, whose progress thread sleeps on `progress`.
-    pub fn new(mail: Mail<'a>, me: u32, home: usize, progress: &'a Bell) -> Outbox<'a> {
+    pub fn new(
+        mail: MessageArea<'a>,
+        me: u32,
+        home: usize,
+        progress: &'a Bell,
+    ) -> MessageSender<'a> {
         // Acquire: pairs with give_back(); what is known from the beginning is known in full.
         let near = |share: usize| Near::new(mail.head.received[share].0.load(Ordering::Acquire));
         let consumed = mail.head.consumed.0.load(Ordering::Acquire);
         let replies = near(REPLIES);
         // The counter of its own replies lies with the owner.
         let _ = replies.share.set(Some(mail.share(REPLIES, mail.head)));
-        Outbox {
+        MessageSender {
             mail,
             me,
             shares: (0..mail.sizes.shares).map(near).collect(),
@@ -217,7 +222,7 @@ impl<'a> Outbox<'a> {
 
     /// The peer's words.
     #[inline(always)]
-    pub fn head(&self) -> &'a MailHead {
+    pub fn head(&self) -> &'a MessageHead {
         self.mail.head
     }
 
@@ -238,23 +243,23 @@ impl<'a> Outbox<'a> {
             && self.shares.iter().any(|near| {
                 near.share
                     .get()
-                    .map_or(unknown, |share| share.as_ref().is_some_and(Share::has_room))
+                    .map_or(unknown, |share| share.as_ref().is_some_and(SlotShare::has_room))
             })
     }
 
     /// Sends a message. False: there is no credit.
     #[inline(always)]
-    pub fn send(&self, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
+    pub fn send(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
         match self.mail.sizes.policy {
-            Policy::Acquire => self.send_by(0, parcel, find, counts),
-            Policy::Limit => self.send_limited(parcel, find, counts),
-            Policy::Distributed => self.send_distributed(parcel, find, counts),
+            Policy::Acquire => self.send_by(0, frame, find, counts),
+            Policy::Limit => self.send_limited(frame, find, counts),
+            Policy::Distributed => self.send_distributed(frame, find, counts),
         }
     }
 
     /// Sends with a ticket of one share.
     #[inline(always)]
-    fn send_by(&self, at: usize, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
+    fn send_by(&self, at: usize, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
         let near = &self.shares[at];
         let share = match near.share.get() {
             Some(share) => share,
@@ -263,7 +268,7 @@ impl<'a> Outbox<'a> {
         let Some(share) = share else { return false };
         match share.take(self.me, &near.cached, &Toll(counts, at)) {
             Taken::Ticket(ticket) => {
-                self.fill(share, at, ticket, parcel);
+                self.fill(share, at, ticket, frame);
                 self.knock(&self.mail.head.requests, self.mail.head.requests.bell(), counts);
                 // What the message need not wait for.
                 counts.message_sent(at);
@@ -276,7 +281,7 @@ impl<'a> Outbox<'a> {
 
     /// The first use of a share. None of a host that cannot be opened now is kept, but where it is dead.
     #[cold]
-    fn open_share(&self, at: usize, find: FindHost<'_, 'a>) -> &Option<Share<'a>> {
+    fn open_share(&self, at: usize, find: FindHost<'_, 'a>) -> &Option<SlotShare<'a>> {
         let share = match find(at) {
             Ok(host) => Some(self.mail.share(at, host)),
             Err(error) if error.status == Status::ERR_PEER_DEAD => None,
@@ -289,7 +294,7 @@ impl<'a> Outbox<'a> {
     /// is taken back. A sender that dies in between leaves a credit out, which the receiver finds
     /// (`inlet`).
     #[inline(never)]
-    fn send_limited(&self, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
+    fn send_limited(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
         let head = self.mail.head;
         let limit = self.mail.sizes.slots as i64;
         let full = |number: u64| {
@@ -310,7 +315,7 @@ impl<'a> Outbox<'a> {
             counts.update_lost(0);
             return false;
         }
-        let sent = self.send_by(0, parcel, find, counts);
+        let sent = self.send_by(0, frame, find, counts);
         if !sent {
             head.sent.0.fetch_sub(1, Ordering::Relaxed);
             counts.update_lost(0);
@@ -321,7 +326,7 @@ impl<'a> Outbox<'a> {
     /// Policy distributed: the nearest share; where it is empty the next ones. A sender stays where it
     /// found credit for a while, so that credits that nobody near them uses serve those who lack some.
     #[inline(never)]
-    fn send_distributed(&self, parcel: &Parcel, find: FindHost<'_, 'a>, counts: &Counts) -> bool {
+    fn send_distributed(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
         let count = self.shares.len();
         let mut first = self.current.load(Ordering::Relaxed) as usize;
         if first != self.home && self.away.fetch_sub(1, Ordering::Relaxed) == 0 {
@@ -330,7 +335,7 @@ impl<'a> Outbox<'a> {
         }
         for step in 0..count {
             let at = (first + step) & (count - 1);
-            if self.send_by(at, parcel, find, counts) {
+            if self.send_by(at, frame, find, counts) {
                 if at as u32 != self.current.load(Ordering::Relaxed) {
                     self.away.store(AWAY, Ordering::Relaxed);
                     self.current.store(at as u32, Ordering::Relaxed);
@@ -343,10 +348,10 @@ impl<'a> Outbox<'a> {
 
     /// Sends a reply into a slot that the peer has set aside. False: there is none, so it is no request of
     /// this peer's that is answered.
-    pub fn reply(&self, parcel: &Parcel, counts: &Counts) -> bool {
+    pub fn reply(&self, frame: &Frame, counts: &Counters) -> bool {
         let Some(Some(share)) = self.replies.share.get() else { return false };
         let Some(ticket) = self.reply_ticket(share, counts) else { return false };
-        self.fill(share, REPLIES, ticket, parcel);
+        self.fill(share, REPLIES, ticket, frame);
         counts.replies.up();
         self.knock(&self.mail.head.replies, self.progress, counts);
         true
@@ -354,7 +359,7 @@ impl<'a> Outbox<'a> {
 
     /// The ticket of a reply. There is always one, but where ours was passed over because we were
     /// preempted, and its slot has not been given back.
-    fn reply_ticket(&self, share: &Share, counts: &Counts) -> Option<u64> {
+    fn reply_ticket(&self, share: &SlotShare, counts: &Counters) -> Option<u64> {
         const LONGEST: Duration = Duration::from_millis(100);
         let mut since = None;
         loop {
@@ -371,7 +376,7 @@ impl<'a> Outbox<'a> {
     }
 
     #[inline(always)]
-    fn knock(&self, door: &Door, bell: &Bell, counts: &Counts) {
+    fn knock(&self, door: &Door, bell: &Bell, counts: &Counters) {
         if door.knock() {
             counts.wake_ups.up();
             bell.ring();
@@ -380,10 +385,10 @@ impl<'a> Outbox<'a> {
 
     /// Writes the slot of a ticket and publishes it.
     #[inline(always)]
-    fn fill(&self, share: &Share, at: usize, ticket: u64, parcel: &Parcel) {
-        let (header, payload) = (parcel.header, parcel.payload);
-        let first = u64::from(parcel.id)
-            | u64::from(parcel.kind) << 16
+    fn fill(&self, share: &SlotShare, at: usize, ticket: u64, frame: &Frame) {
+        let (header, payload) = (frame.header, frame.payload);
+        let first = u64::from(frame.id)
+            | u64::from(frame.kind) << 16
             | (header.len() as u64) << 24
             | u64::from(self.me) << 32;
         let room = header.len().next_multiple_of(8);
@@ -402,7 +407,7 @@ impl<'a> Outbox<'a> {
                 copy(payload, place);
                 body.write(first);
                 body.add(1).write(payload.len() as u64);
-                body.add(2).write(parcel.tag);
+                body.add(2).write(frame.tag);
                 copy(header, bytes);
             }
         });

@@ -4,39 +4,39 @@
 
 pub mod control;
 pub mod inbox;
-pub mod inlet;
-mod kernel;
-pub mod mail;
-pub mod outbox;
+mod kernel_copy;
+pub mod message_area;
+pub mod message_receiver;
+pub mod message_sender;
 pub mod receiver;
 pub mod replies;
 pub mod segment;
-pub mod share;
+pub mod slots;
 
 use crate::bootstrap::Bootstrap;
 use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::transport::port::Port;
 use crate::transport::{Access, Message, Posted, Reply, Transport};
-use crate::util::counts::Counts;
+use crate::util::counters::Counters;
 use crate::util::memory::{MemoryFile, whole_pages};
 use crate::util::status::Result;
 use control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
-use inlet::Inlet;
-use mail::{MailHead, host_of, nearest_share};
+use message_area::{MessageHead, host_of, nearest_share};
+use message_receiver::MessageReceiver;
+use message_sender::{Frame, MessageSender};
 use once_cell::race::OnceBox;
 use once_cell::sync::OnceCell;
-use outbox::{Outbox, Parcel};
 use segment::{HUGE, Segment};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// The transport to the ranks of this node.
-pub struct Shm {
+pub struct Node {
     own: Arc<Segment>,
     bootstrap: Arc<Bootstrap>,
     // Declared before what they point into.
-    outboxes: Box<[OnceBox<Outbox<'static>>]>,
+    outboxes: Box<[OnceBox<MessageSender<'static>>]>,
     links: Box<[OnceCell<Box<Link>>]>,
     dead: Arc<[AtomicBool]>,
     kernel_copies: bool,
@@ -60,19 +60,19 @@ pub fn card(own: &Segment) -> [u8; 16] {
     bytes
 }
 
-impl Shm {
+impl Node {
     /// The transport of the rank whose memory is `own`.
-    pub fn new(own: Arc<Segment>, bootstrap: Arc<Bootstrap>, kernel_copies: bool) -> Shm {
+    pub fn new(own: Arc<Segment>, bootstrap: Arc<Bootstrap>, kernel_copies: bool) -> Node {
         let size = bootstrap.size() as usize;
         let links = (0..size).map(|_| OnceCell::new()).collect();
         let dead = (0..size).map(|_| AtomicBool::new(false)).collect();
         let outboxes = (0..size).map(|_| OnceBox::new()).collect();
-        Shm { own, bootstrap, outboxes, links, dead, kernel_copies }
+        Node { own, bootstrap, outboxes, links, dead, kernel_copies }
     }
 
     /// The receiving end; to be taken once.
-    pub fn receiver(&self) -> receiver::ShmReceiver {
-        receiver::ShmReceiver::new(self.own.clone(), self.dead.clone())
+    pub fn receiver(&self) -> receiver::NodeReceiver {
+        receiver::NodeReceiver::new(self.own.clone(), self.dead.clone())
     }
 
     /// Whether bury() was called for a peer.
@@ -111,8 +111,8 @@ impl Shm {
     }
 
     /// Whose memory is behind a port, for the kernel.
-    fn owner(&self, port: &Port) -> kernel::Owner {
-        kernel::Owner { process: port.process, resident: self.linked(port).control.resident() }
+    fn owner(&self, port: &Port) -> kernel_copy::Owner {
+        kernel_copy::Owner { process: port.process, resident: self.linked(port).control.resident() }
     }
 
     /// The link behind a port: made by connect() before there was a port.
@@ -127,9 +127,9 @@ impl Shm {
 /// Whether the kernel copies from `process`, and it is the one that the control area belongs to.
 fn reaches(process: u32, base: u64, control: &Control) -> bool {
     let mut seen = [0u8; 16];
-    let owner = kernel::Owner { process, resident: control.resident() };
+    let owner = kernel_copy::Owner { process, resident: control.resident() };
     // SAFETY: seen has 16 bytes.
-    if unsafe { kernel::read(owner, base, seen.as_mut_ptr(), seen.len()) }.is_err() {
+    if unsafe { kernel_copy::read(owner, base, seen.as_mut_ptr(), seen.len()) }.is_err() {
         return false;
     }
     // SAFETY: the control area is mapped and begins with two words that do not change.
@@ -150,7 +150,7 @@ fn snapshot(entry: &DirectoryEntry, key: u64) -> Option<(u64, u64, u64)> {
     (key != 0 && before == key && after == key).then_some((kind, base, length))
 }
 
-impl Transport for Shm {
+impl Transport for Node {
     fn connect(&self, peer: u32) -> Result<Port> {
         let link = self.link(peer)?;
         // SAFETY: links are never taken back, and the routes drop their ports before the transport.
@@ -203,7 +203,7 @@ impl Transport for Shm {
 
     unsafe fn kernel_read(&self, port: &Port, from: u64, to: *mut u8, size: usize) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { kernel::read(self.owner(port), from, to, size) }
+        unsafe { kernel_copy::read(self.owner(port), from, to, size) }
     }
 
     unsafe fn kernel_write(
@@ -214,7 +214,7 @@ impl Transport for Shm {
         size: usize,
     ) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { kernel::write(self.owner(port), from, to, size) }
+        unsafe { kernel_copy::write(self.owner(port), from, to, size) }
     }
 
     fn post(&self, port: &Port, message: &Message) -> Posted {
@@ -237,17 +237,17 @@ impl Transport for Shm {
         self.linked(port).control.chunk(number)
     }
 
-    fn bury(&self, peer: u32) -> bool {
+    fn mark_dead(&self, peer: u32) -> bool {
         // Release: what is known of the death comes before; pairs with the Acquire in is_dead().
         !self.dead[peer as usize].swap(true, Ordering::AcqRel)
     }
 }
 
 /// Active messages.
-impl Shm {
+impl Node {
     /// The inlet of requests or of replies; each to be made once.
-    pub fn inlet(&self, counts: Arc<Counts>, replies: bool) -> Inlet {
-        Inlet::new(self.own.clone(), self.dead.clone(), counts, replies)
+    pub fn inlet(&self, counts: Arc<Counters>, replies: bool) -> MessageReceiver {
+        MessageReceiver::new(self.own.clone(), self.dead.clone(), counts, replies)
     }
 
     fn control(&self, rank: u32) -> Result<&Control> {
@@ -259,12 +259,12 @@ impl Shm {
 
     /// The outbox to a peer that was sent to before.
     #[inline(always)]
-    pub fn known_outbox(&self, peer: u32) -> Option<&Outbox<'static>> {
+    pub fn known_outbox(&self, peer: u32) -> Option<&MessageSender<'static>> {
         self.outboxes.get(peer as usize)?.get()
     }
 
     /// The outbox to a peer or to oneself. Blocks until the peer has come up.
-    pub fn outbox(&self, peer: u32) -> Result<&Outbox<'static>> {
+    pub fn outbox(&self, peer: u32) -> Result<&MessageSender<'static>> {
         let Some(place) = self.outboxes.get(peer as usize) else {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.outboxes.len());
         };
@@ -274,7 +274,7 @@ impl Shm {
             let home = nearest_share(peer, me, control.mail().sizes.shares, size);
             // SAFETY: controls are never taken back, and outboxes go before them.
             let control = unsafe { &*std::ptr::from_ref(control) };
-            Ok(Box::new(Outbox::new(control.mail(), me, home, control.bell())))
+            Ok(Box::new(MessageSender::new(control.mail(), me, home, control.bell())))
         })
     }
 
@@ -282,17 +282,17 @@ impl Shm {
     #[inline(always)]
     pub fn send(
         &self,
-        outbox: &Outbox<'static>,
+        outbox: &MessageSender<'static>,
         peer: u32,
-        parcel: &Parcel,
-        counts: &Counts,
+        frame: &Frame,
+        counts: &Counters,
     ) -> bool {
-        outbox.send(parcel, &|share| self.host(peer, share), counts)
+        outbox.send(frame, &|share| self.host(peer, share), counts)
     }
 
     /// The words of the rank that keeps the SendCNT of a peer's share.
     #[cold]
-    fn host(&self, peer: u32, share: usize) -> Result<&'static MailHead> {
+    fn host(&self, peer: u32, share: usize) -> Result<&'static MessageHead> {
         let host = host_of(peer, share, self.bootstrap.size());
         let head = self.control(host)?.mail().head;
         // SAFETY: as in outbox().
@@ -307,7 +307,7 @@ impl Shm {
     /// The next ticket for a reply to this rank.
     pub fn replies_sent(&self) -> u64 {
         let mail = self.own.control().mail();
-        mail.share(mail::REPLIES, mail.head).sent()
+        mail.share(message_area::REPLIES, mail.head).sent()
     }
 
     /// Bytes that the slots of active messages take at most.
@@ -321,12 +321,12 @@ impl Shm {
     }
 
     /// This rank's own words of active messages.
-    pub fn mail_head(&self) -> &MailHead {
+    pub fn mail_head(&self) -> &MessageHead {
         self.own.control().mail().head
     }
 }
 
-impl Shm {
+impl Node {
     fn live(&self, link: &Link, key: Key) -> *mut std::sync::atomic::AtomicU64 {
         link.control
             .directory(key.index())

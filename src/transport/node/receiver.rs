@@ -1,7 +1,7 @@
 //! The receiving end: this rank's inbox and reply board.
 
-use crate::transport::shm::inbox::Taken;
-use crate::transport::shm::segment::Segment;
+use crate::transport::node::inbox::Taken;
+use crate::transport::node::segment::Segment;
 use crate::transport::{Receiver, Sink};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ const UNCLAIMED: Duration = Duration::from_millis(2);
 /// What the holder of the role knows of its inbox. It writes here in every round, so nothing that
 /// other threads read may lie in the same lines.
 #[repr(align(128))]
-pub struct ShmReceiver {
+pub struct NodeReceiver {
     own: Arc<Segment>,
     dead: Arc<[AtomicBool]>,
     /// The ticket to be taken next.
@@ -25,13 +25,13 @@ pub struct ShmReceiver {
     unfinished: Option<Instant>,
 }
 
-impl ShmReceiver {
-    pub(super) fn new(own: Arc<Segment>, dead: Arc<[AtomicBool]>) -> ShmReceiver {
-        ShmReceiver { own, dead, next: 0, unfinished: None }
+impl NodeReceiver {
+    pub(super) fn new(own: Arc<Segment>, dead: Arc<[AtomicBool]>) -> NodeReceiver {
+        NodeReceiver { own, dead, next: 0, unfinished: None }
     }
 }
 
-impl Receiver for ShmReceiver {
+impl Receiver for NodeReceiver {
     fn poll(&mut self, sink: &mut dyn Sink) -> usize {
         let control = self.own.control();
         let mut count = control.replies().take(|reply| sink.reply(reply));

@@ -2,7 +2,7 @@
 //! and the directory by which peers find them.
 
 use crate::fail;
-use crate::transport::shm::control::{Control, KIND_ADDRESS, KIND_FILE};
+use crate::transport::node::control::{Control, KIND_ADDRESS, KIND_FILE};
 use crate::util::config::Config;
 use crate::util::memory::{Mapping, MemoryFile, physical_memory, whole_pages};
 use crate::util::status::Result;
@@ -85,7 +85,7 @@ impl Segment {
         entry.kind.store(kind, Ordering::Relaxed);
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(size, Ordering::Relaxed);
-        // Release: pairs with the Acquire in shm::Shm::locate.
+        // Release: pairs with the Acquire in node::Shm::locate.
         entry.key.store(key, Ordering::Release);
     }
 

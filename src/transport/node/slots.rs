@@ -92,7 +92,7 @@ impl Slot {
 
 /// A view of a share.
 #[derive(Clone, Copy)]
-pub struct Share<'a> {
+pub struct SlotShare<'a> {
     /// SendCNT.
     pub send: &'a AtomicU64,
     /// RecvCNT.
@@ -130,7 +130,7 @@ pub trait Tally {
     fn lost(&self);
 }
 
-impl<'a> Share<'a> {
+impl<'a> SlotShare<'a> {
     /// Makes fresh words an empty share, before anybody else sees them.
     pub fn reset(&self) {
         self.send.store(FIRST, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! Loom models of a queue: every interleaving of a few ranks that deliver, start, attend and help. What they
-//! call around the queue follows `coll::run`, `coll::plan::work` and `coll::plan::wait` step by step.
+//! call around the queue follows `coll::runner::shared`, `coll::plan::work` and `coll::plan::wait` step by step.
 //!
 //! All that a step reads and writes is in cells that loom watches: two that run steps at once, or who reads
 //! what it has not been shown, is an error even if no value is wrong. All threads end, as ranks do that
@@ -351,7 +351,7 @@ fn loom_the_count_shows_what_the_round_did() {
 }
 
 /// Steps that only the owner may run: its progress thread says that it sleeps, looks, and sleeps; the deliverer
-/// rings if it sleeps. `asleep` is that of `coll::session`, with its fences.
+/// rings if it sleeps. `asleep` is that of `coll::runner::session`, with its fences.
 #[test]
 fn loom_who_sleeps_is_rung_for() {
     check(5, || {

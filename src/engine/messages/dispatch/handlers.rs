@@ -1,17 +1,17 @@
 //! How handlers are set, replaced and removed while messages arrive.
 
-use super::{Agent, Entry, RUNNING, Requests, SERVING};
-use crate::engine::active::Handler;
+use super::{Dispatcher, Entry, RUNNING, Requests, SERVING};
 use crate::engine::completion::in_callback;
+use crate::engine::messages::Handler;
 use crate::fail;
-use crate::transport::shm::mail::IDS;
-use crate::util::patience::Patience;
+use crate::transport::node::message_area::IDS;
+use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-impl Agent {
+impl Dispatcher {
     /// Sets or removes a handler; when this returns no call of the old one is under way, but for the
     /// one in which it is called.
     pub fn register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
@@ -22,9 +22,9 @@ impl Agent {
         if in_callback() {
             return self.register_inside(serving, id, handler, data);
         }
-        let mut patience = Patience::new(Duration::from_micros(50));
+        let mut backoff = Backoff::new(Duration::from_micros(50));
         let mut pause = || {
-            if !patience.pause() {
+            if !backoff.pause() {
                 std::thread::sleep(Duration::from_micros(100));
             }
         };
@@ -103,7 +103,7 @@ impl Agent {
         let version = place.get().version;
         place.set(Entry { handler, data, version: version.wrapping_add(1) });
         self.has_handlers.store(true, Ordering::Relaxed);
-        self.post.routes.shm().mail_head().set_handler(id, handler.is_some());
+        self.post.routes.node().mail_head().set_handler(id, handler.is_some());
         version
     }
 }

@@ -1,6 +1,6 @@
 //! How threads of this process that sleep for words learn that handlers have run, which may have changed any of them.
 
-use super::Agent;
+use super::Dispatcher;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// (A handler that runs long delays them no more than a sleep lasts, `transport::waiters`.)
 const TELL: Duration = Duration::from_micros(20);
 
-impl Agent {
+impl Dispatcher {
     /// Tells those who sleep that handlers have run, where serve() has left that to be done.
     #[inline]
     pub fn tell(&self) {

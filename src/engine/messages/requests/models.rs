@@ -12,7 +12,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 
 /// The table, and which ranks are dead, one bit each.
 struct Table {
-    pending: Pending,
+    pending: Requests,
     dead: AtomicU64,
 }
 
@@ -24,7 +24,7 @@ fn table() -> Arc<Table> {
         peer: AtomicU32::new(0),
         waiting: UnsafeCell::new(NOBODY),
     };
-    let pending = Pending {
+    let pending = Requests {
         free: Box::new([AtomicU64::new(1)]),
         records: Box::new([AtomicU32::new(0)]),
         entries: Box::new([entry]),
@@ -57,7 +57,7 @@ impl Table {
     }
 
     /// What follows a death; how many messages it has ended.
-    fn bury(&self, peer: u32) -> u32 {
+    fn mark_dead(&self, peer: u32) -> u32 {
         // As in the transport.
         self.dead.fetch_or(1 << peer, Ordering::Release);
         let mut ended = 0;
@@ -90,7 +90,7 @@ fn loom_reply_death_and_cancellation_end_a_message_once() {
         let table = table();
         let (tag, _) = table.pending.insert(to(1)).unwrap();
         let reply = spawn(&table, move |table| u32::from(table.answer(tag).is_some()));
-        let death = spawn(&table, |table| table.bury(1));
+        let death = spawn(&table, |table| table.mark_dead(1));
         let cancelled = u32::from(table.cancel(tag).is_some());
         assert_eq!(reply.join().unwrap() + death.join().unwrap() + cancelled, 1);
         table.pending.consumed(5);
@@ -105,7 +105,7 @@ fn loom_reply_death_and_cancellation_end_a_message_once() {
 fn loom_nobody_waits_for_a_peer_that_is_dead() {
     check(4, || {
         let table = table();
-        let death = spawn(&table, |table| table.bury(1));
+        let death = spawn(&table, |table| table.mark_dead(1));
         let (tag, refused) = table.begin(1);
         assert_eq!(refused + death.join().unwrap(), 1);
         assert!(!table.pending.waits(tag.unwrap()));
@@ -134,7 +134,7 @@ fn loom_a_death_ends_the_messages_to_the_dead_only() {
     check(3, || {
         let table = table();
         let (first, _) = table.pending.insert(to(1)).unwrap();
-        let death = spawn(&table, |table| table.bury(2));
+        let death = spawn(&table, |table| table.mark_dead(2));
         assert_eq!(table.answer(first), Some(1));
         let (second, refused) = table.begin(2);
         assert_eq!(refused + death.join().unwrap(), 1);

@@ -3,7 +3,7 @@
 //! one that reads it too early or too late, are an error even if no value is wrong.
 
 use super::*;
-use crate::transport::shm::mail::Door;
+use crate::transport::node::message_area::Door;
 use crate::util::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
@@ -53,9 +53,9 @@ fn words(rank: u32) -> (u64, u64) {
 }
 
 impl Area {
-    fn share(&self) -> Share<'_> {
+    fn share(&self) -> SlotShare<'_> {
         let Area { send, recv, claims, slots, .. } = self;
-        Share { send, recv, claims, slots }
+        SlotShare { send, recv, claims, slots }
     }
 
     fn write(&self, ticket: u64, rank: u32) {
@@ -82,7 +82,7 @@ impl Area {
         }
     }
 
-    fn bury(&self, rank: u32) {
+    fn mark_dead(&self, rank: u32) {
         self.dead.fetch_or(1 << rank, Ordering::Release);
     }
 
@@ -262,7 +262,7 @@ impl Area {
         if claimed && end == End::Published {
             share.publish(ticket);
         }
-        self.bury(rank);
+        self.mark_dead(rank);
         claimed && end == End::Published
     }
 }

@@ -26,9 +26,9 @@ impl Area {
         area
     }
 
-    fn share(&self) -> Share<'_> {
+    fn share(&self) -> SlotShare<'_> {
         let Area { send, recv, claims, slots } = self;
-        Share { send, recv, claims, slots }
+        SlotShare { send, recv, claims, slots }
     }
 }
 
@@ -73,13 +73,13 @@ fn moved_to(slots: usize, first: u64) -> Area {
     area
 }
 
-fn write(share: &Share, ticket: u64, value: u64) {
+fn write(share: &SlotShare, ticket: u64, value: u64) {
     // SAFETY: the slot of the caller's ticket.
     share.slot(ticket).body().with_mut(|body| unsafe { (*body)[BODY_WORDS - 1] = value });
     share.publish(ticket);
 }
 
-fn read(share: &Share, next: u64) -> Option<u64> {
+fn read(share: &SlotShare, next: u64) -> Option<u64> {
     share.is_ready(next).then(|| {
         // SAFETY: published, and not given back.
         share.slot(next).body().with(|body| unsafe { (*body)[BODY_WORDS - 1] })

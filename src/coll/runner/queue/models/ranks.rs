@@ -1,4 +1,4 @@
-//! The ranks of the models: queues with steps, and what `coll::run`, `coll::plan::work` and `coll::plan::wait` do with them.
+//! The ranks of the models: queues with steps, and what `coll::runner::shared`, `coll::plan::work` and `coll::plan::wait` do with them.
 
 use super::super::*;
 use crate::util::sync::{Arc, UnsafeCell};
