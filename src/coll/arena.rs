@@ -62,8 +62,7 @@ impl Arena {
 
     /// Gives memory back that no other rank has been told of.
     pub fn discard(&self, key: Key, bytes: u64) {
-        // A region of ours that exists: there is nothing that could fail but a lane that is closing,
-        // and then the memory goes with the context.
+        // It cannot fail: the region is ours, and this is the only place that frees it.
         let _ = self.services.free(key);
         self.books().used -= bytes;
     }

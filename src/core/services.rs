@@ -93,9 +93,9 @@ impl Services {
         self.regions.allocate(size)
     }
 
-    /// Ends a region.
+    /// Ends a region of allocate(). Waits for nothing that a peer does: who calls this may be waited for by the peer.
     pub fn free(&self, key: Key) -> Result<()> {
-        self.regions.free(key)
+        self.regions.free_own(key)
     }
 
     /// Where `size` bytes of this rank's own memory lie.
