@@ -3,7 +3,7 @@
 #   check-more what a release needs besides: models, sanitizers, and the set-ups that check left out
 #   check-all  both
 CHECKS = check-rust check-header check-docs check-symbols check-c check-install
-MORE = check-loom check-tsan check-asan check-c-rest
+MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
@@ -53,6 +53,11 @@ check-c-rest: all
 
 check-install: all
 	@scripts/check-install
+
+# A choice of C tests as threads, built for another processor and run under an emulator.
+check-aarch64:
+	scripts/check-aarch64 $(BUILD)/aarch64
+	@echo "$@: passed (C tests, ranks as threads, under qemu)"
 
 # The C tests with ranks as threads, the library instrumented; docs/testing.md says how it is linked.
 check-tsan: SANITIZER = thread
