@@ -1688,9 +1688,16 @@ typedef void (*llcl_reduce_fn)(const void *left,
 typedef struct llcl_coll_params_t {
     /** The ranks that take part. */
     llcl_team_t *team;
-    /** The input, in a region of this rank; with `count` 0 any value. */
+    /**
+     * The input, in a region of this rank; with `count` 0 any value. It is read and never written, so it may
+     * be read-only; so may what a rank only sends of its output: the data of a broadcast's root, and its own
+     * block in place. It may lie in gaps of the output but not overlap its blocks.
+     */
     llcl_local_t send;
-    /** The output, in a region of this rank; with `count` 0 any value. */
+    /**
+     * The output, in a region of this rank; with `count` 0 any value. Bytes outside of the blocks are left
+     * alone: the user, or another plan, may use them meanwhile.
+     */
     llcl_local_t receive;
     /** Elements; the same at every rank. */
     uint64_t count;
@@ -1708,11 +1715,17 @@ typedef struct llcl_coll_params_t {
     uint32_t reserved;
     /** For the v forms: elements for each rank of the team, read during the call. */
     const uint64_t *send_counts;
-    /** For the v forms: where each rank's block begins in the input, in elements. */
+    /**
+     * For the v forms: where each rank's block begins in the input, in elements; of an empty block
+     * any value.
+     */
     const uint64_t *send_offsets;
     /** For the v forms: elements from each rank of the team. */
     const uint64_t *receive_counts;
-    /** For the v forms: where each rank's block goes in the output, in elements. */
+    /**
+     * For the v forms: where each rank's block goes in the output, in elements; of an empty
+     * block any value.
+     */
     const uint64_t *receive_offsets;
     /** For LLCL_OP_USER: the function. Else ignored. */
     llcl_reduce_fn function;

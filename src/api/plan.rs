@@ -66,9 +66,12 @@ pub struct llcl_coll_t(pub(super) PlanHandle);
 pub struct llcl_coll_params_t {
     /// The ranks that take part.
     pub team: *mut llcl_team_t,
-    /// The input, in a region of this rank; with `count` 0 any value.
+    /// The input, in a region of this rank; with `count` 0 any value. It is read and never written, so it may
+    /// be read-only; so may what a rank only sends of its output: the data of a broadcast's root, and its own
+    /// block in place. It may lie in gaps of the output but not overlap its blocks.
     pub send: llcl_local_t,
-    /// The output, in a region of this rank; with `count` 0 any value.
+    /// The output, in a region of this rank; with `count` 0 any value. Bytes outside of the blocks are left
+    /// alone: the user, or another plan, may use them meanwhile.
     pub receive: llcl_local_t,
     /// Elements; the same at every rank.
     pub count: u64,
@@ -86,11 +89,13 @@ pub struct llcl_coll_params_t {
     pub reserved: u32,
     /// For the v forms: elements for each rank of the team, read during the call.
     pub send_counts: *const u64,
-    /// For the v forms: where each rank's block begins in the input, in elements.
+    /// For the v forms: where each rank's block begins in the input, in elements; of an empty block
+    /// any value.
     pub send_offsets: *const u64,
     /// For the v forms: elements from each rank of the team.
     pub receive_counts: *const u64,
-    /// For the v forms: where each rank's block goes in the output, in elements.
+    /// For the v forms: where each rank's block goes in the output, in elements; of an empty
+    /// block any value.
     pub receive_offsets: *const u64,
     /// For LLCL_OP_USER: the function. Else ignored.
     pub function: llcl_reduce_fn,

@@ -16,3 +16,4 @@ pub mod select;
 #[cfg(test)]
 mod simulator;
 pub mod team;
+pub mod touched;

@@ -1,8 +1,10 @@
 //! What one rank asks for when it makes a plan, and what can be said about it without the others.
 
-use crate::coll::problem::{Block, Operation};
+use crate::coll::plan::compare::rows;
+use crate::coll::problem::{Block, Operation, Problem, Varied};
 use crate::coll::reduction::{self, Op, Type};
 use crate::coll::runner::shared::{Combiner, Reduction};
+use crate::coll::touched::{Touched, extent, overlap, touched};
 use crate::core::services::{Own, Services};
 use crate::engine::completion::Completion;
 use crate::fail;
@@ -69,7 +71,9 @@ pub struct Checked {
     pub combiner: Option<Combiner>,
     /// Only an order of ranks that is kept gives the right result.
     pub ordered: bool,
-    /// The input: bytes, and where they lie.
+    /// What of this rank's buffers is used, in bytes.
+    pub touched: Touched,
+    /// The input: bytes up to the end of the last that is used, and where they lie.
     pub send: (u64, Option<Own>),
     /// The output.
     pub receive: (u64, Option<Own>),
@@ -135,9 +139,16 @@ impl Asked {
         }
         services.check_completion(&self.on_complete, "on_complete")?;
         if self.operation == Operation::Barrier {
-            let nothing = (0, None);
-            let (combiner, ordered) = (None, false);
-            return Ok(Checked { width: 1, combiner, ordered, send: nothing, receive: nothing });
+            let (touched, nothing) = (Touched::default(), (0, None));
+            let (width, combiner, ordered) = (1, None, false);
+            return Ok(Checked {
+                width,
+                combiner,
+                ordered,
+                touched,
+                send: nothing,
+                receive: nothing,
+            });
         }
         let Some(kind) = Type::from_code(self.kind) else {
             fail!(ERR_INVALID, "type is {}, expected LLCL_TYPE_*", self.kind);
@@ -145,26 +156,68 @@ impl Asked {
         let (combiner, ordered) = self.combiner(kind)?;
         self.check_blocks(me, ranks)?;
         let width = kind.width();
-        let Some((send, receive)) = self.elements(me, ranks) else {
-            fail!(ERR_RANGE, "count is {}, too much for {ranks} ranks", self.count);
-        };
-        let bytes = |elements: u64, name: &str| match elements.checked_mul(width) {
-            Some(bytes) if bytes <= i64::MAX as u64 => Ok(bytes),
-            _ => fail!(ERR_RANGE, "{name} has {elements} elements of {width} bytes, too much"),
-        };
-        let (send, receive) = (bytes(send, "send")?, bytes(receive, "receive")?);
+        let touched = self.touched(me, ranks, width)?;
         let find = |place: Address, size: u64, name: &str| match size {
             0 => Ok((0, None)),
             _ => services.own(place, size, name).map(|own| (size, Some(own))),
         };
-        let sides = (find(self.send, send, "send")?, find(self.receive, receive, "receive")?);
-        if let ((_, Some(from)), (_, Some(to))) = sides {
-            let (from, to) = (from.pointer as u64, to.pointer as u64);
-            if from < to + receive && to < from + send {
+        let output = extent(&touched.held).max(extent(&touched.written));
+        let send = find(self.send, extent(&touched.send), "send")?;
+        let receive = find(self.receive, output, "receive")?;
+        if let ((_, Some(from)), (_, Some(to))) = (send, receive) {
+            let shift = to.pointer as i128 - from.pointer as i128;
+            let both = |blocks: &[Block]| overlap(&touched.send, blocks, shift);
+            if both(&touched.held) || both(&touched.written) {
                 fail!(ERR_INVALID, "send and receive overlap, expected LLCL_COLL_IN_PLACE");
             }
         }
-        Ok(Checked { width, combiner, ordered, send: sides.0, receive: sides.1 })
+        Ok(Checked { width, combiner, ordered, touched, send, receive })
+    }
+
+    /// The numbers of the problem, without blocks of different lengths.
+    pub fn problem(&self, ranks: usize, width: u64, segment: u64) -> Problem {
+        Problem {
+            operation: self.operation,
+            ranks,
+            root: if self.has_root() { self.root as usize } else { 0 },
+            count: self.count,
+            width,
+            segment: segment.max(width),
+            in_place: self.flags & IN_PLACE != 0 && self.operation != Operation::Broadcast,
+            varied: None,
+        }
+    }
+
+    /// What of this rank's buffers is used, in bytes, if numbers can hold it.
+    fn touched(&self, me: usize, ranks: usize, width: u64) -> Result<Touched> {
+        use Operation::{Allgather, Alltoall, Gather, ReduceScatter, Scatter};
+        let mut problem = self.problem(ranks, 1, 1);
+        if self.form == Form::Varied {
+            let mut varied =
+                Varied { send: vec![Vec::new(); ranks], receive: vec![Vec::new(); ranks] };
+            let blocks = (&self.send_blocks[..], &self.receive_blocks[..]);
+            (varied.send[me], varied.receive[me]) = rows(&problem, me, self.count, blocks);
+            problem.varied = Some(varied);
+        } else if matches!(self.operation, Gather | Scatter | Allgather | Alltoall | ReduceScatter)
+            && self.count.checked_mul(ranks as u64).is_none()
+        {
+            fail!(ERR_RANGE, "count is {}, too much for {ranks} ranks", self.count);
+        }
+        let in_bytes = |blocks: Vec<Block>, name: &str| {
+            let elements = extent(&blocks);
+            if elements.checked_mul(width).is_none_or(|bytes| bytes > i64::MAX as u64) {
+                fail!(ERR_RANGE, "{name} has {elements} elements of {width} bytes, too much");
+            }
+            let scaled =
+                |Block { offset, size }| Block { offset: offset * width, size: size * width };
+            Ok(blocks.into_iter().map(scaled).collect())
+        };
+        let Touched { send, held, written } = touched(&problem, me);
+        Ok(Touched {
+            send: in_bytes(send, "send")?,
+            held: in_bytes(held, "receive")?,
+            written: in_bytes(written, "receive")?,
+        })
     }
 
     /// The v forms need counts and offsets where data is split or put together.
@@ -207,42 +260,4 @@ impl Asked {
             None => fail!(ERR_INVALID, "function is NULL, expected one for LLCL_OP_USER"),
         }
     }
-
-    /// Elements of input and output at this rank.
-    fn elements(&self, me: usize, ranks: usize) -> Option<(u64, u64)> {
-        use Operation::*;
-        let root = me == self.root as usize;
-        let all = self.count.checked_mul(ranks as u64);
-        let (send, receive) = match (self.operation, self.form) {
-            (Barrier, _) => (0, 0),
-            (Broadcast, _) => (0, self.count),
-            (Reduce, _) => (self.count, if root { self.count } else { 0 }),
-            (Allreduce | Scan, _) => (self.count, self.count),
-            (Gather, Form::Even) => (self.count, if root { all? } else { 0 }),
-            (Gather, _) => (self.count, if root { extent(&self.receive_blocks)? } else { 0 }),
-            (Scatter, Form::Even) => (if root { all? } else { 0 }, self.count),
-            (Scatter, _) => (if root { extent(&self.send_blocks)? } else { 0 }, self.count),
-            (Allgather, Form::Even) => (self.count, all?),
-            (Allgather, _) => (self.count, extent(&self.receive_blocks)?),
-            (Alltoall, Form::Even) => (all?, all?),
-            (Alltoall, _) => (extent(&self.send_blocks)?, extent(&self.receive_blocks)?),
-            (ReduceScatter, Form::Even) => (all?, self.count),
-            (ReduceScatter, _) => {
-                let sizes = self.receive_blocks.iter().map(|block| block.size);
-                let all = sizes.clone().try_fold(0u64, |sum, size| sum.checked_add(size))?;
-                (all, sizes.clone().nth(me)?)
-            }
-        };
-        Some(match self.operation {
-            Scatter if self.is_in_place(me) => (send, 0),
-            ReduceScatter if self.is_in_place(me) => (0, send.max(receive)),
-            _ if self.is_in_place(me) => (0, receive),
-            _ => (send, receive),
-        })
-    }
-}
-
-/// Where the last block ends; None: too far for a number.
-fn extent(blocks: &[Block]) -> Option<u64> {
-    blocks.iter().try_fold(0u64, |end, block| Some(end.max(block.offset.checked_add(block.size)?)))
 }

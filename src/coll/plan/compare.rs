@@ -111,52 +111,46 @@ fn table(bytes: &[u8], ranks: usize) -> Table {
 
 /// The blocks in elements.
 fn blocks(problem: &Problem, tables: &[Table]) -> Varied {
-    let Problem { operation, ranks, root, .. } = *problem;
+    let row = |(rank, table): (usize, &Table)| {
+        rows(problem, rank, table.count, (&table.send, &table.receive))
+    };
+    let (send, receive) = tables.iter().enumerate().map(row).unzip();
+    Varied { send, receive }
+}
+
+/// One rank's rows of them: the blocks of its input and of its output. An empty block begins at 0, wherever
+/// the user has put it.
+pub fn rows(
+    problem: &Problem,
+    rank: usize,
+    count: u64,
+    (send, receive): (&[Block], &[Block]),
+) -> (Vec<Block>, Vec<Block>) {
+    let Problem { ranks, root, in_place, .. } = *problem;
     let row = |block: Block| vec![block; ranks];
     let whole = |size: u64| row(Block { offset: 0, size });
-    let by_rank = |make: &dyn Fn(usize) -> Vec<Block>| (0..ranks).map(make).collect();
-    let at_root = |rank: usize, blocks: &[Block]| match rank == root {
-        true => blocks.to_vec(),
-        false => whole(0),
+    let at_root = |blocks: &[Block]| if rank == root { blocks.to_vec() } else { whole(0) };
+    let mut end = 0u64;
+    let mut next = |block: &Block| {
+        let placed = Block { offset: end, size: block.size };
+        end = end.saturating_add(block.size);
+        placed
     };
-    let in_order = |blocks: &[Block]| {
-        let mut offset = 0;
-        let next = |block: &Block| {
-            let placed = Block { offset, size: block.size };
-            offset = block.size.wrapping_add(offset);
-            placed
-        };
-        blocks.iter().map(next).collect::<Vec<_>>()
+    let (mut send, mut receive) = match problem.operation {
+        Operation::Gather => (whole(count), at_root(receive)),
+        Operation::Scatter => (at_root(send), whole(count)),
+        Operation::Allgather if in_place => (row(receive[rank]), receive.to_vec()),
+        Operation::Allgather => (whole(count), receive.to_vec()),
+        Operation::ReduceScatter => {
+            (receive.iter().map(&mut next).collect(), whole(receive[rank].size))
+        }
+        _ if in_place => (receive.to_vec(), receive.to_vec()),
+        _ => (send.to_vec(), receive.to_vec()),
     };
-    let (send, receive): (Vec<Vec<Block>>, Vec<Vec<Block>>) = match operation {
-        Operation::Gather => (
-            by_rank(&|rank| whole(tables[rank].count)),
-            by_rank(&|rank| at_root(rank, &tables[rank].receive)),
-        ),
-        Operation::Scatter => (
-            by_rank(&|rank| at_root(rank, &tables[rank].send)),
-            by_rank(&|rank| whole(tables[rank].count)),
-        ),
-        Operation::Allgather => (
-            by_rank(&|rank| match problem.in_place {
-                true => row(tables[rank].receive[rank]),
-                false => whole(tables[rank].count),
-            }),
-            by_rank(&|rank| tables[rank].receive.clone()),
-        ),
-        Operation::ReduceScatter => (
-            by_rank(&|rank| in_order(&tables[rank].receive)),
-            by_rank(&|rank| whole(tables[rank].receive[rank].size)),
-        ),
-        _ => (
-            by_rank(&|rank| match problem.in_place {
-                true => tables[rank].receive.clone(),
-                false => tables[rank].send.clone(),
-            }),
-            by_rank(&|rank| tables[rank].receive.clone()),
-        ),
-    };
-    Varied { send, receive }
+    for block in send.iter_mut().chain(&mut receive).filter(|block| block.size == 0) {
+        block.offset = 0;
+    }
+    (send, receive)
 }
 
 /// What one rank sends another must be what that one expects.

@@ -2,10 +2,10 @@
 
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::alone::ALONE;
-use crate::coll::plan::asked::{Asked, Checked, Form, IN_PLACE};
+use crate::coll::plan::asked::{Asked, Checked, Form};
 use crate::coll::plan::compare::{agree, varied};
 use crate::coll::plan::{About, Bounce, Engine, Plan, Recipe};
-use crate::coll::problem::{Operation, Problem};
+use crate::coll::problem::{Block, Problem};
 use crate::coll::runner::record::{Record, compile};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::{Combiner, Member, Memory, Stage};
@@ -75,7 +75,7 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     };
     agree(team, asked, forced, refusal)?;
     let Some(checked) = checked else { fail!(ERR_INTERNAL, "an error was lost") };
-    let mut problem = problem(team, asked, &checked);
+    let mut problem = asked.problem(ranks, checked.width, team.services.config.coll_segment);
     if asked.form == Form::Varied {
         problem.varied = Some(varied(team, asked, &problem)?);
     }
@@ -94,19 +94,6 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         _ => (choice.0, choice.1.to_string()),
     };
     Site { team, asked, checked, problem, choice }.build()
-}
-
-fn problem(team: &Team, asked: &Asked, checked: &Checked) -> Problem {
-    Problem {
-        operation: asked.operation,
-        ranks: team.size(),
-        root: if asked.has_root() { asked.root as usize } else { 0 },
-        count: asked.count,
-        width: checked.width,
-        segment: team.services.config.coll_segment.max(checked.width),
-        in_place: asked.flags & IN_PLACE != 0 && asked.operation != Operation::Broadcast,
-        varied: None,
-    }
 }
 
 /// A plan that is being made.
@@ -286,19 +273,20 @@ impl Site<'_> {
         let engine = self.engine();
         let Site { team, asked, checked, problem, choice } = self;
         let own = &members[team.me];
-        let bounce = |side: (u64, Option<Own>), user: Address, at: usize| {
-            let (bytes, place) = side;
+        let (send, receive) = ((checked.send, asked.send, 0), (checked.receive, asked.receive, 1));
+        let bounces = |(side, user, at): ((u64, Option<Own>), Address, usize), blocks: &[Block]| {
+            let unmapped = side.1.is_some_and(|own| !own.mapped);
             let start = made.address.wrapping_add(layout.starts[at] as usize);
-            place.filter(|own| !own.mapped).map(|_| Bounce { user, plan: start, bytes })
+            let bounce = |block: &Block| Bounce {
+                user: Address { offset: user.offset + block.offset, ..user },
+                plan: start.wrapping_add(block.offset as usize),
+                bytes: block.size,
+            };
+            blocks.iter().filter(|_| unmapped).map(bounce).collect::<Vec<_>>()
         };
-        let (send, receive) =
-            (bounce(checked.send, asked.send, 0), bounce(checked.receive, asked.receive, 1));
-        // The output holds input where the collective runs in place, and at the root of a broadcast;
-        // and with blocks of different lengths it has gaps that are to stay as they are.
-        let holds_input = asked.is_in_place(team.me)
-            || asked.operation == Operation::Broadcast && team.me == problem.root
-            || problem.varied.is_some();
-        let inputs = [send, receive.filter(|_| holds_input)];
+        let mut inputs = bounces(send, &checked.touched.send);
+        inputs.extend(bounces(receive, &checked.touched.held));
+        let outputs = bounces(receive, &checked.touched.written);
         let about = About {
             algorithm: choice.0.name,
             engine,
@@ -319,7 +307,7 @@ impl Site<'_> {
             (team.services.clone(), team.arena.clone()),
             stage,
             (made.key, about, choice.1),
-            (inputs, receive),
+            (inputs, outputs),
             (recipe, &records),
             (asked.on_complete, crowded, fenced),
         ));

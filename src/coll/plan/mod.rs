@@ -58,7 +58,7 @@ pub struct About {
     pub memory: u64,
 }
 
-/// A buffer that peers do not map, and its place in the session.
+/// A part of a buffer that peers do not map, and its place in the session.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounce {
     user: Address,
@@ -89,8 +89,8 @@ pub struct Plan {
     key: Key,
     about: About,
     texts: [CString; 2],
-    inputs: [Option<Bounce>; 2],
-    output: Option<Bounce>,
+    inputs: Vec<Bounce>,
+    outputs: Vec<Bounce>,
     recipe: Recipe,
     on_complete: Completion,
     /// The progress thread is told of every round.
@@ -147,7 +147,7 @@ impl Plan {
         (services, arena): (Arc<Services>, Arc<Arena>),
         stage: Stage,
         (key, about, reason): (Key, About, String),
-        (inputs, output): ([Option<Bounce>; 2], Option<Bounce>),
+        (inputs, outputs): (Vec<Bounce>, Vec<Bounce>),
         (recipe, records): (Recipe, &[Record]),
         (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
@@ -158,9 +158,9 @@ impl Plan {
         let heavy = cost > LIGHT || large && about.queues > 1;
         let told = on_complete.kind != completion::NONE;
         let tasked = heavy || !about.shared || told;
-        let copied = inputs.iter().flatten().map(|bounce| bounce.bytes).sum::<u64>();
+        let copied = inputs.iter().map(|bounce| bounce.bytes).sum::<u64>();
         let urgent = about.engine == Engine::Thread || copied > LIGHT;
-        let bounces = output.is_some() || inputs.iter().any(Option::is_some);
+        let bounces = !(inputs.is_empty() && outputs.is_empty());
         let offload = about.engine == Engine::Offload;
         let plain = offload && !tasked && !bounces && about.queues == 1 && about.steps > 0;
         let sweeps = heavy && large;
@@ -176,7 +176,7 @@ impl Plan {
             about,
             texts,
             inputs,
-            output,
+            outputs,
             recipe,
             on_complete,
             tasked,

@@ -52,7 +52,7 @@ impl Plan {
             self.services.background.enlist(by);
         }
         let offload = self.about.engine == Engine::Offload;
-        if offload && self.inputs.iter().all(Option::is_none) {
+        if offload && self.inputs.is_empty() {
             self.opening.store(round, Ordering::Relaxed);
             if !self.heavy {
                 self.start_light(round);

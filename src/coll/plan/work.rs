@@ -50,12 +50,12 @@ impl Plan {
         if opened == round {
             return true;
         }
-        let bytes = self.inputs.iter().flatten().map(|bounce| bounce.bytes).sum::<u64>();
+        let bytes = self.inputs.iter().map(|bounce| bounce.bytes).sum::<u64>();
         if bytes > most || !open_next(&self.opening, round) {
             return false;
         }
         let session = &self.stage.members[self.stage.me].session;
-        if !self.inputs.iter().flatten().all(|bounce| self.bounce(bounce, true)) {
+        if !self.bounce(&self.inputs, true) {
             // The next look ends the round.
             self.stage.fail(Status::ERR_KEY);
         }
@@ -189,8 +189,8 @@ impl Plan {
         if !self.ends.take(round) {
             return;
         }
-        let status = match &self.output {
-            Some(bounce) if status == Status::OK && !self.bounce(bounce, false) => Status::ERR_KEY,
+        let status = match status {
+            Status::OK if !self.bounce(&self.outputs, false) => Status::ERR_KEY,
             _ => status,
         };
         // What is cancelled is no error of the others', who are about to leave as well.
@@ -210,17 +210,19 @@ impl Plan {
         }
     }
 
-    /// Copies between a buffer that peers do not map and its place in the session. False: the user has freed
-    /// it.
-    fn bounce(&self, bounce: &Bounce, inwards: bool) -> bool {
+    /// Copies between buffers that peers do not map and their places in the session. False: the user has freed
+    /// one of them.
+    fn bounce(&self, bounces: &[Bounce], inwards: bool) -> bool {
         let _pinned = pin();
-        let Some(user) = self.services.routes.own().find(bounce.user, bounce.bytes) else {
-            return false;
-        };
-        let (from, to) = if inwards { (user, bounce.plan) } else { (bounce.plan, user) };
-        // SAFETY: found while pinned; the plan's side is its own. The two do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, bounce.bytes as usize) };
-        true
+        bounces.iter().all(|bounce| {
+            let Some(user) = self.services.routes.own().find(bounce.user, bounce.bytes) else {
+                return false;
+            };
+            let (from, to) = if inwards { (user, bounce.plan) } else { (bounce.plan, user) };
+            // SAFETY: found while pinned; the plan's side is its own. The two do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, bounce.bytes as usize) };
+            true
+        })
     }
 
     /// Why the plan cannot go on: it has failed, or a rank has died or has left.

@@ -1,8 +1,9 @@
 //! What can be said of programs without running them.
 
 use super::reference;
-use crate::coll::problem::Problem;
+use crate::coll::problem::{Block, Problem};
 use crate::coll::schedule::{Action, CELL, CELL_WORD, Place, Program, QUEUES, Space, Step};
+use crate::coll::touched::{Touched, merged, touched};
 
 /// Bytes of a rank's memory, by the number of the space.
 pub fn length(problem: &Problem, programs: &[Program], rank: usize, space: usize) -> u64 {
@@ -56,11 +57,13 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
     let mut counters = vec![(0u32, 0u32, None); ranks * lanes * ranks];
     // By target rank, target queue and source rank: who signals in a cell, and who looks there.
     let (mut cells, mut awaited) = (Vec::new(), Vec::new());
+    let allowed = (0..ranks).map(|rank| touched(problem, rank)).collect::<Vec<_>>();
     for (rank, queue, index, step) in steps(programs) {
         let at = |what: &str| {
             Err(format!("rank {rank}, queue {queue}, step {index} ({step:?}): {what}"))
         };
-        if let Err(what) = verify_action(problem, programs, step.action) {
+        let verified = verify_action(problem, programs, step.action);
+        if let Err(what) = verified.and_then(|()| verify_touched(&allowed, step.action)) {
             return at(&what);
         }
         if let Some(wait) = step.wait {
@@ -160,4 +163,29 @@ fn verify_action(problem: &Problem, programs: &[Program], action: Action) -> Res
         }
         _ => Ok(()),
     }
+}
+
+/// A step reads and writes only what the collective is said to touch: the rest of a buffer is its user's, and is not there at all
+/// where peers do not map it.
+fn verify_touched(allowed: &[Touched], action: Action) -> Result<(), String> {
+    let (places, size) = ranges(action);
+    for (at, place) in places.iter().enumerate() {
+        let Touched { send, held, written } = &allowed[place.rank];
+        let inside = |blocks: &[Block]| {
+            let covers = |block: &Block| {
+                block.offset <= place.offset && place.offset + size <= block.offset + block.size
+            };
+            blocks.iter().any(covers)
+        };
+        let (fits, verb) = match (place.space, at + 1 == places.len()) {
+            (Space::Scratch, _) => (true, ""),
+            (Space::Send, _) => (inside(send), "reads"),
+            (Space::Receive, false) => (inside(&merged([&held[..], written].concat())), "reads"),
+            (Space::Receive, true) => (inside(written), "writes"),
+        };
+        if !fits {
+            return Err(format!("{verb} {size} bytes at {place:?}, which are the user's"));
+        }
+    }
+    Ok(())
 }
