@@ -135,7 +135,81 @@ fn an_exit_without_leave_is_a_death() {
         me.leave();
         return;
     }
-    ranks("an_exit_without_leave_is_a_death", &["-n", "3"], 0);
+    let said = ranks("an_exit_without_leave_is_a_death", &["-n", "3", "--keep-going"], 1);
+    assert!(said.contains(") ended with exit code 0, without llcl_finalize\n"), "{said}");
+}
+
+#[test]
+fn an_exit_without_leave_ends_the_job() {
+    if is_rank() {
+        let me = Bootstrap::from_environment().unwrap();
+        me.exchange(&[], &mut []).unwrap();
+        if me.rank() == 0 {
+            exit(0);
+        }
+        std::thread::sleep(Duration::from_secs(60));
+        exit(0);
+    }
+    let said = ranks("an_exit_without_leave_ends_the_job", &["-n", "2"], 1);
+    let end = "without llcl_finalize; ending the 1 rank that is left\n";
+    assert!(said.ends_with(end), "{said}");
+}
+
+#[test]
+fn a_rank_that_closes_its_connection_may_say_why() {
+    if is_rank() {
+        let me = Bootstrap::from_environment().unwrap();
+        me.exchange(&[], &mut []).unwrap();
+        if me.rank() == 1 {
+            drop(me);
+            std::thread::sleep(Duration::from_millis(200));
+            eprintln!("this is why");
+            if std::env::var_os("RUNS_ON").is_some() {
+                std::thread::sleep(Duration::from_secs(60));
+            }
+            exit(3);
+        }
+        let error = me.exchange(&[], &mut []).unwrap_err();
+        assert_eq!(error.status, Status::ERR_PEER_DEAD);
+        me.leave();
+        return;
+    }
+    let run = |variable: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_llcl-run"))
+            .args(["-n", "2", "--timeout", "20", "--keep-going", "--"])
+            .args(again("a_rank_that_closes_its_connection_may_say_why"))
+            .env("LLCL_TEST_RANK", "yes")
+            .env(variable, "yes")
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = run("ENDS_ITSELF");
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("this is why\n") && !said.contains("is killed"), "{said}");
+    let (code, said) = run("RUNS_ON");
+    assert_eq!(code, Some(137), "{said}");
+    let why = "llcl-run: rank 1 is killed: it has closed its connection (by exec, ";
+    assert!(said.contains("this is why\n") && said.contains(why), "{said}");
+}
+
+#[test]
+fn two_processes_in_one_place_fail_the_job() {
+    if is_rank() {
+        match Bootstrap::from_environment() {
+            Ok(me) => me.fence_survivors().unwrap(),
+            Err(e) => println!("{e}"),
+        }
+        exit(0);
+    }
+    let program = again("two_processes_in_one_place_fail_the_job").join("' '");
+    let script = format!("'{program}' & '{program}'; wait; exit 0");
+    for options in [&["-n", "2"][..], &["-n", "2", "--keep-going"]] {
+        let output = launch(options, &["/bin/sh", "-c", &script].map(str::to_owned));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("from its connection came a second process that joins"), "{said}");
+    }
 }
 
 #[test]

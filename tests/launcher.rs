@@ -16,12 +16,13 @@ fn launcher(arguments: &[&str]) -> Command {
 fn shell(options: &[&str], script: &str) -> Command {
     let mut command = launcher(options);
     command.args(["--", "/bin/sh", "-c", script]);
-    // Whoever runs the tests in the background ignores these, and a shell cannot trap what it finds ignored.
+    // Whoever runs the tests in the background or by nohup ignores these, and a shell cannot trap what it finds ignored.
     // SAFETY: signal() may be called between fork and exec.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGINT, libc::SIG_DFL);
             libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
             Ok(())
         });
     }
@@ -113,7 +114,8 @@ fn the_exit_code_is_that_of_the_first_failure() {
     let (number, said) = code(&["-n", "3"], "test $LLCL_RANK = 1 && exit 7; sleep 60");
     assert_eq!(number, 7);
     assert!(said.starts_with("llcl-run: rank 1 (pid "), "{said}");
-    assert!(said.ends_with(") ended with exit code 7\n"), "{said}");
+    let end = ") ended with exit code 7; ending the 2 ranks that are left\n";
+    assert!(said.ends_with(end), "{said}");
     let (number, said) = code(&["-n", "3"], "test $LLCL_RANK = 2 && kill -9 $$; sleep 60");
     assert_eq!(number, 137);
     assert!(said.contains("rank 2 (pid ") && said.contains("was killed by signal 9 (SIGKILL)"));
@@ -141,6 +143,35 @@ fn a_program_that_cannot_be_started_is_named() {
     let output = launcher(&["-n", "2", "/etc/passwd"]).output().unwrap();
     assert_eq!(output.status.code(), Some(126));
     assert!(text(&output.stderr).contains("/etc/passwd: Permission denied"));
+}
+
+#[test]
+fn a_kernel_without_pidfd_open_is_named() {
+    use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let refused = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+    let mut steps = [
+        step(BPF_LD | BPF_W | BPF_ABS, 0, 0, 0),
+        step(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, libc::SYS_pidfd_open as u32),
+        step(BPF_RET | BPF_K, 0, 0, refused),
+        step(BPF_RET | BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let mut command = launcher(&["-n", "2", "true"]);
+    let refuse = move || {
+        let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
+        // SAFETY: the program and its steps live through the call, which only reads them.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+        };
+        if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(refuse) };
+    let output = command.output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("pidfd_open: ") && !said.contains("cannot start"), "{said}");
 }
 
 #[test]

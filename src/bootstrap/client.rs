@@ -104,8 +104,8 @@ impl Client {
             Ok(_) => Ok(client),
             Err(e) if e.status == Status::ERR_SYSTEM => fail!(
                 ERR_SYSTEM,
-                "joining as rank {rank} of {size}: the launcher has gone, or this rank has ended \
-                 before"
+                "joining as rank {rank} of {size}: the launcher has gone, this rank has ended before, \
+                 or another process has joined in its place"
             ),
             Err(e) => Err(e),
         }

@@ -19,7 +19,10 @@ pub enum Event {
     /// A rank wants the whole job to end with this code.
     Abort { rank: u32, code: i32 },
     /// A rank sent what no rank of this release sends; it counts as dead from now on, and is killed.
-    Nonsense { rank: u32 },
+    Nonsense { rank: u32, what: &'static str },
+    /// A rank that has not left has closed its connection, and its process has not ended yet. Mostly it
+    /// is just ending. It counts as dead when it has: at the latest after [`Hub::evict`].
+    Closed { rank: u32 },
 }
 
 /// Who reads nothing while this many packets wait for him is not read from either.
@@ -36,8 +39,6 @@ struct Packet {
 
 struct Connection {
     socket: OwnedFd,
-    /// The process that joined; noticed when it ends though somebody else still holds its socket.
-    process: Option<OwnedFd>,
     queue: VecDeque<Packet>,
     /// What epoll waits for at present.
     interest: u32,
@@ -49,6 +50,9 @@ pub struct Hub {
     rules: Rules,
     /// `None` once the rank has closed its end or is dead.
     connections: Vec<Option<Connection>>,
+    /// The processes that joined, until they leave or end: an end is noticed though somebody else still
+    /// holds the rank's socket, and the rank counts as dead when nothing of it runs any more.
+    processes: Vec<Option<OwnedFd>>,
     buffer: Vec<u8>,
 }
 
@@ -69,6 +73,7 @@ impl Hub {
             epoll,
             rules: Rules::new(size),
             connections: Vec::with_capacity(size as usize),
+            processes: (0..size).map(|_| None).collect(),
             buffer: vec![0; PACKET],
         };
         let mut ends = Vec::with_capacity(size as usize);
@@ -77,7 +82,7 @@ impl Hub {
             let interest = libc::EPOLLIN as u32;
             hub.watch(libc::EPOLL_CTL_ADD, ours.as_fd(), interest, rank)?;
             let queue = VecDeque::new();
-            hub.connections.push(Some(Connection { socket: ours, process: None, queue, interest }));
+            hub.connections.push(Some(Connection { socket: ours, queue, interest }));
             ends.push(theirs);
         }
         Ok((hub, ends))
@@ -119,6 +124,23 @@ impl Hub {
         events
     }
 
+    /// A rank that has closed its connection must end now. False: it has ended, or has left.
+    pub fn evict(&mut self, rank: u32) -> bool {
+        match &self.processes[rank as usize] {
+            Some(process) if self.connections[rank as usize].is_none() => {
+                // Its end is noticed by turn().
+                socket::kill(process.as_fd());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Has the rank joined and ended without leaving?
+    pub fn has_deserted(&self, rank: u32) -> bool {
+        self.rules.has_deserted(rank)
+    }
+
     fn ended(&mut self, rank: u32, events: &mut Vec<Event>) {
         self.read(rank, usize::MAX, events);
         if self.rules.is_gone(rank) {
@@ -135,16 +157,16 @@ impl Hub {
         for _ in 0..limit {
             let Some(connection) = &self.connections[rank as usize] else { return };
             let (size, fd) = match socket::receive(connection.socket.as_fd(), &mut self.buffer) {
-                Ok((0, _)) => return self.disconnect(rank),
+                Ok((0, _)) => return self.closed(rank, events),
                 Ok(received) => received,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.disconnect(rank),
+                Err(_) => return self.closed(rank, events),
             };
             match self.serve(rank, size, fd) {
                 Verdict::Fine => {}
                 Verdict::Abort(code) => events.push(Event::Abort { rank, code }),
-                Verdict::Nonsense => {
-                    events.push(Event::Nonsense { rank });
+                Verdict::Nonsense(what) => {
+                    events.push(Event::Nonsense { rank, what });
                     return self.disconnect(rank);
                 }
             }
@@ -153,10 +175,10 @@ impl Hub {
 
     fn serve(&mut self, rank: u32, size: usize, mut fd: Option<OwnedFd>) -> Verdict {
         let Some((token, request)) = Request::decode(&self.buffer[..size]) else {
-            return Verdict::Nonsense;
+            return Verdict::Nonsense("a packet that is not understood: of another release?");
         };
         let was_gone = self.rules.is_gone(rank);
-        if matches!(request, Request::Join { .. }) && !was_gone {
+        if matches!(request, Request::Join { .. }) && !was_gone && !self.rules.is_joined(rank) {
             self.remember_process(rank, fd.take());
         }
         let verdict = self.rules.handle(rank, token, request, fd);
@@ -172,30 +194,40 @@ impl Hub {
         // What cannot be watched is no process; the end of the connection is noticed all the same.
         let watched =
             self.watch(libc::EPOLL_CTL_ADD, process.as_fd(), libc::EPOLLIN as u32, key).is_ok();
-        if let Some(connection) = &mut self.connections[rank as usize] {
-            connection.process = watched.then_some(process);
-        }
+        self.processes[rank as usize] = watched.then_some(process);
     }
 
     fn forget_process(&mut self, rank: u32) {
-        let connection = self.connections[rank as usize].as_mut();
-        if let Some(process) = connection.and_then(|c| c.process.take()) {
+        if let Some(process) = self.processes[rank as usize].take() {
             // Explicitly, because the rank may hold the same open file: closing ours is not enough.
             let _ = self.watch(libc::EPOLL_CTL_DEL, process.as_fd(), 0, 0);
         }
     }
 
-    fn disconnect(&mut self, rank: u32) {
-        let connection = self.connections[rank as usize].as_ref();
-        let process = connection.and_then(|c| c.process.as_ref());
-        if let (Some(process), false) = (process, self.rules.is_gone(rank)) {
-            // Mostly it is just ending. But others pass over what it has half sent as soon as they know: nothing of it may run on.
-            socket::kill(process.as_fd());
+    /// The rank has closed its end. Others pass over what a dead rank has half sent, so it counts as
+    /// dead only when its process, where that is known, has ended.
+    fn closed(&mut self, rank: u32, events: &mut Vec<Event>) {
+        if self.rules.is_gone(rank) || self.processes[rank as usize].is_none() {
+            return self.disconnect(rank);
         }
-        self.forget_process(rank);
+        self.hang_up(rank);
+        events.push(Event::Closed { rank });
+    }
+
+    fn hang_up(&mut self, rank: u32) {
         if let Some(connection) = self.connections[rank as usize].take() {
             let _ = self.watch(libc::EPOLL_CTL_DEL, connection.socket.as_fd(), 0, 0);
         }
+    }
+
+    /// The rank is dead from now on, unless it had left.
+    fn disconnect(&mut self, rank: u32) {
+        if let (Some(process), false) = (&self.processes[rank as usize], self.rules.is_gone(rank)) {
+            // Nothing of it may run on; see closed().
+            socket::kill(process.as_fd());
+        }
+        self.forget_process(rank);
+        self.hang_up(rank);
         self.rules.gone(rank, false);
     }
 
@@ -304,12 +336,34 @@ mod tests {
         let ok = Reply::Answer { status: 0, bytes: Vec::new() };
         assert_eq!(hear(&ends[0]), Some((1, ok)));
         socket::send(ends[1].as_fd(), b"what?", None, Room::Now).unwrap();
-        assert_eq!(hub.turn().unwrap(), [Event::Nonsense { rank: 1 }]);
+        assert!(matches!(hub.turn().unwrap()[..], [Event::Nonsense { rank: 1, .. }]));
         assert_eq!(hear(&ends[0]), Some((0, Reply::Gone { rank: 1, left: false })));
         // Also a packet that would make an answer larger than a packet may be.
         let bytes = vec![0; crate::bootstrap::protocol::PAYLOAD];
         say(&ends[0], 2, &Request::Exchange { total: 1, offset: 0, bytes });
-        assert_eq!(hub.turn().unwrap(), [Event::Nonsense { rank: 0 }]);
+        assert!(matches!(hub.turn().unwrap()[..], [Event::Nonsense { rank: 0, .. }]));
+    }
+
+    #[test]
+    fn who_closes_is_dead_when_its_process_has_ended() {
+        // First, so that it holds nothing of the sockets, not even for a moment.
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (mut hub, mut ends) = Hub::new(2).unwrap();
+        let process = socket::process(child.id()).unwrap();
+        say(&ends[0], 1, &Request::Join { rank: 0, size: 2 });
+        let join = Request::Join { rank: 1, size: 2 }.encode(1);
+        socket::send(ends[1].as_fd(), &join, Some(process.as_fd()), Room::Now).unwrap();
+        hub.turn().unwrap();
+        hear(&ends[0]).unwrap();
+        drop(ends.remove(1));
+        assert_eq!(hub.turn().unwrap(), [Event::Closed { rank: 1 }]);
+        assert_eq!((hear(&ends[0]), child.try_wait().unwrap()), (None, None));
+        assert!(!hub.has_deserted(1));
+        assert!(hub.evict(1) && !hub.evict(0));
+        child.wait().unwrap();
+        assert_eq!(hub.turn().unwrap(), []);
+        assert_eq!(hear(&ends[0]), Some((0, Reply::Gone { rank: 1, left: false })));
+        assert!(hub.has_deserted(1) && !hub.evict(1));
     }
 
     #[test]

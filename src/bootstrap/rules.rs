@@ -20,7 +20,7 @@ pub enum Verdict {
     /// The rank wants the job to end with this code.
     Abort(i32),
     /// No rank of this library says this at this point.
-    Nonsense,
+    Nonsense(&'static str),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,8 @@ enum Collective {
 
 struct Member {
     phase: Phase,
+    /// It has been in the world, whatever became of it.
+    joined: bool,
     card: Option<(Vec<u8>, Arc<OwnedFd>)>,
     /// Ranks (and their tokens) that wait for this one's card.
     asking: Vec<(u32, u32)>,
@@ -61,14 +63,30 @@ pub struct Rules {
 impl Rules {
     /// A world in which nobody has joined yet.
     pub fn new(size: u32) -> Rules {
-        let member =
-            |_| Member { phase: Phase::Absent, card: None, asking: Vec::new(), waiting: None };
+        let member = |_| Member {
+            phase: Phase::Absent,
+            joined: false,
+            card: None,
+            asking: Vec::new(),
+            waiting: None,
+        };
         Rules { members: (0..size).map(member).collect(), outgoing: Vec::new() }
     }
 
     /// Has the rank died or left?
     pub fn is_gone(&self, rank: u32) -> bool {
         self.members[rank as usize].is_gone()
+    }
+
+    /// Is the rank in the world now?
+    pub fn is_joined(&self, rank: u32) -> bool {
+        self.members[rank as usize].phase == Phase::Joined
+    }
+
+    /// Was the rank in the world, and died in it?
+    pub fn has_deserted(&self, rank: u32) -> bool {
+        let member = &self.members[rank as usize];
+        member.joined && member.phase == Phase::Died
     }
 
     /// One request of `rank`, which is the hub's own knowledge and lies below the size.
@@ -94,7 +112,10 @@ impl Rules {
             (Phase::Joined, Request::Fence) => return self.wait(rank, token, Collective::Fence),
             (Phase::Joined, Request::Leave) => self.gone(rank, true),
             (Phase::Joined, Request::Abort { code }) => return Verdict::Abort(code),
-            _ => return Verdict::Nonsense,
+            (Phase::Joined, Request::Join { .. }) => {
+                return Verdict::Nonsense("a second process that joins in its place");
+            }
+            _ => return Verdict::Nonsense("a request out of turn"),
         }
         Verdict::Fine
     }
@@ -136,7 +157,8 @@ impl Rules {
             );
             return self.fail(rank, token, Status::ERR_INVALID, text);
         }
-        self.members[rank as usize].phase = Phase::Joined;
+        let member = &mut self.members[rank as usize];
+        (member.phase, member.joined) = (Phase::Joined, true);
         self.answer(rank, token, Vec::new(), None);
         for other in 0..self.size() {
             let phase = self.members[other as usize].phase;
@@ -193,7 +215,9 @@ impl Rules {
             if bytes.len() * size > PAYLOAD);
         let waiting = &mut self.members[rank as usize].waiting;
         if waiting.is_some() || too_long {
-            return Verdict::Nonsense;
+            return Verdict::Nonsense(
+                "a second collective call at a time, or one that is too long",
+            );
         }
         *waiting = Some((token, what));
         self.settle();

@@ -85,6 +85,15 @@ impl Context {
             Some((world, rank)) => Bootstrap::from_world(world, rank)?,
             None => Bootstrap::from_environment()?,
         });
+        let created = Context::build(config, &bootstrap);
+        if created.is_err() {
+            // Nobody has got anything from this rank yet: it goes in order, and may tell its user why.
+            bootstrap.leave();
+        }
+        created
+    }
+
+    fn build(config: Config, bootstrap: &Arc<Bootstrap>) -> Result<Context> {
         if bootstrap.size() > RANKS {
             fail!(ERR_RANGE, "the world has {} ranks, expected at most {RANKS}", bootstrap.size());
         }
@@ -152,7 +161,7 @@ impl Context {
             dispatcher,
             handling,
             regions,
-            bootstrap,
+            bootstrap: bootstrap.clone(),
             progress,
             background,
             handles,

@@ -3,6 +3,7 @@
 use crate::relay::{Relay, Target};
 use crate::{Bind, Options, report};
 use llcl::bootstrap::environment;
+use llcl::fail;
 use llcl::util::socket;
 use llcl::util::status::{Error, Result};
 use llcl::util::thread::spawn_quiet;
@@ -40,6 +41,12 @@ impl Setup {
             Bind::Core => allowed_processors()?,
         };
         let files = raise_open_files()?;
+        if let Err(e) = socket::process(std::process::id()) {
+            fail!(
+                ERR_SYSTEM,
+                "pidfd_open: {e}; expected Linux 5.3 or newer, and no sandbox without it"
+            );
+        }
         // SAFETY: getpid has no preconditions.
         let launcher = unsafe { libc::getpid() };
         Ok(Setup { launcher, mask, files, processors, guard })

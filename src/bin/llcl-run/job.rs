@@ -8,12 +8,16 @@ use crate::{Options, report};
 use llcl::bootstrap::hub::{Event, Hub};
 use llcl::util::socket::{self, interest};
 use llcl::util::status::Result;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Between the polite signal and the other one.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a rank may run on that has closed its connection: enough to say why, and to end by itself.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 struct Job<'a> {
     options: &'a Options,
@@ -26,6 +30,8 @@ struct Job<'a> {
     kill_at: Option<Instant>,
     timeout_at: Option<Instant>,
     timed_out: bool,
+    /// Ranks that have closed their connections, and until when they may run on.
+    closed: VecDeque<(Instant, u32)>,
 }
 
 /// Runs the job from start to end; answers the exit code.
@@ -46,6 +52,7 @@ pub fn run(options: &Options) -> Result<u8> {
         kill_at: None,
         timeout_at,
         timed_out: false,
+        closed: VecDeque::new(),
     };
     let mut relay = Relay::default();
     job.start(ends, &setup, &mut relay);
@@ -88,7 +95,8 @@ impl Job<'_> {
                 interest(self.hub.as_fd(), libc::POLLIN),
             ];
             waits.extend(running.iter().map(|r| interest(self.ranks[*r].as_fd(), libc::POLLIN)));
-            let next = [self.kill_at, self.timeout_at].into_iter().flatten().min();
+            let closed = self.closed.front().map(|(at, _)| *at);
+            let next = [self.kill_at, self.timeout_at, closed].into_iter().flatten().min();
             socket::poll(&mut waits, next.map_or(-1, milliseconds_until))?;
             self.forward_signals();
             if waits[1].revents != 0 {
@@ -121,11 +129,12 @@ impl Job<'_> {
                     self.end_all();
                 }
                 Event::Abort { .. } => {}
-                Event::Nonsense { rank } => {
-                    report(&format!(
-                        "rank {rank} sent what is not understood (two releases of the library, \
-                         or two processes in one rank's place?); it counts as dead"
-                    ));
+                Event::Nonsense { rank, what } => {
+                    let text = format!("rank {rank} is killed: from its connection came {what}");
+                    self.failed(text, 1);
+                }
+                Event::Closed { rank } => {
+                    self.closed.push_back((Instant::now() + LAST_WORDS, rank));
                 }
             }
         }
@@ -138,14 +147,37 @@ impl Job<'_> {
         let rank = &mut self.ranks[at];
         let Some((code, what)) = child::outcome(rank.pid) else { return };
         rank.ended = true;
+        let text = format!("rank {at} (pid {}) {what}", rank.pid);
+        match (code, self.hub.has_deserted(at as u32)) {
+            (0, false) => {}
+            (0, true) => self.failed(format!("{text}, without llcl_finalize"), 1),
+            (code, _) => self.failed(text, code),
+        }
+    }
+
+    /// A rank has failed; that decides the exit code, and ends the job unless it is to go on.
+    fn failed(&mut self, text: String, code: u8) {
         // Those who end because they were told to are no news.
-        if code == 0 || self.kill_at.is_some() {
+        if self.kill_at.is_some() {
             return;
         }
-        report(&format!("rank {at} (pid {}) {what}", rank.pid));
         self.verdict.get_or_insert(code);
-        if !self.options.keep_going {
-            self.end_all();
+        let others = self.ranks.iter().filter(|rank| !rank.ended).count();
+        if self.options.keep_going || others == 0 {
+            return report(&text);
+        }
+        let ranks = if others == 1 { "rank that is" } else { "ranks that are" };
+        report(&format!("{text}; ending the {others} {ranks} left"));
+        self.end_all();
+    }
+
+    /// A rank that has closed its connection counts as dead for the others, so it must not run on.
+    fn evict(&mut self, rank: u32) {
+        if self.hub.evict(rank) {
+            report(&format!(
+                "rank {rank} is killed: it has closed its connection (by exec, or by closing all \
+                 descriptors?) and runs on without llcl_finalize"
+            ));
         }
     }
 
@@ -160,6 +192,11 @@ impl Job<'_> {
 
     fn look_at_the_clock(&mut self) {
         let now = Instant::now();
+        while self.closed.front().is_some_and(|(at, _)| *at <= now) {
+            if let Some((_, rank)) = self.closed.pop_front() {
+                self.evict(rank);
+            }
+        }
         if self.timeout_at.is_some_and(|at| at <= now) {
             self.timeout_at = None;
             if self.kill_at.is_none() {
