@@ -247,6 +247,13 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 /** Handlers of different messages run at the same time, on whatever threads are at hand. */
 #define LLCL_AM_HANDLERS_PARALLEL 2u
 
+/**
+ * One handler of a context runs at a time, and only on threads of the program, outside of callbacks: in
+ * llcl_am_poll, llcl_am_wait, llcl_progress, and in every call that waits. A program that calls none of
+ * these gets no message; what the library does for other ranks' operations on memory goes on.
+ */
+#define LLCL_AM_HANDLERS_POLLED 3u
+
 /** A world whose ranks are threads of this process. */
 typedef struct llcl_world_t llcl_world_t;
 
@@ -1383,9 +1390,9 @@ typedef struct llcl_am_params_t {
  * handler of this context: nothing has changed; LLCL_ERR_INVALID: NULL or no such number;
  * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that runs handlers, which
  * the first call starts, cannot be started.
- * Any thread may call it. Handlers run on a thread that waits in this library (not in offload mode)
- * or on one of the library's own; one at a time in a context, or several at once where
- * LLCL_AM_HANDLERS is parallel.
+ * Any thread may call it. Handlers run where the configuration's am_handlers says, LLCL_AM_HANDLERS_*: on a
+ * thread that waits in this library (not in offload mode) or on one of the library's own, one at a time
+ * in a context or several at once; or only on threads of the program that poll or wait.
  */
 llcl_status_t llcl_am_register(llcl_context_t *context,
                                uint32_t id,
@@ -1438,6 +1445,41 @@ llcl_status_t llcl_am_async(llcl_context_t *context,
  */
 llcl_status_t llcl_am(llcl_context_t *context,
                       const llcl_am_params_t *params);
+
+/**
+ * Runs the handlers of messages that have come, on the calling thread, whatever am_handlers says.
+ *
+ * A poll that finds nothing takes some nanoseconds; now and then one of them offers its core to other
+ * threads. Of several threads that poll at the same time one runs handlers, unless they are parallel.
+ * `context`: a live context. `most`: messages to be taken at most, from 1 on; more than 64 count as 64.
+ * `handled`: where their number goes, those without a handler included; may be NULL. It is 0 where nothing
+ * has come or another thread is running a handler.
+ * LLCL_OK, whether there was anything or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
+ * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
+ * Any thread may call it; handlers run on it, and callbacks (not in offload mode).
+ * It is GASNet's gasnet_AMPoll with a bound.
+ */
+llcl_status_t llcl_am_poll(llcl_context_t *context,
+                           uint32_t most,
+                           uint32_t *handled);
+
+/**
+ * Waits until a handler of this context has run: polling at first, then asleep until a message comes.
+ *
+ * To wait for something that handlers do, look at it, and while it is not there call this and look again:
+ * handlers that have run since the calling thread's last llcl_am_poll or llcl_am_wait, on whatever thread,
+ * end the wait at once. Where the handlers set a word, llcl_wait_word does the same in one call.
+ * `context`: a live context. `timeout_ns`: nanoseconds; negative: for ever; 0: polls once.
+ * LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;
+ * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
+ * Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload mode).
+ */
+llcl_status_t llcl_am_wait(llcl_context_t *context,
+                           int64_t timeout_ns);
+
+/*
+ * 11. Messages at their receiver: what a handler reads, and how it answers.
+ */
 
 /**
  * The rank that sent a message.
@@ -1521,7 +1563,7 @@ llcl_am_t *llcl_am_retain(llcl_am_t *message);
 llcl_status_t llcl_am_release(llcl_am_t *message);
 
 /*
- * 11. Teams: which ranks take part in a collective, and in what order.
+ * 12. Teams: which ranks take part in a collective, and in what order.
  */
 
 /** The colour of ranks that go into no team. */
@@ -1594,7 +1636,7 @@ uint32_t llcl_team_peer(const llcl_team_t *team,
                         uint32_t rank);
 
 /*
- * 12. Plans: a collective that was planned once runs any number of times.
+ * 13. Plans: a collective that was planned once runs any number of times.
  *
  * A plan is made by one of the _init functions of the next chapter, at all ranks of a team. Each rank then
  * starts it, computes, and waits for it; the k-th start of one rank meets the k-th start of every other.
@@ -1798,7 +1840,7 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
                               llcl_coll_info_t *info);
 
 /*
- * 13. Collectives: making plans.
+ * 14. Collectives: making plans.
  *
  * Every _init function is collective over its team and blocks until all its ranks have called it, in the
  * same order if they make several; buffers, counts and names are given once, here. What does not fit
@@ -1980,7 +2022,7 @@ llcl_status_t llcl_scan_init(const llcl_coll_params_t *params,
                              llcl_coll_t **plan);
 
 /*
- * 14. Collectives for the occasional call: made, started, waited for and freed at once.
+ * 15. Collectives for the occasional call: made, started, waited for and freed at once.
  *
  * Each takes what its _init function takes, without a completion, and answers what that and llcl_coll_wait answer; collective
  * over the team; not inside a callback. Whoever does the same thing often makes a plan: making one costs more than running it.
@@ -2093,7 +2135,7 @@ llcl_status_t llcl_reduce_scatterv(const llcl_coll_params_t *params);
 llcl_status_t llcl_scan(const llcl_coll_params_t *params);
 
 /*
- * 15. Insight: what a context has counted.
+ * 16. Insight: what a context has counted.
  */
 
 /** Most shares of a receiver's credits. */

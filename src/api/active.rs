@@ -7,7 +7,7 @@
 //! Messages of one sender to one peer may be handled in any order.
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{given, guard, guard_value};
+use crate::api::guard::{given, guard};
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::{LLCL_OK, llcl_status_t};
@@ -15,10 +15,11 @@ use crate::core::context::Context;
 use crate::core::messages::Send;
 use crate::engine::completion::in_callback;
 use crate::engine::messages::Handler;
-use crate::engine::messages::message::{Body, Message, release, retain};
+use crate::engine::messages::message::Message;
 use crate::fail;
 use crate::util::status::Result;
 use std::ffi::c_void;
+use std::time::Duration;
 
 /// Handlers have numbers below this one.
 pub const LLCL_AM_IDS: u32 = 256;
@@ -33,7 +34,7 @@ pub const LLCL_AM_LONG: u32 = 1;
 pub const LLCL_AM_BULK: u32 = 2;
 
 /// A message, as its handler sees it.
-pub struct llcl_am_t(Message);
+pub struct llcl_am_t(pub(super) Message);
 
 /// A handler. `message` is valid until the handler returns; see llcl_am_retain. It may post requests
 /// by the try functions, messages included, and must not block.
@@ -110,9 +111,9 @@ impl llcl_am_params_t {
 /// handler of this context: nothing has changed; LLCL_ERR_INVALID: NULL or no such number;
 /// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that runs handlers, which
 /// the first call starts, cannot be started.
-/// Any thread may call it. Handlers run on a thread that waits in this library (not in offload mode)
-/// or on one of the library's own; one at a time in a context, or several at once where
-/// LLCL_AM_HANDLERS is parallel.
+/// Any thread may call it. Handlers run where the configuration's am_handlers says, LLCL_AM_HANDLERS_*: on a
+/// thread that waits in this library (not in offload mode) or on one of the library's own, one at a time
+/// in a context or several at once; or only on threads of the program that poll or wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_register(
     context: *mut llcl_context_t,
@@ -197,6 +198,69 @@ pub unsafe extern "C" fn llcl_am(
     unsafe { send(context, params, |context, send| context.am_and_wait(send)) }
 }
 
+/// Runs the handlers of messages that have come, on the calling thread, whatever am_handlers says.
+///
+/// A poll that finds nothing takes some nanoseconds; now and then one of them offers its core to other
+/// threads. Of several threads that poll at the same time one runs handlers, unless they are parallel.
+/// `context`: a live context. `most`: messages to be taken at most, from 1 on; more than 64 count as 64.
+/// `handled`: where their number goes, those without a handler included; may be NULL. It is 0 where nothing
+/// has come or another thread is running a handler.
+/// LLCL_OK, whether there was anything or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
+/// LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
+/// Any thread may call it; handlers run on it, and callbacks (not in offload mode).
+/// It is GASNet's gasnet_AMPoll with a bound.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_am_poll(
+    context: *mut llcl_context_t,
+    most: u32,
+    handled: *mut u32,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or a live context.
+    if let (Some(context), 1..) = (unsafe { context.as_ref() }, most)
+        && context.0.am_poll_finds_nothing()
+    {
+        if !handled.is_null() {
+            // SAFETY: the caller gives NULL or a place for a number.
+            unsafe { handled.write(0) };
+        }
+        return LLCL_OK;
+    }
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { &given(context, "context")?.0 };
+        if most == 0 {
+            fail!(ERR_INVALID, "most is 0, expected a number from 1 on");
+        }
+        let count = context.am_poll(most as usize)?;
+        // SAFETY: as above.
+        if let Some(handled) = unsafe { handled.as_mut() } {
+            *handled = count as u32;
+        }
+        Ok(())
+    })
+}
+
+/// Waits until a handler of this context has run: polling at first, then asleep until a message comes.
+///
+/// To wait for something that handlers do, look at it, and while it is not there call this and look again:
+/// handlers that have run since the calling thread's last llcl_am_poll or llcl_am_wait, on whatever thread,
+/// end the wait at once. Where the handlers set a word, llcl_wait_word does the same in one call.
+/// `context`: a live context. `timeout_ns`: nanoseconds; negative: for ever; 0: polls once.
+/// LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;
+/// LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
+/// Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload mode).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_am_wait(
+    context: *mut llcl_context_t,
+    timeout_ns: i64,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { &given(context, "context")?.0 };
+        context.am_wait(u64::try_from(timeout_ns).ok().map(Duration::from_nanos))
+    })
+}
+
 /// Sends what is simple: a MEDIUM message whose end nobody waits for. False: it takes the long way,
 /// which also tells what is wrong.
 #[inline(always)]
@@ -232,156 +296,5 @@ unsafe fn send(
         // SAFETY: as the caller promises.
         let (context, params) = unsafe { (given(context, "context")?, given(params, "params")?) };
         tier(&context.0, &params.send())
-    })
-}
-
-/// The rank that sent a message.
-///
-/// `message`: as the handler got it, or retained; for NULL the answer is UINT32_MAX. Any thread may
-/// call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_source(message: *const llcl_am_t) -> u32 {
-    // SAFETY: the caller gives NULL or a live message.
-    unsafe { message.as_ref() }.map_or(u32::MAX, |message| message.0.source)
-}
-
-unsafe fn bytes_of(
-    message: *const llcl_am_t,
-    size: *mut usize,
-    which: fn(&Message) -> (*const u8, usize),
-) -> *const c_void {
-    // SAFETY: the caller gives NULL or a live message.
-    let (bytes, length) =
-        unsafe { message.as_ref() }.map_or((std::ptr::null(), 0), |message| which(&message.0));
-    // SAFETY: the caller gives NULL or a place for a number.
-    if let Some(size) = unsafe { size.as_mut() } {
-        *size = length;
-    }
-    bytes.cast()
-}
-
-/// The header of a message.
-///
-/// `message`: as the handler got it, or retained; NULL: no bytes. `size`: where its size goes, may be
-/// NULL. Returns its bytes, aligned to 8, valid as long as the message. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_header(
-    message: *const llcl_am_t,
-    size: *mut usize,
-) -> *const c_void {
-    // SAFETY: as the caller promises.
-    unsafe { bytes_of(message, size, Message::header) }
-}
-
-/// The payload of a message.
-///
-/// `message`: as the handler got it, or retained; NULL: no bytes. `size`: where its size goes, may be
-/// NULL. Returns its bytes: of a MEDIUM message they are valid as long as the message; of a LONG one
-/// they lie where the sender has written them; of a BULK one there are none here, see llcl_am_bulk.
-/// Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_payload(
-    message: *const llcl_am_t,
-    size: *mut usize,
-) -> *const c_void {
-    // SAFETY: as the caller promises.
-    unsafe { bytes_of(message, size, Message::payload) }
-}
-
-/// Where the payload of a BULK message lies, to be read by llcl_try_read_async from llcl_am_source():
-/// in the handler, or later if the message is retained. The sender keeps it until the message is
-/// answered or released.
-///
-/// `message`: as the handler got it, or retained. `source`: where the address goes. `size`: where the
-/// number of bytes goes, may be NULL.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: not a BULK message. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_bulk(
-    message: *const llcl_am_t,
-    source: *mut llcl_remote_t,
-    size: *mut usize,
-) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives NULL or valid objects.
-        let message = unsafe {
-            given(source, "source")?;
-            &given(message, "message")?.0
-        };
-        let Body::Bulk { address, size: bytes } = message.body() else {
-            fail!(ERR_STATE, "the message is not LLCL_AM_BULK and has no address");
-        };
-        // SAFETY: checked above, and as the caller promises.
-        unsafe {
-            source.write(llcl_remote_t { offset: address.offset, key: address.key });
-            if let Some(size) = size.as_mut() {
-                *size = bytes;
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Answers a message: its bytes are copied to the sender, whose `on_complete` fires.
-///
-/// Never waits and needs no credit: the sender has set a place aside.
-/// `message`: as the handler got it, or retained. `data`: the bytes, the caller's again when this
-/// returns; NULL if there are none. `size`: how many, at most llcl_capabilities_t::am_medium.
-/// LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: it has been
-/// answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may call
-/// it, in the handler, or later if the message is retained.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_reply(
-    message: *mut llcl_am_t,
-    data: *const c_void,
-    size: usize,
-) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives NULL or a live message.
-        let message = unsafe { &given(message, "message")?.0 };
-        if data.is_null() && size > 0 {
-            fail!(ERR_INVALID, "data is NULL, expected {size} bytes");
-        }
-        // SAFETY: the caller gives `size` bytes.
-        unsafe { message.reply(data.cast(), size) }
-    })
-}
-
-/// Whether the sender of a message waits for its end: 1 or 0. An answer to a message that nobody waits
-/// for is dropped.
-///
-/// `message`: as the handler got it, or retained; for NULL the answer is 0. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_wants_reply(message: *const llcl_am_t) -> i32 {
-    // SAFETY: the caller gives NULL or a live message.
-    unsafe { message.as_ref() }.map_or(0, |message| message.0.wants_reply().into())
-}
-
-/// Keeps a message beyond its handler: makes a copy, which takes over the right to answer.
-///
-/// `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if `message`
-/// is NULL, or was answered or retained before. Its slot is free again when the
-/// handler returns, so that keeping messages takes no credit from the senders. To be called in the
-/// handler, by its thread.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am_t {
-    guard_value(std::ptr::null_mut(), || {
-        // SAFETY: the caller gives NULL or a live message.
-        let message = unsafe { &given(message, "message")?.0 };
-        Ok(retain(message)?.cast())
-    })
-}
-
-/// Ends a retained message. If it has not been answered, an empty answer is sent.
-///
-/// `message`: from llcl_am_retain; ended by this call. To be ended before llcl_finalize of the context.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives NULL or a retained message.
-        unsafe { given(message, "message")? };
-        // SAFETY: as above; nobody uses it any more.
-        unsafe { release(message.cast()) };
-        Ok(())
     })
 }

@@ -1,4 +1,4 @@
-//! 13. Collectives: making plans.
+//! 14. Collectives: making plans.
 //!
 //! Every _init function is collective over its team and blocks until all its ranks have called it, in the
 //! same order if they make several; buffers, counts and names are given once, here. What does not fit

@@ -1,4 +1,4 @@
-//! 14. Collectives for the occasional call: made, started, waited for and freed at once.
+//! 15. Collectives for the occasional call: made, started, waited for and freed at once.
 //!
 //! Each takes what its _init function takes, without a completion, and answers what that and llcl_coll_wait answer; collective
 //! over the team; not inside a callback. Whoever does the same thing often makes a plan: making one costs more than running it.

@@ -34,6 +34,11 @@ pub const LLCL_AM_HANDLERS_SERIAL: u32 = 1;
 /// Handlers of different messages run at the same time, on whatever threads are at hand.
 pub const LLCL_AM_HANDLERS_PARALLEL: u32 = 2;
 
+/// One handler of a context runs at a time, and only on threads of the program, outside of callbacks: in
+/// llcl_am_poll, llcl_am_wait, llcl_progress, and in every call that waits. A program that calls none of
+/// these gets no message; what the library does for other ranks' operations on memory goes on.
+pub const LLCL_AM_HANDLERS_POLLED: u32 = 3;
+
 /// A world whose ranks are threads of this process.
 pub struct llcl_world_t(pub(super) World);
 
@@ -126,7 +131,7 @@ pub(super) fn resolve(config: Option<&llcl_config_t>) -> Result<Config> {
     }
     for (given, most, name) in [
         (config.am_policy, LLCL_AM_POLICY_DISTRIBUTED, "am_policy"),
-        (config.am_handlers, LLCL_AM_HANDLERS_PARALLEL, "am_handlers"),
+        (config.am_handlers, LLCL_AM_HANDLERS_POLLED, "am_handlers"),
     ] {
         if given > most {
             fail!(ERR_INVALID, "{name} is {given}, expected LLCL_{}_*", name.to_uppercase());

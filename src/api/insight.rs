@@ -1,4 +1,4 @@
-//! 15. Insight: what a context has counted.
+//! 16. Insight: what a context has counted.
 
 use crate::api::guard::{given, guard};
 use crate::api::life::{known_size, llcl_context_t};

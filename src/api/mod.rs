@@ -44,6 +44,7 @@ pub mod config;
 pub mod life;
 
 pub mod memory;
+pub mod message;
 
 pub mod rma;
 

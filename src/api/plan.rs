@@ -1,4 +1,4 @@
-//! 12. Plans: a collective that was planned once runs any number of times.
+//! 13. Plans: a collective that was planned once runs any number of times.
 //!
 //! A plan is made by one of the _init functions of the next chapter, at all ranks of a team. Each rank then
 //! starts it, computes, and waits for it; the k-th start of one rank meets the k-th start of every other.

@@ -1,4 +1,4 @@
-//! 11. Teams: which ranks take part in a collective, and in what order.
+//! 12. Teams: which ranks take part in a collective, and in what order.
 
 use crate::api::guard::{give, given, guard};
 use crate::api::life::llcl_context_t;

@@ -6,17 +6,23 @@ use crate::fail;
 use crate::util::socket::{self, Room, Wake, interest};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::spawn_quiet;
+use once_cell::sync::OnceCell;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a thread that has something else to do sleeps between two looks at it.
+const NAP: Duration = Duration::from_micros(100);
 
 /// Address space, not memory: what the death callback does decides how much is touched.
 const STACK: usize = 256 << 10;
 
 type OnDeath = Box<dyn Fn(u32) + Send + Sync>;
+type Meanwhile = Box<dyn Fn() + Send + Sync>;
 
 /// The lock even if a callback has panicked under it: every state here is valid at each step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -75,6 +81,8 @@ pub(super) struct Client {
     shared: Arc<Shared>,
     /// Held through a collective call: the hub knows one per rank at a time.
     collective: Mutex<()>,
+    /// What a thread does that waits for other ranks.
+    meanwhile: OnceCell<Meanwhile>,
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -94,8 +102,12 @@ impl Client {
         });
         let listener = shared.clone();
         let watcher = spawn_quiet("llcl-watch", STACK, move || listener.watch(&socket))?;
-        let client =
-            Client { shared, collective: Mutex::new(()), watcher: Mutex::new(Some(watcher)) };
+        let client = Client {
+            shared,
+            collective: Mutex::new(()),
+            meanwhile: OnceCell::new(),
+            watcher: Mutex::new(Some(watcher)),
+        };
         // A kernel without pidfds costs the early notice only.
         let process = process.then(|| socket::process(std::process::id()).ok()).flatten();
         let joined =
@@ -154,7 +166,7 @@ impl Client {
     fn round(&self, chunk: &[u8], offset: usize, total: usize) -> Result<Vec<u8>> {
         let request =
             Request::Exchange { total: total as u64, offset: offset as u64, bytes: chunk.to_vec() };
-        let bytes = self.shared.ask(request, None)?.bytes;
+        let bytes = self.ask_all(request)?.bytes;
         let expected = chunk.len() * self.shared.gone.len();
         if bytes.len() != expected {
             fail!(ERR_INTERNAL, "exchange: {} bytes came, expected {expected}", bytes.len());
@@ -164,7 +176,24 @@ impl Client {
 
     pub(super) fn fence_survivors(&self) -> Result<()> {
         let _turn = lock(&self.collective);
-        self.shared.ask(Request::Fence, None).map(drop)
+        self.ask_all(Request::Fence).map(drop)
+    }
+
+    /// See `Bootstrap::while_waiting`.
+    pub(super) fn while_waiting(&self, call: Meanwhile) {
+        let _ = self.meanwhile.set(call);
+    }
+
+    /// Sends a request whose answer needs all ranks, and waits for it.
+    fn ask_all(&self, request: Request) -> Result<Answer> {
+        let token = self.shared.begin(request, None)?;
+        if let Some(meanwhile) = self.meanwhile.get() {
+            while !self.shared.has_answer(token) {
+                meanwhile();
+                self.shared.nap(token);
+            }
+        }
+        self.shared.answer(token)
     }
 
     pub(super) fn is_dead(&self, peer: u32) -> bool {
@@ -217,9 +246,22 @@ impl Drop for Client {
     }
 }
 
+impl Pending {
+    /// Whether nothing more is to be waited for.
+    fn is_over(&self, token: u32) -> bool {
+        self.over.is_some() || self.answers.get(&token).is_none_or(Option::is_some)
+    }
+}
+
 impl Shared {
     /// Sends a request and waits for its answer.
     fn ask(&self, request: Request, fd: Option<BorrowedFd<'_>>) -> Result<Answer> {
+        let token = self.begin(request, fd)?;
+        self.answer(token)
+    }
+
+    /// Sends a request; the token names its answer.
+    fn begin(&self, request: Request, fd: Option<BorrowedFd<'_>>) -> Result<u32> {
         let token = {
             let mut pending = lock(&self.pending);
             if let Some(over) = pending.over {
@@ -230,12 +272,29 @@ impl Shared {
             pending.answers.insert(token, None);
             token
         };
-        let said = self.say(&request, token, fd);
-        let mut pending = lock(&self.pending);
-        if let Err(e) = said {
-            pending.answers.remove(&token);
+        if let Err(e) = self.say(&request, token, fd) {
+            lock(&self.pending).answers.remove(&token);
             return Err(e);
         }
+        Ok(token)
+    }
+
+    /// Whether answer() would return at once.
+    fn has_answer(&self, token: u32) -> bool {
+        lock(&self.pending).is_over(token)
+    }
+
+    /// Sleeps for a moment, or until there is an answer.
+    fn nap(&self, token: u32) {
+        let pending = lock(&self.pending);
+        if !pending.is_over(token) {
+            drop(self.arrived.wait_timeout(pending, NAP));
+        }
+    }
+
+    /// Waits for the answer to a request.
+    fn answer(&self, token: u32) -> Result<Answer> {
+        let mut pending = lock(&self.pending);
         loop {
             if let Some(Some(answer)) = pending.answers.get_mut(&token).map(Option::take) {
                 pending.answers.remove(&token);

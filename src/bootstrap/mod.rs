@@ -136,6 +136,14 @@ impl Bootstrap {
         }
     }
 
+    /// From now on a thread that waits for other ranks in exchange() or fence_survivors() calls `f` again and
+    /// again meanwhile. The first call counts.
+    pub fn while_waiting(&self, f: Box<dyn Fn() + Send + Sync>) {
+        if let Link::Hub(client) = &self.link {
+            client.while_waiting(f);
+        }
+    }
+
     /// Has `peer` died or left, as far as this rank has heard?
     pub fn is_dead(&self, peer: u32) -> bool {
         match &self.link {

@@ -4,7 +4,6 @@ use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::Completion;
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::messages::dispatch::Dispatcher;
-use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Result, Status};
@@ -15,7 +14,6 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub(super) struct Blocking<'a> {
     pub(super) lane: &'a Lane,
-    pub(super) routes: &'a Routes,
     pub(super) dispatcher: &'a Dispatcher,
     pub(super) spin: Duration,
 }
@@ -27,7 +25,7 @@ impl Blocking<'_> {
     /// Lends the calling thread for a burst of looks, until `done`: to the lane, and to the agent of
     /// active messages where there are some. `backoff` begins anew when messages were handled.
     pub(super) fn attend(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
-        if !self.dispatcher.is_in_use() || self.lane.execution() == Execution::Offload {
+        if !self.dispatcher.is_in_use() || !self.may_handle() {
             return self.lane.attend(done);
         }
         if self.dispatcher.attend(&done) > 0 {
@@ -38,18 +36,19 @@ impl Blocking<'_> {
         }
         // The lane gets a single round: what it brings is rarely waited for by who uses messages, and
         // it takes as long as an answer.
-        self.lane.help();
+        self.lane.help_others();
         done()
     }
 
     /// Works for a moment for whatever there is to do. True: something was done.
     pub(super) fn help_others(self) -> bool {
-        if self.lane.execution() == Execution::Offload {
-            return false;
-        }
-        let handled = self.dispatcher.poll_replies() + self.dispatcher.poll_requests();
-        self.dispatcher.tell();
-        self.lane.help() || handled > 0
+        let handled = self.may_handle() && self.dispatcher.help() > 0;
+        self.lane.help_others() || handled
+    }
+
+    /// Whether a thread of the program runs handlers: in offload mode only where nobody else does.
+    fn may_handle(self) -> bool {
+        self.lane.execution() != Execution::Offload || self.dispatcher.is_polled()
     }
 
     /// Sleeps until `enough`, or until something may have happened; see Waiters::sleep().
@@ -59,8 +58,7 @@ impl Blocking<'_> {
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {
-        self.dispatcher.hand_over();
-        self.routes.waiters().sleep(word, limit, enough)
+        self.dispatcher.sleep(word, limit, enough)
     }
 
     /// Waits for a completion word, which is set in any case.

@@ -9,7 +9,7 @@ use crate::core::region::Regions;
 use crate::core::region_handle::{Handles, RegionHandle};
 use crate::engine::completion::in_callback;
 use crate::engine::lane::{Execution, Lane};
-use crate::engine::messages::dispatch::Dispatcher;
+use crate::engine::messages::dispatch::{Dispatcher, HandlerMode};
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::routes::Routes;
 use crate::fail;
@@ -77,6 +77,14 @@ impl Quick {
     }
 }
 
+fn handler_mode(config: &Config) -> HandlerMode {
+    match config.am_handlers {
+        0 => HandlerMode::Serial,
+        1 => HandlerMode::Parallel,
+        _ => HandlerMode::Polled,
+    }
+}
+
 impl Context {
     /// Takes this rank's place: in `world`, else where the launcher has put this process, else in a
     /// world of one. Not collective: peers are contacted when they are first used.
@@ -112,7 +120,16 @@ impl Context {
         let requests = config.am_requests as usize;
         let counts = Arc::new(Counters::default());
         let post = Arc::new(MessagePost::new(routes.clone(), counts, requests));
-        let dispatcher = Arc::new(Dispatcher::new(post.clone(), config.am_handlers == 1));
+        let offload = execution == Execution::Offload;
+        let dispatcher = Arc::new(Dispatcher::new(post.clone(), handler_mode(&config), offload));
+        if dispatcher.is_polled() {
+            let polled = Arc::downgrade(&dispatcher);
+            bootstrap.while_waiting(Box::new(move || {
+                if let Some(dispatcher) = polled.upgrade() {
+                    dispatcher.help();
+                }
+            }));
+        }
         let lane = Lane::new(routes.clone(), post.clone(), execution, queue, in_flight);
         let lane = Arc::new(lane);
         let spin = match execution {
@@ -198,7 +215,7 @@ impl Context {
     /// What a thread needs that waits for the lane.
     pub(super) fn rest(&self) -> Blocking<'_> {
         let spin = Duration::from_micros(self.config.spin_us);
-        Blocking { lane: &self.lane, routes: &self.routes, dispatcher: &self.dispatcher, spin }
+        Blocking { lane: &self.lane, dispatcher: &self.dispatcher, spin }
     }
 
     /// This rank's sleeping threads, to be told of completions.

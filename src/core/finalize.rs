@@ -43,6 +43,8 @@ impl Context {
         // From here on this rank asks for nothing; its progress thread still serves the others, and
         // messages are still handled.
         let fenced = self.bootstrap.fence_survivors();
+        // With polled handlers nobody else handles what has been sent before the fence.
+        while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
         self.handling.stop();
         self.progress.stop();
         // Not before: ranks that have not come to the fence may need what this one's tasks do.

@@ -1,6 +1,7 @@
 //! The thread that runs handlers of active messages when no waiting thread does. It is apart from the
 //! progress thread, so that a handler that takes long does not stop what other ranks ask of this one,
-//! and is started when the first handler is registered.
+//! and is started when the first handler is registered. With polled handlers it runs none: it wakes the
+//! threads of the program that sleep in the library, so that one of them does.
 
 use crate::core::progress_thread::{AbortOnPanic, SLEEP, STACK};
 use crate::engine::messages::dispatch::{Dispatcher, NAP};
@@ -35,7 +36,10 @@ impl HandlerThread {
             let (stop, routes, dispatcher) =
                 (self.stop.clone(), self.routes.clone(), self.dispatcher.clone());
             let spin = self.spin;
-            let run = move || run(&stop, &routes, &dispatcher, spin);
+            let run = move || match dispatcher.is_polled() {
+                true => wake_sleepers(&stop, &routes),
+                false => run(&stop, &routes, &dispatcher, spin),
+            };
             *thread = Some(spawn_quiet("llcl-handlers", STACK, run)?);
         }
         Ok(())
@@ -51,6 +55,22 @@ impl HandlerThread {
             // A panic of the thread has been reported; there is nothing left to save here.
             let _ = thread.join();
         }
+    }
+}
+
+/// Polled handlers: whoever brings a message behind a closed door rings, and the sleepers look for it.
+fn wake_sleepers(stop: &AtomicBool, routes: &Routes) {
+    let _abort = AbortOnPanic;
+    let bell = routes.node().mail_head().requests.bell();
+    loop {
+        // Before the sleepers are woken, so that a ring that comes after it ends the sleep.
+        let ticket = bell.ticket();
+        // Acquire: pairs with the Release in stop().
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        routes.waiters().touched_privately();
+        bell.wait(ticket, Some(SLEEP));
     }
 }
 

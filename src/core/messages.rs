@@ -8,17 +8,19 @@ use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{self, Completion};
 use crate::engine::lane::Execution;
-use crate::engine::messages::deferred::{Deferred, encode, take_deferred};
+use crate::engine::messages::deferred::{Admitted, Deferred, encode, take_deferred};
 use crate::engine::messages::requests::Waiting;
 use crate::engine::messages::{BULK, HEADER, Handler, LONG, MEDIUM};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::node::message_area::IDS;
 use crate::transport::node::message_sender::{Frame, MessageSender, Watched};
+use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// A message to be sent; the parameters of the interface.
 #[derive(Clone, Copy)]
@@ -47,6 +49,49 @@ impl Context {
         self.must_be_open()?;
         self.handling.start()?;
         self.dispatcher.register(id, handler, data)
+    }
+
+    /// A poll without result, unless one has to do more than to look. Never in a callback, where it does
+    /// nothing: the long way tells why.
+    #[inline(always)]
+    pub fn am_poll_finds_nothing(&self) -> bool {
+        self.open.load(Ordering::Relaxed) && self.dispatcher.finds_nothing()
+    }
+
+    /// Runs up to `most` handlers of what has come; returns how many messages were taken.
+    #[inline]
+    pub fn am_poll(&self, most: usize) -> Result<usize> {
+        if !self.dispatcher.may_poll() {
+            // Why not.
+            return self.may_block("llcl_am_poll").map(|()| 0);
+        }
+        let handled = self.dispatcher.poll(most);
+        if handled > 0 {
+            self.dispatcher.tell();
+            self.dispatcher.knows_handled();
+        }
+        Ok(handled)
+    }
+
+    /// Waits until handlers have run of which the calling thread does not know; None: for ever.
+    pub fn am_wait(&self, timeout: Option<Duration>) -> Result<()> {
+        self.may_block("llcl_am_wait")?;
+        let known = self.dispatcher.known_handled();
+        let done = || self.dispatcher.handled() != known;
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut backoff = Backoff::new(Duration::from_micros(self.config().spin_us));
+        let rest = self.rest();
+        while !rest.attend(&mut backoff, done) {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Err(Error::bare(Status::ERR_TIMEOUT));
+            }
+            if !backoff.pause() && rest.sleep(None, left, done) {
+                backoff.renew();
+            }
+        }
+        self.dispatcher.knows_handled();
+        Ok(())
     }
 
     /// Sends a message whose end nobody waits for, if nothing is in the way. False: the long way tells
@@ -193,7 +238,11 @@ impl Context {
             // Until the command is in the queue, where a flush finds it, the pin keeps the region.
             let _pinned = pin();
             let payload = local.resolve(&self.routes, send.payload_size as u64)?;
+            let Some(admitted) = Admitted::begin(&self.post) else {
+                return Err(Error::bare(Status::RETRY_NO_CREDIT));
+            };
             let late = Box::new(Deferred {
+                _admitted: admitted,
                 peer: send.peer,
                 id: send.id as u16,
                 kind: send.kind,
@@ -223,7 +272,9 @@ impl Context {
         self.may_block("this form")?;
         loop {
             match self.am_try(send) {
-                Err(error) if error.status == Status::RETRY_NO_CREDIT => {
+                Err(error)
+                    if error.status == Status::RETRY_NO_CREDIT && !self.dispatcher.is_polled() =>
+                {
                     if let Some(end) = self.await_credit(send) {
                         return end;
                     }

@@ -174,8 +174,8 @@ impl Regions {
         // After this nobody finds the region and nobody is in the middle of touching it.
         let mapping = self.routes.own().forget(index);
         if waiting_allowed {
-            let (lane, routes, dispatcher) = (&self.lane, &self.routes, &self.dispatcher);
-            let rest = Blocking { lane, routes, dispatcher, spin: self.spin };
+            let (lane, dispatcher) = (&self.lane, &self.dispatcher);
+            let rest = Blocking { lane, dispatcher, spin: self.spin };
             // With the role: who posts directly has looked our side up, and works on it while it has the role.
             rest.flush_with_role(ALL_PEERS)?;
             drop(mapping);

@@ -126,12 +126,7 @@ impl Services {
     }
 
     fn rest(&self) -> Blocking<'_> {
-        Blocking {
-            lane: &self.lane,
-            routes: &self.routes,
-            dispatcher: &self.dispatcher,
-            spin: self.spin(),
-        }
+        Blocking { lane: &self.lane, dispatcher: &self.dispatcher, spin: self.spin() }
     }
 
     /// Works for a moment for whatever else there is to do. True: something was done.

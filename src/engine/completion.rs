@@ -142,6 +142,8 @@ struct Trampoline {
     running: Cell<bool>,
     first: Cell<usize>,
     count: Cell<usize>,
+    /// Polls for messages without result since the last one with one; see polled_in_vain().
+    polls: Cell<u32>,
     waiting: [Cell<Option<Requests>>; WAITING],
 }
 
@@ -150,6 +152,7 @@ thread_local! {
         running: Cell::new(false),
         first: Cell::new(0),
         count: Cell::new(0),
+        polls: Cell::new(0),
         waiting: [const { Cell::new(None) }; WAITING],
     } };
 }
@@ -157,6 +160,33 @@ thread_local! {
 /// Whether this thread runs a callback at the moment.
 pub fn in_callback() -> bool {
     TRAMPOLINE.with(|t| t.running.get())
+}
+
+/// Counts a poll of this thread that found nothing; returns how many there were one after the other.
+pub fn polled_in_vain() -> u32 {
+    TRAMPOLINE.with(|t| {
+        t.polls.set(t.polls.get().wrapping_add(1));
+        t.polls.get()
+    })
+}
+
+/// Counts such a poll, unless it would be the next of each `every`, or the thread runs a callback. False: it
+/// was not counted. Here, since a poll has no time to look two things up that belong to its thread.
+#[inline(always)]
+pub fn polled_in_vain_again(every: u32) -> bool {
+    TRAMPOLINE.with(|t| {
+        let next = t.polls.get().wrapping_add(1);
+        let again = !t.running.get() && !next.is_multiple_of(every);
+        if again {
+            t.polls.set(next);
+        }
+        again
+    })
+}
+
+/// A poll of this thread has found something.
+pub fn polled_with_result() {
+    TRAMPOLINE.with(|t| t.polls.set(0));
 }
 
 /// Whether `count` more callbacks of this thread have room to wait. Asked before an operation is

@@ -8,13 +8,12 @@ use crate::engine::messages::deferred::{Deferred, take_deferred};
 use crate::engine::routes::Routes;
 use crate::util::status::Status;
 
-/// Messages that wait for credit at one time; with more the queue waits, and fills.
-const MOST: usize = 256;
-
 impl LaneState {
     /// Takes a message in; false: there is no room, and nothing has happened.
     pub(super) fn start_message(&mut self, routes: &Routes, command: &Command) -> bool {
-        if self.deferred.len() >= MOST || self.slots.is_full() {
+        // What waits for credit is bounded where it is accepted (`Deferred::admit`), so that a peer that
+        // handles nothing stops no command behind its messages. The write of a payload needs an entry.
+        if self.slots.is_full() {
             return false;
         }
         let mut deferred = take_deferred(command.local);

@@ -98,7 +98,7 @@ pub const EXECUTIONS: &[&str] = &["auto", "offload", "direct"];
 /// The words of `LLCL_AM_POLICY`, likewise.
 pub const POLICIES: &[&str] = &["acquire", "limit", "distributed"];
 /// The words of `LLCL_AM_HANDLERS`, likewise.
-pub const HANDLERS: &[&str] = &["serial", "parallel"];
+pub const HANDLERS: &[&str] = &["serial", "parallel", "polled"];
 /// The words of `LLCL_COLL_ENGINE`, likewise.
 pub const ENGINES: &[&str] = &["offload", "thread"];
 /// The words of `LLCL_COLL_BARRIER`: the names of the algorithms in `coll`, as in those that follow.
@@ -154,7 +154,7 @@ table! {
     am_requests: "LLCL_AM_REQUESTS", "256", "messages", Kind::Power(64, 4096),
         "Active messages of this rank that may wait for their end at one time, each with a place for its reply.";
     am_handlers: "LLCL_AM_HANDLERS", "serial", "", Kind::Words(HANDLERS),
-        "Whether one handler of a context runs at a time, or several on different threads.";
+        "Whether one handler of a context runs at a time, several on different threads, or one on threads of the program that poll or wait.";
     coll_engine: "LLCL_COLL_ENGINE", "offload", "", Kind::Words(ENGINES),
         "Who runs the steps of collectives: whoever delivers a signal, or each rank's progress thread.";
     coll_segment: "LLCL_COLL_SEGMENT", "65536", "bytes", Kind::Number(64, 1 << 30, 64),

@@ -9,7 +9,7 @@ pub const SHARES: usize = 16;
 /// Lines over which the count of every message is spread, so that threads do not wait for each other.
 const STRIPES: usize = 16;
 
-/// One number. Nothing is ordered by it.
+/// One number.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
@@ -17,13 +17,22 @@ impl Count {
     /// One more.
     #[inline(always)]
     pub fn up(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        // Release: pairs with get_done().
+        self.0.fetch_add(1, Ordering::Release);
     }
 
     /// The same where only one thread at a time counts, which then costs next to nothing.
     #[inline(always)]
     pub fn up_alone(&self, by: u64) {
-        self.0.store(self.get().wrapping_add(by), Ordering::Relaxed);
+        // Release: what was counted has been done; pairs with get_done().
+        self.0.store(self.get().wrapping_add(by), Ordering::Release);
+    }
+
+    /// The number, for a caller that relies on what was done before it was counted.
+    #[inline(always)]
+    pub fn get_done(&self) -> u64 {
+        // Acquire: pairs with up() and up_alone().
+        self.0.load(Ordering::Acquire)
     }
 
     /// At least `value`.

@@ -9,10 +9,38 @@ use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::node::message_sender::Frame;
 use crate::util::status::{Result, Status};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Messages of a context that may be accepted and not be sent at one time.
+const MOST: usize = 256;
+
+/// The right of one message to wait for credit in the lane. Dropping it gives it back.
+pub struct Admitted(Arc<MessagePost>);
+
+impl Admitted {
+    /// None: as many wait as may. Else a peer that handles nothing would fill the queue, and stop all other
+    /// commands.
+    pub fn begin(post: &Arc<MessagePost>) -> Option<Admitted> {
+        // Relaxed: only a number.
+        if post.deferred.fetch_add(1, Ordering::Relaxed) < MOST {
+            return Some(Admitted(post.clone()));
+        }
+        post.deferred.fetch_sub(1, Ordering::Relaxed);
+        None
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.deferred.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// A message that has been accepted and not been sent.
-#[derive(Clone, Copy)]
 pub struct Deferred {
+    /// Bounds how many there are.
+    pub _admitted: Admitted,
     /// To whom.
     pub peer: u32,
     /// For which handler.

@@ -11,22 +11,28 @@
 //! nothing; the sleepers, who find at their next wake-up that somebody attends, only nap until that
 //! has ended (`has_visitors`). Before a waiting thread itself falls asleep, it ends their naps
 //! (`hand_over`).
+//!
+//! With polled handlers (`HandlerMode::Polled`) no thread of the library runs any: `poll` has what the
+//! threads of the program do, `sleep` how they sleep until a message comes.
 
 use crate::engine::completion::{enter, in_callback};
 use crate::engine::messages::Handler;
 use crate::engine::messages::message::Message;
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::role::{Held, Role};
+use crate::transport::node::lookout::Lookout;
 use crate::transport::node::message_area::IDS;
 use crate::transport::node::message_receiver::{Arrived, MessageReceiver};
 use crate::util::status::Status;
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 mod handlers;
+mod poll;
+mod sleep;
 mod wake;
 
 /// Looks of a waiting thread before it gives the roles up for a moment.
@@ -43,6 +49,17 @@ const MANY: usize = 4;
 const LINGER: usize = 64;
 /// How long a sleeper naps while others attend.
 pub const NAP: Duration = Duration::from_micros(200);
+
+/// Which threads run handlers, and how many at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandlerMode {
+    /// One at a time, on a thread that waits or on one of the library's.
+    Serial,
+    /// Several at a time, on such threads.
+    Parallel,
+    /// One at a time, on threads of the program that poll or wait, and on no other.
+    Polled,
+}
 
 /// A handler as the table has it.
 #[derive(Clone, Copy)]
@@ -70,8 +87,11 @@ pub struct Dispatcher {
     post: Arc<MessagePost>,
     requests: Role<Requests>,
     replies: Role<MessageReceiver>,
-    /// Handlers may run at the same time.
-    parallel: bool,
+    mode: HandlerMode,
+    /// Completions are for the progress thread.
+    offload: bool,
+    /// By which threads see that messages and replies have come, before they take a role.
+    lookouts: [Arc<Lookout>; 2],
     /// For each number the calls under way, of versions with even and odd numbers.
     calls: Box<[[AtomicU32; 2]]>,
     /// Threads that want to change the table: nobody begins to serve before they had the role.
@@ -83,6 +103,8 @@ pub struct Dispatcher {
     owes: AtomicBool,
     /// A sleeper naps because of visitors: handlers' thread, progress thread.
     naps: [AtomicBool; 2],
+    /// Polled handlers: threads of the program that sleep behind a closed door.
+    parked: Mutex<u32>,
 }
 
 thread_local! {
@@ -137,23 +159,33 @@ impl Requests {
 }
 
 impl Dispatcher {
-    /// The agent of a context without handlers.
-    pub fn new(post: Arc<MessagePost>, parallel: bool) -> Dispatcher {
+    /// The dispatcher of a context without handlers. `offload`: threads of the program end no messages.
+    pub fn new(post: Arc<MessagePost>, mode: HandlerMode, offload: bool) -> Dispatcher {
         let inlet = |replies| post.routes.node().inlet(post.counts.clone(), replies);
+        let (requests, replies) = (inlet(false), inlet(true));
         let empty = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
         let table = (0..IDS).map(|_| Cell::new(empty)).collect();
         Dispatcher {
-            requests: Role::new(Requests { inlet: inlet(false), table, told: Instant::now() }),
-            replies: Role::new(inlet(true)),
+            lookouts: [requests.lookout(), replies.lookout()],
+            requests: Role::new(Requests { inlet: requests, table, told: Instant::now() }),
+            replies: Role::new(replies),
             post,
-            parallel,
+            mode,
+            offload,
             calls: (0..IDS).map(|_| Default::default()).collect(),
             registering: AtomicU32::new(0),
             has_handlers: AtomicBool::new(false),
             visits: AtomicU64::new(0),
             owes: AtomicBool::new(false),
             naps: Default::default(),
+            parked: Mutex::default(),
         }
+    }
+
+    /// Whether only threads of the program run handlers.
+    #[inline]
+    pub fn is_polled(&self) -> bool {
+        self.mode == HandlerMode::Polled
     }
 
     /// Whether there is anything that a waiting thread could look after.
@@ -186,6 +218,9 @@ impl Dispatcher {
     /// Lends the calling thread until `done`, for a burst of looks without result; returns how much it
     /// has handled.
     pub fn attend(&self, done: impl Fn() -> bool) -> usize {
+        if self.is_polled() {
+            return self.attend_by_polls(done);
+        }
         self.visits.store(self.visits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         let (mut looks, mut handled) = (0, 0);
         while looks < LOOKS && handled < MOST && !done() {
@@ -209,7 +244,7 @@ impl Dispatcher {
                 handled += replies.as_mut().map_or(0, |inlet| self.take_replies(inlet));
             } else if let Some(requests) = requests {
                 drop(replies);
-                handled += self.serve(requests, &done);
+                handled += self.serve(requests, BATCH, &done);
             }
         }
         self.tell();
@@ -247,26 +282,39 @@ impl Dispatcher {
         count
     }
 
+    /// Works for a moment for whatever there is to do; returns how much was done. Nothing in a callback.
+    pub fn help(&self) -> usize {
+        let handled = match self.is_polled() {
+            true if self.may_poll() => self.poll(BATCH),
+            true => 0,
+            false => self.poll_replies() + self.poll_requests(),
+        };
+        self.tell();
+        handled
+    }
+
     /// Runs handlers, if the role is free; returns how many messages were handled. The caller calls tell()
     /// before it turns to anything else.
     pub fn poll_requests(&self) -> usize {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;
         }
-        self.requests_to_serve().map_or(0, |requests| self.serve(requests, &|| false))
+        self.requests_to_serve().map_or(0, |requests| self.serve(requests, BATCH, &|| false))
     }
 
-    /// Handles messages until `done`, and gives the role up; returns how many there were. tell() is left to
-    /// the caller.
+    /// Handles up to `most` messages until `done`, and gives the role up; returns how many there were.
+    /// tell() is left to the caller.
     #[inline(always)]
     fn serve<'a>(
         &'a self,
         mut requests: Held<'a, Requests, false>,
+        most: usize,
         done: &impl Fn() -> bool,
     ) -> usize {
-        let _serving = (!self.parallel).then(|| Serving::begin(&requests));
+        let parallel = self.mode == HandlerMode::Parallel;
+        let _serving = (!parallel).then(|| Serving::begin(&requests));
         let mut lingered = 0;
-        for count in 0..BATCH {
+        for count in 0..most {
             if count > 0 && (done() || self.registering.load(Ordering::Relaxed) != 0) {
                 return count;
             }
@@ -277,7 +325,7 @@ impl Dispatcher {
                 next = requests.inlet.peek();
             }
             let Some(arrived) = next else { return count };
-            if self.parallel {
+            if parallel {
                 self.handle_outside(requests, &arrived);
                 match self.requests.take_unfenced() {
                     Some(again) => requests = again,
@@ -290,7 +338,7 @@ impl Dispatcher {
                 self.owe(&mut requests.told);
             }
         }
-        BATCH
+        most
     }
 
     /// Handles a message without the role: its bytes move out of its slot first.
@@ -328,15 +376,16 @@ impl Dispatcher {
         // Used where it is made: a message that is moved costs as much as its handler.
         let status = match (&mut Message::new(&self.post, arrived), entry.handler) {
             (Ok(message), Some(handler)) => {
-                match self.parallel {
-                    true => counts.handled.up(),
-                    false => counts.handled.up_alone(1),
-                }
                 enter(|| {
                     // SAFETY: the user gave a function of this type for just this; the message lives
                     // until it returns.
                     unsafe { handler(&raw mut *message, entry.data) };
                 });
+                // Behind the handler: wait_handled() says that what is counted has run.
+                match self.mode {
+                    HandlerMode::Parallel => counts.handled.up(),
+                    HandlerMode::Serial | HandlerMode::Polled => counts.handled.up_alone(1),
+                }
                 return message.close(Status::OK);
             }
             (Ok(_), None) => Status::ERR_NO_HANDLER,
@@ -345,80 +394,6 @@ impl Dispatcher {
         counts.unknown.up();
         if arrived.tag != 0 {
             self.post.reply(arrived.source, arrived.tag, status, &[]);
-        }
-    }
-}
-
-/// Sleeping.
-impl Dispatcher {
-    /// Whether somebody has attended since `seen`, which is brought up to date.
-    fn has_visitors(&self, seen: &mut u64) -> bool {
-        let now = self.visits.load(Ordering::Relaxed);
-        std::mem::replace(seen, now) != now
-    }
-
-    /// Whether the thread that runs handlers should nap because others have attended since `seen`.
-    pub fn nap_for_visitors(&self, seen: &mut u64) -> bool {
-        let visitors = self.has_visitors(seen);
-        if visitors {
-            self.naps[0].store(true, Ordering::SeqCst);
-        }
-        visitors
-    }
-
-    /// Prepares the sleep of the thread that runs handlers, of at most `longest`; the ticket of its
-    /// bell was read before. How long it may sleep.
-    pub fn park_handling(&self, seen: &mut u64, longest: Duration) -> Duration {
-        if self.has_visitors(seen) {
-            self.naps[0].store(true, Ordering::SeqCst);
-            return NAP;
-        }
-        let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
-        // What has come already is not slept over; what is just coming may be long in coming.
-        requests.inlet.arm(longest).unwrap_or_else(|| match requests.inlet.has_come() {
-            true => Duration::ZERO,
-            false => NAP,
-        })
-    }
-
-    /// It is awake again.
-    pub fn unpark_handling(&self) {
-        self.naps[0].store(false, Ordering::Relaxed);
-        self.post.routes.node().mail_head().requests.open();
-    }
-
-    /// The same for the progress thread, which takes replies in.
-    pub fn park_progress(&self, seen: &mut u64, longest: Duration) -> Duration {
-        if self.post.owes() {
-            self.post.pay();
-        }
-        let longest = if self.post.owes() { NAP.min(longest) } else { longest };
-        if !self.post.pending.is_used() {
-            return longest;
-        }
-        if self.has_visitors(seen) {
-            self.naps[1].store(true, Ordering::SeqCst);
-            return NAP;
-        }
-        let armed = self.replies.take_unfenced().and_then(|mut inlet| inlet.arm(longest));
-        armed.unwrap_or(NAP)
-    }
-
-    /// It is awake again.
-    pub fn unpark_progress(&self) {
-        if self.post.pending.is_used() {
-            self.naps[1].store(false, Ordering::Relaxed);
-            self.post.routes.node().mail_head().replies.open();
-        }
-    }
-
-    /// A thread that has attended falls asleep: whoever naps because of it looks again.
-    pub fn hand_over(&self) {
-        if self.naps[0].load(Ordering::Relaxed) {
-            self.post.routes.node().mail_head().requests.bell().ring();
-        }
-        if self.naps[1].load(Ordering::Relaxed) {
-            self.post.routes.bell().ring();
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct MessagePost {
     pub counts: Arc<Counters>,
     /// Messages whose end is waited for.
     pub pending: Requests,
+    /// Messages that the lane has accepted and not sent.
+    pub deferred: AtomicUsize,
     /// Answers to peers that could not be reached, and how many there are.
     owed: (Mutex<Vec<Owed>>, AtomicUsize),
 }
@@ -31,7 +33,8 @@ struct Owed(u32, u64, Status, Box<[u8]>);
 impl MessagePost {
     /// Nothing has been sent.
     pub fn new(routes: Arc<Routes>, counts: Arc<Counters>, requests: usize) -> MessagePost {
-        MessagePost { routes, counts, pending: Requests::new(requests), owed: Default::default() }
+        let (pending, deferred) = (Requests::new(requests), AtomicUsize::new(0));
+        MessagePost { routes, counts, pending, deferred, owed: Default::default() }
     }
 
     /// The outbox to a living peer, made at first use.

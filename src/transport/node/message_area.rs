@@ -228,6 +228,11 @@ impl Door {
         }
     }
 
+    /// Whether it is closed and nobody has knocked since.
+    pub fn is_closed(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed) != 0
+    }
+
     /// What its owner sleeps on.
     pub fn bell(&self) -> &Bell {
         &self.bell

@@ -1,6 +1,7 @@
 //! The receiving side of active messages: the shares of this rank, one after the other. Whoever has
 //! an inlet is the one receiver of its shares.
 
+use crate::transport::node::lookout::Lookout;
 use crate::transport::node::message_area::{Door, MessageArea, Policy, REPLIES};
 use crate::transport::node::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
 use crate::transport::node::segment::Segment;
@@ -70,6 +71,7 @@ pub struct MessageReceiver {
     /// Of the segment below, which outlives it here.
     mail: MessageArea<'static>,
     _own: Arc<Segment>,
+    lookout: Arc<Lookout>,
     dead: Arc<[AtomicBool]>,
     counts: Arc<Counters>,
     stands: Box<[Stand]>,
@@ -117,8 +119,10 @@ impl MessageReceiver {
         };
         let stands: Box<[Stand]> = shares.map(stand).collect();
         let slot = stands[0].share.slot(FIRST);
+        let shares = stands.iter().map(|stand| stand.share).collect();
         MessageReceiver {
             mail,
+            lookout: Arc::new(Lookout::new(own.clone(), shares)),
             _own: own,
             dead,
             counts,
@@ -133,6 +137,11 @@ impl MessageReceiver {
             quiet: 0,
             astray: None,
         }
+    }
+
+    /// By which threads that do not hold this receiver see whether it has something to take.
+    pub fn lookout(&self) -> Arc<Lookout> {
+        self.lookout.clone()
     }
 
     fn is_for_replies(&self) -> bool {
@@ -286,7 +295,9 @@ impl MessageReceiver {
         stand.next = stand.next.wrapping_add(1);
         stand.unfinished = None;
         stand.misses = 0;
-        let lot_is_full = stand.next.wrapping_sub(stand.returned) >= stand.lot;
+        let (next, lot_is_full) =
+            (stand.next, stand.next.wrapping_sub(stand.returned) >= stand.lot);
+        self.lookout.moved(self.at, next);
         (self.quiet, self.granted, self.spare) = (0, 0, 0);
         self.aim();
         if lot_is_full {

@@ -5,6 +5,7 @@
 pub mod control;
 pub mod inbox;
 mod kernel_copy;
+pub mod lookout;
 pub mod message_area;
 pub mod message_receiver;
 pub mod message_sender;

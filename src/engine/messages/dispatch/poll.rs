@@ -1,0 +1,176 @@
+//! Polls: how threads of the program run handlers.
+//!
+//! A poll that finds nothing reads the marks at which the receiver stands, writes nothing that threads
+//! share and takes no role. So it costs some nanoseconds, and a thread that is preempted in it stops
+//! nobody. A thread that is preempted while it runs a handler holds the role; others that see a message and
+//! find the role taken offer their cores, so that it runs again soon.
+
+use super::{BATCH, Dispatcher, LOOKS, MOST};
+use crate::engine::completion::{
+    in_callback, polled_in_vain, polled_in_vain_again, polled_with_result,
+};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+/// Polls without result after which a thread does, under the roles, what is due when nothing comes: it skips
+/// what dead senders have begun, and wakes senders that sleep for credit.
+const EMPTY: u32 = 128;
+/// Looks under the role that it then takes: enough to notice that nothing comes.
+const UNDER_ROLE: usize = 33;
+/// Polls without result after which it offers its core: another thread may have what this one waits for.
+const YIELD: u32 = 8 * EMPTY;
+/// Polls that found the role taken, and a message waiting, after which it offers its core.
+const TAKEN: u32 = 16;
+
+/// What a thread knows of its own polls.
+struct Polls {
+    /// Polls that found the role taken since the last one that offered its core for it.
+    taken: Cell<u32>,
+    /// Handlers that this thread has run.
+    ran: Cell<u64>,
+    /// When others_handle() was asked last: handlers that had run, and those of this thread.
+    seen: Cell<(u64, u64)>,
+    /// For wait_handled(): of which dispatcher this thread knows how many handlers have run, and how many.
+    waited: Cell<(*const Dispatcher, u64)>,
+}
+
+thread_local! {
+    static POLLS: Polls = const {
+        Polls {
+            taken: Cell::new(0),
+            ran: Cell::new(0),
+            seen: Cell::new((0, 0)),
+            waited: Cell::new((std::ptr::null(), 0)),
+        }
+    };
+}
+
+impl Dispatcher {
+    /// A poll without result: nothing has come, and nothing else is due. False: poll() must be called.
+    #[inline(always)]
+    pub fn finds_nothing(&self) -> bool {
+        let [requests, replies] = &self.lookouts;
+        if requests.has_come() || !self.offload && replies.has_come() {
+            return false;
+        }
+        polled_in_vain_again(EMPTY)
+    }
+
+    /// Runs up to `most` handlers of what has come, if nobody else does; returns how many messages were
+    /// taken. Not to be called in a callback. The caller calls tell() before it turns to anything else.
+    #[inline]
+    pub fn poll(&self, most: usize) -> usize {
+        let most = most.min(BATCH);
+        let [requests, replies] = &self.lookouts;
+        let found = match requests.has_come() || !self.offload && replies.has_come() {
+            true => self.take_up_to(most),
+            false => 0,
+        };
+        if found > 0 {
+            polled_with_result();
+            return found;
+        }
+        match polled_in_vain() {
+            empty if empty.is_multiple_of(EMPTY) => self.look_around(empty, most),
+            _ => 0,
+        }
+    }
+
+    #[inline(never)]
+    fn take_up_to(&self, most: usize) -> usize {
+        self.end_messages();
+        if !self.lookouts[0].has_come() {
+            return 0;
+        }
+        let handled = &self.post.counts.handled;
+        match self.requests_to_serve() {
+            Some(requests) => {
+                let before = handled.get();
+                let count = self.serve(requests, most, &|| false);
+                let ran = handled.get().wrapping_sub(before).min(count as u64);
+                POLLS.with(|polls| polls.ran.set(polls.ran.get().wrapping_add(ran)));
+                count
+            }
+            None => {
+                POLLS.with(|polls| {
+                    polls.taken.set(polls.taken.get() + 1);
+                    if polls.taken.get() == TAKEN {
+                        polls.taken.set(0);
+                        std::thread::yield_now();
+                    }
+                });
+                0
+            }
+        }
+    }
+
+    /// Takes replies in, where that is for threads of the program.
+    fn end_messages(&self) {
+        if !self.offload {
+            self.poll_replies();
+        }
+    }
+
+    /// See EMPTY and YIELD.
+    #[cold]
+    fn look_around(&self, empty: u32, most: usize) -> usize {
+        if empty.is_multiple_of(YIELD) {
+            std::thread::yield_now();
+        }
+        self.end_messages();
+        let Some(mut requests) = self.requests_to_serve() else { return 0 };
+        if (0..UNDER_ROLE).any(|_| requests.inlet.has_come()) {
+            return self.serve(requests, most, &|| false);
+        }
+        0
+    }
+
+    /// Polls until `done`, for a burst of looks without result; returns how many messages it has handled.
+    pub(super) fn attend_by_polls(&self, done: impl Fn() -> bool) -> usize {
+        let (mut looks, mut handled) = (0, 0);
+        while looks < LOOKS && handled < MOST && !done() {
+            match self.poll(BATCH) {
+                0 => {
+                    looks += 1;
+                    std::hint::spin_loop();
+                }
+                found => (looks, handled) = (0, handled + found),
+            }
+        }
+        self.tell();
+        handled
+    }
+
+    /// Whether other threads have run handlers since the calling one asked last.
+    pub(super) fn others_handle(&self) -> bool {
+        let total = self.post.counts.handled.get();
+        POLLS.with(|polls| {
+            let (before, own) = polls.seen.replace((total, polls.ran.get()));
+            total.wrapping_sub(before) > polls.ran.get().wrapping_sub(own)
+        })
+    }
+
+    /// How many handlers had run when the calling thread was told last, by knows_handled(): 0 where it was not.
+    pub fn known_handled(&self) -> u64 {
+        let (of, count) = POLLS.with(|polls| polls.waited.get());
+        if std::ptr::eq(of, self) { count } else { 0 }
+    }
+
+    /// How many handlers have run, of which the calling thread now knows.
+    pub fn knows_handled(&self) -> u64 {
+        let count = self.handled();
+        POLLS.with(|polls| polls.waited.set((self, count)));
+        count
+    }
+
+    /// How many handlers have run; what they have done is seen by the caller.
+    #[inline]
+    pub fn handled(&self) -> u64 {
+        self.post.counts.handled.get_done()
+    }
+
+    /// Whether the calling thread may run handlers now.
+    pub fn may_poll(&self) -> bool {
+        self.has_handlers.load(Ordering::Relaxed) && !in_callback()
+    }
+}

@@ -1,0 +1,164 @@
+//! How threads sleep that look after messages: the two of the library, and, with polled handlers, those of
+//! the program.
+
+use super::{Dispatcher, NAP};
+use crate::transport::address::Address;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// With polled handlers: how long a thread sleeps at most while another one holds the role of requests. That
+/// one may be in a long handler, or may leave without a look at what has come.
+const BUSY: Duration = Duration::from_millis(1);
+
+impl Dispatcher {
+    /// Whether somebody has attended since `seen`, which is brought up to date.
+    fn has_visitors(&self, seen: &mut u64) -> bool {
+        let now = self.visits.load(Ordering::Relaxed);
+        std::mem::replace(seen, now) != now
+    }
+
+    /// Whether the thread that runs handlers should nap because others have attended since `seen`.
+    pub fn nap_for_visitors(&self, seen: &mut u64) -> bool {
+        let visitors = self.has_visitors(seen);
+        if visitors {
+            self.naps[0].store(true, Ordering::SeqCst);
+        }
+        visitors
+    }
+
+    /// Prepares the sleep of the thread that runs handlers, of at most `longest`; the ticket of its
+    /// bell was read before. How long it may sleep.
+    pub fn park_handling(&self, seen: &mut u64, longest: Duration) -> Duration {
+        if self.has_visitors(seen) {
+            self.naps[0].store(true, Ordering::SeqCst);
+            return NAP;
+        }
+        let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
+        // What has come already is not slept over; what is just coming may be long in coming.
+        requests.inlet.arm(longest).unwrap_or_else(|| match requests.inlet.has_come() {
+            true => Duration::ZERO,
+            false => NAP,
+        })
+    }
+
+    /// It is awake again.
+    pub fn unpark_handling(&self) {
+        self.naps[0].store(false, Ordering::Relaxed);
+        self.post.routes.node().mail_head().requests.open();
+    }
+
+    /// The same for the progress thread, which takes replies in.
+    pub fn park_progress(&self, seen: &mut u64, longest: Duration) -> Duration {
+        if self.post.owes() {
+            self.post.pay();
+        }
+        let longest = if self.post.owes() { NAP.min(longest) } else { longest };
+        if !self.post.pending.is_used() {
+            return longest;
+        }
+        if self.has_visitors(seen) {
+            self.naps[1].store(true, Ordering::SeqCst);
+            return NAP;
+        }
+        let armed = self.replies.take_unfenced().and_then(|mut inlet| inlet.arm(longest));
+        armed.unwrap_or(NAP)
+    }
+
+    /// It is awake again.
+    pub fn unpark_progress(&self) {
+        if self.post.pending.is_used() {
+            self.naps[1].store(false, Ordering::Relaxed);
+            self.post.routes.node().mail_head().replies.open();
+        }
+    }
+
+    /// A thread that has attended falls asleep: whoever naps because of it looks again.
+    pub fn hand_over(&self) {
+        if self.naps[0].load(Ordering::Relaxed) {
+            self.post.routes.node().mail_head().requests.bell().ring();
+        }
+        if self.naps[1].load(Ordering::Relaxed) {
+            self.post.routes.bell().ring();
+        }
+    }
+}
+
+/// What a thread of the program may do that has nothing to wait for but messages.
+enum Parked {
+    /// Sleep: the door is closed, whoever brings something rings.
+    Yes(Duration),
+    /// Nap: somebody else takes messages, or holds the role.
+    Nap(Duration),
+    /// Look again.
+    No,
+}
+
+impl Dispatcher {
+    /// Sleeps until `enough`, until the word at `word` may have changed, or, with polled handlers, until a
+    /// message has come. True: look again at once.
+    pub fn sleep(
+        &self,
+        word: Option<Address>,
+        limit: Option<Duration>,
+        enough: impl Fn() -> bool,
+    ) -> bool {
+        self.hand_over();
+        let waiters = self.post.routes.waiters();
+        if !self.is_polled() || !self.has_handlers.load(Ordering::Relaxed) {
+            return waiters.sleep(word, limit, enough);
+        }
+        let within = |longest: Duration| Some(limit.map_or(longest, |limit| limit.min(longest)));
+        match self.park_polling() {
+            Parked::No => true,
+            Parked::Nap(longest) => waiters.sleep(word, within(longest), enough),
+            Parked::Yes(longest) => {
+                // The sleeper is known to the waiters before this look, and who knocks before it has opened
+                // the door; who knocks later rings, and `llcl-handlers` wakes all sleepers.
+                let door = &self.post.routes.node().mail_head().requests;
+                let woken = waiters.sleep(word, within(longest), || enough() || !door.is_closed());
+                self.unpark_polling();
+                woken
+            }
+        }
+    }
+
+    /// Closes the door of requests for the calling thread, if that can be done.
+    fn park_polling(&self) -> Parked {
+        /// Longer than any sleep of the waiters.
+        const LONGEST: Duration = Duration::from_secs(1);
+        if self.others_handle() {
+            return Parked::Nap(NAP);
+        }
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut requests) = self.requests.take_unfenced() else { return Parked::Nap(BUSY) };
+        let armed = requests.inlet.arm(LONGEST);
+        let come = armed.is_none() && requests.inlet.has_come();
+        drop(requests);
+        match armed {
+            Some(longest) => {
+                *parked += 1;
+                Parked::Yes(longest)
+            }
+            None => {
+                // arm() has opened the door again, on which others may rely.
+                let others = *parked > 0;
+                drop(parked);
+                if others {
+                    self.post.routes.waiters().touched_privately();
+                }
+                // What is begun and not there may be long in coming.
+                if come { Parked::No } else { Parked::Nap(NAP) }
+            }
+        }
+    }
+
+    /// The calling thread, which park_polling() let sleep, is awake. The last one opens the door.
+    fn unpark_polling(&self) {
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        *parked -= 1;
+        if *parked == 0 {
+            self.post.routes.node().mail_head().requests.open();
+        }
+    }
+}
