@@ -5,11 +5,11 @@
 //! number k; it reads the others' sheets when their numbers have reached k. It may write a sheet again two
 //! exchanges later: by then every rank has published k + 1, hence has read all of k.
 
-use crate::coll::arena::Arena;
+use crate::coll::arena::{Arena, Block, say_left};
 use crate::core::services::Services;
 use crate::fail;
 use crate::transport::Access;
-use crate::transport::address::{Address, Key};
+use crate::transport::address::Address;
 use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::Result;
@@ -20,21 +20,17 @@ use std::time::Duration;
 const SHEET: usize = 4096;
 /// Where the sheets begin.
 const FIRST: u64 = 64;
-/// Where a board says that its owner has left the team: a word of 4 bytes.
+/// Where the others count on a board that they have left the team: a word of 4 bytes.
 const LEFT: u64 = 8;
 /// How long a rank sleeps between two looks at first, and at most.
 const NAPS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
 /// This rank's board, and where those of the others are.
 pub struct Board {
-    own: Key,
-    base: *mut u8,
+    own: Block,
     sequence: u64,
     others: Vec<(u32, Address)>,
 }
-
-// SAFETY: the memory is the region's, which its owner keeps; all access is through &mut self or atomics.
-unsafe impl Send for Board {}
 
 impl Board {
     /// Bytes of a board.
@@ -42,41 +38,46 @@ impl Board {
 
     /// A board that nobody else knows yet.
     pub fn new(arena: &Arena) -> Result<Board> {
-        let made = arena.allocate(Board::BYTES)?;
-        Ok(Board { own: made.key, base: made.address, sequence: 0, others: Vec::new() })
+        Ok(Board { own: arena.allocate(Board::BYTES)?, sequence: 0, others: Vec::new() })
     }
 
     /// What the others must know.
-    pub fn key(&self) -> Key {
-        self.own
+    pub fn place(&self) -> Address {
+        self.own.place
     }
 
-    /// The boards of the team: peer and key, by rank.
-    pub fn connect(&mut self, services: &Services, boards: &[(u32, u64)]) -> Result<()> {
-        for (peer, key) in boards {
-            let address = Address { offset: 0, key: *key };
+    /// The boards of the team by rank, the own one included.
+    pub fn connect(&mut self, services: &Services, boards: &[(u32, Address)]) -> Result<()> {
+        for (peer, board) in boards {
             let port = services.routes.port(*peer)?;
-            if services.routes.locate(port, address, Board::BYTES)? != Access::Mapped {
+            if services.routes.locate(port, *board, Board::BYTES)? != Access::Mapped {
                 fail!(ERR_UNSUPPORTED, "memory of rank {peer} is not mapped here");
             }
-            self.others.push((*peer, address));
+            self.others.push((*peer, *board));
         }
         Ok(())
     }
 
     /// This rank touches no board of the team any more: its own may go when all others say the same.
-    pub fn leave(self, arena: &Arena) {
-        let say = self.base.wrapping_add(LEFT as usize);
-        // SAFETY: the own board's word. Release: pairs with the Acquire of whoever collects.
-        unsafe { AtomicU32::from_ptr(say.cast()) }.store(1, Ordering::Release);
-        let place = |board: Address| Address { offset: LEFT, ..board };
-        let others = self.others.iter().map(|(peer, board)| (*peer, place(*board))).collect();
-        arena.mark_dead(self.own, Board::BYTES, others);
+    pub fn leave(self, services: &Services, arena: &Arena) {
+        let others = self.others.iter().filter(|(_, board)| *board != self.own.place);
+        let mut count = 0;
+        for (peer, board) in others {
+            let _pinned = pin();
+            if let Some(word) =
+                find(services, *peer, Address { offset: board.offset + LEFT, ..*board }, 4)
+            {
+                // SAFETY: found while pinned; a word that is atomic wherever it is used.
+                say_left(unsafe { AtomicU32::from_ptr(word.cast()) });
+            }
+            count += 1;
+        }
+        arena.retire(self.own, LEFT, count);
     }
 
     /// Nobody was told of the board.
     pub fn discard(self, arena: &Arena) {
-        arena.discard(self.own, Board::BYTES);
+        arena.discard(self.own);
     }
 
     /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes. Collective.
@@ -98,15 +99,15 @@ impl Board {
         let at = FIRST + self.sequence % 2 * SHEET as u64;
         // SAFETY: the own board, whose sheet nobody reads any more; see the head of the file.
         unsafe {
-            let to = self.base.add(at as usize);
+            let to = self.own.address.add(at as usize);
             std::ptr::copy_nonoverlapping(sheet.as_ptr(), to, sheet.len());
             // Release: who sees the number sees the sheet.
-            AtomicU64::from_ptr(self.base.cast()).store(self.sequence, Ordering::Release);
+            AtomicU64::from_ptr(self.own.address.cast()).store(self.sequence, Ordering::Release);
         }
         for (at_rank, bytes) in all.iter_mut().enumerate() {
             let (peer, board) = &self.others[at_rank];
             self.await_number(services, *peer, *board)?;
-            let from = Address { offset: at, ..*board };
+            let from = Address { offset: board.offset + at, ..*board };
             let size = sheet.len();
             let _pinned = pin();
             let Some(place) = find(services, *peer, from, size as u64) else {

@@ -5,6 +5,7 @@ use crate::coll::arena::Arena;
 use crate::coll::runner::queue::RANKS;
 use crate::core::services::Services;
 use crate::fail;
+use crate::transport::address::Address;
 use crate::util::status::{Error, Result, Status};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,9 +30,8 @@ impl Team {
             fail!(ERR_UNSUPPORTED, "the world has {size} ranks, a team at most {RANKS}");
         }
         let made = Board::new(&arena);
-        let key = made.as_ref().map_or(0, |board| board.key().0);
-        let mut all = vec![0; 8 * size as usize];
-        let told = services.exchange(&key.to_ne_bytes(), &mut all);
+        let mut all = vec![0; PLACE * size as usize];
+        let told = services.exchange(&card_of(made.as_ref().ok()), &mut all);
         let made = match (made, told) {
             (Ok(board), Err(error)) => {
                 board.discard(&arena);
@@ -39,8 +39,7 @@ impl Team {
             }
             (made, told) => told.and(made)?,
         };
-        let keys = all.chunks_exact(8).map(number);
-        let boards = (0..size).zip(keys).collect::<Vec<_>>();
+        let boards = (0..size).zip(all.chunks_exact(PLACE).map(place)).collect::<Vec<_>>();
         let me = services.rank() as usize;
         Team::with(services, arena, made, boards, me)
     }
@@ -49,10 +48,10 @@ impl Team {
         services: Arc<Services>,
         arena: Arc<Arena>,
         mut board: Board,
-        boards: Vec<(u32, u64)>,
+        boards: Vec<(u32, Address)>,
         me: usize,
     ) -> Result<Team> {
-        let connected = match boards.iter().find(|(_, key)| *key == 0) {
+        let connected = match boards.iter().find(|(_, board)| board.key == 0) {
             Some((peer, _)) => {
                 let text = format!("rank {peer} has no memory for the team's board");
                 Err(Error::new(Status::ERR_NO_MEMORY, text))
@@ -80,12 +79,11 @@ impl Team {
     /// A team of the ranks that give the same colour, in the order of their keys. Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>> {
         let made = colour.map(|_| Board::new(&self.arena));
-        let mut card = [0; 24];
+        let mut card = [0; 16 + PLACE];
         card[..4].copy_from_slice(&u32::from(colour.is_some()).to_ne_bytes());
         card[4..8].copy_from_slice(&colour.unwrap_or(0).to_ne_bytes());
         card[8..16].copy_from_slice(&u64::from(key).to_ne_bytes());
-        let board = made.as_ref().and_then(|made| made.as_ref().ok()).map_or(0, |b| b.key().0);
-        card[16..].copy_from_slice(&board.to_ne_bytes());
+        card[16..].copy_from_slice(&card_of(made.as_ref().and_then(|made| made.as_ref().ok())));
         let cards = match self.exchange(&card) {
             Ok(cards) => cards,
             Err(error) => {
@@ -98,9 +96,9 @@ impl Team {
         let Some(made) = made else { return Ok(None) };
         let alike = cards.iter().enumerate().filter(|(_, other)| other[..8] == card[..8]);
         let mut group = alike
-            .map(|(rank, other)| (number(&other[8..16]), rank, number(&other[16..])))
+            .map(|(rank, other)| (number(&other[8..16]), rank, place(&other[16..])))
             .collect::<Vec<_>>();
-        group.sort_unstable();
+        group.sort_unstable_by_key(|(key, rank, _)| (*key, *rank));
         let me = group.iter().position(|(_, rank, _)| *rank == self.me).unwrap_or(0);
         let boards = group.iter().map(|(_, rank, board)| (self.peers[*rank], *board)).collect();
         Team::with(self.services.clone(), self.arena.clone(), made?, boards, me).map(Some)
@@ -108,7 +106,8 @@ impl Team {
 
     /// The team is given up by this rank.
     pub fn leave(self) {
-        self.board.into_inner().unwrap_or_else(PoisonError::into_inner).leave(&self.arena);
+        let board = self.board.into_inner().unwrap_or_else(PoisonError::into_inner);
+        board.leave(&self.services, &self.arena);
     }
 
     /// Every rank says whether it could do its part. An error of one is an error for all. Collective.
@@ -131,6 +130,23 @@ pub fn refused_by(rank: usize, status: Status) -> Result<()> {
     }
     let text = status.text().trim_end_matches('\0');
     Err(Error::new(status, format!("refused by rank {rank} of the team: {text}")))
+}
+
+/// Bytes that say where a board lies.
+const PLACE: usize = 16;
+
+/// Where a board lies, for others; zeros where there is none.
+fn card_of(board: Option<&Board>) -> [u8; PLACE] {
+    let place = board.map_or(Address { offset: 0, key: 0 }, Board::place);
+    let mut card = [0; PLACE];
+    card[..8].copy_from_slice(&place.offset.to_ne_bytes());
+    card[8..].copy_from_slice(&place.key.to_ne_bytes());
+    card
+}
+
+/// What card_of() has said.
+fn place(card: &[u8]) -> Address {
+    Address { offset: number(&card[..8]), key: number(&card[8..PLACE]) }
 }
 
 /// Eight bytes as a number.

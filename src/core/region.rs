@@ -188,16 +188,6 @@ impl Regions {
         Ok(())
     }
 
-    /// Ends the life of a region that only the library itself names: no request has its local side there, so there
-    /// is nothing to wait for but threads of this process that have just found it.
-    pub(super) fn free_own(&self, key: Key) -> Result<()> {
-        let (index, place, size) = self.end_life(key)?;
-        drop(self.routes.own().forget(index));
-        self.segment.release(place, size);
-        self.table().vacant.push_back(index);
-        Ok(())
-    }
-
     fn end_life(&self, key: Key) -> Result<(usize, Place, usize)> {
         let (index, mut table) = (key.index(), self.table());
         let Some((life, live)) = table.entries.get_mut(index) else {

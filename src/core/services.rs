@@ -88,14 +88,9 @@ impl Services {
         self.bootstrap.exchange(mine, all)
     }
 
-    /// A region of fresh zeroed memory that peers map.
+    /// A region of fresh zeroed memory that peers map. It stays until the context ends.
     pub fn allocate(&self, size: usize) -> Result<Made> {
         self.regions.allocate(size)
-    }
-
-    /// Ends a region of allocate(). Waits for nothing that a peer does: who calls this may be waited for by the peer.
-    pub fn free(&self, key: Key) -> Result<()> {
-        self.regions.free_own(key)
     }
 
     /// Where `size` bytes of this rank's own memory lie.

@@ -85,6 +85,33 @@ impl AsFd for MemoryFile {
     }
 }
 
+/// From so many bytes on, clear() gives pages back instead of writing zeros.
+const WORTH_RELEASING: usize = 128 << 10;
+
+/// Makes bytes of a shared mapping of a memory file read as zero. Of a large range the whole pages go back to the
+/// kernel.
+///
+/// # Safety
+/// The range belongs to one mapping of this process, and nobody else touches it meanwhile.
+pub unsafe fn clear(start: *mut u8, bytes: usize) {
+    let page = page_size();
+    let (first, end) =
+        ((start as usize).next_multiple_of(page), (start as usize + bytes) & !(page - 1));
+    let inner = end.saturating_sub(first);
+    // SAFETY: whole pages within the range that the caller vouches for.
+    let released = bytes >= WORTH_RELEASING
+        && unsafe { libc::madvise(first as *mut libc::c_void, inner, libc::MADV_REMOVE) } == 0;
+    let (head, tail) = match released {
+        true => (first - start as usize, start as usize + bytes - end),
+        false => (bytes, 0),
+    };
+    // SAFETY: both lie within the range.
+    unsafe {
+        start.write_bytes(0, head);
+        start.add(bytes - tail).write_bytes(0, tail);
+    }
+}
+
 /// A mapping that is undone when it is dropped.
 #[derive(Debug)]
 pub struct Mapping {
@@ -163,6 +190,24 @@ mod tests {
             assert_eq!(b.base().read(), 42);
             file.release(page as u64, page as u64);
             assert_eq!(b.base().read(), 0);
+        }
+    }
+
+    #[test]
+    fn a_cleared_range_reads_as_zero_and_its_neighbours_stay() {
+        let page = page_size();
+        let file = MemoryFile::create().unwrap();
+        file.extend(64 * page as u64).unwrap();
+        let mapping = file.map(0, 64 * page).unwrap();
+        for (start, bytes) in [(100, 200), (page, page), (100, 40 * page), (page, 60 * page)] {
+            // SAFETY: all within the mapping, which nobody else uses.
+            unsafe {
+                mapping.base().write_bytes(7, 64 * page);
+                clear(mapping.base().add(start), bytes);
+                let seen = std::slice::from_raw_parts(mapping.base(), 64 * page);
+                let zeros = |range: &[u8]| range.iter().filter(|byte| **byte == 0).count();
+                assert_eq!((zeros(seen), zeros(&seen[start..start + bytes])), (bytes, bytes));
+            }
         }
     }
 

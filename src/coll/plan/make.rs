@@ -2,6 +2,7 @@
 
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::alone::ALONE;
+use crate::coll::arena::{self, Arena};
 use crate::coll::plan::asked::{Asked, Checked, Form};
 use crate::coll::plan::compare::{agree, varied};
 use crate::coll::plan::{About, Bounce, Engine, Plan, Recipe};
@@ -9,11 +10,10 @@ use crate::coll::problem::{Block, Problem};
 use crate::coll::runner::record::{Record, compile};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::{Combiner, Member, Memory, Stage};
-use crate::coll::schedule::Program;
+use crate::coll::schedule::{Program, Space};
 use crate::coll::select;
 use crate::coll::team::{Team, refused_by};
 use crate::core::background::Task;
-use crate::core::region::Made;
 use crate::core::services::Own;
 use crate::engine::completion;
 use crate::fail;
@@ -35,9 +35,10 @@ struct Card {
     fenced: u16,
     /// How many Scratch memories there are: a power of two, as it is the number of the round that chooses.
     turns: u32,
-    key: u64,
+    /// Where the session lies: key and offset.
+    place: [u64; 2],
     bytes: u64,
-    /// For Send, Receive and Scratch: key, offset and length.
+    /// For Send, Receive and Scratch: key (0: in the session), offset and length.
     memory: [[u64; 3]; 3],
     /// The cores on which the calling thread may run.
     cores: Cores,
@@ -126,7 +127,7 @@ impl Site<'_> {
                 // When a rank dies late, another one may think that the plan was made: then the memory
                 // stays until the context ends.
                 if error.status != Status::ERR_PEER_DEAD {
-                    self.team.arena.discard(made.key, layout.total);
+                    self.team.arena.discard(made);
                 }
                 Err(error)
             }
@@ -172,7 +173,10 @@ impl Site<'_> {
         let receive = send + page(bounced(&self.checked.send));
         let scratch = receive + page(bounced(&self.checked.receive));
         let turns = u64::from(program.turns);
-        Layout { starts: [send, receive, scratch], total: scratch + turns * page(program.scratch) }
+        Layout {
+            starts: [send, receive, scratch],
+            total: Arena::rounded(scratch + turns * page(program.scratch)),
+        }
     }
 
     fn engine(&self) -> Engine {
@@ -189,18 +193,24 @@ impl Site<'_> {
     }
 
     /// Writes the session and says what the others must know of it.
-    fn lay_out(&self, made: &Made, layout: &Layout, program: &Program, records: &[Record]) -> Card {
+    fn lay_out(
+        &self,
+        made: &arena::Block,
+        layout: &Layout,
+        program: &Program,
+        records: &[Record],
+    ) -> Card {
         let lengths = program.queues.iter().map(Vec::len).collect::<Vec<_>>();
-        // SAFETY: fresh memory of a page's alignment, as long as the layout says.
+        // SAFETY: fresh memory that begins with a line, as long as the layout says.
         let session = unsafe { Session::create(made.address, self.team.size(), &lengths) };
         if self.engine() == Engine::Offload {
             // SAFETY: nobody else knows it yet.
             unsafe { session.write(records) };
         }
-        let ([send, receive, scratch], key) = (layout.starts, made.key.0);
+        let [send, receive, scratch] = layout.starts;
         let side = |side: &(u64, Option<Own>), user: Address, own: u64| match side.1 {
             Some(place) if place.mapped => [user.key, user.offset, side.0],
-            _ => [key, own, side.0],
+            _ => [0, own, side.0],
         };
         let user_function = matches!(self.checked.combiner, Some(Combiner::User(..)));
         let shared = self.engine() == Engine::Offload && !user_function && !self.is_bounced();
@@ -211,12 +221,12 @@ impl Site<'_> {
             told: told.into(),
             fenced: joins_global_fence().into(),
             turns: program.turns,
-            key,
+            place: [made.place.key, made.place.offset],
             bytes: layout.total,
             memory: [
                 side(&self.checked.send, self.asked.send, send),
                 side(&self.checked.receive, self.asked.receive, receive),
-                [key, scratch, program.scratch],
+                [0, scratch, program.scratch],
             ],
             cores: Cores::mine(),
         }
@@ -225,7 +235,7 @@ impl Site<'_> {
     fn member(&self, peer: u32, card: &Card) -> Result<Member> {
         let routes = &self.team.services.routes;
         let port = routes.port(peer)?;
-        let address = Address { offset: 0, key: card.key };
+        let address = Address { offset: card.place[1], key: card.place[0] };
         let mapped = |place: Address, bytes: u64| match routes.locate(port, place, bytes)? {
             Access::Mapped => Ok(()),
             _ => fail!(ERR_UNSUPPORTED, "memory of rank {peer} is not mapped here"),
@@ -242,30 +252,37 @@ impl Site<'_> {
         let Some((base, session)) = session else {
             fail!(ERR_PEER_DEAD, "the session of rank {peer} is gone");
         };
-        let mut memory = [Memory::Plan(base, 0); 3];
-        for (place, [key, offset, length]) in memory.iter_mut().zip(card.memory) {
-            if key == card.key {
-                *place = Memory::Plan(base.wrapping_add(offset as usize), length);
-            } else {
-                let user = Address { key, offset };
-                mapped(user, length)?;
-                *place = Memory::User(user, length);
-            }
-        }
-        let Memory::Plan(base, length) = memory[2] else {
-            fail!(ERR_INTERNAL, "rank {peer} has scratch memory outside its session");
-        };
         if !card.turns.is_power_of_two() {
             fail!(ERR_INTERNAL, "rank {peer} has {} scratch memories, no power of two", card.turns);
         }
-        memory[2] = Memory::Turns(base, length, card.turns);
+        let within = |offset: u64, length: u64, turns: u32| {
+            let all = length.checked_next_multiple_of(64)?.checked_mul(turns.into())?;
+            let fits = offset.checked_add(all)? <= card.bytes && offset.is_multiple_of(64);
+            fits.then(|| base.wrapping_add(offset as usize))
+        };
+        let mut memory = [Memory::Plan(base, 0); 3];
+        for (at, [key, offset, length]) in card.memory.into_iter().enumerate() {
+            let turns = if at == Space::Scratch as usize { card.turns } else { 1 };
+            memory[at] = match (key, within(offset, length, turns)) {
+                (0, Some(base)) if at == Space::Scratch as usize => {
+                    Memory::Turns(base, length, turns)
+                }
+                (0, Some(base)) => Memory::Plan(base, length),
+                (0, None) => fail!(ERR_INTERNAL, "rank {peer} has memory outside its session"),
+                _ => {
+                    let user = Address { key, offset };
+                    mapped(user, length)?;
+                    Memory::User(user, length)
+                }
+            };
+        }
         let (shared, told) = (card.shared != 0, card.told != 0);
         Ok(Member { peer, session, address, memory, shared, told })
     }
 
     fn finish(
         self,
-        made: Made,
+        made: arena::Block,
         layout: &Layout,
         Met { members, crowded, fenced }: Met,
         records: Vec<Record>,
@@ -306,7 +323,7 @@ impl Site<'_> {
         let plan = Arc::new(Plan::new(
             (team.services.clone(), team.arena.clone()),
             stage,
-            (made.key, about, choice.1),
+            (made, about, choice.1),
             (inputs, outputs),
             (recipe, &records),
             (asked.on_complete, crowded, fenced),

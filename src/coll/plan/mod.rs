@@ -12,7 +12,7 @@ mod start;
 mod wait;
 mod work;
 
-use crate::coll::arena::Arena;
+use crate::coll::arena::{Arena, Block};
 use crate::coll::plan::ends::Ends;
 use crate::coll::problem::Problem;
 use crate::coll::runner::queue::between_word_and_look;
@@ -25,7 +25,7 @@ use crate::core::background::Task;
 use crate::core::services::Services;
 use crate::engine::completion::{self, Completion};
 use crate::fail;
-use crate::transport::address::{Address, Key};
+use crate::transport::address::Address;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::CString;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ pub struct Plan {
     services: Arc<Services>,
     arena: Arc<Arena>,
     stage: Stage,
-    key: Key,
+    block: Block,
     about: About,
     texts: [CString; 2],
     inputs: Vec<Bounce>,
@@ -146,7 +146,7 @@ impl Plan {
     fn new(
         (services, arena): (Arc<Services>, Arc<Arena>),
         stage: Stage,
-        (key, about, reason): (Key, About, String),
+        (block, about, reason): (Block, About, String),
         (inputs, outputs): (Vec<Bounce>, Vec<Bounce>),
         (recipe, records): (Recipe, &[Record]),
         (on_complete, crowded, fenced): (Completion, bool, bool),
@@ -172,7 +172,7 @@ impl Plan {
             services,
             arena,
             stage,
-            key,
+            block,
             about,
             texts,
             inputs,
@@ -299,11 +299,11 @@ impl Plan {
         if plan.debts.swap(false, Ordering::AcqRel) {
             plan.services.background.discharge();
         }
-        let members = &plan.stage.members;
-        members[plan.stage.me].session.leave();
-        let says = |place: Address| Address { offset: place.offset + Session::LEFT, ..place };
-        let others = members.iter().map(|other| (other.peer, says(other.address))).collect();
-        plan.arena.mark_dead(plan.key, plan.about.memory, others);
+        let (me, members) = (plan.stage.me, &plan.stage.members);
+        for (_, other) in members.iter().enumerate().filter(|(rank, _)| *rank != me) {
+            other.session.leave();
+        }
+        plan.arena.retire(plan.block, Session::LEFT, members.len() as u32 - 1);
         Ok(())
     }
 }

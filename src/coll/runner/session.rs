@@ -7,6 +7,7 @@
 //! ```
 //! Header and records are written at init, before the other ranks are told of them.
 
+use crate::coll::arena::say_left;
 use crate::coll::runner::queue::{Head, Queue};
 use crate::coll::runner::record::Record;
 use crate::coll::schedule::QUEUES;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering, fence};
 struct Header {
     /// A status, once the plan has failed: whoever runs steps stops.
     failed: AtomicI32,
-    /// The owner has freed the plan and touches no session of it any more.
+    /// How many other ranks have freed the plan and touch this session no more.
     left: AtomicU32,
     /// The owner's progress thread sleeps: who needs it must ring.
     asleep: AtomicU32,
@@ -51,6 +52,9 @@ pub struct Session {
     base: *mut u8,
     ranks: usize,
     queues: usize,
+    /// Where the records of each queue begin, and where the last one's end. Read once and checked: peers can
+    /// write the header, and what it says later is not believed.
+    firsts: [u32; QUEUES + 1],
 }
 
 // SAFETY: the memory is shared by design: atomics, records that are written before they are shared, and
@@ -65,12 +69,14 @@ impl Session {
     /// # Safety
     /// `base` is aligned to a line and valid for size() bytes as long as the session is used.
     pub unsafe fn create(base: *mut u8, ranks: usize, lengths: &[usize]) -> Session {
-        let session = Session { base, ranks, queues: lengths.len() };
+        let mut firsts = [0; QUEUES + 1];
+        for (at, length) in lengths.iter().enumerate() {
+            firsts[at + 1] = firsts[at] + *length as u32;
+        }
+        let session = Session { base, ranks, queues: lengths.len(), firsts };
         let header = session.header();
         header.queues.store(lengths.len() as u32, Ordering::Relaxed);
-        let mut first = 0;
-        for (place, length) in header.firsts[1..].iter().zip(lengths) {
-            first += *length as u32;
+        for (place, first) in header.firsts.iter().zip(firsts) {
             place.store(first, Ordering::Relaxed);
         }
         session
@@ -81,17 +87,23 @@ impl Session {
     /// # Safety
     /// As create(), for `bytes` bytes.
     pub unsafe fn open(base: *mut u8, ranks: usize, bytes: usize) -> Option<Session> {
-        let session = Session { base, ranks, queues: 0 };
         if bytes < size_of::<Header>() || !(base as usize).is_multiple_of(64) {
             return None;
         }
-        let queues = session.header().queues.load(Ordering::Relaxed) as usize;
+        let session = Session { base, ranks, queues: 0, firsts: [0; QUEUES + 1] };
+        let header = session.header();
+        let queues = header.queues.load(Ordering::Relaxed) as usize;
         if queues > QUEUES {
             return None;
         }
-        let session = Session { queues, ..session };
-        let records = session.records(queues).start as usize;
-        (bytes >= size(ranks, queues, records)).then_some(session)
+        let mut firsts = [0; QUEUES + 1];
+        for (first, said) in firsts.iter_mut().zip(&header.firsts[..=queues]) {
+            *first = said.load(Ordering::Relaxed);
+        }
+        let records = firsts[queues] as usize;
+        let sound = firsts[0] == 0 && firsts[..=queues].is_sorted();
+        let session = Session { queues, firsts, ..session };
+        (sound && bytes >= size(ranks, queues, records)).then_some(session)
     }
 
     fn header(&self) -> &Header {
@@ -104,11 +116,11 @@ impl Session {
         self.queues
     }
 
-    /// The numbers of the records of queue `at`.
+    /// The numbers of the records of queue `at`, which there is.
+    #[inline(always)]
     pub fn records(&self, at: usize) -> std::ops::Range<u32> {
-        let firsts = &self.header().firsts;
-        let first = firsts[at.min(QUEUES)].load(Ordering::Relaxed);
-        first..firsts[(at + 1).min(QUEUES)].load(Ordering::Relaxed)
+        let at = at & (QUEUES - 1);
+        self.firsts[at]..self.firsts[at + 1]
     }
 
     /// Bytes from the session's beginning to queue `at`, whose first word is its control word.
@@ -134,12 +146,12 @@ impl Session {
         records.wrapping_add(number as usize)
     }
 
-    /// Record `number`, which there is. What stands in it is the caller's to check.
+    /// Record `number`, which there is, as it was at one moment. What stands in it is the caller's to check.
     #[inline(always)]
     pub fn record(&self, number: u32) -> Record {
         // SAFETY: the layout has it; it was written before the session was shared, or by the owner while
-        // nobody else runs its steps.
-        unsafe { self.place(number).read() }
+        // nobody else runs its steps. Volatile: what is checked is what is used, whoever writes there meanwhile.
+        unsafe { self.place(number).read_volatile() }
     }
 
     /// Writes the records.
@@ -178,12 +190,11 @@ impl Session {
         self.header().asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// Where in a session its owner says that it has left: a word of 4 bytes.
+    /// Where in a session the others count that they have left: a word of 4 bytes.
     pub const LEFT: u64 = 4;
 
-    /// The owner touches no session of the plan any more.
+    /// The caller, another rank than the owner, touches this session no more.
     pub fn leave(&self) {
-        // Release: pairs with Store::collect().
-        self.header().left.store(1, Ordering::Release);
+        say_left(&self.header().left);
     }
 }

@@ -125,7 +125,7 @@ impl Stage {
             return false;
         }
         let records = session.records(queue);
-        let at = records.start + line.at();
+        let at = records.start.saturating_add(line.at());
         at >= records.end || self.has_arrived(rank, queue, &session.record(at), control.finished())
     }
 
@@ -162,7 +162,7 @@ impl Stage {
     pub fn is_next_ready(&self, rank: usize, queue: usize, mine: &Claim) -> bool {
         let session = &self.members[rank].session;
         let records = session.records(queue);
-        let at = records.start + mine.at;
+        let at = records.start.saturating_add(mine.at);
         at >= records.end || self.has_arrived(rank, queue, &session.record(at), mine.round())
     }
 
@@ -232,7 +232,8 @@ impl Stage {
         let records = session.records(queue);
         let (round, first) = (mine.round(), mine.at);
         let end = loop {
-            let at = records.start + mine.at;
+            // Who scribbles over a session may have written any number.
+            let at = records.start.saturating_add(mine.at);
             if at >= records.end {
                 session.queue(queue).finish(*mine);
                 break End::Finished;
