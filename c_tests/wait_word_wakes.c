@@ -1,6 +1,7 @@
 /* Broken if this fails: a thread that sleeps in llcl_wait_word is not woken, within 20 ms, by some kind
  * of operation that reaches its word: every write, signal and atomic of a peer, and its own
- * completions. The sleeper sleeps for 110 ms first, so that it is in the kernel.
+ * completions, and llcl_wake after a read. The sleeper sleeps for 110 ms first: it is in the kernel then, and
+ * looks by itself 41 ms later (transport::sleepers), which is too late.
  * ranks: 2
  * cma: on off
  * threads: 2
@@ -117,7 +118,8 @@ static void *sleep_on(void *data)
     return NULL;
 }
 
-/* A thread sleeps on the word of a completion, or on where a read of another thread brings data. */
+/* A thread sleeps on the word of a completion, or on where a read of another thread brings data, of which
+ * that one tells it. */
 static void by_own(llcl_context_t *context, int kind, int is_read)
 {
     uint32_t peer = (llcl_rank(context) + 1) % llcl_size(context);
@@ -148,6 +150,10 @@ static void by_own(llcl_context_t *context, int kind, int is_read)
             read.on_complete = i < 2 ? llcl_add_on(&done) : llcl_store_on(&done);
         begin = now_ns();
         POST(llcl_try_read_async(context, &read));
+        if (is_read) {
+            CHECK_OK(llcl_flush_all(context));
+            CHECK_OK(llcl_wake(context, llcl_rank(context)));
+        }
         CHECK(pthread_join(thread, NULL) == 0);
         CHECK_OK(llcl_flush_all(context));
         best = sleeper.woken - begin < best ? sleeper.woken - begin : best;

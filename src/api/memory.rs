@@ -222,8 +222,8 @@ pub unsafe extern "C" fn llcl_exchange(
 /// Where a peer's memory is mapped in this process: loads, stores and atomic instructions through
 /// the pointer are the caller's own, as on memory that threads share.
 ///
-/// A store through it does not wake a thread that sleeps in llcl_wait_word; that one looks again
-/// within 10 ms. The pointer stays readable until the context ends or the region's place is used
+/// A store through it does not wake a thread that sleeps in llcl_wait_word: call llcl_wake after it.
+/// The pointer stays readable until the context ends or the region's place is used
 /// for another one; what it shows after the owner has freed the region is undefined.
 /// `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
 /// meant to be used from there.

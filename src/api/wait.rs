@@ -37,8 +37,9 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
 
 /// Waits until a word has reached a value: working for the lane for LLCL_SPIN_US, then asleep.
 ///
-/// Whatever changes the word through this library wakes the sleeper: a completion, a callback, any
-/// operation of a peer. A store through a pointer does not; it is noticed within 10 ms. Atomics,
+/// Whatever changes the word through this library wakes the sleeper: a completion, a callback, a handler,
+/// any operation of a peer. Two things do not: a store through a pointer, after which llcl_wake is to be
+/// called; and what a read or a fetch brings, whose completion is to be waited for instead. Atomics,
 /// signals, values and writes of 8 aligned bytes also tell that what was done before is there; a
 /// word in the midst of a larger write is seen when it is there, and tells nothing of its neighbours.
 /// `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
@@ -48,7 +49,11 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
 /// LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
 /// reached in time; LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
 /// context is being finalized, and the value has not been reached.
-/// Any number of threads may wait, for the same word or others; 16 can sleep fully, more only nap.
+/// Any number of threads may wait, for the same word or others. A sleeping thread is looked after by
+/// those who store: after its first second it runs no more until it is woken, and stores to other words
+/// cost what they cost without it. Up to 255 words of a rank can be slept on in this way; the threads of
+/// further ones are woken by every store into the rank's memory. A word that lies in several regions is
+/// looked at each millisecond.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_wait_word(
     context: *mut llcl_context_t,
@@ -67,6 +72,22 @@ pub unsafe extern "C" fn llcl_wait_word(
         let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
         context.wait_word(word, at_least, timeout)
     })
+}
+
+/// Wakes the threads of a rank that sleep in the library, so that they look again at what they wait for.
+///
+/// To be called after a store through a pointer (one of llcl_remote_pointer, or into memory of this
+/// process itself) into a word that a thread may wait for by llcl_wait_word: nothing else tells it.
+/// `context`: a live context. `peer`: a rank below llcl_size, this one included: whose threads.
+/// LLCL_OK: woken, or nobody sleeps, or the rank was never talked to; LLCL_ERR_INVALID: NULL, or no such
+/// rank; LLCL_ERR_STATE: the context is being finalized.
+/// Any thread may call it, also inside a callback or a handler. Costs two loads where nobody sleeps, else
+/// a system call for each word that is slept on.
+/// After FUTEX_WAKE of Linux, and gaspi_notify's sleepers, which are woken by notifications only.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_wake(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
+    // SAFETY: the caller gives a live context.
+    guard(|| unsafe { given(context, "context")? }.0.wake(peer))
 }
 
 /// Works for the lane for one round. Never needed: whatever must advance does so by itself.

@@ -137,7 +137,7 @@ impl Context {
                 }
             }
         }
-        if port.waiters().any() { Quick::Wake(port) } else { Quick::Done }
+        if port.waiters().any_at(target) { Quick::Wake(port) } else { Quick::Done }
     }
 
     /// How an atomic on that word would be executed; None: it is not offered for the type.

@@ -4,7 +4,7 @@ use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::Completion;
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::messages::dispatch::Dispatcher;
-use crate::transport::address::Address;
+use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -51,14 +51,14 @@ impl Blocking<'_> {
         self.lane.execution() != Execution::Offload || self.dispatcher.is_polled()
     }
 
-    /// Sleeps until `enough`, or until something may have happened; see Waiters::sleep().
+    /// Sleeps until `enough`, or until something may have happened; see Sleepers::sleep().
     pub(super) fn sleep(
         self,
-        word: Option<Address>,
+        awaited: Awaited,
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {
-        self.dispatcher.sleep(word, limit, enough)
+        self.dispatcher.sleep(awaited, limit, enough)
     }
 
     /// Waits for a completion word, which is set in any case.
@@ -67,15 +67,15 @@ impl Blocking<'_> {
         // Acquire: pairs with the Release of the completion.
         let done = || word.load(Ordering::Acquire) != 0;
         if !done() {
-            self.until(done);
+            self.until(Awaited::private(word.as_ptr()), done);
         }
     }
 
     #[inline(never)]
-    fn until(self, done: impl Fn() -> bool + Copy) {
+    fn until(self, awaited: Awaited, done: impl Fn() -> bool + Copy) {
         let mut backoff = Backoff::new(self.spin);
         while !self.attend(&mut backoff, done) {
-            if !backoff.pause() && self.sleep(None, None, done) {
+            if !backoff.pause() && self.sleep(awaited, None, done) {
                 backoff.renew();
             }
         }
@@ -141,7 +141,7 @@ impl Blocking<'_> {
             let mut backoff = Backoff::new(self.spin);
             let done = || !self.dispatcher.waits(tag);
             while !self.attend(&mut backoff, done) {
-                if !backoff.pause() && self.sleep(None, None, done) {
+                if !backoff.pause() && self.sleep(Awaited::ANYTHING, None, done) {
                     backoff.renew();
                 }
             }

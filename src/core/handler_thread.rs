@@ -69,7 +69,7 @@ fn wake_sleepers(stop: &AtomicBool, routes: &Routes) {
         if stop.load(Ordering::Acquire) {
             return;
         }
-        routes.waiters().touched_privately();
+        routes.waiters().touched_anything();
         bell.wait(ticket, Some(SLEEP));
     }
 }

@@ -15,6 +15,7 @@ use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::node::message_area::IDS;
 use crate::transport::node::message_sender::{Frame, MessageSender, Watched};
+use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
@@ -86,7 +87,7 @@ impl Context {
             if left == Some(Duration::ZERO) {
                 return Err(Error::bare(Status::ERR_TIMEOUT));
             }
-            if !backoff.pause() && rest.sleep(None, left, done) {
+            if !backoff.pause() && rest.sleep(Awaited::ANYTHING, left, done) {
                 backoff.renew();
             }
         }

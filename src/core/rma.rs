@@ -60,7 +60,7 @@ impl Context {
             // SAFETY: as above. Release: as in copy_word().
             unsafe { AtomicU64::from_ptr(theirs.cast()) }.store(value, Ordering::Release);
         }
-        if port.waiters().any() { Quick::Wake(port) } else { Quick::Done }
+        if port.waiters().any_at(to()) { Quick::Wake(port) } else { Quick::Done }
     }
 
     /// Writes an aligned word that the caller has at hand.
@@ -75,7 +75,7 @@ impl Context {
             // Release: as in copy_word().
             word.store(value, Ordering::Release);
         }
-        if port.waiters().any() { Quick::Wake(port) } else { Quick::Done }
+        if port.waiters().any_at(to) { Quick::Wake(port) } else { Quick::Done }
     }
 
     /// Reads; false: it takes the long way.

@@ -13,6 +13,7 @@ use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{Address, Key};
+use crate::transport::waiters::Awaited;
 use crate::util::config::Config;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
@@ -129,10 +130,10 @@ impl Services {
         self.rest().help_others()
     }
 
-    /// Sleeps until `enough`, or until something may have happened to the word at `word`. True:
-    /// somebody has changed it.
+    /// Sleeps until `enough`, or until an operation or a peer may have changed the word at `word`, which
+    /// is in no completion. True: somebody has changed it.
     pub fn sleep(&self, word: Address, limit: Option<Duration>, enough: impl Fn() -> bool) -> bool {
-        self.rest().sleep(Some(word), limit, enough)
+        self.rest().sleep(Awaited { name: Some(word), local: None }, limit, enough)
     }
 
     /// Tells the user; see Completion::fire().

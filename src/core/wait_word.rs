@@ -2,6 +2,7 @@
 
 use crate::core::context::Context;
 use crate::fail;
+use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,12 +44,27 @@ impl Context {
         Ok(())
     }
 
+    /// Has the threads of a rank that sleep look again at what they wait for. A peer that was never
+    /// talked to has got nothing of ours.
+    pub fn wake(&self, peer: u32) -> Result<()> {
+        self.must_be_open()?;
+        if peer >= self.size() {
+            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
+        }
+        // What the caller has stored comes before; a peer's sleeper has had the kernel run the fence.
+        if let Some(port) = self.routes.known(peer) {
+            port.waiters().touched_anything();
+        }
+        Ok(())
+    }
+
     /// True: something was stored into the word.
     fn sleep(&self, word: &AtomicU64, left: Option<Duration>, done: impl Fn() -> bool) -> bool {
         let (name, limit) = match self.regions.name_of(word.as_ptr() as usize) {
             Ok(name) => (name, left),
             Err(()) => (None, Some(left.map_or(AMBIGUOUS, |left| left.min(AMBIGUOUS)))),
         };
-        self.rest().sleep(name, limit, done)
+        let local = Some(word.as_ptr() as u64);
+        self.rest().sleep(Awaited { name, local }, limit, done)
     }
 }

@@ -5,6 +5,7 @@ use crate::util::narrow::narrow;
 use crate::util::status::Status;
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The C function that a completion calls.
@@ -122,7 +123,7 @@ impl Completion {
                 let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, failed);
             }
         }
-        waiters.touched_privately();
+        waiters.touched_word(self.target as u64);
     }
 }
 
@@ -136,30 +137,32 @@ struct Requests {
 /// Callbacks that wait for the one that runs to return.
 const WAITING: usize = 64;
 
+type Waiting = [Cell<MaybeUninit<Requests>>; WAITING];
+
 /// A thread's callbacks. One that fires inside another (because that one posted something that
 /// completed at once) waits until the other has returned: the stack does not grow with the chain.
 struct Trampoline {
-    running: Cell<bool>,
+    /// Where callbacks wait: in the frame of the outermost call of the library's, since a library that is
+    /// loaded at run time gets few bytes of each thread's own. Null: no callback runs.
+    waiting: Cell<*const Waiting>,
     first: Cell<usize>,
     count: Cell<usize>,
     /// Polls for messages without result since the last one with one; see polled_in_vain().
     polls: Cell<u32>,
-    waiting: [Cell<Option<Requests>>; WAITING],
 }
 
 thread_local! {
     static TRAMPOLINE: Trampoline = const { Trampoline {
-        running: Cell::new(false),
+        waiting: Cell::new(std::ptr::null()),
         first: Cell::new(0),
         count: Cell::new(0),
         polls: Cell::new(0),
-        waiting: [const { Cell::new(None) }; WAITING],
     } };
 }
 
 /// Whether this thread runs a callback at the moment.
 pub fn in_callback() -> bool {
-    TRAMPOLINE.with(|t| t.running.get())
+    TRAMPOLINE.with(Trampoline::is_running)
 }
 
 /// Counts a poll of this thread that found nothing; returns how many there were one after the other.
@@ -176,7 +179,7 @@ pub fn polled_in_vain() -> u32 {
 pub fn polled_in_vain_again(every: u32) -> bool {
     TRAMPOLINE.with(|t| {
         let next = t.polls.get().wrapping_add(1);
-        let again = !t.running.get() && !next.is_multiple_of(every);
+        let again = !t.is_running() && !next.is_multiple_of(every);
         if again {
             t.polls.set(next);
         }
@@ -192,7 +195,7 @@ pub fn polled_with_result() {
 /// Whether `count` more callbacks of this thread have room to wait. Asked before an operation is
 /// accepted inside a callback, so that what is accepted can always fire.
 pub fn has_room(count: usize) -> bool {
-    TRAMPOLINE.with(|t| !t.running.get() || t.count.get() + count <= WAITING)
+    TRAMPOLINE.with(|t| !t.is_running() || t.count.get() + count <= WAITING)
 }
 
 /// Runs a function of the user that is no completion, under the same rules: whatever fires in it waits
@@ -200,48 +203,69 @@ pub fn has_room(count: usize) -> bool {
 /// words may have changed.
 #[inline]
 pub fn enter(function: impl FnOnce()) {
-    TRAMPOLINE.with(|t| {
-        t.running.set(true);
-        function();
-        t.drain();
-    });
+    TRAMPOLINE.with(|t| t.outermost(function));
 }
 
 impl Trampoline {
-    /// Runs what waits, and ends.
+    #[inline(always)]
+    fn is_running(&self) -> bool {
+        !self.waiting.get().is_null()
+    }
+
+    /// Runs the function, then what has fired in it, and in that, and so on.
     #[inline]
-    fn drain(&self) {
-        while let Some(callback) = self.waiting[self.first.get()].take() {
-            self.first.set((self.first.get() + 1) % WAITING);
+    fn outermost(&self, function: impl FnOnce()) {
+        let waiting: Waiting = [const { Cell::new(MaybeUninit::uninit()) }; WAITING];
+        self.waiting.set(&raw const waiting);
+        function();
+        while self.count.get() > 0 {
+            let at = self.first.get();
+            self.first.set((at + 1) % WAITING);
             self.count.set(self.count.get() - 1);
-            // SAFETY: function and argument are the user's, see Completion.
-            unsafe { (callback.call)(callback.data, callback.status) };
+            // SAFETY: defer() has filled the `count` places from `first` on; function and argument are
+            // the user's, see Completion.
+            unsafe {
+                let callback = waiting[at].get().assume_init();
+                (callback.call)(callback.data, callback.status);
+            }
         }
-        self.running.set(false);
+        self.waiting.set(std::ptr::null());
+    }
+
+    /// Lets the callback wait, if one runs and there is room.
+    #[inline]
+    fn defer(&self, callback: Requests) -> bool {
+        // SAFETY: not null only during outermost(), in whose frame it lies, on this thread.
+        let Some(waiting) = (unsafe { self.waiting.get().as_ref() }) else { return false };
+        let count = self.count.get();
+        if count == WAITING {
+            return false;
+        }
+        waiting[(self.first.get() + count) % WAITING].set(MaybeUninit::new(callback));
+        self.count.set(count + 1);
+        true
     }
 }
 
 fn run(callback: Requests, waiters: &Waiters) {
-    TRAMPOLINE.with(|t| {
-        if t.running.get() && t.count.get() < WAITING {
-            let at = (t.first.get() + t.count.get()) % WAITING;
-            t.waiting[at].set(Some(callback));
-            t.count.set(t.count.get() + 1);
-            return;
+    // SAFETY: function and argument are the user's, see Completion.
+    let call = || unsafe { (callback.call)(callback.data, callback.status) };
+    let deferred = TRAMPOLINE.with(|t| {
+        if t.defer(callback) {
+            return true;
         }
-        if t.running.get() {
-            // Whoever posts inside a callback asks has_room() before, so this is not reached; were
-            // it, a deeper stack is better than a lost callback.
-            // SAFETY: function and argument are the user's, see Completion.
-            return unsafe { (callback.call)(callback.data, callback.status) };
+        match t.is_running() {
+            false => t.outermost(call),
+            // Whoever posts inside a callback asks has_room() before, so this is not reached; were it, a
+            // deeper stack is better than a lost callback.
+            true => call(),
         }
-        t.running.set(true);
-        // SAFETY: function and argument are the user's, see Completion.
-        unsafe { (callback.call)(callback.data, callback.status) };
-        t.drain();
+        false
     });
-    // The callback may have stored into any word that one of our threads waits for.
-    waiters.touched_privately();
+    if !deferred {
+        // The callback may have stored into any word that one of our threads waits for.
+        waiters.touched_anything();
+    }
 }
 
 #[cfg(all(test, not(loom)))]

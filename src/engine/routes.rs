@@ -7,7 +7,8 @@ use crate::transport::loopback::Loopback;
 use crate::transport::node::Node;
 use crate::transport::node::segment::Segment;
 use crate::transport::port::Port;
-use crate::transport::waiters::Waiters;
+use crate::transport::sleepers::Sleepers;
+use crate::transport::waiters::{Awaited, Waiters};
 use crate::transport::{Access, Receiver, Transport};
 use crate::util::bell::Bell;
 use crate::util::pin::pin;
@@ -15,6 +16,7 @@ use crate::util::status::Result;
 use once_cell::race::OnceBox;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The ranks of the world as this one reaches them. A peer that was never talked to costs one
 /// pointer here.
@@ -26,6 +28,7 @@ pub struct Routes {
     node: Node,
     bootstrap: Arc<Bootstrap>,
     segment: Arc<Segment>,
+    sleepers: Sleepers,
     /// A peer has died, and what is pending on it has not been ended.
     deaths_pending: AtomicBool,
     deaths: AtomicU32,
@@ -52,6 +55,7 @@ impl Routes {
             node,
             bootstrap,
             segment,
+            sleepers: Sleepers::default(),
             deaths_pending: AtomicBool::new(false),
             deaths: AtomicU32::new(0),
         })
@@ -90,6 +94,16 @@ impl Routes {
     #[inline(always)]
     pub fn waiters(&self) -> &Waiters {
         self.segment.control().waiters()
+    }
+
+    /// Sleeps until the word may have changed; see Sleepers::sleep().
+    pub fn sleep(
+        &self,
+        awaited: Awaited,
+        limit: Option<Duration>,
+        enough: impl Fn() -> bool,
+    ) -> bool {
+        self.sleepers.sleep(self.waiters(), awaited, limit, enough)
     }
 
     /// The port to a peer that was talked to; None for any other number.
@@ -180,6 +194,8 @@ impl Routes {
             self.bell().ring();
             // It may have died on its way to wake who runs handlers, and then nobody else would.
             self.segment.control().mail().head.requests.bell().ring();
+            // Who waits for what only this peer would have done.
+            self.waiters().touched_anything();
         }
     }
 

@@ -8,6 +8,8 @@ use crate::transport::loopback::Loopback;
 use crate::transport::node::segment::{Place, Segment};
 use crate::transport::node::{self, Node};
 use crate::transport::port::Port;
+use crate::transport::sleepers::Sleepers;
+use crate::transport::waiters::Awaited;
 use crate::transport::{Access, CHUNKS, Message, Posted, Receiver, Reply, Sink, Transport};
 use crate::util::config::Config;
 use crate::util::status::Status;
@@ -298,13 +300,14 @@ fn a_port_learns_once_forgets_and_closes() {
 fn who_stores_sees_the_threads_that_sleep_at_the_owner() {
     over_all(|pair| {
         let (waiters, seen) = (pair.memory.control().waiters(), Cell::new(false));
-        assert!(!pair.here.port.waiters().any());
         let word = Address { offset: 8, key: 99 };
-        waiters.sleep(Some(word), Some(Duration::ZERO), || {
-            seen.set(pair.here.port.waiters().any());
+        assert!(!pair.here.port.waiters().any_at(word));
+        let awaited = Awaited { name: Some(word), local: None };
+        Sleepers::default().sleep(waiters, awaited, Some(Duration::ZERO), || {
+            seen.set(pair.here.port.waiters().any_at(word));
             true
         });
-        assert!(seen.get() && !pair.here.port.waiters().any());
+        assert!(seen.get() && !pair.here.port.waiters().any_at(word));
     });
 }
 

@@ -12,6 +12,7 @@ pub mod imports;
 pub mod loopback;
 pub mod node;
 pub mod port;
+pub mod sleepers;
 pub mod waiters;
 
 use crate::util::status::{Result, Status};

@@ -23,6 +23,9 @@ const LOOKS_IF_CROWDED: u32 = 2;
 const LOOKS_BEFORE_HELP: u32 = 3;
 /// After how many turns in the slow phase the clock and the world are looked at.
 const TURNS: u32 = 16;
+/// After so long a sleep a waiting thread looks whether another rank has left something undone that this one
+/// can do; then after twice as long, and so on: each look interrupts the cores on which others compute.
+const FIRST_SLEEP: Duration = Duration::from_millis(10);
 
 impl Plan {
     /// Waits for the end of the round that is under way.
@@ -162,6 +165,7 @@ impl Plan {
         let begin = Instant::now();
         let mut since = begin;
         let mut turns = 0u32;
+        let mut longest = FIRST_SLEEP;
         while !self.has_ended(round) {
             let opened = offload && self.open(round, u64::MAX);
             if offload && self.work(opened, true) || self.services.help_others() {
@@ -181,8 +185,14 @@ impl Plan {
             if left == Some(Duration::ZERO) {
                 fail!(ERR_TIMEOUT, "the round did not end within {timeout:?}");
             }
-            if since.elapsed() > self.services.spin() && self.sleep(round, left) {
+            if since.elapsed() <= self.services.spin() {
+                continue;
+            }
+            let limit = left.map_or(longest, |left| left.min(longest));
+            if self.sleep(round, Some(limit)) {
                 since = Instant::now();
+            } else {
+                longest = longest.saturating_mul(2);
             }
         }
         Ok(())
@@ -196,13 +206,13 @@ impl Plan {
         self.waiting.store(true, Ordering::Relaxed);
     }
 
-    fn sleep(&self, round: u32, left: Option<Duration>) -> bool {
+    fn sleep(&self, round: u32, limit: Option<Duration>) -> bool {
         let member = &self.stage.members[self.stage.me];
         let queue = self.unfinished(round).unwrap_or(0);
         let control = member.session.offset(queue) as u64;
         let word = Address { offset: member.address.offset + control, ..member.address };
         self.waiting.store(false, Ordering::Relaxed);
-        let woken = self.services.sleep(word, left, || {
+        let woken = self.services.sleep(word, limit, || {
             self.unfinished(round).is_none() || member.session.failed().is_some()
         });
         self.waiting.store(true, Ordering::Relaxed);

@@ -279,7 +279,13 @@ impl Stage {
     /// The plan fails, for everybody.
     #[cold]
     pub fn fail(&self, status: Status) {
-        self.members.iter().for_each(|member| member.session.fail(status));
+        for member in &self.members {
+            member.session.fail(status);
+            // No step will end the sleep of who waits for the round.
+            if let Some(port) = self.routes.known(member.peer) {
+                port.waiters().touched_anything();
+            }
+        }
     }
 
     /// A step of `rank` has been run in its round `round`: its signal.

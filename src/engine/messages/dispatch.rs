@@ -362,7 +362,7 @@ impl Dispatcher {
         let (header, payload) =
             ((base.cast_const(), header_size), (payload.cast_const(), payload_size));
         self.handle(&entry, &Arrived { header, payload, ..*arrived });
-        self.post.routes.waiters().touched_privately();
+        self.post.routes.waiters().touched_anything();
         // Release: pairs with the Acquire in register().
         call.fetch_sub(1, Ordering::Release);
     }

@@ -175,6 +175,6 @@ impl MessagePost {
         waiting.on_complete.fire(status, self.routes.waiters());
         self.pending.told(tag);
         // Who waits in a flush has no completion of his own.
-        self.routes.waiters().touched_privately();
+        self.routes.waiters().touched_anything();
     }
 }

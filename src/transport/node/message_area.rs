@@ -5,8 +5,7 @@ use crate::transport::node::slots::{FIRST, SlotShare};
 use crate::util::bell::Bell;
 use crate::util::config::Config;
 use crate::util::counters::SHARES;
-#[cfg(not(loom))]
-use crate::util::pin::global_fence as owners_fence;
+use crate::util::fence::{heavy_fence, light_fence};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 
 #[cfg(all(test, loom))]
@@ -210,7 +209,7 @@ impl Door {
     pub fn knock(&self) -> bool {
         // Keeps the compiler from looking before what was brought is published; the processor is
         // held back by the sleeper's global fence.
-        visitors_fence();
+        light_fence();
         self.asleep.load(Ordering::Relaxed) != 0 && self.asleep.swap(0, Ordering::AcqRel) != 0
     }
 
@@ -218,7 +217,7 @@ impl Door {
     /// brought. False: who brings something may miss it, so the owner must only nap.
     pub fn close(&self) -> bool {
         self.asleep.store(1, Ordering::SeqCst);
-        owners_fence()
+        heavy_fence()
     }
 
     /// Its owner is awake.
@@ -271,7 +270,7 @@ impl Credit {
         let ticket = self.bell.ticket();
         // Release: the ticket is older; pairs with wake_one().
         let epoch = self.wanted.fetch_add(ARRIVAL | 1, Ordering::SeqCst) & EPOCHS;
-        visitors_fence();
+        light_fence();
         if !enough() && self.bell.wait(ticket, Some(limit)) {
             self.turn.store(me + 1, Ordering::Relaxed);
         }
@@ -316,26 +315,6 @@ impl Credit {
         let _ = self.wanted.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed);
         self.turn.store(0, Ordering::Relaxed);
     }
-}
-
-/// The visitor's half of the fence between "it is published" and "somebody sleeps".
-#[cfg(not(loom))]
-#[inline(always)]
-fn visitors_fence() {
-    std::sync::atomic::compiler_fence(Ordering::SeqCst);
-}
-
-/// What the kernel does for both, as far as the memory model can say it: both execute a fence.
-#[cfg(loom)]
-fn visitors_fence() {
-    crate::util::sync::fence(Ordering::SeqCst);
-}
-
-/// See above.
-#[cfg(loom)]
-fn owners_fence() -> bool {
-    crate::util::sync::fence(Ordering::SeqCst);
-    true
 }
 
 /// A receiver's shares as one process has them mapped.

@@ -102,7 +102,10 @@ impl Dispatcher {
         let place = &requests.table[id as usize];
         let version = place.get().version;
         place.set(Entry { handler, data, version: version.wrapping_add(1) });
-        self.has_handlers.store(true, Ordering::Relaxed);
+        if !self.has_handlers.swap(true, Ordering::Relaxed) {
+            // With polled handlers, those who sleep are to look for messages from now on.
+            self.post.routes.waiters().touched_anything();
+        }
         self.post.routes.node().mail_head().set_handler(id, handler.is_some());
         version
     }

@@ -2,7 +2,7 @@
 //! the program.
 
 use super::{Dispatcher, NAP};
-use crate::transport::address::Address;
+use crate::transport::waiters::Awaited;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -95,28 +95,29 @@ enum Parked {
 }
 
 impl Dispatcher {
-    /// Sleeps until `enough`, until the word at `word` may have changed, or, with polled handlers, until a
+    /// Sleeps until `enough`, until the awaited word may have changed, or, with polled handlers, until a
     /// message has come. True: look again at once.
     pub fn sleep(
         &self,
-        word: Option<Address>,
+        awaited: Awaited,
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {
         self.hand_over();
-        let waiters = self.post.routes.waiters();
+        let routes = &self.post.routes;
         if !self.is_polled() || !self.has_handlers.load(Ordering::Relaxed) {
-            return waiters.sleep(word, limit, enough);
+            return routes.sleep(awaited, limit, enough);
         }
         let within = |longest: Duration| Some(limit.map_or(longest, |limit| limit.min(longest)));
         match self.park_polling() {
             Parked::No => true,
-            Parked::Nap(longest) => waiters.sleep(word, within(longest), enough),
+            Parked::Nap(longest) => routes.sleep(awaited, within(longest), enough),
             Parked::Yes(longest) => {
                 // The sleeper is known to the waiters before this look, and who knocks before it has opened
                 // the door; who knocks later rings, and `llcl-handlers` wakes all sleepers.
-                let door = &self.post.routes.node().mail_head().requests;
-                let woken = waiters.sleep(word, within(longest), || enough() || !door.is_closed());
+                let door = &routes.node().mail_head().requests;
+                let woken =
+                    routes.sleep(awaited, within(longest), || enough() || !door.is_closed());
                 self.unpark_polling();
                 woken
             }
@@ -145,7 +146,7 @@ impl Dispatcher {
                 let others = *parked > 0;
                 drop(parked);
                 if others {
-                    self.post.routes.waiters().touched_privately();
+                    self.post.routes.waiters().touched_anything();
                 }
                 // What is begun and not there may be long in coming.
                 if come { Parked::No } else { Parked::Nap(NAP) }

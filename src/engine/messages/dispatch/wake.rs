@@ -14,7 +14,7 @@ impl Dispatcher {
     #[inline]
     pub fn tell(&self) {
         if self.owes.load(Ordering::Relaxed) && self.owes.swap(false, Ordering::AcqRel) {
-            self.post.routes.waiters().touched_privately();
+            self.post.routes.waiters().touched_anything();
         }
     }
 
