@@ -1701,6 +1701,13 @@ uint32_t llcl_team_peer(const llcl_team_t *team,
  */
 #define LLCL_COLL_IN_PLACE 1u
 
+/**
+ * The function of LLCL_OP_USER may be called several times at the same time, on threads of its rank and for
+ * different elements; the same at every rank. Without it the calls for a plan follow each other, and a rank
+ * has one queue for its steps.
+ */
+#define LLCL_COLL_CONCURRENT 2u
+
 /** A plan. Ends by llcl_coll_free or with its context. */
 typedef struct llcl_coll_t llcl_coll_t;
 
@@ -1734,8 +1741,9 @@ typedef struct llcl_coll_info_t {
 /**
  * A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type. `result` is
  * `right`, `left`, or overlaps neither. The order of ranks is kept: the operation must be associative and
- * need not commute. Runs on a thread of the rank to which it was given; must not block and must not call
- * this library.
+ * need not commute. Runs on a thread of the rank to which it was given, one call for a plan at a time (see
+ * LLCL_COLL_CONCURRENT), in the floating-point environment of the thread that made the plan; must not block,
+ * must not call this library and must not leave it by an exception or a jump.
  */
 typedef void (*llcl_reduce_fn)(const void *left,
                                const void *right,
@@ -1771,7 +1779,7 @@ typedef struct llcl_coll_params_t {
     uint32_t root;
     /** One of LLCL_ENGINE_*. */
     uint32_t engine;
-    /** 0 or LLCL_COLL_IN_PLACE; the same at every rank. */
+    /** 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT; the same at every rank. */
     uint32_t flags;
     /** 0. */
     uint32_t reserved;
@@ -1865,6 +1873,10 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * Every _init function is collective over its team and blocks until all its ranks have called it, in the
  * same order if they make several; buffers, counts and names are given once, here. What does not fit
  * together (counts, types, roots, operations, algorithms) is told to every rank by LLCL_ERR_INVALID, and no plan is made.
+ * Floating-point numbers are combined in the environment of the threads that make the plan: direction of
+ * rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its exceptions, and the control
+ * word of x87; AArch64: FPCR). It must be the same at every rank, or no plan is made; it is set around every
+ * combination on whatever thread that runs, and that of the thread is put back.
  * Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; it is
  * then copied to and from memory of the plan, by its owner.
  */

@@ -3,6 +3,10 @@
 //! Every _init function is collective over its team and blocks until all its ranks have called it, in the
 //! same order if they make several; buffers, counts and names are given once, here. What does not fit
 //! together (counts, types, roots, operations, algorithms) is told to every rank by LLCL_ERR_INVALID, and no plan is made.
+//! Floating-point numbers are combined in the environment of the threads that make the plan: direction of
+//! rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its exceptions, and the control
+//! word of x87; AArch64: FPCR). It must be the same at every rank, or no plan is made; it is set around every
+//! combination on whatever thread that runs, and that of the thread is put back.
 //! Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; it is
 //! then copied to and from memory of the plan, by its owner.
 
@@ -13,6 +17,7 @@ use crate::api::status::llcl_status_t;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation};
 use crate::fail;
+use crate::util::rounding::Environment;
 use crate::util::status::Result;
 use std::ffi::CStr;
 
@@ -61,6 +66,7 @@ impl llcl_coll_params_t {
             engine: self.engine,
             flags: self.flags,
             reserved: self.reserved,
+            environment: Environment::mine(),
             send_blocks,
             receive_blocks,
             function: self.function,

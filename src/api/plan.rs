@@ -43,10 +43,16 @@ pub const LLCL_ENGINE_THREAD: u32 = 2;
 /// stays where it is.
 pub const LLCL_COLL_IN_PLACE: u32 = 1;
 
+/// The function of LLCL_OP_USER may be called several times at the same time, on threads of its rank and for
+/// different elements; the same at every rank. Without it the calls for a plan follow each other, and a rank
+/// has one queue for its steps.
+pub const LLCL_COLL_CONCURRENT: u32 = 2;
+
 /// A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type. `result` is
 /// `right`, `left`, or overlaps neither. The order of ranks is kept: the operation must be associative and
-/// need not commute. Runs on a thread of the rank to which it was given; must not block and must not call
-/// this library.
+/// need not commute. Runs on a thread of the rank to which it was given, one call for a plan at a time (see
+/// LLCL_COLL_CONCURRENT), in the floating-point environment of the thread that made the plan; must not block,
+/// must not call this library and must not leave it by an exception or a jump.
 pub type llcl_reduce_fn = Option<
     unsafe extern "C" fn(
         left: *const c_void,
@@ -83,7 +89,7 @@ pub struct llcl_coll_params_t {
     pub root: u32,
     /// One of LLCL_ENGINE_*.
     pub engine: u32,
-    /// 0 or LLCL_COLL_IN_PLACE; the same at every rank.
+    /// 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT; the same at every rank.
     pub flags: u32,
     /// 0.
     pub reserved: u32,

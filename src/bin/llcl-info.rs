@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use llcl::bootstrap::World;
 use llcl::coll::problem::{Operation, Problem};
+use llcl::coll::schedule::QUEUES;
 use llcl::coll::select::{OPERATIONS, choose, forced};
 use llcl::core::context::Context;
 use llcl::engine::queue_entry::INLINE;
@@ -165,6 +166,7 @@ fn choices(config: &Config, operation: Operation, ranks: usize) -> Vec<Choice> {
             width: 8,
             segment: config.coll_segment,
             in_place: false,
+            queues: QUEUES,
             varied: None,
         };
         let (algorithm, reason) = match choose(&problem, forced(config, operation), false) {

@@ -65,6 +65,9 @@ pub struct Problem {
     pub segment: u64,
     /// The input lies in the output buffer: at every rank; or, where there is a root, at the root.
     pub in_place: bool,
+    /// How many queues a program may have at most: 1 where no two steps of a rank may combine at the same time,
+    /// since only the holder of a queue's claim runs its steps.
+    pub queues: usize,
     /// For the forms with a count for each rank.
     pub varied: Option<Varied>,
 }

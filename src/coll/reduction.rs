@@ -50,7 +50,8 @@ impl Type {
         }
     }
 
-    fn is_floating(self) -> bool {
+    /// Whether it is a number that arithmetic rounds.
+    pub fn is_floating(self) -> bool {
         matches!(self, Type::F32 | Type::F64)
     }
 }

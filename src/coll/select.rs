@@ -183,6 +183,7 @@ fn describe(problem: &Problem, ordered: bool) -> String {
 mod tests {
     use super::*;
     use crate::coll::problem::Varied;
+    use crate::coll::schedule::QUEUES;
     use crate::util::status::Status;
 
     fn problem(operation: Operation, ranks: usize, count: u64) -> Problem {
@@ -194,6 +195,7 @@ mod tests {
             width: 8,
             segment: 1 << 16,
             in_place: false,
+            queues: QUEUES,
             varied: None,
         }
     }

@@ -13,6 +13,7 @@ pub mod narrow;
 pub mod pin;
 pub mod prefetch;
 pub mod random;
+pub mod rounding;
 pub mod socket;
 pub mod status;
 pub mod sync;

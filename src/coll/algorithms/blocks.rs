@@ -3,10 +3,10 @@
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, Place, Program};
 
-/// Most lanes of a program for so many ranks: not more than there are threads to share them, since each costs
+/// Most lanes of a program: not more than the problem allows, nor more than there are threads to share them, since each costs
 /// every start the way of a cache line.
-pub fn most_lanes(ranks: usize) -> u64 {
-    (ranks as u64).min(4)
+pub fn most_lanes(problem: &Problem) -> u64 {
+    problem.ranks.min(problem.queues).min(4) as u64
 }
 
 /// One of a program's queues, all of which do the same with their shares of each block: side by
@@ -78,8 +78,7 @@ pub fn lanes(
     sizes: impl Iterator<Item = u64>,
     fill: impl Fn(&Lane, &mut Appender),
 ) -> Program {
-    let lanes =
-        (sizes.max().unwrap_or(0) / problem.segment).clamp(1, most_lanes(problem.ranks)) as usize;
+    let lanes = (sizes.max().unwrap_or(0) / problem.segment).clamp(1, most_lanes(problem)) as usize;
     let mut program = Program::new(lanes);
     for number in 0..lanes {
         fill(&Lane { problem, number, lanes }, &mut program.queue(number));
@@ -156,6 +155,7 @@ impl Node {
 mod tests {
     use super::*;
     use crate::coll::problem::Operation;
+    use crate::coll::schedule::QUEUES;
 
     fn problem(ranks: usize, root: usize) -> Problem {
         Problem {
@@ -166,6 +166,7 @@ mod tests {
             width: 4,
             segment: 16,
             in_place: false,
+            queues: QUEUES,
             varied: None,
         }
     }

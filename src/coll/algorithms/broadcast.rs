@@ -52,7 +52,7 @@ fn kary(problem: &Problem, rank: usize) -> Program {
 /// on to eight each. Every byte is written once for each rank. A large vector falls into four
 /// parts (for two ranks into two), each in a queue of its own, so that ranks that wait can take part.
 fn direct(problem: &Problem, rank: usize) -> Program {
-    in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, most_lanes(problem.ranks))
+    in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, most_lanes(problem))
 }
 
 /// Eager: who has the data puts them into the scratch memory of up to eight ranks, which take them from there

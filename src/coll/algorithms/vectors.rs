@@ -25,7 +25,7 @@ pub fn piece(problem: &Problem) -> u64 {
 
 /// How many queues share a block of `size` bytes of such pieces.
 pub fn queues(problem: &Problem, size: u64) -> usize {
-    size.div_ceil(piece(problem)).clamp(1, most_lanes(problem.ranks)) as usize
+    size.div_ceil(piece(problem)).clamp(1, most_lanes(problem)) as usize
 }
 
 /// The pieces of `size` bytes that queue `queue` of `queues` takes: offset and length of each.
@@ -65,7 +65,7 @@ pub fn single(scratch: u64, fill: impl FnOnce(&mut Appender)) -> Program {
 /// rank.
 pub fn chunks(problem: &Problem) -> usize {
     let step = problem.segment.saturating_mul(problem.ranks as u64);
-    (problem.bytes() / step).clamp(1, most_lanes(problem.ranks)) as usize
+    (problem.bytes() / step).clamp(1, most_lanes(problem)) as usize
 }
 
 /// A program of a queue for each chunk of the vector; `fill` fills each, given the queue's number,
@@ -207,6 +207,7 @@ impl Core {
 mod tests {
     use super::*;
     use crate::coll::problem::Operation;
+    use crate::coll::schedule::QUEUES;
 
     #[test]
     fn pieces_of_all_queues_make_up_the_whole() {
@@ -218,6 +219,7 @@ mod tests {
             width: 8,
             segment: 30,
             in_place: false,
+            queues: QUEUES,
             varied: None,
         };
         for size in (0..500).step_by(8) {

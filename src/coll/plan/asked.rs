@@ -4,11 +4,13 @@ use crate::coll::plan::compare::rows;
 use crate::coll::problem::{Block, Operation, Problem, Varied};
 use crate::coll::reduction::{self, Op, Type};
 use crate::coll::runner::shared::{Combiner, Reduction};
+use crate::coll::schedule::QUEUES;
 use crate::coll::touched::{Touched, extent, overlap, touched};
 use crate::core::services::{Own, Services};
 use crate::engine::completion::Completion;
 use crate::fail;
 use crate::transport::address::Address;
+use crate::util::rounding::Environment;
 use crate::util::status::Result;
 use std::ffi::c_void;
 
@@ -23,6 +25,8 @@ pub enum Form {
 
 /// The input lies in the output buffer.
 pub const IN_PLACE: u32 = 1;
+/// The user's function may be called several times at the same time.
+pub const CONCURRENT: u32 = 2;
 
 /// The parameters, as the user gave them.
 #[derive(Clone)]
@@ -49,6 +53,8 @@ pub struct Asked {
     pub flags: u32,
     /// Must be 0.
     pub reserved: u32,
+    /// In which floating-point numbers are combined.
+    pub environment: Environment,
     /// Counts and offsets of the input's blocks, by rank; empty where none were given.
     pub send_blocks: Vec<Block>,
     /// The same of the output's.
@@ -95,6 +101,7 @@ impl Asked {
             engine: 0,
             flags: 0,
             reserved: 0,
+            environment: Environment::DEFAULT,
             send_blocks: Vec::new(),
             receive_blocks: Vec::new(),
             function: None,
@@ -123,10 +130,33 @@ impl Asked {
         matches!(self.operation, Reduce | Allreduce | ReduceScatter | Scan)
     }
 
+    fn is_users_function(&self) -> bool {
+        self.combines() && self.op == Op::User as u32
+    }
+
+    /// Whether no two combinations of a rank may run at the same time.
+    fn is_serial(&self) -> bool {
+        self.is_users_function() && self.flags & CONCURRENT == 0
+    }
+
+    /// The environment in which elements are combined; None where the result does not depend on it.
+    pub fn environment(&self) -> Option<Environment> {
+        let rounds = Type::from_code(self.kind).is_some_and(Type::is_floating);
+        let depends = self.combines() && rounds || self.is_users_function();
+        depends.then_some(self.environment)
+    }
+
+    /// The flags that must be alike at all ranks.
+    pub fn common_flags(&self) -> u32 {
+        let concurrent = if self.is_users_function() { CONCURRENT } else { 0 };
+        self.flags & (IN_PLACE | concurrent)
+    }
+
     /// Checks what can be checked by this rank alone.
     pub fn check(&self, services: &Services, me: usize, ranks: usize) -> Result<Checked> {
-        if self.flags & !IN_PLACE != 0 {
-            fail!(ERR_INVALID, "flags is {:#x}, expected 0 or LLCL_COLL_IN_PLACE", self.flags);
+        if self.flags & !(IN_PLACE | CONCURRENT) != 0 {
+            let flags = "LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT";
+            fail!(ERR_INVALID, "flags is {:#x}, expected 0 or some of {flags}", self.flags);
         }
         if self.engine > 2 {
             fail!(ERR_INVALID, "engine is {}, expected LLCL_ENGINE_*", self.engine);
@@ -184,6 +214,7 @@ impl Asked {
             width,
             segment: segment.max(width),
             in_place: self.flags & IN_PLACE != 0 && self.operation != Operation::Broadcast,
+            queues: if self.is_serial() { 1 } else { QUEUES },
             varied: None,
         }
     }
@@ -253,10 +284,13 @@ impl Asked {
         };
         reduction::check(kind, op)?;
         if op != Op::User {
-            return Ok((reduction::kernel(kind, op).map(Combiner::Kernel), false));
+            let environment = self.environment();
+            let kernel = reduction::kernel(kind, op);
+            return Ok((kernel.map(|kernel| Combiner::Kernel(kernel, environment)), false));
         }
+        let (data, environment) = (self.function_data, self.environment);
         match self.function {
-            Some(function) => Ok((Some(Combiner::User(function, self.function_data)), true)),
+            Some(function) => Ok((Some(Combiner::User(function, data, environment)), true)),
             None => fail!(ERR_INVALID, "function is NULL, expected one for LLCL_OP_USER"),
         }
     }

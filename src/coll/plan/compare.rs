@@ -1,15 +1,28 @@
 //! What the ranks of a team tell each other when they make a plan, and what must be alike.
 
-use crate::coll::plan::asked::{Asked, Form, IN_PLACE};
+use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation, Problem, Varied};
 use crate::coll::team::{Team, refused_by};
 use crate::core::services::Services;
 use crate::fail;
+use crate::util::rounding::Environment;
 use crate::util::status::{Result, Status};
 
 /// Numbers that a rank tells of what it asks for: a status, then those that must be alike.
-const NAMES: [&str; 9] =
-    ["operation", "form", "count", "type", "op", "root", "flags", "algorithm", "LLCL_COLL_SEGMENT"];
+const NAMES: [&str; 10] = [
+    "operation",
+    "form",
+    "count",
+    "type",
+    "op",
+    "root",
+    "flags",
+    ALGORITHM,
+    "LLCL_COLL_SEGMENT",
+    ENVIRONMENT,
+];
+const ALGORITHM: &str = "algorithm";
+const ENVIRONMENT: &str = "the floating-point environment";
 
 /// Tells the others what this rank asks for, and hears the same of them. An error of one, or a
 /// difference, is an error for all. Collective.
@@ -29,7 +42,14 @@ pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>)
         if let Some((rank, other)) =
             cards.iter().enumerate().map(|(rank, card)| (rank, card[at + 1])).find(|c| c.1 != first)
         {
-            if *name == "algorithm" {
+            if *name == ENVIRONMENT {
+                let [first, other] = [first, other].map(Environment::from_number);
+                fail!(
+                    ERR_INVALID,
+                    "{name} is {first} at rank 0 and {other} at rank {rank} of the team"
+                );
+            }
+            if *name == ALGORITHM {
                 let own = forced.unwrap_or("auto");
                 fail!(
                     ERR_INVALID,
@@ -56,9 +76,10 @@ fn card(services: &Services, asked: &Asked, forced: Option<&str>) -> [u64; NAMES
         or_zero(!barrier, asked.kind.into()),
         or_zero(asked.combines(), asked.op.into()),
         or_zero(asked.has_root(), asked.root.into()),
-        (asked.flags & IN_PLACE).into(),
+        asked.common_flags().into(),
         forced.map_or(0, name_number),
         services.config.coll_segment,
+        asked.environment().map_or(0, Environment::number),
     ]
 }
 

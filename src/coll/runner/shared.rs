@@ -14,6 +14,7 @@ use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::util::pin::pin;
 use crate::util::prefetch::prefetch;
+use crate::util::rounding::Environment;
 use crate::util::status::Status;
 use crate::util::sync::AtomicU32;
 use std::ffi::c_void;
@@ -28,10 +29,10 @@ pub type Reduction =
 /// How elements are combined.
 #[derive(Clone, Copy)]
 pub enum Combiner {
-    /// By one of the library's loops.
-    Kernel(Kernel),
-    /// By the user's function, with its data.
-    User(Reduction, *mut c_void),
+    /// By one of the library's loops; in this environment, if the result depends on it.
+    Kernel(Kernel, Option<Environment>),
+    /// By the user's function, with its data, in this environment.
+    User(Reduction, *mut c_void, Environment),
 }
 
 impl Combiner {
@@ -39,13 +40,14 @@ impl Combiner {
     /// As Kernel says; the user's function is what its type says.
     unsafe fn apply(&self, left: *const u8, right: *const u8, to: *mut u8, elements: u64) {
         // SAFETY: as the caller promises.
-        unsafe {
-            match self {
-                Combiner::Kernel(kernel) => kernel(left, right, to, elements as usize),
-                Combiner::User(function, data) => {
-                    function(left.cast(), right.cast(), to.cast(), elements, *data);
-                }
-            }
+        let loops = |kernel: &Kernel| unsafe { kernel(left, right, to, elements as usize) };
+        match self {
+            Combiner::Kernel(kernel, None) => loops(kernel),
+            Combiner::Kernel(kernel, Some(environment)) => environment.around(|| loops(kernel)),
+            Combiner::User(function, data, environment) => environment.around(|| {
+                // SAFETY: as above.
+                unsafe { function(left.cast(), right.cast(), to.cast(), elements, *data) }
+            }),
         }
     }
 }

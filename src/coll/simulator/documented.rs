@@ -3,7 +3,7 @@
 use super::sweep;
 use crate::coll::algorithms::{Algorithm, broadcast};
 use crate::coll::problem::{Operation, Problem};
-use crate::coll::schedule::{Action, Program, Step, receive};
+use crate::coll::schedule::{Action, Program, QUEUES, Step, receive};
 
 /// A step as the document writes it, with the first byte and the length of what it copies.
 fn shown(step: &Step) -> String {
@@ -32,6 +32,7 @@ fn the_chain_of_four_ranks() {
         width: 1,
         segment: 64 << 10,
         in_place: false,
+        queues: QUEUES,
         varied: None,
     };
     let expected: [&[&str]; 4] = [

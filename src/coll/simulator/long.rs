@@ -4,6 +4,7 @@ use super::check;
 use crate::coll::algorithms::all;
 use crate::coll::problem::Operation::*;
 use crate::coll::problem::Problem;
+use crate::coll::schedule::QUEUES;
 
 #[test]
 fn long_vectors_in_all_their_queues() {
@@ -23,6 +24,7 @@ fn long_vectors_in_all_their_queues() {
                         width: 4,
                         segment: 12,
                         in_place,
+                        queues: if turn == 1 { 1 } else { QUEUES },
                         varied: None,
                     };
                     most = most.max((algorithm.program)(&problem, ranks - 1).queues.len());

@@ -52,6 +52,10 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
     if lanes > QUEUES + 1 {
         return Err(format!("{} queues: at most {QUEUES}", lanes - 1));
     }
+    let combines = steps(programs).any(|(.., step)| matches!(step.action, Action::Combine { .. }));
+    if combines && lanes > problem.queues + 1 {
+        return Err(format!("{} queues: at most {} may combine", lanes - 1, problem.queues));
+    }
     // By target rank, target queue, source rank: signals, the highest count waited for, who
     // signals.
     let mut counters = vec![(0u32, 0u32, None); ranks * lanes * ranks];

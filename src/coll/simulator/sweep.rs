@@ -4,6 +4,7 @@
 use super::{Random, check};
 use crate::coll::algorithms::Algorithm;
 use crate::coll::problem::{Block, Operation, Problem, Varied};
+use crate::coll::schedule::QUEUES;
 
 /// Bytes of an element and of a segment.
 const SHAPES: [(u64, u64); 3] = [(4, 32), (8, 30), (1, 16)];
@@ -49,11 +50,13 @@ fn problems(operation: Operation, ranks: usize, turn: &mut usize, each: &mut dyn
             let (width, segment) = SHAPES[*turn % 3];
             let count = counts(segment / width)[*turn / 3 % 10];
             let in_place = *turn / 30 % 2 == 1;
+            let queues = if *turn / 7 % 3 == 1 { 1 } else { QUEUES };
+            let varied = None;
             let mut problem =
-                Problem { operation, ranks, root, count, width, segment, in_place, varied: None };
+                Problem { operation, ranks, root, count, width, segment, in_place, queues, varied };
             each(&problem);
             if turn.is_multiple_of(4) && can_vary(operation) {
-                problem.varied = Some(varied(&problem, &mut Random::new(*turn as u64)));
+                problem.varied = Some(self::varied(&problem, &mut Random::new(*turn as u64)));
                 each(&problem);
             }
         }

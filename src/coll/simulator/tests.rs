@@ -15,6 +15,7 @@ fn problem() -> Problem {
         width: 4,
         segment: 64,
         in_place: false,
+        queues: QUEUES,
         varied: None,
     }
 }

@@ -1,0 +1,108 @@
+/* Broken if this fails: a user's function runs twice at the same time for one plan and rank, though the plan
+ * does not say that it may; or LLCL_COLL_CONCURRENT takes no effect, or is not compared among the ranks.
+ * ranks: 1 2 3 5
+ * engines: offload thread
+ * modes: auto
+ * threads: yes
+ */
+#include "coll.h"
+
+#define N 32768u
+
+struct calls {
+    uint64_t inside, most, elements;
+};
+
+static void slowly(const void *left, const void *right, void *result, uint64_t count, void *data)
+{
+    struct calls *calls = data;
+    uint64_t inside = word_add(&calls->inside, 1) + 1, most = word_get(&calls->most);
+    while (inside > most &&
+           !__atomic_compare_exchange_n(&calls->most, &most, inside, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        ;
+    coll_user(left, right, result, count, &calls->elements);
+    usleep(50);
+    word_add(&calls->inside, UINT64_MAX);
+}
+
+static llcl_coll_info_t info_of(const llcl_coll_t *plan)
+{
+    llcl_coll_info_t info = {0};
+    info.struct_size = sizeof info;
+    CHECK_OK(llcl_coll_query(plan, &info));
+    return info;
+}
+
+static void try_one(struct coll_case *asked, struct coll_memory *memory, uint32_t flags, uint32_t *most_queues)
+{
+    struct coll_run run;
+    struct calls calls = {0, 0, 0};
+    llcl_status_t status;
+    int round;
+    memory->used = 0;
+    coll_prepare(&run, asked, memory, memory);
+    run.params.function = slowly;
+    run.params.function_data = &calls;
+    run.params.flags |= flags;
+    status = coll_init(asked->operation, 0, &run.params, &run.plan);
+    if (status == LLCL_ERR_UNSUPPORTED) { /* an algorithm in any order */
+        coll_forget(&run);
+        return;
+    }
+    CHECK_OK(status);
+    if (info_of(run.plan).queues > *most_queues)
+        *most_queues = info_of(run.plan).queues;
+    for (round = 0; round < 3; round++) {
+        coll_start(&run);
+        if (round == (int)run.me % 3)
+            sleep_ms(1);
+        coll_finish(&run);
+    }
+    CHECK_EQUAL(word_get(&calls.inside), 0);
+    if (!flags) {
+        CHECK(word_get(&calls.most) <= 1);
+        CHECK(info_of(run.plan).queues <= 1 || llcl_team_size(asked->team) == 1);
+    }
+    coll_drop(&run);
+}
+
+static void run(llcl_context_t *context)
+{
+    struct coll_case asked = {0};
+    struct coll_memory memory;
+    uint32_t flags, most_queues[2] = {0, 0};
+    llcl_coll_params_t params = {0};
+    llcl_coll_t *plan = NULL;
+    int tried;
+    coll_memory_make(context, ALLOCATED, (size_t)8 * N * (llcl_size(context) + 3), &memory);
+    asked.team = coll_world(context);
+    asked.type = LLCL_TYPE_U64;
+    asked.op = LLCL_OP_USER;
+    for (asked.operation = 0; asked.operation < OPERATIONS; asked.operation++) {
+        const struct coll_operation *operation = &coll_operations[asked.operation];
+        if (!operation->combines)
+            continue;
+        asked.count = asked.operation == REDUCE_SCATTER ? N / llcl_size(context) : N;
+        for (tried = -1; tried < 0 || operation->algorithms[tried]; tried++) {
+            asked.algorithm = tried < 0 ? NULL : operation->algorithms[tried];
+            for (flags = 0; flags <= LLCL_COLL_CONCURRENT; flags += LLCL_COLL_CONCURRENT)
+                try_one(&asked, &memory, flags, &most_queues[flags > 0]);
+        }
+    }
+    if (llcl_size(context) > 1) {
+        CHECK(most_queues[0] == 1 && most_queues[1] > 1);
+        params.team = asked.team;
+        params.type = LLCL_TYPE_U64;
+        params.op = LLCL_OP_USER;
+        params.function = slowly;
+        params.flags = llcl_rank(context) == 1 ? LLCL_COLL_CONCURRENT : 0;
+        CHECK_STATUS(llcl_allreduce_init(&params, &plan), LLCL_ERR_INVALID);
+        CHECK(strstr(llcl_last_error(), "flags") != NULL);
+        params.op = LLCL_OP_ADD; /* of no account */
+        CHECK_OK(llcl_allreduce(&params));
+    }
+    fence(context);
+    region_drop(&memory.shared);
+}
+
+TEST_MAIN(run)
