@@ -631,7 +631,8 @@ llcl_remote_t llcl_region_remote(const llcl_region_t *region,
  * bytes, the same at every rank; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
  * filled in the order of ranks; may be NULL if `size` is 0; must not overlap `mine`.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_PEER_DEAD: a rank
- * has died or has left; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
+ * has died or has left, and this call will never succeed again: the others go on with llcl_team_create and
+ * llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
  * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
  * unless they do not care which call meets which. The calling thread sleeps meanwhile.
  */
@@ -1595,13 +1596,13 @@ typedef struct llcl_team_t llcl_team_t;
 /**
  * The team of all ranks, numbered as in the world.
  *
- * The first call of a context is collective: it waits until every rank has made it (as
- * llcl_exchange, with which it must not change places at one of the ranks). Later ones answer at once.
- * `context`: a live context. `team`: where the team goes; it belongs to the context, and freeing it is
- * allowed and does nothing.
- * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_NO_MEMORY:
- * no room for the team's board (8 KiB), or no region left; LLCL_ERR_STATE: inside a callback, or the context
- * is being finalized. Any thread may call it.
+ * Local: no other rank is contacted and nobody is waited for. Ranks meet when they first use the team, each with
+ * log2 n others.
+ * `context`: a live context. `team`: where the team goes, the same at each call; it belongs to the context, and
+ * freeing it is allowed and does nothing.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_UNSUPPORTED: the world has more than 4,095 ranks;
+ * LLCL_ERR_NO_MEMORY: no room for the team's board (16 KiB, with more than 512 ranks 32 bytes for each), or no
+ * region left; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
  */
 llcl_status_t llcl_team_world(llcl_context_t *context,
                               llcl_team_t **team);
@@ -1613,14 +1614,40 @@ llcl_status_t llcl_team_world(llcl_context_t *context,
  * rising order; among equal keys the ranks in `team`. `new_team`: where the new team goes; NULL is
  * stored for the colour LLCL_TEAM_NONE.
  * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: `team` was freed, inside a callback, or the context is
- * being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left; LLCL_ERR_NO_MEMORY: as
- * llcl_team_world. Threads of one rank must not call collective functions of one team at the same
+ * being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left, so nothing collective can be done with
+ * `team` any more: the others go on with llcl_team_create; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or
+ * at another one. Threads of one rank must not call collective functions of one team at the same
  * time unless they do not care which call meets which.
  */
 llcl_status_t llcl_team_split(llcl_team_t *team,
                               uint32_t colour,
                               uint32_t key,
                               llcl_team_t **new_team);
+
+/**
+ * Makes a team from a list of ranks. Collective over the ranks on the list, and over nobody else: this is how the
+ * living go on after a death, which ends everything collective of every team with the dead rank, and llcl_exchange.
+ *
+ * All ranks on the list must call it with the same list in the same order. A list may be used again; its n-th call
+ * at one rank meets the n-th call at the others.
+ * After a death: take the dead (llcl_peer_alive) out of the list and call this. Ranks may hear of a death at
+ * different times; where a rank on the list is dead this answers LLCL_ERR_PEER_DEAD, and the caller tries again with
+ * a shorter list, until all living ranks have come to the same one. Instead of llcl_exchange use llcl_allgather over the
+ * new team.
+ * `context`: a live context. `ranks`: `n` numbers of ranks of the world, each once, the caller's among them; the
+ * new ranks follow this order. Read during the call only. `n`: 1 to 4,095. `team`: where the new team goes; it ends by
+ * llcl_team_free or with its context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0, a rank stands on the list twice, or the caller is not on it;
+ * LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large; LLCL_ERR_PEER_DEAD: a rank on the list has died
+ * or has left; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at another one; LLCL_ERR_STATE: inside a
+ * callback, or the context is being finalized. Any thread may call it; calls with the same list by several threads of a rank
+ * meet those of others in arbitrary order. The way to a team without the dead is that of MPI's ULFM (shrink), but
+ * for the list, which comes from the caller.
+ */
+llcl_status_t llcl_team_create(llcl_context_t *context,
+                               const uint32_t *ranks,
+                               uint32_t n,
+                               llcl_team_t **team);
 
 /**
  * Ends a team. Plans that were made with it live on. Local: the other ranks need not call it now.
@@ -1654,6 +1681,15 @@ uint32_t llcl_team_size(const llcl_team_t *team);
  */
 uint32_t llcl_team_peer(const llcl_team_t *team,
                         uint32_t rank);
+
+/**
+ * The number in a team of a rank of the world: the reverse of llcl_team_peer.
+ *
+ * `team`: a live team. `world_rank`: a number below llcl_size. For NULL, a team that was freed and a rank that is not
+ * in the team the answer is 0xffffffff. Any thread may call it; it takes a look at each rank of the team at most.
+ */
+uint32_t llcl_team_find(const llcl_team_t *team,
+                        uint32_t world_rank);
 
 /*
  * 13. Plans: a collective that was planned once runs any number of times.

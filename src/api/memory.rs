@@ -191,7 +191,8 @@ pub unsafe extern "C" fn llcl_region_remote(
 /// bytes, the same at every rank; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
 /// filled in the order of ranks; may be NULL if `size` is 0; must not overlap `mine`.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_PEER_DEAD: a rank
-/// has died or has left; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
+/// has died or has left, and this call will never succeed again: the others go on with llcl_team_create and
+/// llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
 /// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
 /// unless they do not care which call meets which. The calling thread sleeps meanwhile.
 #[unsafe(no_mangle)]

@@ -7,7 +7,8 @@ use crate::core::context::Context;
 use crate::core::services::Services;
 use crate::util::status::Result;
 use once_cell::sync::OnceCell;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the head of the file. Made at first use.
 #[derive(Default)]
@@ -20,6 +21,8 @@ struct Inner {
     arena: Arc<Arena>,
     handles: Arc<Handles>,
     world: OnceCell<WorldTeam>,
+    /// Lists of which teams were made, and how often: calls with one list meet in the order in which they come.
+    lists: Mutex<HashMap<Box<[u32]>, u64>>,
 }
 
 struct WorldTeam(*mut TeamHandle);
@@ -30,19 +33,39 @@ unsafe impl Send for WorldTeam {}
 unsafe impl Sync for WorldTeam {}
 
 impl Collectives {
-    /// The team of all ranks. The first call is collective over the world.
-    pub fn world(&self, context: &Context) -> Result<*mut TeamHandle> {
+    fn inner(&self, context: &Context) -> Result<&Inner> {
         let inner = self.inner.get_or_init(|| {
             let services = Arc::new(context.ground());
             let arena = Arc::new(Arena::new(services.clone()));
-            Inner { services, arena, handles: Arc::default(), world: OnceCell::new() }
+            let (handles, world, lists) = (Arc::default(), OnceCell::new(), Mutex::default());
+            Inner { services, arena, handles, world, lists }
         });
         inner.services.must_be_open()?;
+        Ok(inner)
+    }
+
+    /// The team of all ranks.
+    pub fn world(&self, context: &Context) -> Result<*mut TeamHandle> {
+        let inner = self.inner(context)?;
         let world = inner.world.get_or_try_init(|| {
             inner.services.may_block("the first llcl_team_world")?;
             let team = Team::world(inner.services.clone(), inner.arena.clone())?;
             Ok::<_, crate::util::status::Error>(WorldTeam(inner.handles.keep_team(team, true)))
         })?;
         Ok(world.0)
+    }
+
+    /// A team of these ranks. Collective over them.
+    pub fn create(&self, context: &Context, ranks: &[u32]) -> Result<*mut TeamHandle> {
+        let inner = self.inner(context)?;
+        inner.services.may_block("llcl_team_create")?;
+        let number = {
+            let mut lists = inner.lists.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = lists.entry(ranks.into()).or_default();
+            *count += 1;
+            *count - 1
+        };
+        let team = Team::create(inner.services.clone(), inner.arena.clone(), ranks, number)?;
+        Ok(inner.handles.keep_team(team, false))
     }
 }

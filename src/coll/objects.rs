@@ -155,6 +155,11 @@ impl TeamHandle {
         self.live().ok()?.team.peers.get(rank as usize).copied()
     }
 
+    /// The number in it of a rank of the world.
+    pub fn find(&self, peer: u32) -> Option<u32> {
+        Some(self.live().ok()?.team.find(peer)? as u32)
+    }
+
     fn home(&self) -> Result<Arc<Handles>> {
         match self.home.upgrade() {
             Some(home) => Ok(home),

@@ -1,13 +1,14 @@
-//! Teams: which ranks take part, in what order, and how they agree on something.
+//! Teams: which ranks take part, and in what order. A team is numbers only: nobody is contacted before ranks have
+//! something to tell each other.
 
-use crate::coll::agreement::Board;
+use crate::coll::agreement::{Board, Ring};
 use crate::coll::arena::Arena;
 use crate::coll::runner::queue::RANKS;
 use crate::core::services::Services;
 use crate::fail;
-use crate::transport::address::Address;
 use crate::util::status::{Error, Result, Status};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Some ranks of the world.
 pub struct Team {
@@ -16,52 +17,68 @@ pub struct Team {
     /// Where its memory comes from.
     pub arena: Arc<Arena>,
     /// The ranks by their numbers in the world.
-    pub peers: Vec<u32>,
+    pub peers: Arc<[u32]>,
     /// This rank's number in the team.
     pub me: usize,
     board: Mutex<Board>,
 }
 
+/// What the name of a team is made of: where it comes from.
+#[derive(Clone, Copy)]
+enum Origin {
+    World,
+    Split,
+    Create,
+}
+
 impl Team {
-    /// The team of all ranks. Collective over the world.
+    /// The team of all ranks.
     pub fn world(services: Arc<Services>, arena: Arc<Arena>) -> Result<Team> {
         let size = services.routes.size();
         if size as usize > RANKS {
             fail!(ERR_UNSUPPORTED, "the world has {size} ranks, a team at most {RANKS}");
         }
-        let made = Board::new(&arena);
-        let mut all = vec![0; PLACE * size as usize];
-        let told = services.exchange(&card_of(made.as_ref().ok()), &mut all);
-        let made = match (made, told) {
-            (Ok(board), Err(error)) => {
-                board.discard(&arena);
-                return Err(error);
-            }
-            (made, told) => told.and(made)?,
-        };
-        let boards = (0..size).zip(all.chunks_exact(PLACE).map(place)).collect::<Vec<_>>();
         let me = services.rank() as usize;
-        Team::with(services, arena, made, boards, me)
+        let ring = Ring { peers: (0..size).collect(), me, name: name(Origin::World, &[]) };
+        let board = Board::new(&services, &arena, ring)?;
+        Ok(Team::with(services, arena, board))
     }
 
-    fn with(
+    fn with(services: Arc<Services>, arena: Arc<Arena>, board: Board) -> Team {
+        let (peers, me) = (board.ring().peers.clone(), board.ring().me);
+        Team { services, arena, peers, me, board: Mutex::new(board) }
+    }
+
+    /// A team of `ranks` of the world, in this order, agreed by them alone. Collective over them. `number`: how
+    /// many teams of the same list there were before.
+    pub fn create(
         services: Arc<Services>,
         arena: Arc<Arena>,
-        mut board: Board,
-        boards: Vec<(u32, Address)>,
-        me: usize,
+        ranks: &[u32],
+        number: u64,
     ) -> Result<Team> {
-        let connected = match boards.iter().find(|(_, board)| board.key == 0) {
-            Some((peer, _)) => {
-                let text = format!("rank {peer} has no memory for the team's board");
-                Err(Error::new(Status::ERR_NO_MEMORY, text))
+        let me = check_list(&services, ranks)?;
+        let words = std::iter::once(number).chain(ranks.iter().map(|rank| u64::from(*rank)));
+        let name = name(Origin::Create, &words.collect::<Vec<_>>());
+        let ring = || Ring { peers: ranks.into(), me, name };
+        let mut board = match Board::new(&services, &arena, ring()) {
+            Ok(board) => board,
+            Err(error) => {
+                Board::refuse(&services, &ring(), error.status)?;
+                return Err(error);
             }
-            None => board.connect(&services, &boards),
         };
-        // Others may have connected to the board: after an error it stays until the context ends.
-        connected?;
-        let peers = boards.iter().map(|(peer, _)| *peer).collect();
-        Ok(Team { services, arena, peers, me, board: Mutex::new(board) })
+        match board.exchange(&services, Status::OK, &[]) {
+            Ok(_) => Ok(Team::with(services, arena, board)),
+            Err(error) => {
+                match error.status {
+                    // Others may still write on the board.
+                    Status::ERR_PEER_DEAD => board.leave(&services, &arena),
+                    _ => board.discard(&services, &arena),
+                }
+                Err(error)
+            }
+        }
     }
 
     /// How many ranks it has.
@@ -69,39 +86,61 @@ impl Team {
         self.peers.len()
     }
 
+    /// The number in the team of a rank of the world.
+    pub fn find(&self, peer: u32) -> Option<usize> {
+        // In the team of all ranks everybody has its own number.
+        match self.peers.get(peer as usize) {
+            Some(same) if *same == peer => Some(peer as usize),
+            _ => self.peers.iter().position(|other| *other == peer),
+        }
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Gathers `mine` of every rank, in the order of ranks. Collective.
     pub fn exchange(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.services.may_block("what is collective")?;
-        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        board.exchange(&self.services, mine)
+        self.board().exchange(&self.services, Status::OK, mine)
     }
 
     /// A team of the ranks that give the same colour, in the order of their keys. Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>> {
-        let made = colour.map(|_| Board::new(&self.arena));
-        let mut card = [0; 16 + PLACE];
+        self.services.may_block("what is collective")?;
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
+        let mut card = [0; 12];
         card[..4].copy_from_slice(&u32::from(colour.is_some()).to_ne_bytes());
         card[4..8].copy_from_slice(&colour.unwrap_or(0).to_ne_bytes());
-        card[8..16].copy_from_slice(&u64::from(key).to_ne_bytes());
-        card[16..].copy_from_slice(&card_of(made.as_ref().and_then(|made| made.as_ref().ok())));
-        let cards = match self.exchange(&card) {
-            Ok(cards) => cards,
-            Err(error) => {
-                if let Some(Ok(board)) = made {
-                    board.discard(&self.arena);
-                }
-                return Err(error);
-            }
-        };
-        let Some(made) = made else { return Ok(None) };
+        card[8..].copy_from_slice(&key.to_ne_bytes());
+        let mut board = self.board();
+        let (parent, turn) = (board.ring().name, board.sequence());
+        let cards = board.exchange(&self.services, Status::OK, &card)?;
         let alike = cards.iter().enumerate().filter(|(_, other)| other[..8] == card[..8]);
-        let mut group = alike
-            .map(|(rank, other)| (number(&other[8..16]), rank, place(&other[16..])))
-            .collect::<Vec<_>>();
-        group.sort_unstable_by_key(|(key, rank, _)| (*key, *rank));
-        let me = group.iter().position(|(_, rank, _)| *rank == self.me).unwrap_or(0);
-        let boards = group.iter().map(|(_, rank, board)| (self.peers[*rank], *board)).collect();
-        Team::with(self.services.clone(), self.arena.clone(), made?, boards, me).map(Some)
+        let mut group = alike.map(|(rank, other)| (number(&other[8..]), rank)).collect::<Vec<_>>();
+        group.sort_unstable();
+        let made = colour.map(|colour| {
+            let me = group.iter().position(|(_, rank)| *rank == self.me).unwrap_or(0);
+            let peers = group.iter().map(|(_, rank)| self.peers[*rank]).collect();
+            let name = name(Origin::Split, &[parent, turn, colour.into()]);
+            Board::new(&self.services, &self.arena, Ring { peers, me, name })
+        });
+        let made = made.transpose();
+        // An error of one is an error for all: those who have a board must not wait for those who have none.
+        let status = made.as_ref().err().map_or(Status::OK, |error| error.status);
+        let told = board.exchange(&self.services, status, &[]);
+        match (made?, told) {
+            (Some(made), Ok(_)) => {
+                Ok(Some(Team::with(self.services.clone(), self.arena.clone(), made)))
+            }
+            (None, Ok(_)) => Ok(None),
+            (made, Err(error)) => {
+                if let Some(made) = made {
+                    made.discard(&self.services, &self.arena);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// The team is given up by this rank.
@@ -113,14 +152,45 @@ impl Team {
     /// Every rank says whether it could do its part. An error of one is an error for all. Collective.
     pub fn agree(&self, mine: Result<()>) -> Result<()> {
         let status = mine.as_ref().err().map_or(Status::OK, |error| error.status);
-        let all = self.exchange(&status.0.to_ne_bytes())?;
-        mine?;
-        for (rank, other) in all.iter().enumerate() {
-            let status = Status(i32::from_ne_bytes(other[..4].try_into().unwrap_or_default()));
-            refused_by(rank, status)?;
-        }
-        Ok(())
+        let told = self.board().exchange(&self.services, status, &[]);
+        // The own message is the better one.
+        mine.and(told.map(drop))
     }
+}
+
+/// Refuses a list of which no team can be made; answers this rank's place in it.
+fn check_list(services: &Services, ranks: &[u32]) -> Result<usize> {
+    let (size, me) = (services.routes.size(), services.rank());
+    if ranks.len() > RANKS {
+        fail!(ERR_UNSUPPORTED, "n is {}, expected at most {RANKS}", ranks.len());
+    }
+    let mut seen = HashSet::new();
+    for (at, rank) in ranks.iter().enumerate() {
+        if *rank >= size {
+            fail!(ERR_RANGE, "ranks[{at}] is {rank}, expected less than {size}");
+        }
+        if !seen.insert(*rank) {
+            fail!(ERR_INVALID, "ranks[{at}] is {rank}, which stands in the list before");
+        }
+    }
+    match ranks.iter().position(|rank| *rank == me) {
+        Some(at) => Ok(at),
+        None => fail!(ERR_INVALID, "ranks: the calling rank {me} is not among the {}", ranks.len()),
+    }
+}
+
+/// A number that stands for a team: the same at all its ranks, and another one for every other team (but by a chance
+/// of one in 2^64).
+fn name(origin: Origin, words: &[u64]) -> u64 {
+    let mixed = words.iter().fold(origin as u64, |sum, word| {
+        // The end of MurmurHash3: every bit of the input changes half of the output.
+        let mut bits = (sum ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        bits = (bits ^ bits >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        bits = (bits ^ bits >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        bits ^ bits >> 33
+    });
+    // 0 and 1 are no names.
+    mixed.saturating_add(2)
 }
 
 /// The error of a rank whose answer is `status`, as the others tell it.
@@ -132,24 +202,21 @@ pub fn refused_by(rank: usize, status: Status) -> Result<()> {
     Err(Error::new(status, format!("refused by rank {rank} of the team: {text}")))
 }
 
-/// Bytes that say where a board lies.
-const PLACE: usize = 16;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Where a board lies, for others; zeros where there is none.
-fn card_of(board: Option<&Board>) -> [u8; PLACE] {
-    let place = board.map_or(Address { offset: 0, key: 0 }, Board::place);
-    let mut card = [0; PLACE];
-    card[..8].copy_from_slice(&place.offset.to_ne_bytes());
-    card[8..].copy_from_slice(&place.key.to_ne_bytes());
-    card
-}
-
-/// What card_of() has said.
-fn place(card: &[u8]) -> Address {
-    Address { offset: number(&card[..8]), key: number(&card[8..PLACE]) }
-}
-
-/// Eight bytes as a number.
-fn number(bytes: &[u8]) -> u64 {
-    bytes.try_into().map_or(0, u64::from_ne_bytes)
+    #[test]
+    fn teams_have_names_of_their_own() {
+        let mut seen = HashSet::new();
+        assert!(seen.insert(name(Origin::World, &[])));
+        for turn in 0..100 {
+            for colour in 0..100 {
+                assert!(
+                    seen.insert(name(Origin::Split, &[name(Origin::World, &[]), turn, colour]))
+                );
+                assert!(seen.insert(name(Origin::Create, &[turn, colour, colour + 1])));
+            }
+        }
+    }
 }

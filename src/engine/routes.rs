@@ -150,6 +150,24 @@ impl Routes {
         }
     }
 
+    /// Lets peers find a place in this rank's memory by a name that all of them can work out.
+    pub fn announce(&self, name: u64, place: Address) -> Result<()> {
+        if !self.node.announce(name, place) {
+            fail!(ERR_NO_MEMORY, "this rank is in too many teams, expected some hundreds at most");
+        }
+        Ok(())
+    }
+
+    /// The name means nothing any more.
+    pub fn withdraw(&self, name: u64) {
+        self.node.withdraw(name);
+    }
+
+    /// The place of this name at a connected peer; None: the peer has announced none, or not yet.
+    pub fn announced(&self, peer: u32, name: u64) -> Option<Address> {
+        self.node.announced(peer, name)
+    }
+
     /// This rank's own staging chunk `number`.
     pub fn own_staging(&self, number: usize) -> Option<*mut u8> {
         self.segment.control().chunk(number)

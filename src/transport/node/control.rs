@@ -4,6 +4,7 @@
 use crate::fail;
 use crate::transport::node::inbox::{Counters, Inbox, Slot};
 use crate::transport::node::message_area::{MessageArea, MessageHead, REPLIES, Sizes};
+use crate::transport::node::names::{NAMES, NamedPlace, Names};
 use crate::transport::node::replies::{Board, Place, Replies};
 use crate::transport::node::slots;
 use crate::transport::waiters::Waiters;
@@ -60,6 +61,7 @@ struct Layout {
     inbox_entries: usize,
     in_flight: usize,
     directory: usize,
+    names: usize,
     inbox: usize,
     places: usize,
     staging: usize,
@@ -77,7 +79,8 @@ impl Layout {
         let page = page_size();
         let round = |at: usize| at.next_multiple_of(page);
         let directory = round(size_of::<Header>());
-        let inbox = round(directory + regions * size_of::<DirectoryEntry>());
+        let names = round(directory + regions * size_of::<DirectoryEntry>());
+        let inbox = round(names + NAMES * size_of::<NamedPlace>());
         let places = round(inbox + inbox_entries * size_of::<Slot>());
         let staging = round(places + in_flight * size_of::<Place>());
         let claims = staging + CHUNKS * CHUNK;
@@ -89,6 +92,7 @@ impl Layout {
             inbox_entries,
             in_flight,
             directory,
+            names,
             inbox,
             places,
             staging,
@@ -203,6 +207,12 @@ impl Control {
         let at = self.layout.directory + index * size_of::<DirectoryEntry>();
         // SAFETY: the layout has `regions` entries there, made of atomics.
         (index < self.layout.regions).then(|| unsafe { &*self.at(at) })
+    }
+
+    /// The rank's memory that has names.
+    pub fn names(&self) -> Names<'_> {
+        // SAFETY: the layout has that many entries there, made of atomics.
+        Names(unsafe { std::slice::from_raw_parts(self.at(self.layout.names), NAMES) })
     }
 
     /// The rank's inbox.

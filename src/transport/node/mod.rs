@@ -9,6 +9,7 @@ pub mod lookout;
 pub mod message_area;
 pub mod message_receiver;
 pub mod message_sender;
+pub mod names;
 pub mod receiver;
 pub mod replies;
 pub mod segment;
@@ -109,6 +110,21 @@ impl Node {
         if let Some(link) = self.links.get(peer as usize).and_then(OnceCell::get) {
             link.control.bell().ring();
         }
+    }
+
+    /// Lets peers find a place in this rank's memory by a name; see Names.
+    pub fn announce(&self, name: u64, place: Address) -> bool {
+        self.own.control().names().announce(name, place)
+    }
+
+    /// Ends announce().
+    pub fn withdraw(&self, name: u64) {
+        self.own.control().names().withdraw(name);
+    }
+
+    /// The place of this name at a peer that was connected to.
+    pub fn announced(&self, peer: u32, name: u64) -> Option<Address> {
+        self.links.get(peer as usize)?.get()?.control.names().find(name)
     }
 
     /// Whose memory is behind a port, for the kernel.
