@@ -68,8 +68,8 @@ pub struct Wait {
     pub late: u32,
     /// Only in rounds whose number, from 0 on, is a multiple of this power of two.
     pub every: u32,
-    /// It is a signal that lies in this rank's cell.
-    pub cell: bool,
+    /// The number of this rank's cell in which the signal lies; None: it lies with its sender.
+    pub cell: Option<u32>,
 }
 
 /// What a step does with bytes.
@@ -108,15 +108,20 @@ pub struct Signal {
     pub queue: usize,
     /// Only in the last of so many rounds, a power of two, and for all of them.
     pub every: u32,
-    /// It is stored in that rank's cell, behind the data that this step has put there.
-    pub cell: bool,
+    /// The number of that rank's cell in which the signal is stored, behind the data that this step has put there.
+    pub cell: Option<u32>,
 }
 
 /// Bytes of a cell: a line of scratch memory. Its last [`CELL_WORD`] bytes are a signal word, so data and signal are handed over at
-/// once. One rank signals there, once in a round.
+/// once. One rank signals there, once in a round, and sends the same queue no other signals.
 pub const CELL: u64 = 64;
 /// Bytes of the signal word in a cell.
 pub const CELL_WORD: u64 = 4;
+
+/// The data of cell `number` of `rank`.
+pub fn cell(rank: usize, number: usize) -> Place {
+    scratch(rank, number as u64 * CELL)
+}
 
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,19 +167,19 @@ pub struct Appender<'a> {
 impl Appender<'_> {
     /// The next step waits until `count` signals of `from` have arrived in this round.
     pub fn wait(&mut self, from: usize, count: u32) -> &mut Self {
-        self.wait_for(Wait { from, count, late: 0, every: 1, cell: false })
+        self.wait_for(Wait { from, count, late: 0, every: 1, cell: None })
     }
 
-    /// The next step waits until the signal of `from` is in the cell.
-    pub fn wait_cell(&mut self, from: usize) -> &mut Self {
-        self.wait_for(Wait { from, count: 1, late: 0, every: 1, cell: true })
+    /// The next step waits until the signal of `from` is in this rank's cell `number`.
+    pub fn wait_cell(&mut self, from: usize, number: usize) -> &mut Self {
+        self.wait_for(Wait { from, count: 1, late: 0, every: 1, cell: Some(number as u32) })
     }
 
     /// The next step waits until it may write into one of `turns` memories of `from`, which says by signal_every() what it has read.
     /// That is asked once for `every` rounds, all of which it then may write.
     pub fn wait_read(&mut self, from: usize, turns: u32, every: u32) -> &mut Self {
         let late = turns - every + 1;
-        self.wait_for(Wait { from, count: 1, late, every, cell: false })
+        self.wait_for(Wait { from, count: 1, late, every, cell: None })
     }
 
     fn wait_for(&mut self, wait: Wait) -> &mut Self {
@@ -201,17 +206,17 @@ impl Appender<'_> {
 
     /// Signals queue `queue` of `rank`, after what was appended last.
     pub fn signal(&mut self, rank: usize, queue: usize) -> &mut Self {
-        self.signal_by(Signal { rank, queue, every: 1, cell: false })
+        self.signal_by(Signal { rank, queue, every: 1, cell: None })
     }
 
-    /// The same with a word in that rank's cell, into which what was appended last has copied.
-    pub fn signal_cell(&mut self, rank: usize, queue: usize) -> &mut Self {
-        self.signal_by(Signal { rank, queue, every: 1, cell: true })
+    /// The same with the word of that rank's cell `number`, into which what was appended last has copied.
+    pub fn signal_cell(&mut self, rank: usize, queue: usize, number: usize) -> &mut Self {
+        self.signal_by(Signal { rank, queue, every: 1, cell: Some(number as u32) })
     }
 
     /// The same for `every` rounds at once, in the last of them.
     pub fn signal_every(&mut self, rank: usize, queue: usize, every: u32) -> &mut Self {
-        self.signal_by(Signal { rank, queue, every, cell: false })
+        self.signal_by(Signal { rank, queue, every, cell: None })
     }
 
     fn signal_by(&mut self, signal: Signal) -> &mut Self {

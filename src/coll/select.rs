@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(error.status, Status::ERR_INVALID);
         assert_eq!(
             error.message(),
-            "gather is to be done by \"ring\", expected auto, or direct, or binomial"
+            "gather is to be done by \"ring\", expected auto, or direct, or binomial, or eager"
         );
         let row = vec![Default::default(); 4];
         let varied = Some(Varied { send: vec![row.clone(); 4], receive: vec![row; 4] });

@@ -64,7 +64,9 @@ pub fn run(
 ) -> Result<(), String> {
     let totals = rules::verify(problem, programs)?;
     let mut random = Random::new(seed);
-    let rounds = (0..ROUNDS.max(turns(programs) + 2))
+    // All turns come twice; where ranks are many, for one of the roots.
+    let most = if problem.ranks <= 8 || problem.root == 0 { turns(programs) + 2 } else { 0 };
+    let rounds = (0..ROUNDS.max(most))
         .map(|_| Round::new(problem, ordered, &mut random))
         .collect::<Vec<_>>();
     let mut run = Run::new(problem, programs, ordered, &rounds, totals);

@@ -107,21 +107,22 @@ pub const BARRIERS: &[&str] = &["auto", "dissemination", "tree"];
 pub const BROADCASTS: &[&str] =
     &["auto", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager"];
 /// The words of `LLCL_COLL_REDUCE`.
-pub const REDUCES: &[&str] = &["auto", "direct", "binomial"];
+pub const REDUCES: &[&str] = &["auto", "direct", "binomial", "eager"];
 /// The words of `LLCL_COLL_ALLREDUCE`.
-pub const ALLREDUCES: &[&str] = &["auto", "direct", "recursive_doubling", "rabenseifner", "ring"];
+pub const ALLREDUCES: &[&str] =
+    &["auto", "direct", "recursive_doubling", "rabenseifner", "ring", "eager"];
 /// The words of `LLCL_COLL_GATHER`.
-pub const GATHERS: &[&str] = &["auto", "direct", "binomial"];
+pub const GATHERS: &[&str] = &["auto", "direct", "binomial", "eager"];
 /// The words of `LLCL_COLL_SCATTER`.
-pub const SCATTERS: &[&str] = &["auto", "direct", "binomial"];
+pub const SCATTERS: &[&str] = &["auto", "direct", "binomial", "eager"];
 /// The words of `LLCL_COLL_ALLGATHER`.
-pub const ALLGATHERS: &[&str] = &["auto", "direct", "ring", "bruck", "recursive_doubling"];
+pub const ALLGATHERS: &[&str] = &["auto", "direct", "ring", "bruck", "recursive_doubling", "eager"];
 /// The words of `LLCL_COLL_ALLTOALL`.
-pub const ALLTOALLS: &[&str] = &["auto", "direct", "pairwise", "bruck"];
+pub const ALLTOALLS: &[&str] = &["auto", "direct", "pairwise", "bruck", "eager"];
 /// The words of `LLCL_COLL_REDUCE_SCATTER`.
-pub const REDUCE_SCATTERS: &[&str] = &["auto", "direct", "ring"];
+pub const REDUCE_SCATTERS: &[&str] = &["auto", "direct", "ring", "eager"];
 /// The words of `LLCL_COLL_SCAN`.
-pub const SCANS: &[&str] = &["auto", "direct", "recursive_doubling"];
+pub const SCANS: &[&str] = &["auto", "direct", "recursive_doubling", "eager"];
 const SWITCH: &[&str] = &["off", "on"];
 
 table! {

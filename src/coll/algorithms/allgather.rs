@@ -2,6 +2,7 @@
 
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::blocks::{Lane, distances, lanes, others, runs, single};
+use crate::coll::algorithms::eager::exchange_blocks;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Program};
 
@@ -128,4 +129,6 @@ pub const ALGORITHMS: &[Algorithm] = &[
         .only_if(|problem| problem.varied.is_none()),
     Algorithm::new(Operation::Allgather, "recursive_doubling", recursive_doubling)
         .only_if(|problem| problem.varied.is_none() && problem.ranks.is_power_of_two()),
+    Algorithm::new(Operation::Allgather, "eager", exchange_blocks)
+        .only_if(|problem| problem.varied.is_none()),
 ];

@@ -2,6 +2,7 @@
 
 use super::Algorithm;
 use super::blocks::others;
+use super::eager::{exchange, fold as fold_slots};
 use super::vectors::{
     Core, between_meetings, by_one, chunked, chunks, combine, copy, fold, is_small, piece, pieces,
     queues, single,
@@ -15,6 +16,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Allreduce, "recursive_doubling", recursive_doubling),
     Algorithm::new(Operation::Allreduce, "rabenseifner", rabenseifner),
     Algorithm::new(Operation::Allreduce, "ring", ring).in_any_order(),
+    Algorithm::new(Operation::Allreduce, "eager", eager),
 ];
 
 /// Each rank combines a slice of the vector, straight from the inputs of all and in the order of
@@ -234,4 +236,19 @@ fn ring(problem: &Problem, rank: usize) -> Program {
         }
         queue.wait(left, before + 2 * (ranks - 1) as u32);
     })
+}
+
+/// Each rank puts its vector into a slot of every other, and combines what has come to it in the order of ranks: one signal
+/// after the other, ranks * (ranks - 1) in all. For small sizes on few ranks.
+fn eager(problem: &Problem, rank: usize) -> Program {
+    let own = problem.source(rank, 0, 0);
+    exchange(
+        problem,
+        rank,
+        problem.bytes(),
+        |_| own,
+        |queue, slots| {
+            fold_slots(queue, problem, slots, rank, (own, problem.target(rank, 0, 0)));
+        },
+    )
 }

@@ -2,6 +2,7 @@
 
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::blocks::{Lane, distances, lanes, others, single};
+use crate::coll::algorithms::eager::exchange_blocks;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Place, Program, receive, scratch};
 
@@ -194,4 +195,6 @@ pub const ALGORITHMS: &[Algorithm] = &[
         .only_if(|problem| !problem.in_place)
         .copying_once(),
     Algorithm::new(Operation::Alltoall, "bruck", bruck).only_if(|problem| problem.varied.is_none()),
+    Algorithm::new(Operation::Alltoall, "eager", exchange_blocks)
+        .only_if(|problem| problem.varied.is_none()),
 ];

@@ -77,7 +77,7 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     let from = match parent {
         Some(parent) => {
             if cell {
-                queue.wait_cell(parent)
+                queue.wait_cell(parent, 0)
             } else {
                 queue.wait(parent, 1)
             };
@@ -88,7 +88,7 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     for child in tree.children(ranks, node).into_iter().map(rank_of) {
         queue.wait_read(child, turns, every).copy(from, scratch(child, 0), bytes);
         if cell {
-            queue.signal_cell(child, 0)
+            queue.signal_cell(child, 0, 0)
         } else {
             queue.signal(child, 0)
         };

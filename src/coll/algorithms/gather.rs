@@ -1,7 +1,8 @@
 //! Gather: a block of everybody at the root, in the order of ranks.
 
 use crate::coll::algorithms::Algorithm;
-use crate::coll::algorithms::blocks::{Node, runs, single, with_root};
+use crate::coll::algorithms::blocks::{Node, others, runs, single, with_root};
+use crate::coll::algorithms::eager::{Slots, number};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Program, scratch};
 
@@ -51,9 +52,30 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     with_root(problem, rank, size, (problem.source(rank, root, 0), problem.target(root, rank, 0)))
 }
 
+/// Each rank puts its block into a slot of the root's, which copies them to where they belong. Nobody waits for the root until its slots
+/// are full. The root has ranks - 1 steps: for small sizes.
+fn eager(problem: &Problem, rank: usize) -> Program {
+    let Problem { ranks, root, .. } = *problem;
+    let bytes = problem.bytes();
+    let slots = Slots::one_way(bytes, ranks - 1);
+    let own = problem.source(rank, root, 0);
+    if rank != root {
+        return slots.program(0, |queue| slots.put(queue, own, root, number(rank, root)));
+    }
+    slots.program(ranks - 1, |queue| {
+        queue.copy(own, problem.target(root, root, 0), bytes);
+        for peer in others(root, ranks) {
+            let slot = slots.wait(queue, peer, root, number(peer, root));
+            queue.copy(slot, problem.target(root, peer, 0), bytes);
+            slots.has_read(queue, peer);
+        }
+    })
+}
+
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Gather, "direct", direct).copying_once(),
     Algorithm::new(Operation::Gather, "binomial", binomial)
         .only_if(|problem| problem.varied.is_none()),
+    Algorithm::new(Operation::Gather, "eager", eager).only_if(|problem| problem.varied.is_none()),
 ];

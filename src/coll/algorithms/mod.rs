@@ -6,6 +6,7 @@ pub mod allreduce;
 pub mod alltoall;
 pub mod alone;
 pub mod blocks;
+pub mod eager;
 pub mod gather;
 pub mod reduce;
 pub mod reduce_scatter;

@@ -2,6 +2,7 @@
 
 use super::Algorithm;
 use super::blocks::Node;
+use super::eager::{self, Slots};
 use super::vectors::{between_meetings, fold, is_small, piece, pieces, queues, single};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Program, scratch};
@@ -10,6 +11,7 @@ use crate::coll::schedule::{Program, scratch};
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Reduce, "direct", direct).copying_once(),
     Algorithm::new(Operation::Reduce, "binomial", binomial).in_any_order(),
+    Algorithm::new(Operation::Reduce, "eager", eager),
 ];
 
 /// Each rank combines a slice of the vector, straight from the inputs of all and in the order of
@@ -65,6 +67,20 @@ fn by_root(problem: &Problem, rank: usize) -> Program {
             left = into;
         }
     })
+}
+
+/// Each rank puts its vector into a slot of the root's, which combines them in the order of ranks. Nobody waits for the root until its
+/// slots are full. The root has ranks - 1 steps: for small sizes.
+fn eager(problem: &Problem, rank: usize) -> Program {
+    let Problem { ranks, root, .. } = *problem;
+    let slots = Slots::one_way(problem.bytes(), ranks);
+    let own = problem.source(rank, root, 0);
+    if rank != root {
+        let number = eager::number(rank, root);
+        return slots.program(0, |queue| slots.put(queue, own, root, number));
+    }
+    let ends = (own, problem.target(root, root, 0));
+    slots.program(ranks, |queue| eager::fold(queue, problem, slots, root, ends))
 }
 
 /// Up a binomial tree, piece by piece: a rank combines what its children have sent, and the last

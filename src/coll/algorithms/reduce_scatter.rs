@@ -1,6 +1,7 @@
 //! Reduce-scatter: everybody's vectors combined, a block of the result for each.
 
 use super::Algorithm;
+use super::eager::{exchange, fold as fold_slots};
 use super::vectors::{
     between_meetings, by_one, combine, copy, fold, is_small, piece, pieces, queues, single,
 };
@@ -11,6 +12,8 @@ use crate::coll::schedule::{Program, receive, scratch};
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::ReduceScatter, "direct", direct).copying_once(),
     Algorithm::new(Operation::ReduceScatter, "ring", ring).in_any_order(),
+    Algorithm::new(Operation::ReduceScatter, "eager", eager)
+        .only_if(|problem| problem.varied.is_none()),
 ];
 
 /// Bytes of rank `rank`'s block, which are as many in everybody's input.
@@ -89,5 +92,14 @@ fn ring(problem: &Problem, rank: usize) -> Program {
                 queue.signal(right, 0);
             }
         }
+    })
+}
+
+/// Each rank puts the blocks of the others into their slots, and combines what has come to it in the order of ranks: one
+/// signal after the other, ranks * (ranks - 1) in all. For small sizes on few ranks.
+fn eager(problem: &Problem, rank: usize) -> Program {
+    let from = |peer: usize| problem.source(rank, peer, 0);
+    exchange(problem, rank, problem.bytes(), from, |queue, slots| {
+        fold_slots(queue, problem, slots, rank, (from(rank), receive(rank, 0)));
     })
 }

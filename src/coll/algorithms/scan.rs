@@ -2,6 +2,7 @@
 
 use super::Algorithm;
 use super::blocks::distances;
+use super::eager::Slots;
 use super::vectors::{combine, copy, pieces, queues, single};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Program, scratch};
@@ -10,6 +11,7 @@ use crate::coll::schedule::{Program, scratch};
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Scan, "direct", direct).copying_once(),
     Algorithm::new(Operation::Scan, "recursive_doubling", recursive_doubling),
+    Algorithm::new(Operation::Scan, "eager", eager),
 ];
 
 /// A chain, piece by piece: a rank combines the result of the rank before it, where that lies, with
@@ -73,5 +75,27 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
                 partial = to;
             }
         }
+    })
+}
+
+/// A chain in which each rank puts its result into a slot of the rank behind it, and may be rounds ahead of that one: ranks - 1 steps one
+/// after the other, but of many rounds at the same time. For small sizes on few ranks.
+fn eager(problem: &Problem, rank: usize) -> Program {
+    let bytes = problem.bytes();
+    let slots = Slots::one_way(bytes, 1);
+    let (own, to) = (problem.source(rank, 0, 0), problem.target(rank, 0, 0));
+    slots.program(usize::from(rank > 0), |queue| {
+        let mut result = own;
+        if rank > 0 {
+            let before = slots.wait(queue, rank - 1, rank, 0);
+            queue.combine(before, own, to, bytes);
+            slots.has_read(queue, rank - 1);
+            result = to;
+        }
+        if rank + 1 < problem.ranks {
+            slots.put(queue, result, rank + 1, 0);
+        }
+        // The first rank's result is its input.
+        queue.copy(result, to, bytes);
     })
 }

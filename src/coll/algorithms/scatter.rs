@@ -1,7 +1,8 @@
 //! Scatter: a block of the root's for each.
 
 use crate::coll::algorithms::Algorithm;
-use crate::coll::algorithms::blocks::{Lane, Node, runs, single, with_root};
+use crate::coll::algorithms::blocks::{Lane, Node, others, runs, single, with_root};
+use crate::coll::algorithms::eager::Slots;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Program, scratch};
 
@@ -54,9 +55,31 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     with_root(problem, rank, size, (problem.source(root, rank, 0), problem.target(rank, root, 0)))
 }
 
+/// The root puts the blocks into slots of the others, and may be rounds ahead of them. It has ranks - 1 steps: for small sizes.
+fn eager(problem: &Problem, rank: usize) -> Program {
+    let Problem { ranks, root, .. } = *problem;
+    let bytes = problem.bytes();
+    let slots = Slots::one_way(bytes, 1);
+    let to = problem.target(rank, root, 0);
+    if rank == root {
+        return slots.program(0, |queue| {
+            for peer in others(root, ranks) {
+                slots.put(queue, problem.source(root, peer, 0), peer, 0);
+            }
+            queue.copy(problem.source(root, root, 0), to, bytes);
+        });
+    }
+    slots.program(1, |queue| {
+        let slot = slots.wait(queue, root, rank, 0);
+        queue.copy(slot, to, bytes);
+        slots.has_read(queue, root);
+    })
+}
+
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Scatter, "direct", direct).copying_once(),
     Algorithm::new(Operation::Scatter, "binomial", binomial)
         .only_if(|problem| problem.varied.is_none()),
+    Algorithm::new(Operation::Scatter, "eager", eager).only_if(|problem| problem.varied.is_none()),
 ];

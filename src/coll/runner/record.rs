@@ -20,11 +20,11 @@ pub mod act {
 pub struct Record {
     /// Signals of `wait_from` in this round.
     pub wait_count: u32,
-    /// All that it sends to this queue in a round.
+    /// All that it sends to this queue in a round. Where it signals in a cell that is 1, and this is the cell's number.
     pub wait_total: u32,
     /// Which signal of this round's to that queue this step sends.
     pub signal_count: u32,
-    /// How many there are in a round.
+    /// How many there are in a round. Where it signals in a cell that is 1, and this is the cell's number.
     pub signal_total: u32,
     /// Whose signals, or NOBODY.
     pub wait_from: u16,
@@ -61,8 +61,8 @@ impl Marks {
             assert!(exponent < 8 && every.is_none_or(u32::is_power_of_two), "{step:?}");
             exponent
         };
-        let cells = u8::from(wait.is_some_and(|wait| wait.cell))
-            | u8::from(signal.is_some_and(|signal| signal.cell)) << 1;
+        let cells = u8::from(wait.is_some_and(|wait| wait.cell.is_some()))
+            | u8::from(signal.is_some_and(|signal| signal.cell.is_some())) << 1;
         let every = exponent(wait.map(|wait| wait.every)) << 2;
         Marks(cells | every | exponent(signal.map(|signal| signal.every)) << 5)
     }
@@ -109,16 +109,17 @@ pub fn compile(program: &Program) -> Vec<Record> {
         for step in queue {
             let mut record = record(step);
             if let Some(wait) = step.wait {
-                record.wait_total = totals[&wait.from];
+                record.wait_total = wait.cell.unwrap_or(totals[&wait.from]);
                 if let Some(rounds) = wait.late.checked_sub(1) {
                     // Of the count that is sought, so many rounds less than at the beginning of this one.
                     record.wait_count = (wait.count * rounds).wrapping_neg();
                 }
             }
-            if let Some(Signal { rank, queue, .. }) = step.signal {
+            if let Some(Signal { rank, queue, cell, .. }) = step.signal {
                 let count = counts.entry((rank, queue)).or_default();
                 *count += 1;
-                (record.signal_count, record.signal_total) = (*count, sent[&(rank, queue)]);
+                let total = cell.unwrap_or(sent[&(rank, queue)]);
+                (record.signal_count, record.signal_total) = (*count, total);
             }
             records.push(record);
         }

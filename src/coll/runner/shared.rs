@@ -135,27 +135,35 @@ impl Stage {
     #[inline(always)]
     fn has_arrived(&self, rank: usize, queue: usize, record: &Record, round: u32) -> bool {
         record.wait_from == NOBODY || !record.marks.waits_in(round) || {
-            let least = round.wrapping_mul(record.wait_total).wrapping_add(record.wait_count);
             if record.marks.waits_for_cell() {
-                let there = self.cell(rank, round).is_some_and(|word| has_reached(word, least));
-                if there && let Some(later) = self.cell(rank, round.wrapping_add(CELLS_BEFORE)) {
+                let (number, least) = (record.wait_total, round.wrapping_add(1));
+                let word = self.cell(rank, number, round);
+                let there = word.is_some_and(|word| has_reached(word, least));
+                let later = round.wrapping_add(CELLS_BEFORE);
+                if there && let Some(later) = self.cell(rank, number, later) {
                     prefetch(later);
                 }
                 return there;
             }
+            let least = round.wrapping_mul(record.wait_total).wrapping_add(record.wait_count);
             let from = self.members.get(record.wait_from as usize);
             let from = from.filter(|from| queue < from.session.queues());
             from.is_some_and(|from| from.session.queue(queue).has_sent(rank, least))
         }
     }
 
-    /// The signal word in the cell of a rank, in this round.
+    /// The signal word in cell `number` of a rank, in this round.
     #[inline(always)]
-    fn cell(&self, rank: usize, round: u32) -> Option<&AtomicU32> {
-        let Memory::Turns(base, CELL, turns) = self.members[rank].memory[2] else { return None };
-        let turn = u64::from(round & (turns - 1)) * CELL;
-        let word = base.wrapping_add((turn + CELL - CELL_WORD) as usize).cast::<AtomicU32>();
-        // SAFETY: scratch memory begins with a line and has so many of them; nobody copies over their last bytes, as schedules promise.
+    fn cell(&self, rank: usize, number: u32, round: u32) -> Option<&AtomicU32> {
+        let Memory::Turns(base, length, turns) = self.members[rank].memory[2] else { return None };
+        let end = (u64::from(number) + 1) * CELL;
+        if end > length {
+            return None;
+        }
+        let turn = u64::from(round & (turns - 1)) * length.next_multiple_of(CELL);
+        let word = base.wrapping_add((turn + end - CELL_WORD) as usize).cast::<AtomicU32>();
+        // SAFETY: scratch memory begins with a line, and each of its turns has so many bytes in whole lines; nobody copies over the last
+        // bytes of a cell, as schedules promise.
         Some(unsafe { &*word })
     }
 
@@ -299,11 +307,12 @@ impl Stage {
         if !known || queue >= session.queues() {
             return self.fail(Status::ERR_INTERNAL);
         }
-        let value = round.wrapping_mul(record.signal_total).wrapping_add(record.signal_count);
         if record.marks.signals_in_cell() {
-            let Some(word) = self.cell(to, round) else { return self.fail(Status::ERR_INTERNAL) };
-            signal(word, value);
+            let word = self.cell(to, record.signal_total, round);
+            let Some(word) = word else { return self.fail(Status::ERR_INTERNAL) };
+            signal(word, round.wrapping_add(1));
         } else {
+            let value = round.wrapping_mul(record.signal_total).wrapping_add(record.signal_count);
             session.queue(queue).send(to, value);
         }
         let told = self.members[to].session.queue(queue);

@@ -59,7 +59,7 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
     // By target rank, target queue, source rank: signals, the highest count waited for, who
     // signals.
     let mut counters = vec![(0u32, 0u32, None); ranks * lanes * ranks];
-    // By target rank, target queue and source rank: who signals in a cell, and who looks there.
+    // By target rank, number, target queue and source rank: which cells are signalled in, and in which is looked.
     let (mut cells, mut awaited) = (Vec::new(), Vec::new());
     let allowed = (0..ranks).map(|rank| touched(problem, rank)).collect::<Vec<_>>();
     for (rank, queue, index, step) in steps(programs) {
@@ -74,8 +74,8 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
             if wait.from >= ranks {
                 return at("waits for a rank that does not exist");
             }
-            if wait.cell {
-                awaited.push((rank, queue, wait.from));
+            if let Some(number) = wait.cell {
+                awaited.push((rank, number, queue, wait.from));
             }
             let highest = &mut counters[(rank * lanes + queue) * ranks + wait.from].1;
             *highest = (*highest).max(wait.count);
@@ -89,8 +89,8 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
             if *counter.2.get_or_insert(queue) != queue {
                 return at("signals a queue that another queue of this rank signals too");
             }
-            if signal.cell {
-                cells.push((signal.rank, signal.queue, rank));
+            if let Some(number) = signal.cell {
+                cells.push((signal.rank, number, signal.queue, rank));
             }
         }
     }
@@ -104,34 +104,48 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
             ));
         }
     }
-    verify_cells(programs, cells, awaited)?;
+    verify_cells(programs, cells, awaited, |(rank, _, queue, from)| {
+        counters[(rank * lanes + queue) * ranks + from].0
+    })?;
     Ok(counters.into_iter().map(|(signals, _, _)| signals).collect())
 }
+
+/// The rank that has a cell, the cell's number, the queue that waits there and the rank that signals.
+type Cell = (usize, u32, usize, usize);
 
 /// A cell has one sender, who signals there once in a round and nowhere else, and it is there that its owner waits. Its word is no
 /// part of what is copied.
 fn verify_cells(
     programs: &[Program],
-    mut cells: Vec<(usize, usize, usize)>,
-    mut awaited: Vec<(usize, usize, usize)>,
+    mut cells: Vec<Cell>,
+    mut awaited: Vec<Cell>,
+    counters: impl Fn(Cell) -> u32,
 ) -> Result<(), String> {
     cells.sort_unstable();
     awaited.sort_unstable();
     if cells != awaited {
         return Err(format!("cells that are signalled {cells:?}, but waited for {awaited:?}"));
     }
-    if let Some(pair) = cells.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(format!("the cell of rank {} is signalled more than once", pair[0].0));
+    let same = |pair: &&[Cell]| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1);
+    if let Some(pair) = cells.windows(2).find(same) {
+        return Err(format!("cell {} of rank {} is signalled twice", pair[0].1, pair[0].0));
     }
-    for (rank, ..) in cells {
-        if programs[rank].scratch != CELL {
-            return Err(format!("rank {rank} has a cell of {} bytes", programs[rank].scratch));
+    for cell @ (rank, number, _, from) in cells {
+        let (length, end) = (programs[rank].scratch, (u64::from(number) + 1) * CELL);
+        if length < end {
+            return Err(format!("rank {rank} has no cell {number} in its {length} bytes"));
+        }
+        if counters(cell) != 1 {
+            return Err(format!("rank {from} signals rank {rank} in a cell, and otherwise"));
         }
         for (.., step) in steps(programs) {
             let (places, size) = ranges(step.action);
-            let inside = |place: &&Place| place.rank == rank && place.space == Space::Scratch;
-            if places.iter().filter(inside).any(|place| place.offset + size > CELL - CELL_WORD) {
-                return Err(format!("{step:?} touches the word of the cell of rank {rank}"));
+            let inside = |place: &&Place| {
+                let touches = place.offset < end && place.offset + size > end - CELL_WORD;
+                place.rank == rank && place.space == Space::Scratch && touches
+            };
+            if places.iter().any(|place| inside(&place)) {
+                return Err(format!("{step:?} touches the word of cell {number} of rank {rank}"));
             }
         }
     }

@@ -151,9 +151,12 @@ fn ahead(turns: u32, ahead: u32) -> Vec<Program> {
     let cells = || Program { scratch: CELL, turns, ..Program::new(1) };
     let mut programs = vec![cells(), cells()];
     let root = &mut programs[0];
-    root.queue(0).wait_read(1, ahead, 4).copy(receive(0, 0), scratch(1, 0), 16).signal_cell(1, 0);
+    root.queue(0)
+        .wait_read(1, ahead, 4)
+        .copy(receive(0, 0), scratch(1, 0), 16)
+        .signal_cell(1, 0, 0);
     let other = &mut programs[1];
-    other.queue(0).wait_cell(0).copy(scratch(1, 0), receive(1, 0), 16).signal_every(0, 0, 4);
+    other.queue(0).wait_cell(0, 0).copy(scratch(1, 0), receive(1, 0), 16).signal_every(0, 0, 4);
     programs
 }
 
@@ -177,14 +180,14 @@ fn what_is_read_must_be_said_in_time() {
 #[test]
 fn a_cell_has_one_sender_and_a_word() {
     let mut programs = ahead(16, 16);
-    programs[1].queues[0][0].wait.as_mut().expect("waits").cell = false;
+    programs[1].queues[0][0].wait.as_mut().expect("waits").cell = None;
     caught(&programs, "cells that are signalled");
     let mut programs = ahead(16, 16);
-    programs[1].scratch = 128;
-    caught(&programs, "has a cell of 128 bytes");
+    programs[1].scratch = 60;
+    caught(&programs, "has no cell 0 in its 60 bytes");
     let mut programs = ahead(16, 16);
     programs[1].queue(0).copy(scratch(1, 48), receive(1, 0), 16);
-    caught(&programs, "touches the word of the cell");
+    caught(&programs, "touches the word of cell 0");
 }
 
 #[test]
