@@ -21,14 +21,14 @@ struct coll_operation {
 static const struct coll_operation coll_operations[OPERATIONS] = {
     {"barrier", 0, 0, 0, {"dissemination", "tree"}},
     {"broadcast", 1, 0, 0, {"binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager"}},
-    {"reduce", 1, 1, 0, {"binomial", "direct"}},
-    {"allreduce", 0, 1, 0, {"recursive_doubling", "ring", "rabenseifner", "direct"}},
-    {"gather", 1, 0, 1, {"binomial", "direct"}},
-    {"scatter", 1, 0, 1, {"binomial", "direct"}},
-    {"allgather", 0, 0, 1, {"ring", "recursive_doubling", "bruck", "direct"}},
-    {"alltoall", 0, 0, 1, {"pairwise", "bruck", "direct"}},
-    {"reduce_scatter", 0, 1, 1, {"ring", "direct"}},
-    {"scan", 0, 1, 0, {"recursive_doubling", "direct"}},
+    {"reduce", 1, 1, 0, {"binomial", "direct", "eager"}},
+    {"allreduce", 0, 1, 0, {"recursive_doubling", "ring", "rabenseifner", "direct", "eager"}},
+    {"gather", 1, 0, 1, {"binomial", "direct", "eager"}},
+    {"scatter", 1, 0, 1, {"binomial", "direct", "eager"}},
+    {"allgather", 0, 0, 1, {"ring", "recursive_doubling", "bruck", "direct", "eager"}},
+    {"alltoall", 0, 0, 1, {"pairwise", "bruck", "direct", "eager"}},
+    {"reduce_scatter", 0, 1, 1, {"ring", "direct", "eager"}},
+    {"scan", 0, 1, 0, {"recursive_doubling", "direct", "eager"}},
 };
 
 /* What is asked for; the same at every rank of the team. */

@@ -33,6 +33,10 @@ const fn row(
 
 const MANY: usize = usize::MAX;
 const LARGE: u64 = u64::MAX;
+/// Ranks of which one can serve all others in turn.
+const FEW: usize = 16;
+const AHEAD: &str = "up to 16 ranks and some KiB: who sends runs ahead of who receives";
+const ONE_SIGNAL: &str = "few ranks and bytes: all data comes with the first signal";
 const ONCE: &str = "memory is shared, so each byte is copied once";
 const COMBINED_ONCE: &str = "memory is shared, so everybody's vectors are combined where they lie";
 
@@ -54,7 +58,9 @@ pub const TABLE: &[Row] = &[
         "up to 2 KiB the root need not wait until the others are ready",
     ),
     row(Operation::Broadcast, MANY, LARGE, "direct", ONCE),
+    row(Operation::Reduce, FEW, 4 << 10, "eager", AHEAD),
     row(Operation::Reduce, MANY, LARGE, "direct", COMBINED_ONCE),
+    row(Operation::Allreduce, 2, 512, "eager", ONE_SIGNAL),
     row(
         Operation::Allreduce,
         MANY,
@@ -63,11 +69,17 @@ pub const TABLE: &[Row] = &[
         "up to 2 KiB few exchanges count more than few bytes",
     ),
     row(Operation::Allreduce, MANY, LARGE, "direct", COMBINED_ONCE),
+    row(Operation::Gather, FEW, 8 << 10, "eager", AHEAD),
     row(Operation::Gather, MANY, LARGE, "direct", ONCE),
+    row(Operation::Scatter, FEW, 8 << 10, "eager", AHEAD),
     row(Operation::Scatter, MANY, LARGE, "direct", ONCE),
+    row(Operation::Allgather, FEW, 1 << 10, "eager", ONE_SIGNAL),
     row(Operation::Allgather, MANY, LARGE, "direct", ONCE),
+    row(Operation::Alltoall, FEW, 1 << 10, "eager", ONE_SIGNAL),
     row(Operation::Alltoall, MANY, LARGE, "direct", ONCE),
+    row(Operation::ReduceScatter, 2, 2 << 10, "eager", ONE_SIGNAL),
     row(Operation::ReduceScatter, MANY, LARGE, "direct", COMBINED_ONCE),
+    row(Operation::Scan, FEW, 8 << 10, "eager", AHEAD),
     row(Operation::Scan, MANY, LARGE, "direct", COMBINED_ONCE),
 ];
 
@@ -233,8 +245,8 @@ mod tests {
         let chosen = |ranks, count| {
             choose(&problem(Operation::Allreduce, ranks, count), None, false).unwrap().0.name
         };
-        assert_eq!(chosen(2, 256), "recursive_doubling");
-        assert_eq!(chosen(2, 257), "direct");
+        assert_eq!((chosen(2, 64), chosen(2, 65)), ("eager", "recursive_doubling"));
+        assert_eq!((chosen(3, 256), chosen(3, 257)), ("recursive_doubling", "direct"));
         let barrier = |ranks| choose(&problem(Operation::Barrier, ranks, 0), None, false).unwrap();
         assert_eq!((barrier(4).0.name, barrier(5).0.name), ("dissemination", "tree"));
     }
