@@ -1287,7 +1287,10 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
  * a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
  * for ever; 0: only looks.
  * LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
- * reached in time; LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
+ * reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left nobody who could change it: all other
+ * ranks are dead, or all that have ever used the region in which the word lies (a living rank that has not
+ * touched the region yet does not count: name it by llcl_wait_word_from), and what they had sent is
+ * handled; LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
  * context is being finalized, and the value has not been reached.
  * Any number of threads may wait, for the same word or others. A sleeping thread is looked after by
  * those who store: after its first second it runs no more until it is woken, and stores to other words
@@ -1299,6 +1302,26 @@ llcl_status_t llcl_wait_word(llcl_context_t *context,
                              const uint64_t *word,
                              uint64_t at_least,
                              int64_t timeout_ns);
+
+/**
+ * Waits until a word has reached a value, but not longer than the one rank lives that is to change it.
+ *
+ * As llcl_wait_word in everything but deaths: only that of `peer` counts, and it counts whether or not
+ * others live. Prefer it where one peer is waited for: a word whose writer dies is told of at once, in a
+ * world of any size.
+ * `context`, `word`, `at_least`, `timeout_ns`: as of llcl_wait_word. `peer`: a rank below llcl_size; one's
+ * own never dies.
+ * LLCL_OK, also where the peer has died after it has brought the value; LLCL_ERR_PEER_DEAD: not reached, and the
+ * peer has died or has left; LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID:
+ * NULL, misaligned, or no such rank.
+ * Any number of threads may wait, as for llcl_wait_word.
+ * After GASPI's gaspi_notify_waitsome with its health vector: who waits for a peer names it.
+ */
+llcl_status_t llcl_wait_word_from(llcl_context_t *context,
+                                  const uint64_t *word,
+                                  uint64_t at_least,
+                                  int64_t timeout_ns,
+                                  uint32_t peer);
 
 /**
  * Wakes the threads of a rank that sleep in the library, so that they look again at what they wait for.

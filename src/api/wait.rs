@@ -3,7 +3,9 @@
 use crate::api::guard::{given, guard};
 use crate::api::life::llcl_context_t;
 use crate::api::status::llcl_status_t;
+use crate::core::wait_word::Changer;
 use crate::fail;
+use crate::util::status::Result;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -47,7 +49,10 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
 /// a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
 /// for ever; 0: only looks.
 /// LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
-/// reached in time; LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
+/// reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left nobody who could change it: all other
+/// ranks are dead, or all that have ever used the region in which the word lies (a living rank that has not
+/// touched the region yet does not count: name it by llcl_wait_word_from), and what they had sent is
+/// handled; LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
 /// context is being finalized, and the value has not been reached.
 /// Any number of threads may wait, for the same word or others. A sleeping thread is looked after by
 /// those who store: after its first second it runs no more until it is woken, and stores to other words
@@ -61,17 +66,52 @@ pub unsafe extern "C" fn llcl_wait_word(
     at_least: u64,
     timeout_ns: i64,
 ) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives a live context.
-        let context = unsafe { &given(context, "context")?.0 };
-        if word.is_null() || !(word as usize).is_multiple_of(8) {
-            fail!(ERR_INVALID, "word is {word:?}, expected an 8-byte aligned uint64_t");
-        }
-        // SAFETY: a live aligned word, which others change atomically only, by contract.
-        let word = unsafe { AtomicU64::from_ptr(word.cast_mut()) };
-        let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
-        context.wait_word(word, at_least, timeout)
-    })
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { wait_word(context, word, at_least, timeout_ns, Changer::Anybody) })
+}
+
+/// Waits until a word has reached a value, but not longer than the one rank lives that is to change it.
+///
+/// As llcl_wait_word in everything but deaths: only that of `peer` counts, and it counts whether or not
+/// others live. Prefer it where one peer is waited for: a word whose writer dies is told of at once, in a
+/// world of any size.
+/// `context`, `word`, `at_least`, `timeout_ns`: as of llcl_wait_word. `peer`: a rank below llcl_size; one's
+/// own never dies.
+/// LLCL_OK, also where the peer has died after it has brought the value; LLCL_ERR_PEER_DEAD: not reached, and the
+/// peer has died or has left; LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID:
+/// NULL, misaligned, or no such rank.
+/// Any number of threads may wait, as for llcl_wait_word.
+/// After GASPI's gaspi_notify_waitsome with its health vector: who waits for a peer names it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_wait_word_from(
+    context: *mut llcl_context_t,
+    word: *const u64,
+    at_least: u64,
+    timeout_ns: i64,
+    peer: u32,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { wait_word(context, word, at_least, timeout_ns, Changer::Peer(peer)) })
+}
+
+/// # Safety
+/// Pointers that are not null point to a live context and a word that lives until the end.
+unsafe fn wait_word(
+    context: *mut llcl_context_t,
+    word: *const u64,
+    at_least: u64,
+    timeout_ns: i64,
+    changer: Changer,
+) -> Result<()> {
+    // SAFETY: the caller gives a live context.
+    let context = unsafe { &given(context, "context")?.0 };
+    if word.is_null() || !(word as usize).is_multiple_of(8) {
+        fail!(ERR_INVALID, "word is {word:?}, expected an 8-byte aligned uint64_t");
+    }
+    // SAFETY: a live aligned word, which others change atomically only, by contract.
+    let word = unsafe { AtomicU64::from_ptr(word.cast_mut()) };
+    let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
+    context.wait_word(word, at_least, timeout, changer)
 }
 
 /// Wakes the threads of a rank that sleep in the library, so that they look again at what they wait for.

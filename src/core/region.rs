@@ -202,6 +202,12 @@ impl Regions {
         Ok((index, ended.place, ended.size))
     }
 
+    /// Whether a peer has looked the region up, as far as the directory can tell: ranks that are a multiple of
+    /// 256 apart are one to it.
+    pub(super) fn is_used_by(&self, key: Key, peer: u32) -> bool {
+        self.segment.is_used_by(key.index(), peer)
+    }
+
     /// The place of a word of this process as peers name it; Err: it lies in several regions, so
     /// there is more than one name.
     pub(super) fn name_of(&self, word: usize) -> std::result::Result<Option<Address>, ()> {

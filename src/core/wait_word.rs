@@ -2,6 +2,7 @@
 
 use crate::core::context::Context;
 use crate::fail;
+use crate::transport::address::Key;
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
@@ -11,14 +12,52 @@ use std::time::{Duration, Instant};
 /// How long a thread sleeps at most whose word has several names, of which peers may use any.
 const AMBIGUOUS: Duration = Duration::from_millis(1);
 
+/// After the death of those who could have changed the word: how long a thread sleeps between two looks whether
+/// what they have left behind, messages above all, has been handled; and how long it waits for that.
+const LAST_WORK: Duration = Duration::from_millis(1);
+/// See LAST_WORK.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Who may change a word that a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Changer {
+    /// One rank.
+    Peer(u32),
+    /// Whoever lives.
+    Anybody,
+}
+
+/// What a waiting thread knows of deaths.
+#[derive(Default)]
+struct Loss {
+    /// How many there were at the last look that found somebody left.
+    deaths: u32,
+    /// When there was nobody left.
+    since: Option<Instant>,
+}
+
+fn lost(changer: Changer) -> Error {
+    let who = match changer {
+        Changer::Peer(peer) => format!("rank {peer} has died or has left"),
+        Changer::Anybody => "every other rank that has used the word's region has died".to_owned(),
+    };
+    Error::new(Status::ERR_PEER_DEAD, format!("{who}: nobody is left to change the word"))
+}
+
 impl Context {
-    /// Waits until `word` is at least `at_least`; None: for ever.
+    /// Waits until `word` is at least `at_least`; None: for ever. Not longer than `changer` lives.
     pub fn wait_word(
         &self,
         word: &AtomicU64,
         at_least: u64,
         timeout: Option<Duration>,
+        changer: Changer,
     ) -> Result<()> {
+        if let Changer::Peer(peer) = changer
+            && peer >= self.size()
+        {
+            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
+        }
         // Acquire: what was done before the word was changed is seen.
         let done = || word.load(Ordering::Acquire) >= at_least;
         if done() {
@@ -32,16 +71,61 @@ impl Context {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut backoff = Backoff::new(Duration::from_micros(self.config().spin_us));
         let rest = self.rest();
+        let mut loss = Loss::default();
         while !rest.attend(&mut backoff, done) {
+            if self.is_lost(&mut loss, word, changer) {
+                // What the dead have done last came before their death was known.
+                return if done() { Ok(()) } else { Err(lost(changer)) };
+            }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 fail!(ERR_TIMEOUT, "the word did not reach {at_least} within {timeout:?}");
             }
-            if !backoff.pause() && self.sleep(word, left, done) {
+            let left = left.into_iter().chain(loss.since.map(|_| LAST_WORK)).min();
+            // A death between the look above and the sleep rings no bell of this thread's.
+            let dead = || loss.since.is_none() && self.routes.deaths() != loss.deaths;
+            if !backoff.pause() && self.sleep(word, left, || done() || dead()) {
                 backoff.renew();
             }
         }
         Ok(())
+    }
+
+    /// Whether nobody is left to change the word, and nothing of what they have left behind either.
+    fn is_lost(&self, loss: &mut Loss, word: &AtomicU64, changer: Changer) -> bool {
+        let deaths = self.routes.deaths();
+        if deaths == loss.deaths {
+            return false;
+        }
+        let nobody = match changer {
+            Changer::Peer(peer) => self.routes.is_dead(peer),
+            Changer::Anybody => self.has_lost_all(word),
+        };
+        if !nobody {
+            loss.deaths = deaths;
+            return false;
+        }
+        let since = *loss.since.get_or_insert_with(Instant::now);
+        let quiet = || {
+            self.dispatcher.is_idle()
+                && self.dispatcher.has_handled_all()
+                && self.lane.is_idle() == Some(true)
+        };
+        quiet() || since.elapsed() > PATIENCE
+    }
+
+    /// Whether the other ranks are dead, or at least those that have used the region in which the word lies, and
+    /// there were some.
+    fn has_lost_all(&self, word: &AtomicU64) -> bool {
+        let living = |peer: u32| peer != self.rank() && !self.routes.is_dead(peer);
+        if !(0..self.size()).any(living) {
+            return true;
+        }
+        let name = self.regions.name_of(word.as_ptr() as usize);
+        let Ok(Some(name)) = name else { return false };
+        let used = |peer: &u32| self.regions.is_used_by(Key(name.key), *peer);
+        let mut users = (0..self.size()).filter(used).peekable();
+        users.peek().is_some() && !users.any(living)
     }
 
     /// Has the threads of a rank that sleep look again at what they wait for. A peer that was never

@@ -212,9 +212,9 @@ impl Plan {
         let control = member.session.offset(queue) as u64;
         let word = Address { offset: member.address.offset + control, ..member.address };
         self.waiting.store(false, Ordering::Relaxed);
-        let woken = self.services.sleep(word, limit, || {
-            self.unfinished(round).is_none() || member.session.failed().is_some()
-        });
+        let woken = self
+            .services
+            .sleep(word, limit, || self.unfinished(round).is_none() || self.trouble().is_some());
         self.waiting.store(true, Ordering::Relaxed);
         woken
     }

@@ -199,6 +199,12 @@ impl Dispatcher {
         self.post.pending.is_empty()
     }
 
+    /// Whether all messages that have come have been handled. False also where somebody is at it.
+    pub fn has_handled_all(&self) -> bool {
+        !self.has_handlers.load(Ordering::Relaxed)
+            || self.requests.take_unfenced().is_some_and(|mut requests| !requests.inlet.has_come())
+    }
+
     /// Whether there ever was a message whose end is waited for.
     #[inline]
     pub fn awaits_ends(&self) -> bool {

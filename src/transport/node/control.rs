@@ -37,7 +37,7 @@ struct Header {
     mail: MessageHead,
 }
 
-/// What peers read of one region. Written by the owner only.
+/// What peers read of one region. Written by the owner only, but for `users`.
 #[repr(C, align(64))]
 pub struct DirectoryEntry {
     /// The region's key while it lives; 0 before and after. Written last, cleared first.
@@ -48,6 +48,29 @@ pub struct DirectoryEntry {
     pub base: AtomicU64,
     /// Its length in bytes.
     pub length: AtomicU64,
+    /// A bit for each peer that has looked the region up, by its rank modulo 256.
+    users: [AtomicU64; 4],
+}
+
+impl DirectoryEntry {
+    /// A peer is about to use the region: who waits for a word in it counts on that peer.
+    pub fn add_user(&self, peer: u32) {
+        let (word, bit) = (&self.users[peer as usize / 64 % 4], 1 << (peer % 64));
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            // Before the first access; who sees the peer dead sees this, which came from it.
+            word.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether this peer, or one of the same bit, has called add_user() in the region's present life.
+    pub fn is_used_by(&self, peer: u32) -> bool {
+        self.users[peer as usize / 64 % 4].load(Ordering::SeqCst) & 1 << (peer % 64) != 0
+    }
+
+    /// The region's life begins.
+    pub fn forget_users(&self) {
+        self.users.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
 }
 
 /// `kind` of a region that peers can map.

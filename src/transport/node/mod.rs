@@ -188,6 +188,9 @@ impl Transport for Node {
             fail!(ERR_KEY, "key {:#x} names no live region of rank {}", key.0, port.peer);
         };
         address.check(size, length)?;
+        if let Some(entry) = entry {
+            entry.add_user(self.bootstrap.rank());
+        }
         match kind {
             KIND_FILE => {
                 let live = self.live(link, key);

@@ -85,6 +85,7 @@ impl Segment {
         entry.kind.store(kind, Ordering::Relaxed);
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(size, Ordering::Relaxed);
+        entry.forget_users();
         // Release: pairs with the Acquire in node::Shm::locate.
         entry.key.store(key, Ordering::Release);
     }
@@ -94,6 +95,11 @@ impl Segment {
         if let Some(entry) = self.control.directory(index) {
             entry.key.store(0, Ordering::Release);
         }
+    }
+
+    /// Whether a peer, or one that is a multiple of 256 ranks apart, has looked the region up.
+    pub fn is_used_by(&self, index: usize, peer: u32) -> bool {
+        self.control.directory(index).is_some_and(|entry| entry.is_used_by(peer))
     }
 
     /// The word that holds the region's key while it lives.
