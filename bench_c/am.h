@@ -14,6 +14,13 @@ void am_fence(const bench_world_t *world); /* collective; sleeps */
 
 llcl_am_params_t am_message(uint32_t peer, uint32_t id, const void *bytes, size_t size);
 
+static inline llcl_am_view_t am_view(const llcl_am_t *message)
+{
+    llcl_am_view_t view;
+    bench_check(llcl_am_view(message, &view), "llcl_am_view");
+    return view;
+}
+
 /* Tries; where there is no credit, waits properly. */
 static inline __attribute__((always_inline)) void am_post(llcl_context_t *context, const llcl_am_params_t *params)
 {

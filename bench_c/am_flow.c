@@ -44,7 +44,7 @@ typedef struct account {
 static void on_message(llcl_am_t *message, void *data)
 {
     board_t *board = data;
-    const uint64_t *lane = llcl_am_header(message, NULL);
+    const uint64_t *lane = am_view(message).header;
     am_count(&board->counts[*lane]);
 }
 

@@ -28,10 +28,8 @@ static void on_ping(llcl_am_t *message, void *data)
 /* Answers with as many bytes as the request has. */
 static void on_request(llcl_am_t *message, void *data)
 {
-    size_t header, payload;
-    llcl_am_header(message, &header);
-    llcl_am_payload(message, &payload);
-    bench_check(llcl_am_reply(message, bytes, header + payload), "llcl_am_reply");
+    llcl_am_view_t view = am_view(message);
+    bench_check(llcl_am_reply(message, bytes, view.header_size + view.payload_size), "llcl_am_reply");
     am_count(data);
 }
 

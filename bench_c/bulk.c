@@ -29,8 +29,10 @@ static llcl_read_params_t pull_of(const bench_world_t *world, llcl_am_t *kept)
 {
     llcl_read_params_t params;
     memset(&params, 0, sizeof params);
-    params.peer = llcl_am_source(kept);
-    bench_check(llcl_am_bulk(kept, &params.source, &params.size), "llcl_am_bulk");
+    llcl_am_view_t view = am_view(kept);
+    params.peer = view.source;
+    params.source = view.address;
+    params.size = view.payload_size;
     params.destination = llcl_region_local(world->source, 0);
     params.on_complete = llcl_call(release, kept);
     return params;

@@ -40,6 +40,41 @@ static inline llcl_am_params_t am_to(uint32_t peer, uint32_t id, const void *hea
     return am;
 }
 
+static inline llcl_am_view_t am_view(const llcl_am_t *message)
+{
+    llcl_am_view_t view;
+    memset(&view, 0x5a, sizeof view);
+    CHECK_OK(llcl_am_view(message, &view));
+    return view;
+}
+
+/* One thing of it each. */
+static inline uint32_t am_source(const llcl_am_t *message)
+{
+    return am_view(message).source;
+}
+
+static inline const void *am_header(const llcl_am_t *message, size_t *size)
+{
+    llcl_am_view_t view = am_view(message);
+    if (size)
+        *size = view.header_size;
+    return view.header;
+}
+
+static inline const void *am_payload(const llcl_am_t *message, size_t *size)
+{
+    llcl_am_view_t view = am_view(message);
+    if (size)
+        *size = view.payload_size;
+    return view.payload;
+}
+
+static inline int am_wants_reply(const llcl_am_t *message)
+{
+    return (am_view(message).flags & LLCL_AM_WANTS_REPLY) != 0;
+}
+
 static inline void am_register(llcl_context_t *context, uint32_t id, llcl_am_handler_fn handler,
                                void *data)
 {
@@ -62,6 +97,17 @@ static inline llcl_capabilities_t am_limits(llcl_context_t *context)
     found.struct_size = sizeof found;
     CHECK_OK(llcl_query(context, &found));
     return found;
+}
+
+/* Most bytes of a payload to a peer. */
+static inline uint32_t am_payload_to(llcl_context_t *context, uint32_t peer)
+{
+    llcl_peer_info_t info;
+    memset(&info, 0, sizeof info);
+    info.struct_size = sizeof info;
+    CHECK_OK(llcl_query_peer(context, peer, &info));
+    CHECK_EQUAL(info.am_medium, am_limits(context).am_medium);
+    return info.am_payload;
 }
 
 /* A bit for each message of each sender: none twice, and at the end all. */

@@ -73,7 +73,7 @@ static llcl_status_t read_it(struct pull *pull)
     pull->place = take_place(pull->rank);
     if (pull->place < 0)
         return LLCL_RETRY_BUSY;
-    read.peer = llcl_am_source(pull->message);
+    read.peer = am_source(pull->message);
     read.source = pull->source;
     read.destination = llcl_region_local(pull->rank->places[pull->place].region, 0);
     read.size = pull->order.size;
@@ -89,15 +89,15 @@ static void handle(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
     struct pull *pull = calloc(1, sizeof *pull);
-    size_t size = 99, body = 99;
+    llcl_am_view_t view = am_view(message);
     CHECK(pull != NULL);
     pull->rank = rank;
-    memcpy(&pull->order, llcl_am_header(message, NULL), sizeof pull->order);
-    CHECK_OK(llcl_am_bulk(message, &pull->source, &size));
-    CHECK_EQUAL(size, pull->order.size);
-    CHECK_OK(llcl_am_bulk(message, &pull->source, NULL));
-    CHECK(llcl_am_payload(message, &body) == NULL || body == 0);
-    CHECK_EQUAL(llcl_am_wants_reply(message), 1);
+    memcpy(&pull->order, am_header(message, NULL), sizeof pull->order);
+    pull->source = view.address;
+    CHECK_EQUAL(view.kind, LLCL_AM_BULK);
+    CHECK_EQUAL(view.payload_size, pull->order.size);
+    CHECK(view.payload == NULL);
+    CHECK_EQUAL(am_wants_reply(message), 1);
     pull->message = llcl_am_retain(message);
     CHECK(pull->message != NULL);
     CHECK(llcl_am_retain(message) == NULL);

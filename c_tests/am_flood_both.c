@@ -29,7 +29,7 @@ static void configure(llcl_config_t *config)
 static void answer(llcl_am_t *message, void *data)
 {
     uint64_t number;
-    memcpy(&number, llcl_am_header(message, NULL), sizeof number);
+    memcpy(&number, am_header(message, NULL), sizeof number);
     number++;
     CHECK_OK(llcl_am_reply(message, &number, sizeof number));
     word_add(&((struct rank *)data)->answered, 1);
@@ -46,11 +46,11 @@ static void chain(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
     uint64_t left;
-    memcpy(&left, llcl_am_header(message, NULL), sizeof left);
+    memcpy(&left, am_header(message, NULL), sizeof left);
     if (left) {
         llcl_am_params_t am;
         left--;
-        am = am_to(llcl_am_source(message), CHAIN, &left, sizeof left);
+        am = am_to(am_source(message), CHAIN, &left, sizeof left);
         am.on_complete = llcl_call(fire, rank);
         word_add(&rank->chained, 1);
         later_send(&rank->later, rank->context, &am);

@@ -22,7 +22,7 @@ static void handle(llcl_am_t *message, void *data)
     unsigned char bytes[SIZE];
     uint32_t seed;
     (void)data;
-    memcpy(&seed, llcl_am_header(message, NULL), sizeof seed);
+    memcpy(&seed, am_header(message, NULL), sizeof seed);
     pattern_fill(bytes, SIZE, seed);
     CHECK_OK(llcl_am_reply(message, bytes, SIZE));
 }

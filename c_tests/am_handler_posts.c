@@ -57,7 +57,7 @@ static void hop(llcl_am_t *message, void *data)
     uint32_t me = llcl_rank(rank->context), size = llcl_size(rank->context);
     llcl_am_params_t am;
     struct hop at;
-    memcpy(&at, llcl_am_header(message, NULL), sizeof at);
+    memcpy(&at, am_header(message, NULL), sizeof at);
     post_beside(rank, &at);
     if (at.left == 0) {
         CHECK_EQUAL(at.origin, me);
@@ -68,7 +68,7 @@ static void hop(llcl_am_t *message, void *data)
     am = am_to(at.left == 0 ? at.origin : (me + 1) % size, HOP, &at, sizeof at);
     later_send(&rank->later, rank->context, &am);
     /* And one back to where it came from. */
-    am = am_to(llcl_am_source(message), NOTE, NULL, 0);
+    am = am_to(am_source(message), NOTE, NULL, 0);
     am.on_complete = count_in(&rank->tally);
     word_add(&rank->posted, 1);
     later_send(&rank->later, rank->context, &am);

@@ -33,12 +33,12 @@ static void handle(llcl_am_t *message, void *data)
     struct rank *rank = data;
     uint32_t head[2];
     size_t header = 0, payload = 0;
-    const void *bytes = llcl_am_header(message, &header), *body = llcl_am_payload(message, &payload);
+    const void *bytes = am_header(message, &header), *body = am_payload(message, &payload);
     /* Serial: one at a time. */
     CHECK_EQUAL(__atomic_exchange_n(&rank->in_handler, 1, __ATOMIC_ACQ_REL), 0);
     CHECK_EQUAL(header, sizeof head);
     memcpy(head, bytes, sizeof head);
-    CHECK_EQUAL(head[0], llcl_am_source(message));
+    CHECK_EQUAL(head[0], am_source(message));
     CHECK_EQUAL(payload, head[1] % (MEDIUM + 1));
     CHECK(pattern_holds(body, payload, head[0] + head[1]));
     ledger_mark(&rank->ledger, head[0] - 1, head[1]);

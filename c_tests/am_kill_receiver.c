@@ -37,7 +37,7 @@ static void echo(llcl_am_t *message, void *data)
 {
     uint64_t number;
     (void)data;
-    memcpy(&number, llcl_am_header(message, NULL), sizeof number);
+    memcpy(&number, am_header(message, NULL), sizeof number);
     CHECK_OK(llcl_am_reply(message, &number, sizeof number));
 }
 
@@ -114,7 +114,7 @@ static uint64_t killed;
 static void heard(llcl_am_t *message, void *data)
 {
     uint64_t at;
-    memcpy(&at, llcl_am_header(message, NULL), sizeof at);
+    memcpy(&at, am_header(message, NULL), sizeof at);
     word_set(data, at);
 }
 

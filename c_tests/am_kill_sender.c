@@ -30,16 +30,16 @@ static void flooded(llcl_am_t *message, void *data)
     struct rank *rank = data;
     uint32_t number;
     size_t size = 0;
-    memcpy(&number, llcl_am_header(message, NULL), sizeof number);
-    CHECK(pattern_holds(llcl_am_payload(message, &size), size < 64 ? size : 64, number));
-    ledger_mark(&rank->ledger, llcl_am_source(message) - 1, number);
+    memcpy(&number, am_header(message, NULL), sizeof number);
+    CHECK(pattern_holds(am_payload(message, &size), size < 64 ? size : 64, number));
+    ledger_mark(&rank->ledger, am_source(message) - 1, number);
 }
 
 static void total(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
     uint32_t number;
-    memcpy(&number, llcl_am_header(message, NULL), sizeof number);
+    memcpy(&number, am_header(message, NULL), sizeof number);
     word_add(&rank->promised, number);
     word_add(&rank->totals, 1);
 }

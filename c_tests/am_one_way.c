@@ -18,8 +18,8 @@ static void configure(llcl_config_t *config)
 static void handle(llcl_am_t *message, void *data)
 {
     uint32_t number;
-    memcpy(&number, llcl_am_header(message, NULL), sizeof number);
-    ledger_mark(data, llcl_am_source(message) - 1, number);
+    memcpy(&number, am_header(message, NULL), sizeof number);
+    ledger_mark(data, am_source(message) - 1, number);
 }
 
 static void run(llcl_context_t *context)

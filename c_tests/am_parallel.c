@@ -40,8 +40,8 @@ static void meet(llcl_am_t *message, void *data)
 static void count(llcl_am_t *message, void *data)
 {
     uint32_t number;
-    memcpy(&number, llcl_am_header(message, NULL), sizeof number);
-    ledger_mark(&((struct rank *)data)->ledger, llcl_am_source(message), number);
+    memcpy(&number, am_header(message, NULL), sizeof number);
+    ledger_mark(&((struct rank *)data)->ledger, am_source(message), number);
 }
 
 static void *wait_there(void *data)

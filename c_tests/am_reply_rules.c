@@ -32,7 +32,7 @@ static void from_copy(llcl_am_t *message)
     CHECK(copy != NULL && copy != message);
     CHECK(llcl_am_retain(message) == NULL);
     CHECK_STATUS(llcl_am_reply(message, &seven, 8), LLCL_ERR_STATE);
-    CHECK_EQUAL(llcl_am_wants_reply(copy), 1);
+    CHECK_EQUAL(am_wants_reply(copy), 1);
     CHECK_OK(llcl_am_reply(copy, &eight, 8));
     CHECK_STATUS(llcl_am_reply(copy, &seven, 8), LLCL_ERR_STATE);
     CHECK_OK(llcl_am_release(copy));
@@ -42,8 +42,8 @@ static void handle(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
     uint64_t way, eight = 8;
-    memcpy(&way, llcl_am_header(message, NULL), sizeof way);
-    CHECK_EQUAL(llcl_am_wants_reply(message), way != NOBODY);
+    memcpy(&way, am_header(message, NULL), sizeof way);
+    CHECK_EQUAL(am_wants_reply(message), way != NOBODY);
     switch (way) {
     case RETURN: break;
     case TOO_LARGE: CHECK_OK(llcl_am_reply(message, rank->much, 11)); break;
@@ -64,7 +64,7 @@ static void handle(llcl_am_t *message, void *data)
         llcl_am_t *copy = llcl_am_retain(message);
         CHECK(copy != NULL);
         CHECK(llcl_am_retain(message) == NULL);
-        CHECK_EQUAL(llcl_am_wants_reply(copy), 0);
+        CHECK_EQUAL(am_wants_reply(copy), 0);
         CHECK_OK(llcl_am_reply(copy, &eight, 8));
         CHECK_OK(llcl_am_release(copy));
         break;
@@ -77,16 +77,11 @@ static void handle(llcl_am_t *message, void *data)
 static void nulls(void)
 {
     size_t size = 99;
-    llcl_remote_t source;
-    CHECK_EQUAL(llcl_am_source(NULL), UINT32_MAX);
-    CHECK(llcl_am_header(NULL, &size) == NULL && size == 0);
-    CHECK(llcl_am_header(NULL, NULL) == NULL);
-    size = 99;
-    CHECK(llcl_am_payload(NULL, &size) == NULL && size == 0);
-    CHECK(llcl_am_payload(NULL, NULL) == NULL);
-    CHECK_STATUS(llcl_am_bulk(NULL, &source, &size), LLCL_ERR_INVALID);
+    llcl_am_view_t view;
+    llcl_am_params_t am = am_to(0, 0, NULL, 0);
+    CHECK_STATUS(llcl_am_view(NULL, &view), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_am_respond(NULL, &am), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_am_reply(NULL, &size, sizeof size), LLCL_ERR_INVALID);
-    CHECK_EQUAL(llcl_am_wants_reply(NULL), 0);
     CHECK(llcl_am_retain(NULL) == NULL);
     CHECK_STATUS(llcl_am_release(NULL), LLCL_ERR_INVALID);
 }

@@ -38,13 +38,13 @@ static void answer(llcl_am_t *message)
     unsigned char bytes[MEDIUM];
     struct order order;
     size_t header = 0, payload = 99;
-    memcpy(&order, llcl_am_header(message, &header), sizeof order);
+    memcpy(&order, am_header(message, &header), sizeof order);
     CHECK_EQUAL(header, sizeof order);
     /* A retained message keeps its payload, too. */
-    CHECK(pattern_holds(llcl_am_payload(message, &payload), order.size / 2, order.seed + 1));
+    CHECK(pattern_holds(am_payload(message, &payload), order.size / 2, order.seed + 1));
     CHECK_EQUAL(payload, order.size / 2);
     pattern_fill(bytes, order.size, order.seed);
-    CHECK_EQUAL(llcl_am_wants_reply(message), 1);
+    CHECK_EQUAL(am_wants_reply(message), 1);
     CHECK_OK(llcl_am_reply(message, order.size ? bytes : NULL, order.size));
     memset(bytes, 0xee, sizeof bytes); /* ours again */
     CHECK_STATUS(llcl_am_reply(message, bytes, 1), LLCL_ERR_STATE);
@@ -54,7 +54,7 @@ static void handle(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
     struct order order;
-    memcpy(&order, llcl_am_header(message, NULL), sizeof order);
+    memcpy(&order, am_header(message, NULL), sizeof order);
     if (!order.later) {
         answer(message);
         return;
@@ -63,7 +63,7 @@ static void handle(llcl_am_t *message, void *data)
     CHECK(rank->count < 4096);
     rank->kept[rank->count] = llcl_am_retain(message);
     CHECK(rank->kept[rank->count] != NULL);
-    CHECK_EQUAL(llcl_am_source(rank->kept[rank->count]), llcl_am_source(message));
+    CHECK_EQUAL(am_source(rank->kept[rank->count]), am_source(message));
     rank->count++;
     CHECK(pthread_cond_signal(&rank->some) == 0);
     CHECK(pthread_mutex_unlock(&rank->lock) == 0);

@@ -23,7 +23,7 @@ static void keep(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
     uint32_t number;
-    memcpy(&number, llcl_am_header(message, NULL), sizeof number);
+    memcpy(&number, am_header(message, NULL), sizeof number);
     CHECK(number < MESSAGES && rank->kept[number] == NULL);
     rank->kept[number] = llcl_am_retain(message);
     CHECK(rank->kept[number] != NULL);
@@ -35,14 +35,14 @@ static void check(struct rank *rank)
     uint32_t i, number;
     for (i = 0; i < MESSAGES; i++) {
         size_t header = 0, payload = 0;
-        const void *head = llcl_am_header(rank->kept[i], &header);
+        const void *head = am_header(rank->kept[i], &header);
         memcpy(&number, head, sizeof number);
         CHECK_EQUAL(number, i);
         CHECK(pattern_holds((const unsigned char *)head + 4, header - 4, i));
-        CHECK(pattern_holds(llcl_am_payload(rank->kept[i], &payload), payload, i + 5));
+        CHECK(pattern_holds(am_payload(rank->kept[i], &payload), payload, i + 5));
         CHECK_EQUAL(header, 4 + i % 61);
         CHECK_EQUAL(payload, i % 300);
-        CHECK_EQUAL(llcl_am_source(rank->kept[i]), 1);
+        CHECK_EQUAL(am_source(rank->kept[i]), 1);
         CHECK_OK(llcl_am_release(rank->kept[i]));
     }
 }

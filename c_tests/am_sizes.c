@@ -1,5 +1,6 @@
 /* Broken if this fails: a message in a slot loses, doubles or changes bytes at some size of header (0 to
- * 64) and payload (0 to am_medium), also to oneself; or the handler sees a wrong source or size.
+ * 64) and payload (none, 0 to 64 KiB), also to oneself; or the handler sees a wrong source, tag or size, or
+ * cannot tell an empty payload from none.
  * ranks: 1 2 3
  * policies: acquire limit distributed
  * threads: yes
@@ -9,6 +10,7 @@
 
 #define MEDIUM 2048
 #define MOST_SIZES 160
+#define LARGEST 65536
 
 struct rank {
     llcl_context_t *context;
@@ -27,7 +29,8 @@ static void configure(llcl_config_t *config)
 static uint32_t sizes(size_t *out)
 {
     static const size_t more[] = {127,  128,  129,  255,        256,        257,       511,   512,
-                                  1000, 1023, 1024, MEDIUM - 9, MEDIUM - 8, MEDIUM - 1, MEDIUM};
+                                  1000, 1023, 1024, MEDIUM - 9, MEDIUM - 8, MEDIUM - 1, MEDIUM,
+                                  MEDIUM + 1, 65535, LARGEST};
     uint32_t count = 0;
     size_t i;
     for (i = 0; i <= 108; i++)
@@ -42,13 +45,24 @@ static uint32_t seed_of(uint32_t source, size_t header, size_t payload)
     return (uint32_t)(source * 5 + header * 3 + payload);
 }
 
+static uint16_t tag_of(size_t header, size_t payload)
+{
+    return (uint16_t)(65535 - header * 997 - payload);
+}
+
+/* Of the payloads of 0 bytes each second one is none at all. */
+static int is_absent(size_t header, size_t payload)
+{
+    return payload == 0 && header % 2;
+}
+
 static void handle(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
     size_t header = 99, payload = 99, i;
-    uint32_t source = llcl_am_source(message), at = UINT32_MAX;
-    const unsigned char *head = llcl_am_header(message, &header);
-    const unsigned char *body = llcl_am_payload(message, &payload);
+    uint32_t source = am_source(message), at = UINT32_MAX;
+    const unsigned char *head = am_header(message, &header);
+    const unsigned char *body = am_payload(message, &payload);
     uint32_t seed = seed_of(source, header, payload);
     CHECK(header <= LLCL_AM_HEADER);
     CHECK((uintptr_t)head % 8 == 0);
@@ -56,16 +70,20 @@ static void handle(llcl_am_t *message, void *data)
         if (rank->sizes[i] == payload)
             at = (uint32_t)i;
     CHECK(at != UINT32_MAX);
-    CHECK(llcl_am_header(message, NULL) == head && llcl_am_payload(message, NULL) == body);
+    CHECK(am_header(message, NULL) == head && am_payload(message, NULL) == body);
     CHECK(pattern_holds(head, header, seed));
     CHECK(pattern_holds(body, payload, seed + 77));
-    CHECK_EQUAL(llcl_am_wants_reply(message), (header + payload) % 2);
+    CHECK_EQUAL(am_wants_reply(message), (header + payload) % 2);
+    CHECK_EQUAL(am_view(message).tag, tag_of(header, payload));
+    CHECK_EQUAL(am_view(message).id, 7);
+    CHECK_EQUAL(am_view(message).kind, LLCL_AM_MEDIUM);
+    CHECK_EQUAL(body == NULL, is_absent(header, payload));
     ledger_mark(&rank->ledger, source, (uint32_t)header * rank->count + at);
 }
 
 static void send_all(struct rank *rank, uint32_t peer)
 {
-    unsigned char head[LLCL_AM_HEADER], body[MEDIUM];
+    unsigned char head[LLCL_AM_HEADER], *body = am_new(LARGEST);
     uint32_t me = llcl_rank(rank->context), at;
     struct tally local = {0, 0, 0};
     uint64_t done = 0, waited = 0, sent = 0;
@@ -76,7 +94,8 @@ static void send_all(struct rank *rank, uint32_t peer)
             llcl_am_params_t am = am_to(peer, 7, head, header);
             pattern_fill(head, header, seed_of(me, header, payload));
             pattern_fill(body, payload, seed_of(me, header, payload) + 77);
-            am.payload = payload ? body : NULL;
+            am.payload = is_absent(header, payload) ? NULL : body;
+            am.tag = tag_of(header, payload);
             am.payload_size = payload;
             am.on_local = count_in(&local);
             if ((header + payload) % 2) {
@@ -88,7 +107,7 @@ static void send_all(struct rank *rank, uint32_t peer)
             /* The header was copied; the payload is ours again when on_local has fired. */
             memset(head, 0xee, sizeof head);
             AWAIT(&local.fired, sent);
-            memset(body, 0xee, sizeof body);
+            memset(body, 0xee, payload);
         }
     }
     AM_AWAIT(rank->context, &done, waited);
@@ -105,6 +124,7 @@ static void run(llcl_context_t *context)
     rank->count = sizes(rank->sizes);
     CHECK(rank->count <= MOST_SIZES);
     CHECK_EQUAL(am_limits(context).am_medium, MEDIUM);
+    CHECK_EQUAL(am_payload_to(context, size - 1), LARGEST);
     ledger_make(&rank->ledger, size, (LLCL_AM_HEADER + 1) * rank->count);
     am_register(context, 7, handle, rank);
     fence(context);

@@ -85,14 +85,13 @@ static inline void soak_handle(llcl_am_t *message, void *data)
     struct soak *soak = data;
     struct soak_head head;
     size_t header = 0, size = 0;
-    uint32_t source = llcl_am_source(message);
-    llcl_remote_t place;
-    const unsigned char *bytes = llcl_am_header(message, &header), *body;
+    uint32_t source = am_source(message);
+    const unsigned char *bytes = am_header(message, &header), *body;
     memcpy(&head, bytes, sizeof head);
     CHECK(source < soak->ranks && header >= sizeof head);
     CHECK(pattern_holds(bytes + sizeof head, header - sizeof head, head.seed));
-    body = llcl_am_payload(message, &size);
-    if (llcl_am_bulk(message, &place, &size) != LLCL_OK)
+    body = am_payload(message, &size);
+    if (am_view(message).kind != LLCL_AM_BULK)
         CHECK(pattern_holds(body, size, head.seed));
     CHECK_EQUAL(size, head.size);
     ledger_mark(&soak->handled, source, head.number);
@@ -143,19 +142,18 @@ static inline void soak_forward(struct soak *soak, const struct soak_head *from)
 /* One that was kept: reads a BULK payload before the answer; 0: try again. */
 static inline int soak_finish(struct soak *soak, struct soak_kept *kept)
 {
-    llcl_remote_t place;
-    size_t size;
-    if (llcl_am_bulk(kept->message, &place, &size) == LLCL_OK && size) {
+    llcl_am_view_t view = am_view(kept->message);
+    if (view.kind == LLCL_AM_BULK && view.payload_size) {
         llcl_read_params_t read = {0};
         llcl_status_t status;
-        read.peer = llcl_am_source(kept->message);
-        read.source = place;
+        read.peer = view.source;
+        read.source = view.address;
         read.destination = llcl_region_local(soak->pulled.region, 0);
-        read.size = size;
+        read.size = view.payload_size;
         status = llcl_read(soak->context, &read);
         CHECK(status == LLCL_OK || (soak->deaths && status == LLCL_ERR_PEER_DEAD));
         if (status == LLCL_OK)
-            CHECK(pattern_holds(soak->pulled.bytes, size, kept->head.seed));
+            CHECK(pattern_holds(soak->pulled.bytes, view.payload_size, kept->head.seed));
     }
     if (kept->head.seed % 5)
         soak_answer(kept->message, &kept->head);

@@ -20,8 +20,8 @@ static void total(llcl_am_t *message, void *data)
 {
     struct totals *totals = data;
     uint64_t count;
-    memcpy(&count, llcl_am_header(message, NULL), sizeof count);
-    word_set(&totals->from[llcl_am_source(message)], count);
+    memcpy(&count, am_header(message, NULL), sizeof count);
+    word_set(&totals->from[am_source(message)], count);
     word_add(&totals->count, 1);
 }
 

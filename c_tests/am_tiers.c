@@ -27,7 +27,7 @@ static void handle(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
     uint64_t number, answer;
-    memcpy(&number, llcl_am_header(message, NULL), sizeof number);
+    memcpy(&number, am_header(message, NULL), sizeof number);
     answer = number + 1;
     CHECK_OK(llcl_am_reply(message, &answer, sizeof answer));
     word_add(&rank->handled, 1);

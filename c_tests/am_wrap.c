@@ -29,8 +29,8 @@ static void configure(llcl_config_t *config)
 static void handle(llcl_am_t *message, void *data)
 {
     uint32_t number, answer;
-    memcpy(&number, llcl_am_header(message, NULL), sizeof number);
-    ledger_mark(data, llcl_am_source(message), number);
+    memcpy(&number, am_header(message, NULL), sizeof number);
+    ledger_mark(data, am_source(message), number);
     answer = number + 1;
     if (number % 4 == 0)
         CHECK_OK(llcl_am_reply(message, &answer, sizeof answer));

@@ -20,11 +20,13 @@ static void check(llcl_status_t status, const char *what)
 /* Runs at the peer that is asked: on a thread that waits in the library, or on one of its own. */
 static void sum(llcl_am_t *message, void *data)
 {
-    size_t size, i;
-    const uint64_t *numbers = llcl_am_payload(message, &size);
+    llcl_am_view_t view;
+    check(llcl_am_view(message, &view), "llcl_am_view");
+    const uint64_t *numbers = view.payload;
     uint64_t total = 0;
+    size_t i;
     (void)data;
-    for (i = 0; i < size / sizeof *numbers; i++)
+    for (i = 0; i < view.payload_size / sizeof *numbers; i++)
         total += numbers[i];
     check(llcl_am_reply(message, &total, sizeof total), "llcl_am_reply");
 }

@@ -417,6 +417,10 @@ typedef struct llcl_peer_info_t {
     uint32_t registered_access;
     /** Its process id. */
     uint32_t process;
+    /** Most bytes of a LLCL_AM_MEDIUM payload to it, or of a response. */
+    uint32_t am_payload;
+    /** Most bytes of a reply to it, and of a payload that takes one of its LLCL_AM_SLOTS. */
+    uint32_t am_medium;
     /** 0. */
     uint32_t reserved;
 } llcl_peer_info_t;
@@ -1365,7 +1369,8 @@ llcl_status_t llcl_progress(llcl_context_t *context);
 #define LLCL_AM_HEADER 64u
 
 /**
- * The payload travels in the message's slot: up to llcl_capabilities_t::am_medium bytes, or none.
+ * The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. Those of more than
+ * its am_medium bytes have fewer slots, LLCL_AM_CHUNKS.
  */
 #define LLCL_AM_MEDIUM 0u
 
@@ -1394,11 +1399,16 @@ typedef struct llcl_am_params_t {
     uint32_t id;
     /** One of LLCL_AM_MEDIUM, LLCL_AM_LONG, LLCL_AM_BULK. */
     uint32_t kind;
+    /** A number of the caller's, which the handler finds in llcl_am_view_t; any. */
+    uint16_t tag;
     /** Bytes for the handler, copied during the call. NULL if there are none. */
     const void *header;
     /** How many, at most LLCL_AM_HEADER. */
     size_t header_size;
-    /** MEDIUM: the payload, any memory of the caller; NULL if there is none. Else NULL. */
+    /**
+     * MEDIUM: the payload, any memory of the caller; NULL if there is none, which the handler can tell from
+     * one of 0 bytes. Else NULL.
+     */
     const void *payload;
     /** Bytes of the payload, of any kind. */
     size_t payload_size;
@@ -1526,45 +1536,73 @@ llcl_status_t llcl_am_wait(llcl_context_t *context,
  */
 
 /**
- * The rank that sent a message.
- *
- * `message`: as the handler got it, or retained; for NULL the answer is UINT32_MAX. Any thread may
- * call it.
+ * A bit of llcl_am_view_t::flags: the sender waits for the end of the message, or for a reply.
  */
-uint32_t llcl_am_source(const llcl_am_t *message);
+#define LLCL_AM_WANTS_REPLY 1u
+
+/** A bit of llcl_am_view_t::flags: the message is a response, from llcl_am_respond. */
+#define LLCL_AM_RESPONSE 2u
+
+/** What a message brings. */
+typedef struct llcl_am_view_t {
+    /** The rank that sent it. */
+    uint32_t source;
+    /** The number of its handler. */
+    uint32_t id;
+    /** One of LLCL_AM_MEDIUM, LLCL_AM_LONG, LLCL_AM_BULK. */
+    uint32_t kind;
+    /** The sender's own number. */
+    uint16_t tag;
+    /** LLCL_AM_WANTS_REPLY, LLCL_AM_RESPONSE. */
+    uint16_t flags;
+    /** The bytes of its header, aligned to 8. */
+    const void *header;
+    /** How many. */
+    size_t header_size;
+    /**
+     * MEDIUM: the payload; NULL: there is none, other than one of 0 bytes. LONG: where the sender has written
+     * it. BULK: NULL.
+     */
+    const void *payload;
+    /** Bytes of the payload, of any kind. */
+    size_t payload_size;
+    /**
+     * BULK: where the payload lies at the sender, to be read by llcl_try_read_async: in the handler, or later if
+     * the message is retained. The sender keeps it until the message is answered or released. Else 0.
+     */
+    llcl_remote_t address;
+} llcl_am_view_t;
 
 /**
- * The header of a message.
+ * Tells all of a message in one call.
  *
- * `message`: as the handler got it, or retained; NULL: no bytes. `size`: where its size goes, may be
- * NULL. Returns its bytes, aligned to 8, valid as long as the message. Any thread may call it.
+ * `message`: as the handler got it, or retained; what the view points to is valid as long as the message, but
+ * for the payload of LONG, which is the program's own memory. `view`: the caller's struct, filled.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
+ * It is the token of GASNet-EX, gex_Token_Info, with the message's arguments.
  */
-const void *llcl_am_header(const llcl_am_t *message,
-                           size_t *size);
+llcl_status_t llcl_am_view(const llcl_am_t *message,
+                           llcl_am_view_t *view);
 
 /**
- * The payload of a message.
+ * Answers a message by one that runs a handler at its sender: once, in the message's handler, which may not
+ * answer otherwise as well. Where the sender waits for the end of its message, that comes when the response's
+ * handler has returned.
  *
- * `message`: as the handler got it, or retained; NULL: no bytes. `size`: where its size goes, may be
- * NULL. Returns its bytes: of a MEDIUM message they are valid as long as the message; of a LONG one
- * they lie where the sender has written them; of a BULK one there are none here, see llcl_am_bulk.
- * Any thread may call it.
+ * Never waits: a response without credit waits in this library while the handler returns. A rank with 256 of
+ * those handles no further message until one of them is sent.
+ * `message`: as the handler got it, neither retained nor a response. `params`: id, tag, header and payload, which
+ * are copied during the call, kind LLCL_AM_MEDIUM, and nothing else: peer is not looked at, the rest is 0.
+ * LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the message has been
+ * answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender has no handler of this number;
+ * LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an error nothing
+ * has happened, and the message may be answered. A response whose handler was removed meanwhile is dropped; the
+ * message then ends with LLCL_ERR_NO_HANDLER.
+ * To be called by the handler's thread. A response's handler sends nothing, by no means: LLCL_ERR_STATE.
+ * It is GASNet's gasnet_AMReply.
  */
-const void *llcl_am_payload(const llcl_am_t *message,
-                            size_t *size);
-
-/**
- * Where the payload of a BULK message lies, to be read by llcl_try_read_async from llcl_am_source():
- * in the handler, or later if the message is retained. The sender keeps it until the message is
- * answered or released.
- *
- * `message`: as the handler got it, or retained. `source`: where the address goes. `size`: where the
- * number of bytes goes, may be NULL.
- * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: not a BULK message. Any thread may call it.
- */
-llcl_status_t llcl_am_bulk(const llcl_am_t *message,
-                           llcl_remote_t *source,
-                           size_t *size);
+llcl_status_t llcl_am_respond(llcl_am_t *message,
+                              const llcl_am_params_t *params);
 
 /**
  * Answers a message: its bytes are copied to the sender, whose `on_complete` fires.
@@ -1581,18 +1619,10 @@ llcl_status_t llcl_am_reply(llcl_am_t *message,
                             size_t size);
 
 /**
- * Whether the sender of a message waits for its end: 1 or 0. An answer to a message that nobody waits
- * for is dropped.
- *
- * `message`: as the handler got it, or retained; for NULL the answer is 0. Any thread may call it.
- */
-int32_t llcl_am_wants_reply(const llcl_am_t *message);
-
-/**
  * Keeps a message beyond its handler: makes a copy, which takes over the right to answer.
  *
  * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if `message`
- * is NULL, or was answered or retained before. Its slot is free again when the
+ * is NULL, was answered or retained before, or as many messages are retained as LLCL_AM_RETAINED allows. Its slot is free again when the
  * handler returns, so that keeping messages takes no credit from the senders. To be called in the
  * handler, by its thread.
  */

@@ -26,7 +26,8 @@ pub const LLCL_AM_IDS: u32 = 256;
 /// Most bytes of a header.
 pub const LLCL_AM_HEADER: u32 = 64;
 
-/// The payload travels in the message's slot: up to llcl_capabilities_t::am_medium bytes, or none.
+/// The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. Those of more than
+/// its am_medium bytes have fewer slots, LLCL_AM_CHUNKS.
 pub const LLCL_AM_MEDIUM: u32 = 0;
 /// The payload is written to an address of the peer before the handler runs.
 pub const LLCL_AM_LONG: u32 = 1;
@@ -52,11 +53,14 @@ pub struct llcl_am_params_t {
     pub id: u32,
     /// One of LLCL_AM_MEDIUM, LLCL_AM_LONG, LLCL_AM_BULK.
     pub kind: u32,
+    /// A number of the caller's, which the handler finds in llcl_am_view_t; any.
+    pub tag: u16,
     /// Bytes for the handler, copied during the call. NULL if there are none.
     pub header: *const c_void,
     /// How many, at most LLCL_AM_HEADER.
     pub header_size: usize,
-    /// MEDIUM: the payload, any memory of the caller; NULL if there is none. Else NULL.
+    /// MEDIUM: the payload, any memory of the caller; NULL if there is none, which the handler can tell from
+    /// one of 0 bytes. Else NULL.
     pub payload: *const c_void,
     /// Bytes of the payload, of any kind.
     pub payload_size: usize,
@@ -80,12 +84,13 @@ pub struct llcl_am_params_t {
 impl llcl_am_params_t {
     /// The same as the core knows it.
     #[inline(always)]
-    fn send(&self) -> Send {
+    pub(super) fn send(&self) -> Send {
         Send {
             peer: self.peer,
             flags: self.flags,
             id: self.id,
             kind: self.kind,
+            label: self.tag,
             header: self.header.cast(),
             header_size: self.header_size,
             payload: self.payload.cast(),
@@ -279,7 +284,7 @@ unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_
     plain
         && unsafe {
             context.0.am_quickly(
-                (p.peer, p.id),
+                (p.peer, p.id, p.tag),
                 (p.header.cast(), p.header_size),
                 (p.payload.cast(), p.payload_size),
             )

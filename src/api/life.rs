@@ -76,6 +76,10 @@ pub struct llcl_peer_info_t {
     pub registered_access: u32,
     /// Its process id.
     pub process: u32,
+    /// Most bytes of a LLCL_AM_MEDIUM payload to it, or of a response.
+    pub am_payload: u32,
+    /// Most bytes of a reply to it, and of a payload that takes one of its LLCL_AM_SLOTS.
+    pub am_medium: u32,
     /// 0.
     pub reserved: u32,
 }
@@ -268,6 +272,7 @@ pub unsafe extern "C" fn llcl_query_peer(
         if !own && routes.is_dead(peer) {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
         }
+        let outbox = routes.node().outbox(peer)?;
         let answer = llcl_peer_info_t {
             struct_size: asked.struct_size,
             transport: if own { LLCL_TRANSPORT_LOOPBACK } else { LLCL_TRANSPORT_SHM },
@@ -277,6 +282,8 @@ pub unsafe extern "C" fn llcl_query_peer(
                 Access::Message(_) => LLCL_ACCESS_MESSAGE,
             },
             process: port.process,
+            am_payload: outbox.largest() as u32,
+            am_medium: outbox.medium() as u32,
             reserved: 0,
         };
         // SAFETY: as above.

@@ -1,96 +1,127 @@
 //! 11. Messages at their receiver: what a handler reads, and how it answers.
 
-use crate::api::active::llcl_am_t;
+use crate::api::active::{llcl_am_params_t, llcl_am_t};
 use crate::api::guard::{given, guard, guard_value};
 use crate::api::memory::llcl_remote_t;
-use crate::api::status::llcl_status_t;
-use crate::engine::messages::message::{Body, Message, release, retain};
+use crate::api::status::{LLCL_OK, llcl_status_t};
+use crate::core::messages::{bytes, check_response};
+use crate::engine::messages::message::{Body, release, retain};
 use crate::fail;
+use crate::transport::node::message_sender::Frame;
 use std::ffi::c_void;
 
-/// The rank that sent a message.
-///
-/// `message`: as the handler got it, or retained; for NULL the answer is UINT32_MAX. Any thread may
-/// call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_source(message: *const llcl_am_t) -> u32 {
-    // SAFETY: the caller gives NULL or a live message.
-    unsafe { message.as_ref() }.map_or(u32::MAX, |message| message.0.source)
+/// A bit of llcl_am_view_t::flags: the sender waits for the end of the message, or for a reply.
+pub const LLCL_AM_WANTS_REPLY: u16 = 1;
+/// A bit of llcl_am_view_t::flags: the message is a response, from llcl_am_respond.
+pub const LLCL_AM_RESPONSE: u16 = 2;
+
+/// What a message brings.
+#[repr(C)]
+pub struct llcl_am_view_t {
+    /// The rank that sent it.
+    pub source: u32,
+    /// The number of its handler.
+    pub id: u32,
+    /// One of LLCL_AM_MEDIUM, LLCL_AM_LONG, LLCL_AM_BULK.
+    pub kind: u32,
+    /// The sender's own number.
+    pub tag: u16,
+    /// LLCL_AM_WANTS_REPLY, LLCL_AM_RESPONSE.
+    pub flags: u16,
+    /// The bytes of its header, aligned to 8.
+    pub header: *const c_void,
+    /// How many.
+    pub header_size: usize,
+    /// MEDIUM: the payload; NULL: there is none, other than one of 0 bytes. LONG: where the sender has written
+    /// it. BULK: NULL.
+    pub payload: *const c_void,
+    /// Bytes of the payload, of any kind.
+    pub payload_size: usize,
+    /// BULK: where the payload lies at the sender, to be read by llcl_try_read_async: in the handler, or later if
+    /// the message is retained. The sender keeps it until the message is answered or released. Else 0.
+    pub address: llcl_remote_t,
 }
 
-unsafe fn bytes_of(
+/// Tells all of a message in one call.
+///
+/// `message`: as the handler got it, or retained; what the view points to is valid as long as the message, but
+/// for the payload of LONG, which is the program's own memory. `view`: the caller's struct, filled.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
+/// It is the token of GASNet-EX, gex_Token_Info, with the message's arguments.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_am_view(
     message: *const llcl_am_t,
-    size: *mut usize,
-    which: fn(&Message) -> (*const u8, usize),
-) -> *const c_void {
-    // SAFETY: the caller gives NULL or a live message.
-    let (bytes, length) =
-        unsafe { message.as_ref() }.map_or((std::ptr::null(), 0), |message| which(&message.0));
-    // SAFETY: the caller gives NULL or a place for a number.
-    if let Some(size) = unsafe { size.as_mut() } {
-        *size = length;
-    }
-    bytes.cast()
+    view: *mut llcl_am_view_t,
+) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or valid objects.
+    let (Some(am), false) = (unsafe { message.as_ref() }, view.is_null()) else {
+        return guard(|| {
+            // SAFETY: as above.
+            unsafe { given(message, "message").map(|_| ())? };
+            // SAFETY: as above.
+            unsafe { given(view, "view").map(|_| ()) }
+        });
+    };
+    let ((header, header_size), (payload, here)) = (am.0.header(), am.0.payload());
+    let none = llcl_remote_t { offset: 0, key: 0 };
+    let (address, payload_size) = match am.0.body() {
+        Body::Here(..) => (none, here),
+        Body::Bulk { address, size } => {
+            (llcl_remote_t { offset: address.offset, key: address.key }, size)
+        }
+    };
+    let wants = if am.0.wants_reply() { LLCL_AM_WANTS_REPLY } else { 0 };
+    let filled = llcl_am_view_t {
+        source: am.0.source,
+        id: am.0.id.into(),
+        kind: am.0.kind.into(),
+        tag: am.0.label,
+        flags: wants | if am.0.response { LLCL_AM_RESPONSE } else { 0 },
+        header: header.cast(),
+        header_size,
+        payload: payload.cast(),
+        payload_size,
+        address,
+    };
+    // SAFETY: checked above, and as the caller promises.
+    unsafe { view.write(filled) };
+    LLCL_OK
 }
 
-/// The header of a message.
+/// Answers a message by one that runs a handler at its sender: once, in the message's handler, which may not
+/// answer otherwise as well. Where the sender waits for the end of its message, that comes when the response's
+/// handler has returned.
 ///
-/// `message`: as the handler got it, or retained; NULL: no bytes. `size`: where its size goes, may be
-/// NULL. Returns its bytes, aligned to 8, valid as long as the message. Any thread may call it.
+/// Never waits: a response without credit waits in this library while the handler returns. A rank with 256 of
+/// those handles no further message until one of them is sent.
+/// `message`: as the handler got it, neither retained nor a response. `params`: id, tag, header and payload, which
+/// are copied during the call, kind LLCL_AM_MEDIUM, and nothing else: peer is not looked at, the rest is 0.
+/// LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the message has been
+/// answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender has no handler of this number;
+/// LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an error nothing
+/// has happened, and the message may be answered. A response whose handler was removed meanwhile is dropped; the
+/// message then ends with LLCL_ERR_NO_HANDLER.
+/// To be called by the handler's thread. A response's handler sends nothing, by no means: LLCL_ERR_STATE.
+/// It is GASNet's gasnet_AMReply.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_header(
-    message: *const llcl_am_t,
-    size: *mut usize,
-) -> *const c_void {
-    // SAFETY: as the caller promises.
-    unsafe { bytes_of(message, size, Message::header) }
-}
-
-/// The payload of a message.
-///
-/// `message`: as the handler got it, or retained; NULL: no bytes. `size`: where its size goes, may be
-/// NULL. Returns its bytes: of a MEDIUM message they are valid as long as the message; of a LONG one
-/// they lie where the sender has written them; of a BULK one there are none here, see llcl_am_bulk.
-/// Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_payload(
-    message: *const llcl_am_t,
-    size: *mut usize,
-) -> *const c_void {
-    // SAFETY: as the caller promises.
-    unsafe { bytes_of(message, size, Message::payload) }
-}
-
-/// Where the payload of a BULK message lies, to be read by llcl_try_read_async from llcl_am_source():
-/// in the handler, or later if the message is retained. The sender keeps it until the message is
-/// answered or released.
-///
-/// `message`: as the handler got it, or retained. `source`: where the address goes. `size`: where the
-/// number of bytes goes, may be NULL.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: not a BULK message. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_bulk(
-    message: *const llcl_am_t,
-    source: *mut llcl_remote_t,
-    size: *mut usize,
+pub unsafe extern "C" fn llcl_am_respond(
+    message: *mut llcl_am_t,
+    params: *const llcl_am_params_t,
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives NULL or valid objects.
-        let message = unsafe {
-            given(source, "source")?;
-            &given(message, "message")?.0
+        let (message, params) =
+            unsafe { (&given(message, "message")?.0, given(params, "params")?) };
+        let send = params.send();
+        check_response(&send)?;
+        message.check_response(send.id, send.payload_size)?;
+        // SAFETY: the caller gives as many bytes.
+        let (header, payload) = unsafe {
+            (bytes(send.header, send.header_size), bytes(send.payload, send.payload_size))
         };
-        let Body::Bulk { address, size: bytes } = message.body() else {
-            fail!(ERR_STATE, "the message is not LLCL_AM_BULK and has no address");
-        };
-        // SAFETY: checked above, and as the caller promises.
-        unsafe {
-            source.write(llcl_remote_t { offset: address.offset, key: address.key });
-            if let Some(size) = size.as_mut() {
-                *size = bytes;
-            }
-        }
-        Ok(())
+        let (id, kind, label) = (send.id as u16, send.kind as u8, send.label);
+        let absent = send.payload.is_null();
+        message.respond(&Frame { id, kind, tag: 0, header, payload, label, absent })
     })
 }
 
@@ -119,20 +150,10 @@ pub unsafe extern "C" fn llcl_am_reply(
     })
 }
 
-/// Whether the sender of a message waits for its end: 1 or 0. An answer to a message that nobody waits
-/// for is dropped.
-///
-/// `message`: as the handler got it, or retained; for NULL the answer is 0. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_am_wants_reply(message: *const llcl_am_t) -> i32 {
-    // SAFETY: the caller gives NULL or a live message.
-    unsafe { message.as_ref() }.map_or(0, |message| message.0.wants_reply().into())
-}
-
 /// Keeps a message beyond its handler: makes a copy, which takes over the right to answer.
 ///
 /// `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if `message`
-/// is NULL, or was answered or retained before. Its slot is free again when the
+/// is NULL, was answered or retained before, or as many messages are retained as LLCL_AM_RETAINED allows. Its slot is free again when the
 /// handler returns, so that keeping messages takes no credit from the senders. To be called in the
 /// handler, by its thread.
 #[unsafe(no_mangle)]

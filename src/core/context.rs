@@ -119,7 +119,12 @@ impl Context {
         let (queue, in_flight) = (config.queue_entries as usize, config.in_flight as usize);
         let requests = config.am_requests as usize;
         let counts = Arc::new(Counters::default());
-        let post = Arc::new(MessagePost::new(routes.clone(), counts, requests));
+        let post = Arc::new(MessagePost::new(
+            routes.clone(),
+            counts,
+            requests,
+            config.am_retained as usize,
+        ));
         let offload = execution == Execution::Offload;
         let dispatcher = Arc::new(Dispatcher::new(post.clone(), handler_mode(&config), offload));
         if dispatcher.is_polled() {

@@ -31,6 +31,7 @@ pub struct Send {
     pub flags: u32,
     pub id: u32,
     pub kind: u32,
+    pub label: u16,
     pub header: *const u8,
     pub header_size: usize,
     pub payload: *const u8,
@@ -103,14 +104,15 @@ impl Context {
     #[inline(always)]
     pub unsafe fn am_quickly(
         &self,
-        (peer, id): (u32, u32),
+        (peer, id, label): (u32, u32, u16),
         (header, header_size): (*const u8, usize),
         (payload, payload_size): (*const u8, usize),
     ) -> bool {
         // No peer in offload mode and during finalize; nor one that was never contacted.
         let Some(_port) = self.quick.port(peer.into()) else { return false };
         let Some(outbox) = self.routes.node().known_outbox(peer) else { return false };
-        let fits = header_size <= HEADER
+        let fits = !completion::in_response()
+            && header_size <= HEADER
             && payload_size <= outbox.medium()
             && (header_size == 0 || !header.is_null())
             && (payload_size == 0 || !payload.is_null());
@@ -121,10 +123,11 @@ impl Context {
         {
             return false;
         }
+        let (id, kind, absent) = (id as u16, MEDIUM as u8, payload.is_null());
         // SAFETY: as the caller promises.
         let (header, payload) =
             unsafe { (bytes(header, header_size), bytes(payload, payload_size)) };
-        let frame = Frame { id: id as u16, kind: MEDIUM as u8, tag: 0, header, payload };
+        let frame = Frame { id, kind, tag: 0, header, payload, label, absent };
         self.post.send(outbox, peer, &frame)
     }
 
@@ -135,6 +138,9 @@ impl Context {
 
     fn am_submit(&self, send: &Send) -> Result<()> {
         self.must_be_open()?;
+        if completion::in_response() {
+            fail!(ERR_STATE, "the handler of a response may not send");
+        }
         check(send)?;
         let outbox = self.post.outbox(send.peer)?;
         check_peer(send, outbox)?;
@@ -219,7 +225,9 @@ impl Context {
             MEDIUM => unsafe { bytes(send.payload, send.payload_size) },
             _ => &place,
         };
-        let frame = Frame { id: send.id as u16, kind: send.kind as u8, tag, header, payload };
+        let (id, kind, label) = (send.id as u16, send.kind as u8, send.label);
+        let absent = send.kind == MEDIUM && send.payload.is_null();
+        let frame = Frame { id, kind, tag, header, payload, label, absent };
         if !(long || outbox.admits()) || !self.post.send(outbox, send.peer, &frame) {
             return Err(Error::bare(Status::RETRY_NO_CREDIT));
         }
@@ -246,6 +254,7 @@ impl Context {
                 _admitted: admitted,
                 peer: send.peer,
                 id: send.id as u16,
+                label: send.label,
                 kind: send.kind,
                 header,
                 header_size: given.len(),
@@ -274,7 +283,8 @@ impl Context {
         loop {
             match self.am_try(send) {
                 Err(error)
-                    if error.status == Status::RETRY_NO_CREDIT && !self.dispatcher.is_polled() =>
+                    if error.status == Status::RETRY_NO_CREDIT
+                        && self.may_sleep_for_credit(send) =>
                 {
                     if let Some(end) = self.await_credit(send) {
                         return end;
@@ -286,6 +296,13 @@ impl Context {
                 end => return end,
             }
         }
+    }
+
+    /// Whether somebody else runs this rank's handlers meanwhile, and the peer's freed slots wake the sleeper: those
+    /// for large payloads do not.
+    fn may_sleep_for_credit(&self, send: &Send) -> bool {
+        let medium = self.routes.node().known_outbox(send.peer).map_or(0, MessageSender::medium);
+        !self.dispatcher.is_polled() && (send.kind != MEDIUM || send.payload_size <= medium)
     }
 
     /// Waits until the peer has slots again, or for a moment. Some: the message has been accepted, or
@@ -324,7 +341,7 @@ impl Context {
 /// # Safety
 /// `from` is valid for reading `size` bytes while the slice is used.
 #[inline(always)]
-unsafe fn bytes<'a>(from: *const u8, size: usize) -> &'a [u8] {
+pub unsafe fn bytes<'a>(from: *const u8, size: usize) -> &'a [u8] {
     match size {
         0 => &[],
         // SAFETY: as the caller promises.
@@ -378,11 +395,25 @@ fn check(send: &Send) -> Result<()> {
     Ok(())
 }
 
+/// What can be said of the parameters of a response.
+pub fn check_response(send: &Send) -> Result<()> {
+    check(send)?;
+    if send.kind != MEDIUM || send.flags != 0 {
+        let (kind, flags) = (send.kind, send.flags);
+        fail!(ERR_INVALID, "kind is {kind} and flags is {flags:#x}, expected LLCL_AM_MEDIUM and 0");
+    }
+    let nobody = send.on_local.is_nothing() && send.on_complete.is_nothing();
+    if !nobody || !send.reply.is_null() || !send.reply_size.is_null() {
+        fail!(ERR_INVALID, "reply, reply_size, on_local or on_complete is set, expected none");
+    }
+    Ok(())
+}
+
 /// What only the peer's numbers tell.
 fn check_peer(send: &Send, outbox: &MessageSender<'_>) -> Result<()> {
-    let (size, most) = (send.payload_size, outbox.medium());
+    let (size, most) = (send.payload_size, outbox.largest());
     if send.kind == MEDIUM && size > most {
-        fail!(ERR_RANGE, "payload_size is {size}, expected at most {most}, am_medium of the peer");
+        fail!(ERR_RANGE, "payload_size is {size}, expected at most {most}, am_payload of the peer");
     }
     if !outbox.head().has_handler(send.id) {
         fail!(ERR_NO_HANDLER, "id is {}, and rank {} has no such handler", send.id, send.peer);

@@ -147,6 +147,8 @@ struct Trampoline {
     waiting: Cell<*const Waiting>,
     first: Cell<usize>,
     count: Cell<usize>,
+    /// It runs the handler of a response.
+    responding: Cell<bool>,
     /// Polls for messages without result since the last one with one; see polled_in_vain().
     polls: Cell<u32>,
 }
@@ -156,6 +158,7 @@ thread_local! {
         waiting: Cell::new(std::ptr::null()),
         first: Cell::new(0),
         count: Cell::new(0),
+        responding: Cell::new(false),
         polls: Cell::new(0),
     } };
 }
@@ -163,6 +166,22 @@ thread_local! {
 /// Whether this thread runs a callback at the moment.
 pub fn in_callback() -> bool {
     TRAMPOLINE.with(Trampoline::is_running)
+}
+
+/// Whether this thread runs the handler of a response, which sends nothing.
+#[inline(always)]
+pub fn in_response() -> bool {
+    TRAMPOLINE.with(|t| t.responding.get())
+}
+
+/// Like enter(), for the handler of a response.
+#[inline(never)]
+pub fn enter_response(function: impl FnOnce()) {
+    enter(|| {
+        TRAMPOLINE.with(|t| t.responding.set(true));
+        function();
+        TRAMPOLINE.with(|t| t.responding.set(false));
+    });
 }
 
 /// Counts a poll of this thread that found nothing; returns how many there were one after the other.

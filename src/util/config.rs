@@ -149,11 +149,15 @@ table! {
     am_slots: "LLCL_AM_SLOTS", "512", "messages", Kind::Power(1, 65536),
         "Message slots of this rank, whatever the number of ranks; when all are taken senders are told LLCL_RETRY_NO_CREDIT.";
     am_medium: "LLCL_AM_MEDIUM", "4096", "bytes", Kind::Number(64, 65536, 64),
-        "Most bytes of a payload that travels in a slot, and of a reply.";
+        "Most bytes of a payload that travels in one of the slots, and of a reply.";
+    am_chunks: "LLCL_AM_CHUNKS", "16", "chunks", Kind::Power(1, 4096),
+        "Chunks of 64 KiB for messages whose payload is larger than LLCL_AM_MEDIUM, and as many for responses; untouched memory costs nothing.";
     am_shares: "LLCL_AM_SHARES", "4", "shares", Kind::Power(1, 16),
         "Into how many shares the policy distributed splits the slots; at most one for each rank and each two slots are made.";
     am_requests: "LLCL_AM_REQUESTS", "256", "messages", Kind::Power(64, 4096),
         "Active messages of this rank that may wait for their end at one time, each with a place for its reply.";
+    am_retained: "LLCL_AM_RETAINED", "1024", "messages", Kind::Number(1, 1 << 20, 1),
+        "Messages that handlers may keep at one time by llcl_am_retain, each in memory of its own.";
     am_handlers: "LLCL_AM_HANDLERS", "serial", "", Kind::Words(HANDLERS),
         "Whether one handler of a context runs at a time, several on different threads, or one on threads of the program that poll or wait.";
     coll_engine: "LLCL_COLL_ENGINE", "offload", "", Kind::Words(ENGINES),

@@ -34,7 +34,7 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
         let routes = Arc::new(Routes::new(segment.clone(), bootstrap, false).unwrap());
         let (ring, consumer) = CommandQueue::new(16, || ());
         let to_tell = (Arc::new(Admission::default()), 8);
-        let post = Arc::new(MessagePost::new(routes.clone(), Arc::default(), 64));
+        let post = Arc::new(MessagePost::new(routes.clone(), Arc::default(), 64, 1));
         let work = LaneState::new(consumer, to_tell, routes.receivers(), post, in_flight);
         Rank { work, ring, routes, segment }
     });

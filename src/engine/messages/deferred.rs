@@ -59,6 +59,8 @@ pub struct Deferred {
     pub place: Address,
     /// The payload must be written first.
     pub needs_data: bool,
+    /// The user's own number.
+    pub label: u16,
     /// Under which its end is waited for, or 0.
     pub tag: u64,
     /// Fires when the payload has been copied; of BULK it stands with the tag.
@@ -95,7 +97,8 @@ impl Deferred {
         };
         let header = &self.header[..self.header_size];
         let (id, kind) = (self.id, self.kind as u8);
-        let frame = Frame { id, kind, tag: self.tag, header, payload };
+        let absent = self.kind == MEDIUM && self.payload.is_null();
+        let frame = Frame { id, kind, tag: self.tag, header, payload, label: self.label, absent };
         Ok(post.send(outbox, self.peer, &frame))
     }
 

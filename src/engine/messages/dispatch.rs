@@ -15,14 +15,14 @@
 //! With polled handlers (`HandlerMode::Polled`) no thread of the library runs any: `poll` has what the
 //! threads of the program do, `sleep` how they sleep until a message comes.
 
-use crate::engine::completion::{enter, in_callback};
+use crate::engine::completion::{enter, enter_response, in_callback};
 use crate::engine::messages::Handler;
 use crate::engine::messages::message::Message;
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::role::{Held, Role};
 use crate::transport::node::lookout::Lookout;
 use crate::transport::node::message_area::IDS;
-use crate::transport::node::message_receiver::{Arrived, MessageReceiver};
+use crate::transport::node::message_receiver::{Arrived, MessageReceiver, Takes};
 use crate::util::status::Status;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -73,6 +73,9 @@ struct Entry {
 /// What belongs to the holder of the role of requests.
 struct Requests {
     inlet: MessageReceiver,
+    /// What answers this rank's own messages. It has slots of its own, which are emptied whatever holds up
+    /// the requests: so nobody waits for credit for a response whose requester runs handlers.
+    responses: MessageReceiver,
     table: Box<[Cell<Entry>]>,
     /// When those who sleep were last told that handlers have run.
     told: Instant,
@@ -90,8 +93,8 @@ pub struct Dispatcher {
     mode: HandlerMode,
     /// Completions are for the progress thread.
     offload: bool,
-    /// By which threads see that messages and replies have come, before they take a role.
-    lookouts: [Arc<Lookout>; 2],
+    /// By which threads see that requests, replies and responses have come, before they take a role.
+    lookouts: [Arc<Lookout>; 3],
     /// For each number the calls under way, of versions with even and odd numbers.
     calls: Box<[[AtomicU32; 2]]>,
     /// Threads that want to change the table: nobody begins to serve before they had the role.
@@ -150,6 +153,28 @@ impl Drop for Running {
 }
 
 impl Requests {
+    /// Whether there is something to take, for a thread that looks again and again.
+    #[inline]
+    fn has_come(&mut self) -> bool {
+        self.inlet.has_come() || self.responses.has_come()
+    }
+
+    /// The next message: a response before a request, for which there must be `room`.
+    #[inline(always)]
+    fn next(&mut self, room: bool) -> Option<Arrived> {
+        match self.responses.is_ready() || self.responses.has_come() {
+            true => self.responses.peek(),
+            false if room => self.inlet.peek(),
+            false => None,
+        }
+    }
+
+    /// The message that next() gave has been consumed.
+    #[inline(always)]
+    fn done(&mut self, response: bool) {
+        if response { self.responses.done() } else { self.inlet.done() }
+    }
+
     /// The handler of a message; what comes from outside names none if there is none.
     #[inline]
     fn entry(&self, arrived: &Arrived) -> Entry {
@@ -161,13 +186,14 @@ impl Requests {
 impl Dispatcher {
     /// The dispatcher of a context without handlers. `offload`: threads of the program end no messages.
     pub fn new(post: Arc<MessagePost>, mode: HandlerMode, offload: bool) -> Dispatcher {
-        let inlet = |replies| post.routes.node().inlet(post.counts.clone(), replies);
-        let (requests, replies) = (inlet(false), inlet(true));
+        let inlet = |takes| post.routes.node().inlet(post.counts.clone(), takes);
+        let (inlet, replies, responses) =
+            (inlet(Takes::Requests), inlet(Takes::Replies), inlet(Takes::Responses));
         let empty = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
         let table = (0..IDS).map(|_| Cell::new(empty)).collect();
         Dispatcher {
-            lookouts: [requests.lookout(), replies.lookout()],
-            requests: Role::new(Requests { inlet: requests, table, told: Instant::now() }),
+            lookouts: [inlet.lookout(), replies.lookout(), responses.lookout()],
+            requests: Role::new(Requests { inlet, responses, table, told: Instant::now() }),
             replies: Role::new(replies),
             post,
             mode,
@@ -238,7 +264,7 @@ impl Dispatcher {
                     break true;
                 }
                 looks += 1;
-                let wanted = requests.as_mut().is_some_and(|it| it.inlet.has_come());
+                let wanted = requests.as_mut().is_some_and(|it| it.has_come());
                 if wanted || looks >= LOOKS || done() {
                     break false;
                 }
@@ -320,15 +346,17 @@ impl Dispatcher {
         let parallel = self.mode == HandlerMode::Parallel;
         let _serving = (!parallel).then(|| Serving::begin(&requests));
         let mut lingered = 0;
+        self.post.send_parked();
         for count in 0..most {
             if count > 0 && (done() || self.registering.load(Ordering::Relaxed) != 0) {
                 return count;
             }
-            let mut next = requests.inlet.peek();
+            let room = self.post.parked.has_room();
+            let mut next = requests.next(room);
             if next.is_none() && count - lingered >= MANY {
                 lingered = count;
                 (0..LINGER).for_each(|_| std::hint::spin_loop());
-                next = requests.inlet.peek();
+                next = requests.next(room);
             }
             let Some(arrived) = next else { return count };
             if parallel {
@@ -340,7 +368,7 @@ impl Dispatcher {
             } else {
                 let entry = requests.entry(&arrived);
                 self.handle(&entry, &arrived);
-                requests.inlet.done();
+                requests.done(arrived.response);
                 self.owe(&mut requests.told);
             }
         }
@@ -363,10 +391,10 @@ impl Dispatcher {
             std::ptr::copy_nonoverlapping(arrived.header.0, base, header_size);
             std::ptr::copy_nonoverlapping(arrived.payload.0, payload, payload_size);
         }
-        requests.inlet.done();
+        requests.done(arrived.response);
         drop(requests);
-        let (header, payload) =
-            ((base.cast_const(), header_size), (payload.cast_const(), payload_size));
+        let payload = if arrived.payload.0.is_null() { std::ptr::null() } else { payload };
+        let (header, payload) = ((base.cast_const(), header_size), (payload, payload_size));
         self.handle(&entry, &Arrived { header, payload, ..*arrived });
         self.post.routes.waiters().touched_anything();
         // Release: pairs with the Acquire in register().
@@ -382,15 +410,20 @@ impl Dispatcher {
         // Used where it is made: a message that is moved costs as much as its handler.
         let status = match (&mut Message::new(&self.post, arrived), entry.handler) {
             (Ok(message), Some(handler)) => {
-                enter(|| {
-                    // SAFETY: the user gave a function of this type for just this; the message lives
-                    // until it returns.
-                    unsafe { handler(&raw mut *message, entry.data) };
-                });
+                // SAFETY: the user gave a function of this type for just this; the message lives until it
+                // returns.
+                let call = || unsafe { handler(&raw mut *message, entry.data) };
+                match arrived.response {
+                    false => enter(call),
+                    true => enter_response(call),
+                }
                 // Behind the handler: wait_handled() says that what is counted has run.
                 match self.mode {
                     HandlerMode::Parallel => counts.handled.up(),
                     HandlerMode::Serial | HandlerMode::Polled => counts.handled.up_alone(1),
+                }
+                if arrived.response {
+                    return self.post.responded(arrived.tag, Status::OK);
                 }
                 return message.close(Status::OK);
             }
@@ -398,7 +431,9 @@ impl Dispatcher {
             (Err(error), _) => error.status,
         };
         counts.unknown.up();
-        if arrived.tag != 0 {
+        if arrived.response {
+            self.post.responded(arrived.tag, status);
+        } else if arrived.tag != 0 {
             self.post.reply(arrived.source, arrived.tag, status, &[]);
         }
     }

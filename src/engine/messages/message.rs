@@ -5,6 +5,7 @@ use crate::engine::messages::{BULK, HEADER, LONG, MEDIUM, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::node::message_receiver::Arrived;
+use crate::transport::node::message_sender::Frame;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
@@ -30,6 +31,15 @@ pub struct Message {
     post: *const MessagePost,
     /// Who sent it.
     pub source: u32,
+    /// For which handler.
+    pub id: u16,
+    /// What its sender calls it.
+    pub label: u16,
+    /// What it brings: MEDIUM, LONG, BULK.
+    pub kind: u8,
+    /// It answers a message of this rank's.
+    pub response: bool,
+    /// Of the request, where its sender waits for its end.
     tag: u64,
     header: (*const u8, usize),
     body: Body,
@@ -37,6 +47,7 @@ pub struct Message {
     long: bool,
     /// Nobody has answered it, and nobody has taken over the right to.
     open: AtomicBool,
+    responded: AtomicBool,
     retained: AtomicBool,
     /// Of a message that was retained: its bytes, header first, and its own hold on the post.
     copy: Option<(Arc<MessagePost>, Box<[u64]>)>,
@@ -56,14 +67,21 @@ impl Message {
     /// What has arrived, as a message; the bytes are used until the message goes.
     #[inline(always)]
     pub fn new(post: &Arc<MessagePost>, arrived: &Arrived) -> Result<Message> {
-        let Arrived { kind, source, tag, header, payload, .. } = *arrived;
+        let Arrived { id, label, kind, source, header, payload, response, .. } = *arrived;
+        // A response ends its request, whose tag it bears; nobody waits for its own end.
+        let tag = if response { 0 } else { arrived.tag };
         let body = match u32::from(kind) {
             MEDIUM => Body::Here(payload.0, payload.1),
             _ => Self::body_elsewhere(post, kind.into(), payload)?,
         };
         let (post, open) = (Arc::as_ptr(post), AtomicBool::new(tag != 0));
-        let (long, retained) = (u32::from(kind) == LONG, AtomicBool::new(false));
-        Ok(Message { post, source, tag, header, body, long, open, retained, copy: None })
+        let (responded, retained) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (long, copy) = (u32::from(kind) == LONG, None);
+        #[rustfmt::skip]
+        let message = Message {
+            post, source, id, label, kind, response, tag, header, body, long, open, responded, retained, copy,
+        };
+        Ok(message)
     }
 
     #[inline(never)]
@@ -137,6 +155,36 @@ impl Message {
         Ok(())
     }
 
+    /// Answers by a message that runs a handler at the sender. `kind` of the frame is MEDIUM; its tag is set here.
+    pub fn respond(&self, frame: &Frame) -> Result<()> {
+        if self.response {
+            fail!(ERR_STATE, "the message is a response, to which there is none");
+        }
+        let retained = self.copy.is_some() || self.retained.load(Ordering::Acquire);
+        let answered = self.wants_reply() && !self.open.load(Ordering::Acquire);
+        if retained || answered || self.responded.swap(true, Ordering::AcqRel) {
+            fail!(ERR_STATE, "the message has been answered or retained before");
+        }
+        // From here on the response ends the request, and no reply does.
+        self.open.store(false, Ordering::Release);
+        self.post().respond(self.source, &Frame { tag: self.tag, ..*frame });
+        Ok(())
+    }
+
+    /// Whether the sender runs a handler of this number.
+    pub fn check_response(&self, id: u32, payload_size: usize) -> Result<()> {
+        let Ok(outbox) = self.post().routes.node().outbox(self.source) else { return Ok(()) };
+        let most = outbox.largest();
+        if payload_size > most {
+            fail!(ERR_RANGE, "payload_size is {payload_size}, expected at most {most}");
+        }
+        let source = self.source;
+        if !outbox.head().has_handler(id) && !self.post().routes.is_dead(source) {
+            fail!(ERR_NO_HANDLER, "id is {id}, and rank {source} has no such handler");
+        }
+        Ok(())
+    }
+
     /// Ends it: sends an empty answer if one is owed.
     #[inline(always)]
     pub fn close(&self, status: Status) {
@@ -157,9 +205,16 @@ impl Message {
 /// Makes a copy that outlives the handler and takes over the right to answer. Its header and payload
 /// lie where they are valid as long as it is.
 pub fn retain(message: &Message) -> Result<*mut Message> {
-    let answered = message.wants_reply() && !message.open.load(Ordering::Acquire);
+    let responded = message.responded.load(Ordering::Acquire);
+    let answered = responded || message.wants_reply() && !message.open.load(Ordering::Acquire);
     if message.copy.is_some() || answered || message.retained.swap(true, Ordering::AcqRel) {
         fail!(ERR_STATE, "the message has been answered or retained before");
+    }
+    let (count, most) = &message.post().retained;
+    if count.fetch_add(1, Ordering::Relaxed) >= *most {
+        count.fetch_sub(1, Ordering::Relaxed);
+        message.retained.store(false, Ordering::Release);
+        fail!(ERR_NO_MEMORY, "{most} messages are retained, LLCL_AM_RETAINED, expected fewer");
     }
     let (header, header_size) = message.header;
     let mut bytes = vec![0_u64; HEADER / 8].into_boxed_slice();
@@ -179,17 +234,21 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
             std::ptr::copy_nonoverlapping(from, payload, inline);
         }
     }
-    let body = if inline > 0 { Body::Here(payload, inline) } else { message.body };
+    let body = if from.is_null() { message.body } else { Body::Here(payload, inline) };
     let open = AtomicBool::new(message.open.swap(false, Ordering::AcqRel));
     // SAFETY: the pointer is from an Arc that is held while the message lives.
     let hold = unsafe {
         Arc::increment_strong_count(message.post);
         Arc::from_raw(message.post)
     };
-    let Message { post, source, tag, long, .. } = *message;
+    let Message { post, source, id, label, kind, response, tag, long, .. } = *message;
     let (header, copy) = ((base.cast_const(), header_size), Some((hold, bytes)));
     let retained = AtomicBool::new(true);
-    let copy = Message { post, source, tag, header, body, long, open, retained, copy };
+    let responded = AtomicBool::new(false);
+    #[rustfmt::skip]
+    let copy = Message {
+        post, source, id, label, kind, response, tag, header, body, long, open, responded, retained, copy,
+    };
     Ok(Box::into_raw(Box::new(copy)))
 }
 
@@ -201,4 +260,5 @@ pub unsafe fn release(message: *mut Message) {
     // SAFETY: as the caller promises.
     let message = unsafe { Box::from_raw(message) };
     message.close(Status::OK);
+    message.post().retained.0.fetch_sub(1, Ordering::Relaxed);
 }

@@ -3,6 +3,7 @@
 pub mod deferred;
 pub mod dispatch;
 pub mod message;
+pub mod parked;
 pub mod requests;
 pub mod sender;
 

@@ -1,5 +1,6 @@
 //! The sending side: messages, replies, and the end of those that wait for one.
 
+use crate::engine::messages::parked::{Parked, Response};
 use crate::engine::messages::requests::{Requests, Waiting};
 use crate::engine::routes::Routes;
 use crate::fail;
@@ -23,6 +24,10 @@ pub struct MessagePost {
     pub pending: Requests,
     /// Messages that the lane has accepted and not sent.
     pub deferred: AtomicUsize,
+    /// Responses without credit.
+    pub parked: Parked,
+    /// Messages that handlers have kept, and how many there may be.
+    pub retained: (AtomicUsize, usize),
     /// Answers to peers that could not be reached, and how many there are.
     owed: (Mutex<Vec<Owed>>, AtomicUsize),
 }
@@ -32,9 +37,23 @@ struct Owed(u32, u64, Status, Box<[u8]>);
 
 impl MessagePost {
     /// Nothing has been sent.
-    pub fn new(routes: Arc<Routes>, counts: Arc<Counters>, requests: usize) -> MessagePost {
+    pub fn new(
+        routes: Arc<Routes>,
+        counts: Arc<Counters>,
+        requests: usize,
+        retained: usize,
+    ) -> MessagePost {
         let (pending, deferred) = (Requests::new(requests), AtomicUsize::new(0));
-        MessagePost { routes, counts, pending, deferred, owed: Default::default() }
+        let (parked, retained) = (Parked::default(), (AtomicUsize::new(0), retained));
+        MessagePost {
+            routes,
+            counts,
+            pending,
+            deferred,
+            parked,
+            retained,
+            owed: Default::default(),
+        }
     }
 
     /// The outbox to a living peer, made at first use.
@@ -81,9 +100,50 @@ impl MessagePost {
             return self.routes.is_dead(peer);
         };
         let id = status.0.unsigned_abs() as u16;
-        let frame = Frame { id, kind: REPLY, tag, header: &[], payload: bytes };
+        let frame =
+            Frame { id, kind: REPLY, tag, header: &[], payload: bytes, label: 0, absent: false };
         outbox.reply(&frame, &self.counts);
         true
+    }
+
+    /// Sends a response to a peer, or lets it wait for credit.
+    pub fn respond(&self, peer: u32, frame: &Frame) {
+        if !self.try_respond(peer, frame) && self.parked.park(Response::of(peer, frame)) {
+            // Whoever runs handlers sends it; it may be about to sleep.
+            self.routes.node().mail_head().requests.bell().ring();
+        }
+    }
+
+    /// False: there is no credit, or the peer cannot be reached now.
+    fn try_respond(&self, peer: u32, frame: &Frame) -> bool {
+        match self.routes.node().outbox(peer) {
+            _ if self.routes.is_dead(peer) => true,
+            Ok(outbox) => outbox.respond(frame, &self.counts),
+            Err(_) => false,
+        }
+    }
+
+    /// Sends the responses that wait and have credit now; returns how many were sent.
+    #[inline(always)]
+    pub fn send_parked(&self) -> usize {
+        match self.parked.any() {
+            true => self.parked.send(|response| self.try_respond(response.peer, &response.frame())),
+            false => 0,
+        }
+    }
+
+    /// The response to the request `tag` has been handled here, or could not be: the request has ended.
+    #[inline]
+    pub fn responded(&self, tag: u64, status: Status) {
+        if tag == 0 {
+            return;
+        }
+        let none = (std::ptr::null(), 0);
+        let id = status.0.unsigned_abs() as u16;
+        let (kind, label, response) = (REPLY, 0, true);
+        let reply =
+            Arrived { id, kind, source: 0, tag, header: none, payload: none, label, response };
+        self.answered(&reply, || {});
     }
 
     /// As where no descriptor is left for the first contact.

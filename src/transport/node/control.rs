@@ -3,7 +3,7 @@
 
 use crate::fail;
 use crate::transport::node::inbox::{Counters, Inbox, Slot};
-use crate::transport::node::message_area::{MessageArea, MessageHead, REPLIES, Sizes};
+use crate::transport::node::message_area::{MessageArea, MessageHead, Sizes};
 use crate::transport::node::names::{NAMES, NamedPlace, Names};
 use crate::transport::node::replies::{Board, Place, Replies};
 use crate::transport::node::slots;
@@ -109,7 +109,7 @@ impl Layout {
         let claims = staging + CHUNKS * CHUNK;
         let mail_slots = round(claims + mail.all() * size_of::<AtomicU64>());
         let payloads = round(mail_slots + mail.all() * size_of::<slots::Slot>());
-        let total = round(payloads + mail.all() * mail.medium);
+        let total = round(payloads + mail.payloads());
         Layout {
             regions,
             inbox_entries,
@@ -274,7 +274,7 @@ impl Control {
     fn reset_mail(&self) {
         let mail = self.mail();
         mail.head.reset_counters();
-        for share in (0..mail.sizes.shares).chain([REPLIES]) {
+        for share in mail.sizes.each_share() {
             mail.share(share, mail.head).reset();
         }
     }
@@ -293,6 +293,7 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::node::message_area::REPLIES;
     use crate::transport::node::slots::FIRST;
 
     #[test]

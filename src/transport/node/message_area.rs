@@ -3,10 +3,14 @@
 
 use crate::transport::node::slots::{FIRST, SlotShare};
 use crate::util::bell::Bell;
-use crate::util::config::Config;
 use crate::util::counters::SHARES;
 use crate::util::fence::{heavy_fence, light_fence};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
+
+mod sizes;
+
+pub(super) use sizes::Numbers;
+pub use sizes::Sizes;
 
 #[cfg(all(test, loom))]
 mod models;
@@ -15,6 +19,16 @@ mod models;
 pub const IDS: usize = 256;
 /// Which share holds the replies to this rank's requests.
 pub const REPLIES: usize = SHARES;
+/// Which one holds responses: messages that answer this rank's and run a handler here.
+pub const RESPONSES: usize = SHARES + 1;
+/// Which ones hold messages and responses whose payload is larger than `medium`, in few slots with much room.
+pub const LARGE: usize = SHARES + 2;
+/// See LARGE.
+pub const LARGE_RESPONSES: usize = SHARES + 3;
+/// Shares of all kinds.
+pub const KINDS: usize = SHARES + 4;
+/// Bytes of a payload in a slot of the shares for large ones.
+pub const LARGEST: usize = 1 << 16;
 
 /// How senders take this rank's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +70,11 @@ pub struct MessageHead {
     pub sent: Line,
     /// See `sent`.
     pub consumed: Line,
-    /// SendCNTs that lie here: for each share that of the rank to which this one is host; the last is
-    /// that of our own replies.
-    pub(super) hosted: [Line; SHARES + 1],
+    /// SendCNTs that lie here: for each share that of the rank to which this one is host; behind them those
+    /// of our own other shares.
+    pub(super) hosted: [Line; KINDS],
     /// Our own RecvCNTs.
-    pub(super) received: [Line; SHARES + 1],
+    pub(super) received: [Line; KINDS],
 }
 
 /// Senders that sleep for want of credit.
@@ -81,101 +95,6 @@ const EPOCHS: u64 = ARRIVAL - EPOCH;
 const ARRIVAL: u64 = 1 << 40;
 /// See `Credit::turn`.
 const WOKEN: u32 = u32::MAX;
-
-/// The numbers from which everything follows.
-#[repr(C, align(128))]
-pub struct Numbers {
-    policy: AtomicU64,
-    slots: AtomicU64,
-    medium: AtomicU64,
-    shares: AtomicU64,
-    requests: AtomicU64,
-}
-
-/// The same, read once.
-#[derive(Clone, Copy, Debug)]
-pub struct Sizes {
-    /// How senders take slots.
-    pub policy: Policy,
-    /// Slots of all shares.
-    pub slots: usize,
-    /// Bytes of a slot's payload.
-    pub medium: usize,
-    /// Shares.
-    pub shares: usize,
-    /// Requests that may wait for their replies, and slots for those.
-    pub requests: usize,
-}
-
-impl Sizes {
-    /// As configured, for a world of `size` ranks.
-    pub fn configured(config: &Config, size: u32) -> Sizes {
-        let policy = match config.am_policy {
-            0 => Policy::Acquire,
-            1 => Policy::Limit,
-            _ => Policy::Distributed,
-        };
-        let slots = config.am_slots as usize;
-        // Two slots each at least: with one, nobody could write while the receiver reads.
-        let most = (slots / 2).max(1).min(1 << size.max(1).ilog2());
-        let shares = match policy {
-            Policy::Distributed => most.min(config.am_shares as usize),
-            _ => 1,
-        };
-        let (medium, requests) = (config.am_medium as usize, config.am_requests as usize);
-        Sizes { policy, slots, medium, shares, requests }
-    }
-
-    /// The slots of one share, the replies' included.
-    pub fn slots_of(&self, share: usize) -> usize {
-        if share == REPLIES { self.requests } else { self.slots / self.shares }
-    }
-
-    /// Where the slots of a share begin among all.
-    pub fn first_of(&self, share: usize) -> usize {
-        if share == REPLIES { self.slots } else { share * self.slots_of(share) }
-    }
-
-    /// Slots of all kinds.
-    pub fn all(&self) -> usize {
-        self.slots + self.requests
-    }
-
-    fn are_sane(&self) -> bool {
-        let power = |value: usize, most: usize| value.is_power_of_two() && value <= most;
-        power(self.slots, 1 << 16)
-            && power(self.shares, SHARES)
-            && self.shares <= self.slots
-            && power(self.requests, 1 << 12)
-            && (64..=1 << 16).contains(&self.medium)
-            && self.medium.is_multiple_of(64)
-    }
-}
-
-impl Numbers {
-    pub(super) fn write(&self, sizes: &Sizes) {
-        self.policy.store(sizes.policy as u64, Ordering::Relaxed);
-        self.slots.store(sizes.slots as u64, Ordering::Relaxed);
-        self.medium.store(sizes.medium as u64, Ordering::Relaxed);
-        self.shares.store(sizes.shares as u64, Ordering::Relaxed);
-        self.requests.store(sizes.requests as u64, Ordering::Relaxed);
-    }
-
-    /// None: these are no numbers of ours.
-    pub(super) fn read(&self) -> Option<Sizes> {
-        let number = |word: &AtomicU64| word.load(Ordering::Relaxed) as usize;
-        let policy = match number(&self.policy) {
-            0 => Policy::Acquire,
-            1 => Policy::Limit,
-            2 => Policy::Distributed,
-            _ => return None,
-        };
-        let (slots, medium) = (number(&self.slots), number(&self.medium));
-        let (shares, requests) = (number(&self.shares), number(&self.requests));
-        let sizes = Sizes { policy, slots, medium, shares, requests };
-        sizes.are_sane().then_some(sizes)
-    }
-}
 
 impl MessageHead {
     /// Makes fresh counters empty, whomever they will count for.
@@ -347,7 +266,7 @@ impl<'a> MessageArea<'a> {
     /// Where the payload of slot `index` of a share lies.
     #[inline(always)]
     pub fn payload(&self, share: usize, index: usize) -> *mut u8 {
-        self.payloads.wrapping_add((self.sizes.first_of(share) + index) * self.sizes.medium)
+        self.payloads.wrapping_add(self.sizes.payload_at(share, index))
     }
 }
 

@@ -2,14 +2,16 @@
 //! an inlet is the one receiver of its shares.
 
 use crate::transport::node::lookout::Lookout;
-use crate::transport::node::message_area::{Door, MessageArea, Policy, REPLIES};
+use crate::transport::node::message_area::{
+    Door, LARGE, LARGE_RESPONSES, MessageArea, Policy, REPLIES, RESPONSES,
+};
 use crate::transport::node::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
 use crate::transport::node::segment::Segment;
 use crate::transport::node::slots::{FIRST, Slot, SlotShare, mark};
 use crate::util::counters::Counters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Messages taken from one share before the next has its turn.
 const BATCH: u32 = 32;
@@ -20,9 +22,8 @@ const LOOKS: u32 = 1024;
 const QUIET: u32 = 32;
 /// Looks after which another one is woken, since nothing comes from that one: longer than it takes to wake.
 const AGAIN: u32 = 4096;
-/// How long a ticket may stay unclaimed before it is passed over. Its sender is between two
-/// instructions: preempted, or dead.
-const UNCLAIMED: Duration = Duration::from_millis(2);
+
+mod idle;
 
 /// A message that has come. Its bytes lie in its slot and are valid until it is done with.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +38,23 @@ pub struct Arrived {
     pub tag: u64,
     /// The header.
     pub header: (*const u8, usize),
-    /// The payload.
+    /// The payload; null: there is none, not even an empty one.
     pub payload: (*const u8, usize),
+    /// What the user of its sender calls it.
+    pub label: u16,
+    /// It is a response; `tag` is that of the request, where somebody waits for its end.
+    pub response: bool,
+}
+
+/// What a receiver takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Messages.
+    Requests,
+    /// What ends messages whose end is waited for.
+    Replies,
+    /// Messages that answer messages.
+    Responses,
 }
 
 /// Where one share stands.
@@ -68,6 +84,7 @@ impl Stand {
 
 /// See the head of the file.
 pub struct MessageReceiver {
+    takes: Takes,
     /// Of the segment below, which outlives it here.
     mail: MessageArea<'static>,
     _own: Arc<Segment>,
@@ -96,31 +113,38 @@ pub struct MessageReceiver {
 unsafe impl Send for MessageReceiver {}
 
 impl MessageReceiver {
-    /// The inlet of requests, or of replies; each to be made once.
+    /// The receiver of what `takes` says; each to be made once.
     pub fn new(
         own: Arc<Segment>,
         dead: Arc<[AtomicBool]>,
         counts: Arc<Counters>,
-        replies: bool,
+        takes: Takes,
     ) -> MessageReceiver {
         // SAFETY: the control area stays mapped where it is as long as the segment, which is kept.
         let mail = unsafe {
             std::mem::transmute::<MessageArea<'_>, MessageArea<'static>>(own.control().mail())
         };
-        let shares = if replies { REPLIES..REPLIES + 1 } else { 0..mail.sizes.shares };
+        let shares: Vec<usize> = match takes {
+            Takes::Requests => (0..mail.sizes.shares).chain([LARGE]).collect(),
+            Takes::Replies => vec![REPLIES],
+            Takes::Responses => vec![RESPONSES, LARGE_RESPONSES],
+        };
         let stand = |number: usize| {
             // A reply's slot is free before its request is forgotten, see `engine::messages::sender`.
-            let lot =
-                if replies { 1 } else { (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32) };
+            let lot = match takes {
+                Takes::Replies => 1,
+                _ => (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32),
+            };
             // The receiver asks for SendCNT only where it lies here.
             let share = mail.share(number, mail.head);
             let (next, returned) = (FIRST, FIRST);
             Stand { number, share, next, returned, lot, most: 0, unfinished: None, misses: 0 }
         };
-        let stands: Box<[Stand]> = shares.map(stand).collect();
+        let stands: Box<[Stand]> = shares.into_iter().map(stand).collect();
         let slot = stands[0].share.slot(FIRST);
         let shares = stands.iter().map(|stand| stand.share).collect();
         MessageReceiver {
+            takes,
             mail,
             lookout: Arc::new(Lookout::new(own.clone(), shares)),
             _own: own,
@@ -144,12 +168,11 @@ impl MessageReceiver {
         self.lookout.clone()
     }
 
-    fn is_for_replies(&self) -> bool {
-        self.stands[0].number == REPLIES
-    }
-
     fn door(&self) -> &'static Door {
-        if self.is_for_replies() { &self.mail.head.replies } else { &self.mail.head.requests }
+        match self.takes {
+            Takes::Replies => &self.mail.head.replies,
+            Takes::Requests | Takes::Responses => &self.mail.head.requests,
+        }
     }
 
     #[inline(always)]
@@ -187,25 +210,28 @@ impl MessageReceiver {
         }
         if self.spare > 0 {
             self.spare -= 1;
-            return false;
+            // Of a single share the look above was all.
+            if self.stands.len() == 1 || !self.lookout.has_come() {
+                return false;
+            }
         }
         self.search();
         self.grant();
         self.is_ready()
     }
 
+    /// Whether there is a message at the place of the last look.
     #[inline(always)]
-    fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.slot.holds(self.awaited)
     }
 
-    /// Nothing has come, and search() has done all that is due now: of a single share there is nothing to
-    /// do but to look until the next thing is due.
+    /// Nothing has come, and search() has done all that is due now: there is nothing to do but to look until
+    /// the next thing is due.
     fn grant(&mut self) {
-        let (single, quiet) = (self.stands.len() == 1, self.quiet);
-        let until_waking = QUIET.wrapping_sub(quiet) % AGAIN;
-        let looks = (LOOKS - 1).saturating_sub(self.present().misses).min(until_waking);
-        self.granted = if single { looks } else { 0 };
+        let misses = self.stands.iter().map(|stand| stand.misses).max().unwrap_or(0);
+        let until_waking = QUIET.wrapping_sub(self.quiet) % AGAIN;
+        self.granted = (LOOKS - 1).saturating_sub(misses).min(until_waking);
         self.spare = self.granted;
     }
 
@@ -215,7 +241,7 @@ impl MessageReceiver {
         let in_vain = self.granted - self.spare;
         (self.granted, self.spare) = (0, 0);
         self.quiet = self.quiet.wrapping_add(in_vain);
-        self.present().misses += in_vain;
+        self.stands.iter_mut().for_each(|stand| stand.misses += in_vain);
         for _ in 0..self.stands.len() {
             self.batch = 0;
             self.settle();
@@ -237,7 +263,7 @@ impl MessageReceiver {
 
     /// Nothing comes: whoever sleeps for credit finds all of it.
     fn wake_a_sender(&self, another: bool) {
-        if !self.is_for_replies() && !self.mail.head.credit.idle(another) {
+        if self.takes == Takes::Requests && !self.mail.head.credit.idle(another) {
             std::thread::yield_now();
         }
     }
@@ -264,11 +290,14 @@ impl MessageReceiver {
             };
             let header = (first >> 24) as usize & 127;
             let header = header.min(64);
-            let size = (size as usize).min(mail.sizes.medium);
+            let (about, share) = (size, self.stands[self.at].number);
+            let size = (about as u32 as usize).min(mail.sizes.payload_of(share));
+            let absent = about >> 48 & 1 == 1;
             let bytes: *const u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
             let room = header.next_multiple_of(8);
             let payload = match room + size > INLINE_BYTES {
                 true => self.payload(),
+                false if absent => std::ptr::null(),
                 false => bytes.wrapping_add(room),
             };
             Arrived {
@@ -278,6 +307,8 @@ impl MessageReceiver {
                 tag,
                 header: (bytes, header),
                 payload: (payload, size),
+                label: (about >> 32) as u16,
+                response: self.takes == Takes::Responses,
             }
         })
     }
@@ -315,14 +346,15 @@ impl MessageReceiver {
         }
         stand.share.give_back(stand.next);
         stand.returned = stand.next;
-        if stand.most == 0 && stand.number != REPLIES {
+        let requests = self.takes == Takes::Requests;
+        if stand.most == 0 && requests {
             stand.most = 1;
             self.counts.slots_high_water.raise(1);
         }
-        if stand.number != REPLIES && stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
+        if requests && stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
             Self::note_backlog(stand, &self.counts);
         }
-        if self.mail.sizes.policy == Policy::Limit && stand.number != REPLIES {
+        if self.mail.sizes.policy == Policy::Limit && requests && stand.number != LARGE {
             let consumed = &self.mail.head.consumed.0;
             // The receiver alone writes it.
             let now = consumed.load(Ordering::Relaxed).wrapping_add(owed);
@@ -330,7 +362,7 @@ impl MessageReceiver {
         }
         // Who sleeps for want of credit is woken when there is much of it.
         self.freed += owed;
-        if self.freed >= self.mail.sizes.slots as u64 / 2 && !self.is_for_replies() {
+        if self.freed >= self.mail.sizes.slots as u64 / 2 && requests {
             self.freed = 0;
             self.mail.head.credit.freed();
         }
@@ -344,83 +376,6 @@ impl MessageReceiver {
             stand.most += 1;
         }
         counts.slots_high_water.raise(stand.most);
-    }
-
-    /// The head of the file `share` says when a ticket is passed over. Of the present share, which
-    /// others that are busy do not keep from it.
-    #[cold]
-    fn look_after_the_unfinished(&mut self) {
-        loop {
-            let stand = &mut self.stands[self.at];
-            stand.misses = 0;
-            let (share, next) = (stand.share, stand.next);
-            if share.is_ready(next) || !stand.is_begun() {
-                stand.unfinished = None;
-                break;
-            }
-            let since = stand.unfinished.unwrap_or_else(Instant::now);
-            let dead = |rank: u32| {
-                let flag = self.dead.get(rank as usize);
-                // Acquire: pairs with the Release in Shm::bury.
-                flag.is_none_or(|dead| dead.load(Ordering::Acquire))
-            };
-            if !share.pass_over(next, dead, since.elapsed() > UNCLAIMED) {
-                stand.unfinished = Some(since);
-                break;
-            }
-            self.counts.skips.up();
-            self.done();
-        }
-        self.settle();
-        self.find_astray();
-    }
-
-    /// Policy limit: a sender that died after it had counted its message and before it had a ticket
-    /// leaves the counter too high for ever. Where nothing is under way both counters are equal; if they
-    /// are not for a while, they are made so. A living sender that is in between then lets one message
-    /// more through than the limit says, which the slots do not mind.
-    fn find_astray(&mut self) {
-        if self.mail.sizes.policy != Policy::Limit || self.is_for_replies() {
-            return;
-        }
-        let head = self.mail.head;
-        let (sent, consumed) = (&head.sent.0, head.consumed.0.load(Ordering::Relaxed));
-        let seen = sent.load(Ordering::Relaxed);
-        let idle = self.stands[0].share.sent() == self.stands[0].next;
-        if seen == consumed || !idle {
-            self.astray = None;
-        } else if self.astray.get_or_insert_with(Instant::now).elapsed() > UNCLAIMED
-            && sent.compare_exchange(seen, consumed, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        {
-            self.astray = None;
-            self.counts.skips.up();
-        }
-    }
-
-    /// Announces that nobody looks from now on, so that who sends something must ring. Some: how
-    /// long the caller may sleep; None: something has come already, or is just coming.
-    pub fn arm(&mut self, longest: Duration) -> Option<Duration> {
-        /// Where the kernel does not run the fence a message may be overlooked for so long.
-        const NAP: Duration = Duration::from_millis(1);
-        for at in 0..self.stands.len() {
-            self.at = at;
-            self.aim();
-            self.look_after_the_unfinished();
-        }
-        let certain = self.door().close();
-        // Whoever was overlooked before the fence is seen now.
-        self.wake_a_sender(true);
-        let quiet = !self.stands.iter().any(Stand::is_begun);
-        if !quiet || self.astray.is_some() {
-            self.door().open();
-            return None;
-        }
-        Some(if certain { longest } else { NAP })
-    }
-
-    /// Somebody looks again.
-    pub fn disarm(&self) {
-        self.door().open();
     }
 
     /// The ticket that is taken next, of an inlet with one share.

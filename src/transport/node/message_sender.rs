@@ -1,11 +1,14 @@
 //! The sending side of active messages towards one peer: takes a credit by the peer's policy, writes
 //! the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
-use crate::transport::node::message_area::{Door, MessageArea, MessageHead, Policy, REPLIES};
+use crate::transport::node::message_area::{
+    Door, KINDS, LARGE, LARGE_RESPONSES, LARGEST, MessageArea, MessageHead, Policy, REPLIES,
+    RESPONSES,
+};
 use crate::transport::node::slots::{BODY_WORDS, SlotShare, Taken, Tally};
 use crate::util::admission::Admission;
 use crate::util::bell::Bell;
-use crate::util::counters::Counters;
+use crate::util::counters::{Counters, SHARES};
 use crate::util::status::{Result, Status};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
@@ -20,12 +23,11 @@ pub const ENVELOPE_WORDS: usize = 3;
 pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
 /// Messages after which a sender that has moved to another share tries its own again.
 const AWAY: u32 = 64;
-/// Messages that a process may send while senders of other processes sleep.
-const TURN: i32 = 8192;
-/// Turns that it can save up.
-const MOST_TURNS: i32 = 4;
-/// How often it is refused afterwards if it does not wait in the line.
-const REFUSALS: i32 = 8;
+
+mod turns;
+
+use turns::TURN;
+pub use turns::Watched;
 
 /// An active message, as it is to be sent.
 #[derive(Clone, Copy)]
@@ -38,8 +40,20 @@ pub struct Frame<'a> {
     pub tag: u64,
     /// At most 64 bytes.
     pub header: &'a [u8],
-    /// At most the receiver's `medium` bytes.
+    /// At most LARGEST bytes; of a reply at most the receiver's `medium`.
     pub payload: &'a [u8],
+    /// The user's own number.
+    pub label: u16,
+    /// There is no payload, not even an empty one.
+    pub absent: bool,
+}
+
+impl Frame<'_> {
+    /// The word of a slot that holds all that is said of the payload.
+    #[inline(always)]
+    fn about_payload(&self) -> u64 {
+        self.payload.len() as u64 | u64::from(self.label) << 32 | u64::from(self.absent) << 48
+    }
 }
 
 /// One peer as the senders of this process see it.
@@ -49,7 +63,8 @@ pub struct MessageSender<'a> {
     me: u32,
     /// By share: whose counters are known, and what was last seen of RecvCNT.
     shares: Box<[Near<'a>]>,
-    replies: Near<'a>,
+    /// The same of the shares whose counters lie with the peer: REPLIES to LARGE_RESPONSES.
+    others: [Near<'a>; KINDS - SHARES],
     /// The share whose host is nearest, the one in use, and for how many messages still.
     home: usize,
     current: AtomicU32,
@@ -84,16 +99,6 @@ impl Near<'_> {
     }
 }
 
-/// What became of a watch for credit.
-pub enum Watched<T> {
-    /// The attempt succeeded.
-    Accepted(T),
-    /// There may be credit now.
-    Over,
-    /// Another thread of this process watches: wait in the room.
-    ByAnother,
-}
-
 /// Finds the words of a rank that hosts a share; None: it cannot be reached.
 pub type FindHost<'f, 'a> = &'f dyn Fn(usize) -> Result<&'a MessageHead>;
 
@@ -121,14 +126,16 @@ impl<'a> MessageSender<'a> {
         // Acquire: pairs with give_back(); what is known from the beginning is known in full.
         let near = |share: usize| Near::new(mail.head.received[share].0.load(Ordering::Acquire));
         let consumed = mail.head.consumed.0.load(Ordering::Acquire);
-        let replies = near(REPLIES);
-        // The counter of its own replies lies with the owner.
-        let _ = replies.share.set(Some(mail.share(REPLIES, mail.head)));
+        let others = std::array::from_fn(|at| {
+            let (number, near) = (REPLIES + at, near(REPLIES + at));
+            let _ = near.share.set(Some(mail.share(number, mail.head)));
+            near
+        });
         MessageSender {
             mail,
             me,
             shares: (0..mail.sizes.shares).map(near).collect(),
-            replies,
+            others,
             home,
             current: AtomicU32::new(home as u32),
             away: AtomicU32::new(0),
@@ -140,84 +147,15 @@ impl<'a> MessageSender<'a> {
         }
     }
 
-    /// Waits for credit on behalf of this process: until `attempt` succeeds, for a moment; then asleep
-    /// until the peer has freed slots, at most for `longest`.
-    pub fn watch<T>(
-        &self,
-        longest: Duration,
-        attempt: impl Fn() -> Option<T>,
-        before_sleep: impl FnOnce(),
-    ) -> Watched<T> {
-        /// Looks before the sleep, and pauses between two: some microseconds in all.
-        const LOOKS: usize = 16;
-        const PAUSES: usize = 16;
-        /// Looks after which the core was offered to others: the peer's receiver may need it. Not while others of this process wait
-        /// for the one that watches.
-        const YIELDS: usize = 2;
-        if self.watched.swap(true, Ordering::Acquire) {
-            return Watched::ByAnother;
-        }
-        let mut end = None;
-        let over = self.is_over();
-        let looks = match over {
-            true => 0,
-            false if self.room.is_wanted() => LOOKS,
-            false => LOOKS + YIELDS,
-        };
-        for look in 0..looks {
-            if look < LOOKS {
-                (0..PAUSES).for_each(|_| std::hint::spin_loop());
-            } else {
-                std::thread::yield_now();
-            }
-            end = attempt();
-            if end.is_some() {
-                break;
-            }
-        }
-        if end.is_none() {
-            before_sleep();
-            self.mail.head.credit.wait(self.me, longest, over, || !over && self.has_credit());
-            // What it could not use of its last turn is not lost.
-            let left = self.left.load(Ordering::Relaxed).max(0) + TURN;
-            self.left.store(left.min(MOST_TURNS * TURN), Ordering::Relaxed);
-        }
-        self.watched.store(false, Ordering::Release);
-        end.map_or(Watched::Over, Watched::Accepted)
-    }
-
-    /// Whether the calling thread may send now: to be asked once for a message.
-    #[inline(always)]
-    pub fn admits(&self) -> bool {
-        self.room.admits()
-            && (!self.mail.head.credit.is_wanted() || !self.others_sleep() || self.spend())
-    }
-
-    /// Whether other processes have senders that sleep: more than the one of this process.
-    #[inline(never)]
-    fn others_sleep(&self) -> bool {
-        self.mail.head.credit.sleepers() > u64::from(self.watched.load(Ordering::Relaxed))
-    }
-
-    /// Takes one message of the process's turn; false: nothing is left of it.
-    #[inline(never)]
-    fn spend(&self) -> bool {
-        let left = self.left.load(Ordering::Relaxed) - 1;
-        // Who only tries is slowed down and not locked out; but where one of us waits in the line, all do.
-        let forgiven = left <= -REFUSALS && !self.watched.load(Ordering::Relaxed);
-        self.left.store(if forgiven { TURN } else { left.max(-REFUSALS) }, Ordering::Relaxed);
-        left >= 0
-    }
-
-    /// Whether the process has had its turn, and others wait for theirs.
-    fn is_over(&self) -> bool {
-        self.left.load(Ordering::Relaxed) < 0 && self.mail.head.credit.is_wanted()
-    }
-
-    /// Most bytes of a payload.
+    /// Most bytes of a payload that travels in one of many slots, and of a reply.
     #[inline(always)]
     pub fn medium(&self) -> usize {
         self.mail.sizes.medium
+    }
+
+    /// Most bytes of a payload.
+    pub fn largest(&self) -> usize {
+        LARGEST
     }
 
     /// The peer's words.
@@ -250,6 +188,9 @@ impl<'a> MessageSender<'a> {
     /// Sends a message. False: there is no credit.
     #[inline(always)]
     pub fn send(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
+        if frame.payload.len() > self.mail.sizes.medium {
+            return self.send_beside(LARGE, frame, counts);
+        }
         match self.mail.sizes.policy {
             Policy::Acquire => self.send_by(0, frame, find, counts),
             Policy::Limit => self.send_limited(frame, find, counts),
@@ -277,6 +218,30 @@ impl<'a> MessageSender<'a> {
             }
             Taken::Full => false,
         }
+    }
+
+    /// Sends a response. False: there is no credit.
+    pub fn respond(&self, frame: &Frame, counts: &Counters) -> bool {
+        let large = frame.payload.len() > self.mail.sizes.medium;
+        self.send_beside(if large { LARGE_RESPONSES } else { RESPONSES }, frame, counts)
+    }
+
+    /// Sends with a ticket of a share that no policy governs.
+    #[inline(never)]
+    fn send_beside(&self, at: usize, frame: &Frame, counts: &Counters) -> bool {
+        let near = &self.others[at - REPLIES];
+        let Some(Some(share)) = near.share.get() else { return false };
+        let Taken::Ticket(ticket) = share.take(self.me, &near.cached, &Toll(counts, SHARES - 1))
+        else {
+            return false;
+        };
+        self.fill(share, at, ticket, frame);
+        self.knock(&self.mail.head.requests, self.mail.head.requests.bell(), counts);
+        match at {
+            LARGE => counts.message_sent(0),
+            _ => counts.replies.up(),
+        }
+        true
     }
 
     /// The first use of a share. None of a host that cannot be opened now is kept, but where it is dead.
@@ -349,7 +314,7 @@ impl<'a> MessageSender<'a> {
     /// Sends a reply into a slot that the peer has set aside. False: there is none, so it is no request of
     /// this peer's that is answered.
     pub fn reply(&self, frame: &Frame, counts: &Counters) -> bool {
-        let Some(Some(share)) = self.replies.share.get() else { return false };
+        let Some(Some(share)) = self.others[0].share.get() else { return false };
         let Some(ticket) = self.reply_ticket(share, counts) else { return false };
         self.fill(share, REPLIES, ticket, frame);
         counts.replies.up();
@@ -363,7 +328,7 @@ impl<'a> MessageSender<'a> {
         const LONGEST: Duration = Duration::from_millis(100);
         let mut since = None;
         loop {
-            match share.take(self.me, &self.replies.cached, &Toll(counts, REPLIES - 1)) {
+            match share.take(self.me, &self.others[0].cached, &Toll(counts, SHARES - 1)) {
                 Taken::Ticket(ticket) => return Some(ticket),
                 Taken::Full => {
                     if since.get_or_insert_with(Instant::now).elapsed() > LONGEST {
@@ -401,12 +366,12 @@ impl<'a> MessageSender<'a> {
                 false => bytes.wrapping_add(room),
             };
             // SAFETY: the slot is the caller's until it is published, see Share; the header was
-            // checked to be at most 64 bytes, the payload at most `medium`.
+            // checked to be at most 64 bytes, the payload at most what the share's slots hold.
             unsafe {
                 // First what takes long: the receiver, which looks at the slot, takes its line away meanwhile.
                 copy(payload, place);
                 body.write(first);
-                body.add(1).write(payload.len() as u64);
+                body.add(1).write(frame.about_payload());
                 body.add(2).write(frame.tag);
                 copy(header, bytes);
             }

@@ -25,7 +25,7 @@ use crate::util::memory::{MemoryFile, whole_pages};
 use crate::util::status::Result;
 use control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
 use message_area::{MessageHead, host_of, nearest_share};
-use message_receiver::MessageReceiver;
+use message_receiver::{MessageReceiver, Takes};
 use message_sender::{Frame, MessageSender};
 use once_cell::race::OnceBox;
 use once_cell::sync::OnceCell;
@@ -265,9 +265,9 @@ impl Transport for Node {
 
 /// Active messages.
 impl Node {
-    /// The inlet of requests or of replies; each to be made once.
-    pub fn inlet(&self, counts: Arc<Counters>, replies: bool) -> MessageReceiver {
-        MessageReceiver::new(self.own.clone(), self.dead.clone(), counts, replies)
+    /// The receiver of messages of one kind; each to be made once.
+    pub fn inlet(&self, counts: Arc<Counters>, takes: Takes) -> MessageReceiver {
+        MessageReceiver::new(self.own.clone(), self.dead.clone(), counts, takes)
     }
 
     fn control(&self, rank: u32) -> Result<&Control> {

@@ -49,8 +49,7 @@ impl Dispatcher {
     /// A poll without result: nothing has come, and nothing else is due. False: poll() must be called.
     #[inline(always)]
     pub fn finds_nothing(&self) -> bool {
-        let [requests, replies] = &self.lookouts;
-        if requests.has_come() || !self.offload && replies.has_come() {
+        if self.something_has_come() {
             return false;
         }
         polled_in_vain_again(EMPTY)
@@ -61,8 +60,7 @@ impl Dispatcher {
     #[inline]
     pub fn poll(&self, most: usize) -> usize {
         let most = most.min(BATCH);
-        let [requests, replies] = &self.lookouts;
-        let found = match requests.has_come() || !self.offload && replies.has_come() {
+        let found = match self.something_has_come() {
             true => self.take_up_to(most),
             false => 0,
         };
@@ -76,10 +74,22 @@ impl Dispatcher {
         }
     }
 
+    /// Whether a poll has something to do, as far as a look tells.
+    #[inline(always)]
+    fn something_has_come(&self) -> bool {
+        let [requests, replies, responses] = &self.lookouts;
+        requests.has_come()
+            || responses.has_come()
+            || !self.offload && replies.has_come()
+            || self.post.parked.any()
+    }
+
     #[inline(never)]
     fn take_up_to(&self, most: usize) -> usize {
         self.end_messages();
-        if !self.lookouts[0].has_come() {
+        let [requests, _, responses] = &self.lookouts;
+        let waits = self.post.parked.any() && self.post.send_parked() == 0;
+        if !responses.has_come() && (waits || !requests.has_come()) {
             return 0;
         }
         let handled = &self.post.counts.handled;
@@ -119,7 +129,7 @@ impl Dispatcher {
         }
         self.end_messages();
         let Some(mut requests) = self.requests_to_serve() else { return 0 };
-        if (0..UNDER_ROLE).any(|_| requests.inlet.has_come()) {
+        if (0..UNDER_ROLE).any(|_| requests.has_come()) {
             return self.serve(requests, most, &|| false);
         }
         0

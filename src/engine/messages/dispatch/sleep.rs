@@ -1,15 +1,25 @@
 //! How threads sleep that look after messages: the two of the library, and, with polled handlers, those of
 //! the program.
 
-use super::{Dispatcher, NAP};
+use super::{Dispatcher, HandlerMode, NAP, Requests};
 use crate::transport::waiters::Awaited;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// With parallel handlers: how long a thread of the program sleeps at most. The library's own thread may be
+/// in a handler that waits for what the next message brings, and nobody rings for that one.
+const PARALLEL: Duration = Duration::from_millis(10);
 /// With polled handlers: how long a thread sleeps at most while another one holds the role of requests. That
 /// one may be in a long handler, or may leave without a look at what has come.
 const BUSY: Duration = Duration::from_millis(1);
+
+impl Requests {
+    /// See MessageReceiver::arm().
+    fn arm(&mut self, longest: Duration) -> Option<Duration> {
+        self.inlet.arm(longest, Some(&mut self.responses))
+    }
+}
 
 impl Dispatcher {
     /// Whether somebody has attended since `seen`, which is brought up to date.
@@ -34,9 +44,12 @@ impl Dispatcher {
             self.naps[0].store(true, Ordering::SeqCst);
             return NAP;
         }
+        if self.post.parked.any() {
+            return NAP.min(longest);
+        }
         let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
         // What has come already is not slept over; what is just coming may be long in coming.
-        requests.inlet.arm(longest).unwrap_or_else(|| match requests.inlet.has_come() {
+        requests.arm(longest).unwrap_or_else(|| match requests.has_come() {
             true => Duration::ZERO,
             false => NAP,
         })
@@ -61,7 +74,7 @@ impl Dispatcher {
             self.naps[1].store(true, Ordering::SeqCst);
             return NAP;
         }
-        let armed = self.replies.take_unfenced().and_then(|mut inlet| inlet.arm(longest));
+        let armed = self.replies.take_unfenced().and_then(|mut inlet| inlet.arm(longest, None));
         armed.unwrap_or(NAP)
     }
 
@@ -105,10 +118,15 @@ impl Dispatcher {
     ) -> bool {
         self.hand_over();
         let routes = &self.post.routes;
-        if !self.is_polled() || !self.has_handlers.load(Ordering::Relaxed) {
-            return routes.sleep(awaited, limit, enough);
-        }
         let within = |longest: Duration| Some(limit.map_or(longest, |limit| limit.min(longest)));
+        match self.mode {
+            _ if !self.has_handlers.load(Ordering::Relaxed) => {
+                return routes.sleep(awaited, limit, enough);
+            }
+            HandlerMode::Serial => return routes.sleep(awaited, limit, enough),
+            HandlerMode::Parallel => return routes.sleep(awaited, within(PARALLEL), enough),
+            HandlerMode::Polled => {}
+        }
         match self.park_polling() {
             Parked::No => true,
             Parked::Nap(longest) => routes.sleep(awaited, within(longest), enough),
@@ -128,13 +146,13 @@ impl Dispatcher {
     fn park_polling(&self) -> Parked {
         /// Longer than any sleep of the waiters.
         const LONGEST: Duration = Duration::from_secs(1);
-        if self.others_handle() {
+        if self.others_handle() || self.post.parked.any() {
             return Parked::Nap(NAP);
         }
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut requests) = self.requests.take_unfenced() else { return Parked::Nap(BUSY) };
-        let armed = requests.inlet.arm(LONGEST);
-        let come = armed.is_none() && requests.inlet.has_come();
+        let armed = requests.arm(LONGEST);
+        let come = armed.is_none() && requests.has_come();
         drop(requests);
         match armed {
             Some(longest) => {

@@ -1,0 +1,145 @@
+//! Responses that found no credit at their requester. They wait here, in a bounded number, while the
+//! handlers that made them have returned and the slots of their requests are free again. A rank that has
+//! as many as it may takes no further request, but responses and replies: so its peers' responses are
+//! taken whatever happens to its own, and two ranks that flood each other with requests go on.
+
+use crate::engine::messages::HEADER;
+use crate::transport::node::message_sender::Frame;
+use crate::util::sync::{AtomicUsize, Mutex, Ordering};
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+
+/// Most responses of a rank that wait.
+const MOST: usize = 256;
+
+/// A response.
+pub struct Response {
+    /// To whom.
+    pub peer: u32,
+    /// For which handler.
+    pub id: u16,
+    /// See Frame.
+    pub kind: u8,
+    /// See Frame.
+    pub label: u16,
+    /// Of the request, where its end is waited for.
+    pub tag: u64,
+    header: ([u8; HEADER], usize),
+    payload: Box<[u8]>,
+    absent: bool,
+}
+
+impl Response {
+    /// A copy.
+    pub fn of(peer: u32, frame: &Frame) -> Response {
+        let mut header = ([0; HEADER], frame.header.len());
+        header.0[..frame.header.len()].copy_from_slice(frame.header);
+        let Frame { id, kind, label, tag, absent, .. } = *frame;
+        Response { peer, id, kind, label, tag, header, payload: frame.payload.into(), absent }
+    }
+
+    /// As it is to be sent.
+    pub fn frame(&self) -> Frame<'_> {
+        let Response { id, kind, label, tag, absent, .. } = *self;
+        let header = &self.header.0[..self.header.1];
+        Frame { id, kind, label, tag, header, payload: &self.payload, absent }
+    }
+}
+
+/// See the head of the file.
+#[derive(Default)]
+pub struct Parked {
+    queue: Mutex<VecDeque<Response>>,
+    /// How many there are, those included that a thread tries to send.
+    count: AtomicUsize,
+}
+
+impl Parked {
+    /// Whether any wait.
+    #[inline(always)]
+    pub fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a request may be handled: its response finds room here. Handlers that run at the same time
+    /// may exceed the number by one each.
+    #[inline(always)]
+    pub fn has_room(&self) -> bool {
+        self.count.load(Ordering::Relaxed) < MOST
+    }
+
+    /// Lets one wait. True: none did.
+    #[cold]
+    pub fn park(&self, response: Response) -> bool {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push_back(response);
+        self.count.fetch_add(1, Ordering::Relaxed) == 0
+    }
+
+    /// Gives each that waits to `send`, which answers whether it is done with; a peer that has refused one is
+    /// not asked again. Returns how many were done. Nothing where another thread does the same.
+    #[cold]
+    pub fn send(&self, mut send: impl FnMut(&Response) -> bool) -> usize {
+        let Ok(mut queue) = self.queue.try_lock() else { return 0 };
+        let (before, mut refused) = (queue.len(), Vec::new());
+        queue.retain(|response| {
+            let kept = refused.contains(&response.peer) || !send(response);
+            if kept && refused.last() != Some(&response.peer) {
+                refused.push(response.peer);
+            }
+            kept
+        });
+        let done = before - queue.len();
+        self.count.fetch_sub(done, Ordering::Relaxed);
+        done
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn to(peer: u32, id: u16) -> Response {
+        let frame = Frame {
+            id,
+            kind: 0,
+            label: 7,
+            tag: 9,
+            header: b"head",
+            payload: b"bytes",
+            absent: false,
+        };
+        Response::of(peer, &frame)
+    }
+
+    #[test]
+    fn a_peer_without_credit_holds_up_its_own_responses_only() {
+        let parked = Parked::default();
+        for (peer, id) in [(1, 0), (2, 1), (1, 2), (3, 3), (2, 4)] {
+            parked.park(to(peer, id));
+        }
+        let mut asked = Vec::new();
+        let done = parked.send(|response| {
+            asked.push(response.id);
+            assert_eq!(
+                (response.frame().header, response.frame().payload),
+                (&b"head"[..], &b"bytes"[..])
+            );
+            response.peer != 1
+        });
+        assert_eq!((done, asked), (3, vec![0, 1, 3, 4]));
+        assert!(parked.any());
+        assert_eq!(parked.send(|_| true), 2);
+        assert!(!parked.any());
+    }
+
+    #[test]
+    fn no_request_is_handled_while_as_many_wait_as_may() {
+        let parked = Parked::default();
+        (0..MOST).for_each(|at| assert_eq!(parked.park(to(1, 0)), at == 0));
+        assert!(!parked.has_room());
+        let mut left = 1;
+        parked.send(|_| std::mem::replace(&mut left, 0) == 1);
+        assert!(parked.has_room());
+    }
+}

@@ -1,0 +1,140 @@
+//! The numbers of a rank's message area, from which its layout follows, and how they lie in memory.
+
+use super::{KINDS, LARGE, LARGE_RESPONSES, LARGEST, Policy, REPLIES, RESPONSES};
+use crate::util::config::Config;
+use crate::util::counters::SHARES;
+use crate::util::sync::{AtomicU64, Ordering};
+
+/// The numbers from which everything follows.
+#[repr(C, align(128))]
+pub struct Numbers {
+    policy: AtomicU64,
+    slots: AtomicU64,
+    medium: AtomicU64,
+    shares: AtomicU64,
+    requests: AtomicU64,
+    chunks: AtomicU64,
+}
+
+/// The same, read once.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// How senders take slots.
+    pub policy: Policy,
+    /// Slots of all shares.
+    pub slots: usize,
+    /// Bytes of a slot's payload.
+    pub medium: usize,
+    /// Shares.
+    pub shares: usize,
+    /// Requests that may wait for their replies, and slots for those.
+    pub requests: usize,
+    /// Slots of each share for large payloads.
+    pub chunks: usize,
+}
+
+impl Sizes {
+    /// As configured, for a world of `size` ranks.
+    pub fn configured(config: &Config, size: u32) -> Sizes {
+        let policy = match config.am_policy {
+            0 => Policy::Acquire,
+            1 => Policy::Limit,
+            _ => Policy::Distributed,
+        };
+        let slots = config.am_slots as usize;
+        // Two slots each at least: with one, nobody could write while the receiver reads.
+        let most = (slots / 2).max(1).min(1 << size.max(1).ilog2());
+        let shares = match policy {
+            Policy::Distributed => most.min(config.am_shares as usize),
+            _ => 1,
+        };
+        let (medium, requests) = (config.am_medium as usize, config.am_requests as usize);
+        Sizes { policy, slots, medium, shares, requests, chunks: config.am_chunks as usize }
+    }
+
+    /// The slots of one share.
+    pub fn slots_of(&self, share: usize) -> usize {
+        match share {
+            REPLIES => self.requests,
+            RESPONSES => self.slots,
+            LARGE | LARGE_RESPONSES => self.chunks,
+            _ => self.slots / self.shares,
+        }
+    }
+
+    /// Where the slots of a share begin among all: those of the policy's shares, of replies, of responses, of
+    /// large messages, of large responses.
+    pub fn first_of(&self, share: usize) -> usize {
+        match share {
+            REPLIES => self.slots,
+            RESPONSES => self.slots + self.requests,
+            LARGE => 2 * self.slots + self.requests,
+            LARGE_RESPONSES => 2 * self.slots + self.requests + self.chunks,
+            _ => share * self.slots_of(share),
+        }
+    }
+
+    /// Most bytes of a payload in a share's slots.
+    #[inline(always)]
+    pub fn payload_of(&self, share: usize) -> usize {
+        if share >= LARGE { LARGEST } else { self.medium }
+    }
+
+    /// Where the payload of slot `index` of a share begins among all.
+    pub(super) fn payload_at(&self, share: usize, index: usize) -> usize {
+        let (small, at) = (2 * self.slots + self.requests, self.first_of(share) + index);
+        small.min(at) * self.medium + at.saturating_sub(small) * LARGEST
+    }
+
+    /// Slots of all kinds.
+    pub fn all(&self) -> usize {
+        2 * (self.slots + self.chunks) + self.requests
+    }
+
+    /// Bytes of all payloads.
+    pub fn payloads(&self) -> usize {
+        self.payload_at(0, self.all())
+    }
+
+    /// The shares that there are.
+    pub fn each_share(&self) -> impl Iterator<Item = usize> {
+        (0..self.shares).chain(REPLIES..KINDS)
+    }
+
+    fn are_sane(&self) -> bool {
+        let power = |value: usize, most: usize| value.is_power_of_two() && value <= most;
+        power(self.slots, 1 << 16)
+            && power(self.shares, SHARES)
+            && self.shares <= self.slots
+            && power(self.requests, 1 << 12)
+            && power(self.chunks, 1 << 12)
+            && (64..=1 << 16).contains(&self.medium)
+            && self.medium.is_multiple_of(64)
+    }
+}
+
+impl Numbers {
+    pub(in crate::transport::node) fn write(&self, sizes: &Sizes) {
+        self.policy.store(sizes.policy as u64, Ordering::Relaxed);
+        self.slots.store(sizes.slots as u64, Ordering::Relaxed);
+        self.medium.store(sizes.medium as u64, Ordering::Relaxed);
+        self.shares.store(sizes.shares as u64, Ordering::Relaxed);
+        self.requests.store(sizes.requests as u64, Ordering::Relaxed);
+        self.chunks.store(sizes.chunks as u64, Ordering::Relaxed);
+    }
+
+    /// None: these are no numbers of ours.
+    pub(in crate::transport::node) fn read(&self) -> Option<Sizes> {
+        let number = |word: &AtomicU64| word.load(Ordering::Relaxed) as usize;
+        let policy = match number(&self.policy) {
+            0 => Policy::Acquire,
+            1 => Policy::Limit,
+            2 => Policy::Distributed,
+            _ => return None,
+        };
+        let (slots, medium) = (number(&self.slots), number(&self.medium));
+        let (shares, requests) = (number(&self.shares), number(&self.requests));
+        let sizes = Sizes { policy, slots, medium, shares, requests, chunks: number(&self.chunks) };
+        sizes.are_sane().then_some(sizes)
+    }
+}
