@@ -78,6 +78,7 @@ static void run(llcl_context_t *context)
     region_make(context, ALLOCATED, 4096, &mine);
     am_register(context, 0, slow, slow_ones);
     am_register(context, 1, quick, NULL);
+    CHECK_OK(llcl_connect(context, NULL, 0));
     fence(context);
     if (llcl_rank(context) == 0)
         sent = send_all(context, &target, &mine);

@@ -29,9 +29,11 @@
  * - Order. Operations of one thread or of several may take effect in any order, except that the
  *   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
  *   done before an operation was accepted is seen by whoever sees its effect.
- * - First use. What first touches a peer, also by a try function, waits until the peer has called
- *   llcl_init, and maps its memory: some 0.1 ms. Later uses do not wait. A message to a receiver with
- *   LLCL_AM_POLICY_DISTRIBUTED also touches the rank that keeps the counter of a share.
+ * - First use. A peer is contacted when it is first used: its memory is mapped as soon as it has called
+ *   llcl_init, which takes some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without
+ *   waiting, while the contact goes on behind them; all other functions wait. A message to a receiver with
+ *   LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a share. llcl_connect contacts
+ *   peers beforehand.
  * - Threads. Every function may be called by any thread at any time, except where it says else.
  *   No panic and no exception leaves the library; there is no process-wide state to set up, no
  *   signal handler and no constructor.
@@ -67,6 +69,12 @@ extern "C" {
 
 /** Try again: all message slots of the peer are taken. Let it run its handlers, and repeat. */
 #define LLCL_RETRY_NO_CREDIT 4
+
+/**
+ * Try again: the peer was not contacted before, and the contact is under way; it goes on whether or not
+ * you try again, and may take until the peer has come up. llcl_connect waits for it.
+ */
+#define LLCL_RETRY_CONNECTING 5
 
 /** A parameter has a value that it may not have. */
 #define LLCL_ERR_INVALID (-1)
@@ -506,13 +514,34 @@ llcl_status_t llcl_query(llcl_context_t *context,
                          llcl_capabilities_t *capabilities);
 
 /**
+ * Contacts peers, so that no later request has to wait for that, nor is answered by LLCL_RETRY_CONNECTING. All are
+ * contacted at the same time, by one request to the launcher. A peer that was contacted before costs nothing.
+ *
+ * A program need not call this: a peer is contacted when it is first used.
+ *
+ * `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every rank of the world,
+ * `count` is then ignored. Read during the call only.
+ * Blocks until each of them has come up and was contacted, or has died; not inside a callback.
+ * LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was contacted;
+ * LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the memory of one of them
+ * cannot be mapped, as where too many files are open; the others were contacted;
+ * LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
+ * As the connection that UCX, verbs and libfabric programs make before they measure.
+ */
+llcl_status_t llcl_connect(llcl_context_t *context,
+                           const uint32_t *peers,
+                           uint32_t count);
+
+/**
  * How a peer is reached. Contacts it if that has not happened yet, which may take until it has come
  * up.
  *
  * `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
  * struct_size set; filled.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it
- * has died or has left; LLCL_ERR_SYSTEM: its memory cannot be mapped. Any thread may call it.
+ * LLCL_OK; LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before, call again later;
+ * LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died or has left;
+ * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory cannot be mapped.
+ * Any thread may call it.
  */
 llcl_status_t llcl_query_peer(llcl_context_t *context,
                               uint32_t peer,
@@ -655,7 +684,8 @@ llcl_status_t llcl_exchange(llcl_context_t *context,
  * `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
  * meant to be used from there.
  * NULL, with a sentence in llcl_last_error(), where the memory is not mapped (registered memory of
- * another rank) or the peer, the key or the range is wrong. Any thread may call it.
+ * another rank) or the peer, the key or the range is wrong, or inside a callback where the peer was not
+ * contacted before. Waits for the first contact with the peer, but for that. Any thread may call it.
  */
 void *llcl_remote_pointer(llcl_context_t *context,
                           uint32_t peer,
@@ -745,7 +775,8 @@ typedef struct llcl_write_signal_params_t {
  * Source and destination may overlap, where they are memory of one process, as for memmove. The
  * destination is undefined until `on_complete`.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
+ * try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
  * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
  * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
@@ -784,7 +815,8 @@ llcl_status_t llcl_read(llcl_context_t *context,
  * The source must not change until `on_local` or `on_complete`. Source and destination may overlap,
  * where they are memory of one process, as for memmove.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
+ * try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
  * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
  * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
@@ -823,7 +855,8 @@ llcl_status_t llcl_write(llcl_context_t *context,
  * Whoever sees the word changed sees the bytes. The source must not change until `on_local` or
  * `on_complete`. A thread of the peer waits for the word by llcl_wait_word.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
+ * try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
  * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
  * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
@@ -901,7 +934,8 @@ typedef struct llcl_write_small_params_t {
  *
  * No source region is needed; `params` may be reused at once.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
+ * try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
  * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
  * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
@@ -938,7 +972,8 @@ llcl_status_t llcl_write_value(llcl_context_t *context,
  *
  * The bytes are copied during the call; no source region is needed.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
+ * try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
  * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
  * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
@@ -1083,8 +1118,9 @@ typedef struct llcl_atomic_params_t {
  * one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
  * LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no such
  * peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
- * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being finalized.
- * Any thread may call it.
+ * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being finalized;
+ * LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before.
+ * Waits for the first contact with the peer, but for that. Any thread may call it.
  */
 llcl_status_t llcl_atomic_query(llcl_context_t *context,
                                 uint32_t peer,
@@ -1098,7 +1134,8 @@ llcl_status_t llcl_atomic_query(llcl_context_t *context,
  *
  * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
+ * try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
  * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
  * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
@@ -1178,7 +1215,8 @@ typedef struct llcl_compare_swap_params_t {
  *
  * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
+ * try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
  * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
  * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
@@ -1216,7 +1254,8 @@ llcl_status_t llcl_fetch_add(llcl_context_t *context,
  *
  * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
+ * try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
  * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
  * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
@@ -1462,8 +1501,9 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
  * LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
  * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command queue
  * is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for their
- * end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed (direct mode). On
- * a "try again" nothing has happened, but that the destination of a LONG message may have been written.
+ * end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed (direct mode);
+ * LLCL_RETRY_CONNECTING: the first contact with the peer is under way, or with the rank that keeps the counter by
+ * which this one sends to it. On a "try again" nothing has happened, but that the destination of a LONG message may have been written.
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
  * LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has died or
  * has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
@@ -2285,6 +2325,8 @@ typedef struct llcl_stats_t {
     uint64_t retry_no_tag;
     /** By LLCL_RETRY_BUSY. */
     uint64_t retry_busy;
+    /** By LLCL_RETRY_CONNECTING. */
+    uint64_t retry_connecting;
     /** How often a peer's RecvCNT was read because the cached one said "full". */
     uint64_t credit_reads;
     /** Atomic exchanges by which this rank tried to take peers' tickets, by share. */

@@ -1,7 +1,7 @@
 //! Layer 1 with threads as ranks: worlds of 1, 2, 3, 5 and 8, their collectives and their deaths.
 
-use llcl::bootstrap::{Bootstrap, MAX_BLOB, World};
-use llcl::util::status::Status;
+use llcl::bootstrap::{Bootstrap, Card, MAX_BLOB, World};
+use llcl::util::status::{Result, Status};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -33,7 +33,7 @@ fn eventually(what: &str, test: impl Fn() -> bool) {
     }
 }
 
-fn exchange(ranks: &Bootstrap, mine: &[u8]) -> Result<Vec<u8>, Status> {
+fn exchange(ranks: &Bootstrap, mine: &[u8]) -> std::result::Result<Vec<u8>, Status> {
     let mut all = vec![0xee; mine.len() * ranks.size() as usize];
     match ranks.exchange(mine, &mut all) {
         Ok(()) => Ok(all),
@@ -42,6 +42,16 @@ fn exchange(ranks: &Bootstrap, mine: &[u8]) -> Result<Vec<u8>, Status> {
             Err(e.status)
         }
     }
+}
+
+/// The card of a rank, or why it does not come.
+fn lookup(me: &Bootstrap, peer: u32) -> Result<Card> {
+    let (sender, receiver) = mpsc::channel();
+    me.on_card(Arc::new(move |rank, card| sender.send((rank, card)).unwrap_or(())));
+    me.ask_card(peer);
+    let (rank, card) = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert_eq!(rank, peer);
+    card
 }
 
 #[test]
@@ -76,7 +86,7 @@ fn a_card_is_found_before_and_after_it_is_published() {
             me.publish(&blob, reader.as_fd()).unwrap();
             for step in 0..size {
                 let peer = (me.rank() + step) % size;
-                let card = me.lookup(peer).unwrap();
+                let card = lookup(&me, peer).unwrap();
                 assert_eq!(card.blob, [peer as u8; MAX_BLOB]);
                 let mut byte = [0xff];
                 File::from(card.fd).read_exact(&mut byte).unwrap();
@@ -98,7 +108,6 @@ fn parameters_are_checked() {
         me.publish(b"once", file.as_fd()).unwrap();
         let again = me.publish(b"twice", file.as_fd()).unwrap_err();
         assert_eq!(again.status, Status::ERR_STATE);
-        assert_eq!(me.lookup(2).unwrap_err().status, Status::ERR_RANGE);
         let short = me.exchange(&[1, 2], &mut [0; 3]).unwrap_err();
         assert_eq!(short.status, Status::ERR_INVALID);
         // Different sizes fail in both ranks, and the next exchange is in step again.
@@ -111,7 +120,6 @@ fn parameters_are_checked() {
         me.leave();
         me.leave();
         assert_eq!(exchange(&me, &[1]).unwrap_err(), Status::ERR_STATE);
-        assert_eq!(me.lookup(0).unwrap_err().status, Status::ERR_STATE);
         assert_eq!(me.fence_survivors().unwrap_err().status, Status::ERR_STATE);
     });
 }
@@ -155,7 +163,7 @@ fn a_death_wakes_those_who_wait_and_is_told_once() {
             me.publish(b"", file.as_fd()).unwrap();
             // Half of them wait for its card, half in the exchange.
             let error = if me.rank() % 2 == 0 {
-                me.lookup(victim).unwrap_err()
+                lookup(&me, victim).unwrap_err()
             } else {
                 me.exchange(&[], &mut []).unwrap_err()
             };
@@ -163,8 +171,8 @@ fn a_death_wakes_those_who_wait_and_is_told_once() {
             assert_eq!(error.message(), format!("rank {victim} has died"));
             assert!(me.is_dead(victim) && !me.is_dead(me.rank()));
             assert_eq!(exchange(&me, &[1]).unwrap_err(), Status::ERR_PEER_DEAD);
-            assert_eq!(me.lookup(victim).unwrap_err().status, Status::ERR_PEER_DEAD);
-            assert_eq!(me.lookup(me.rank()).unwrap().blob, b"");
+            assert_eq!(lookup(&me, victim).unwrap_err().status, Status::ERR_PEER_DEAD);
+            assert_eq!(lookup(&me, me.rank()).unwrap().blob, b"");
             eventually("told", || !told.lock().unwrap().is_empty());
             assert_eq!(*told.lock().unwrap(), [victim]);
             me.fence_survivors().unwrap();
@@ -183,7 +191,7 @@ fn who_has_left_counts_as_gone_and_the_fence_goes_on() {
         eventually("rank 2 has left", || me.is_dead(2));
         let error = me.exchange(&[], &mut []).unwrap_err();
         assert_eq!((error.status, error.message()), (Status::ERR_PEER_DEAD, "rank 2 has left"));
-        assert_eq!(me.lookup(2).unwrap_err().status, Status::ERR_PEER_DEAD);
+        assert_eq!(lookup(&me, 2).unwrap_err().status, Status::ERR_PEER_DEAD);
         // A handler that comes late hears of it at once.
         let (sender, receiver) = mpsc::channel();
         me.on_death(Box::new(move |rank| sender.send(rank).unwrap()));
@@ -198,11 +206,14 @@ fn who_has_left_counts_as_gone_and_the_fence_goes_on() {
 fn many_threads_of_one_rank_may_ask_at_once() {
     in_world(2, |me| {
         let file = File::open("/dev/null").unwrap();
+        let (sender, cards) = mpsc::channel();
+        me.on_card(Arc::new(move |rank, card| sender.send((rank, card)).unwrap_or(())));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..25 {
-                        assert_eq!(me.lookup(1 - me.rank()).unwrap().blob, b"card");
+                        me.ask_card(1 - me.rank());
+                        std::thread::yield_now();
                     }
                 });
             }
@@ -213,6 +224,9 @@ fn many_threads_of_one_rank_may_ask_at_once() {
             });
             me.publish(b"card", file.as_fd()).unwrap();
         });
+        // At least one, and no more than were asked for.
+        let (peer, first) = cards.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!((peer, first.unwrap().blob.as_slice()), (1 - me.rank(), &b"card"[..]));
         me.fence_survivors().unwrap();
         me.leave();
     });
@@ -227,7 +241,7 @@ fn the_end_of_the_hub_is_an_answer_too() {
     let list = told.clone();
     zero.on_death(Box::new(move |rank| list.lock().unwrap().push(rank)));
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| zero.lookup(1).unwrap_err());
+        let waiting = scope.spawn(|| lookup(&zero, 1).unwrap_err());
         std::thread::sleep(Duration::from_millis(20));
         drop(world);
         let error = waiting.join().unwrap();
@@ -247,7 +261,7 @@ fn leaving_wakes_the_own_threads_that_wait() {
     in_world(2, |me| {
         if me.rank() == 0 {
             std::thread::scope(|scope| {
-                let waiting = scope.spawn(|| me.lookup(1).unwrap_err().status);
+                let waiting = scope.spawn(|| lookup(&me, 1).unwrap_err().status);
                 std::thread::sleep(Duration::from_millis(20));
                 me.leave();
                 // Either the departure or the other rank's end came first.
@@ -282,14 +296,8 @@ fn a_process_without_a_launcher_is_a_world_of_one() {
     let me = Bootstrap::from_environment().unwrap();
     assert_eq!((me.rank(), me.size()), (0, 1));
     let file = File::open("/dev/null").unwrap();
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| me.lookup(0).unwrap().blob);
-        std::thread::sleep(Duration::from_millis(10));
-        me.publish(b"me", file.as_fd()).unwrap();
-        assert_eq!(waiting.join().unwrap(), b"me");
-    });
+    me.publish(b"me", file.as_fd()).unwrap();
     assert_eq!(exchange(&me, b"abc").unwrap(), b"abc");
-    assert_eq!(me.lookup(1).unwrap_err().status, Status::ERR_RANGE);
     assert!(!me.is_dead(0));
     me.fence_survivors().unwrap();
     // Another one beside it is another world.

@@ -1,14 +1,14 @@
 //! Layer 1 with processes as ranks, started by `llcl-run`. Each test starts this program again as
 //! its ranks: the first half of its body is what a rank does.
 
-use llcl::bootstrap::Bootstrap;
-use llcl::util::status::Status;
+use llcl::bootstrap::{Bootstrap, Card};
+use llcl::util::status::{Result, Status};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, exit};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 const SIZES: [&str; 5] = ["1", "2", "3", "5", "8"];
@@ -48,6 +48,16 @@ fn kill_myself() -> ! {
     unreachable!("killed");
 }
 
+/// The card of a rank, or why it does not come.
+fn lookup(me: &Bootstrap, peer: u32) -> Result<Card> {
+    let (sender, receiver) = mpsc::channel();
+    me.on_card(Arc::new(move |rank, card| sender.send((rank, card)).unwrap_or(())));
+    me.ask_card(peer);
+    let (rank, card) = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert_eq!(rank, peer);
+    card
+}
+
 #[test]
 fn processes_exchange_bytes_and_descriptors() {
     if is_rank() {
@@ -57,7 +67,7 @@ fn processes_exchange_bytes_and_descriptors() {
         writer.write_all(&vec![rank as u8; size as usize]).unwrap();
         me.publish(&[rank as u8], reader.as_fd()).unwrap();
         for peer in 0..size {
-            let card = me.lookup(peer).unwrap();
+            let card = lookup(&me, peer).unwrap();
             let mut byte = [0xff];
             File::from(card.fd).read_exact(&mut byte).unwrap();
             assert_eq!((card.blob[0], byte[0]), (peer as u8, peer as u8));
@@ -129,7 +139,7 @@ fn an_exit_without_leave_is_a_death() {
         if me.rank() == 0 {
             exit(0);
         }
-        let error = me.lookup(0).unwrap_err();
+        let error = lookup(&me, 0).unwrap_err();
         assert_eq!((error.status, error.message()), (Status::ERR_PEER_DEAD, "rank 0 has died"));
         me.fence_survivors().unwrap();
         me.leave();

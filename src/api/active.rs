@@ -144,8 +144,9 @@ pub unsafe extern "C" fn llcl_am_register(
 /// LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
 /// LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command queue
 /// is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for their
-/// end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed (direct mode). On
-/// a "try again" nothing has happened, but that the destination of a LONG message may have been written.
+/// end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed (direct mode);
+/// LLCL_RETRY_CONNECTING: the first contact with the peer is under way, or with the rank that keeps the counter by
+/// which this one sends to it. On a "try again" nothing has happened, but that the destination of a LONG message may have been written.
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
 /// LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has died or
 /// has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the

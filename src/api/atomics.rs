@@ -120,8 +120,9 @@ impl Parameters for llcl_atomic_params_t {
 /// one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
 /// LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no such
 /// peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
-/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being finalized.
-/// Any thread may call it.
+/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being finalized;
+/// LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before.
+/// Waits for the first contact with the peer, but for that. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_atomic_query(
     context: *mut llcl_context_t,
@@ -156,7 +157,8 @@ pub unsafe extern "C" fn llcl_atomic_query(
 ///
 /// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY: try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
+/// try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
 /// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
 /// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.

@@ -30,6 +30,8 @@ pub struct llcl_stats_t {
     pub retry_no_tag: u64,
     /// By LLCL_RETRY_BUSY.
     pub retry_busy: u64,
+    /// By LLCL_RETRY_CONNECTING.
+    pub retry_connecting: u64,
     /// How often a peer's RecvCNT was read because the cached one said "full".
     pub credit_reads: u64,
     /// Atomic exchanges by which this rank tried to take peers' tickets, by share.
@@ -76,6 +78,7 @@ pub unsafe extern "C" fn llcl_stats_get(
             retry_queue_full: counted.retry_queue_full,
             retry_no_tag: counted.retry_no_tag,
             retry_busy: counted.retry_busy,
+            retry_connecting: counted.retry_connecting,
             credit_reads: counted.credit_reads,
             credit_updates: counted.credit_updates,
             skips: counted.skips,

@@ -249,13 +249,46 @@ pub(super) fn known_size(given: u64, expected: usize) -> crate::util::status::Re
     Ok(())
 }
 
+/// Contacts peers, so that no later request has to wait for that, nor is answered by LLCL_RETRY_CONNECTING. All are
+/// contacted at the same time, by one request to the launcher. A peer that was contacted before costs nothing.
+///
+/// A program need not call this: a peer is contacted when it is first used.
+///
+/// `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every rank of the world,
+/// `count` is then ignored. Read during the call only.
+/// Blocks until each of them has come up and was contacted, or has died; not inside a callback.
+/// LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was contacted;
+/// LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the memory of one of them
+/// cannot be mapped, as where too many files are open; the others were contacted;
+/// LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
+/// As the connection that UCX, verbs and libfabric programs make before they measure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_connect(
+    context: *mut llcl_context_t,
+    peers: *const u32,
+    count: u32,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = &unsafe { given(context, "context")? }.0;
+        let peers = match peers.is_null() {
+            true => None,
+            // SAFETY: the caller gives `count` numbers.
+            false => Some(unsafe { std::slice::from_raw_parts(peers, count as usize) }),
+        };
+        context.connect(peers)
+    })
+}
+
 /// How a peer is reached. Contacts it if that has not happened yet, which may take until it has come
 /// up.
 ///
 /// `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
 /// struct_size set; filled.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it
-/// has died or has left; LLCL_ERR_SYSTEM: its memory cannot be mapped. Any thread may call it.
+/// LLCL_OK; LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before, call again later;
+/// LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died or has left;
+/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory cannot be mapped.
+/// Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_query_peer(
     context: *mut llcl_context_t,
@@ -266,8 +299,7 @@ pub unsafe extern "C" fn llcl_query_peer(
         // SAFETY: the caller gives a live context and a struct.
         let (context, asked) = unsafe { (&given(context, "context")?.0, given(info, "info")?) };
         known_size(asked.struct_size, size_of::<llcl_peer_info_t>())?;
-        let routes = context.routes();
-        let port = routes.port(peer)?;
+        let (routes, port) = (context.routes(), context.port(peer)?);
         let own = peer == context.rank();
         if !own && routes.is_dead(peer) {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");

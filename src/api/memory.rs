@@ -229,7 +229,8 @@ pub unsafe extern "C" fn llcl_exchange(
 /// `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
 /// meant to be used from there.
 /// NULL, with a sentence in llcl_last_error(), where the memory is not mapped (registered memory of
-/// another rank) or the peer, the key or the range is wrong. Any thread may call it.
+/// another rank) or the peer, the key or the range is wrong, or inside a callback where the peer was not
+/// contacted before. Waits for the first contact with the peer, but for that. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_remote_pointer(
     context: *mut llcl_context_t,

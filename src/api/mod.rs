@@ -22,9 +22,11 @@
 //! - Order. Operations of one thread or of several may take effect in any order, except that the
 //!   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
 //!   done before an operation was accepted is seen by whoever sees its effect.
-//! - First use. What first touches a peer, also by a try function, waits until the peer has called
-//!   llcl_init, and maps its memory: some 0.1 ms. Later uses do not wait. A message to a receiver with
-//!   LLCL_AM_POLICY_DISTRIBUTED also touches the rank that keeps the counter of a share.
+//! - First use. A peer is contacted when it is first used: its memory is mapped as soon as it has called
+//!   llcl_init, which takes some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without
+//!   waiting, while the contact goes on behind them; all other functions wait. A message to a receiver with
+//!   LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a share. llcl_connect contacts
+//!   peers beforehand.
 //! - Threads. Every function may be called by any thread at any time, except where it says else.
 //!   No panic and no exception leaves the library; there is no process-wide state to set up, no
 //!   signal handler and no constructor.

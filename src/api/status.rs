@@ -16,6 +16,9 @@ pub const LLCL_RETRY_NO_TAG: i32 = 2;
 pub const LLCL_RETRY_BUSY: i32 = 3;
 /// Try again: all message slots of the peer are taken. Let it run its handlers, and repeat.
 pub const LLCL_RETRY_NO_CREDIT: i32 = 4;
+/// Try again: the peer was not contacted before, and the contact is under way; it goes on whether or not
+/// you try again, and may take until the peer has come up. llcl_connect waits for it.
+pub const LLCL_RETRY_CONNECTING: i32 = 5;
 /// A parameter has a value that it may not have.
 pub const LLCL_ERR_INVALID: i32 = -1;
 /// An offset, a size or a number lies outside of what exists.
@@ -71,6 +74,7 @@ mod tests {
             LLCL_RETRY_NO_TAG,
             LLCL_RETRY_BUSY,
             LLCL_RETRY_NO_CREDIT,
+            LLCL_RETRY_CONNECTING,
             LLCL_ERR_INVALID,
             LLCL_ERR_RANGE,
             LLCL_ERR_NO_MEMORY,

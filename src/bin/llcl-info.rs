@@ -65,7 +65,7 @@ fn print_capabilities(config: Config) -> Result<()> {
     let world = World::create(2)?;
     let context = Context::create(config.clone(), Some((&world, 0)))?;
     let other = Context::create(config, Some((&world, 1)))?;
-    let (routes, port) = (context.routes(), context.routes().port(1)?);
+    let (routes, port) = (context.routes(), context.port(1)?);
     let registered = match routes.transport(port).registered_access(port) {
         Access::Kernel(_) => "process_vm_readv, process_vm_writev",
         _ if kernel_copies => "messages to the owner: the kernel refuses process_vm_readv",

@@ -1,50 +1,30 @@
 //! A world of one: no hub, no thread, everything stays in this process.
 
-use crate::bootstrap::Card;
 use crate::bootstrap::client::lock;
-use crate::bootstrap::protocol::MAX_BLOB;
 use crate::fail;
-use crate::util::status::{Error, Result, Status};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Condvar, Mutex, PoisonError};
+use crate::util::status::Result;
+use std::sync::Mutex;
 
 #[derive(Default)]
 struct State {
-    card: Option<(Vec<u8>, OwnedFd)>,
+    published: bool,
     left: bool,
 }
 
 #[derive(Default)]
 pub(super) struct Alone {
     state: Mutex<State>,
-    changed: Condvar,
 }
 
 impl Alone {
-    pub(super) fn publish(&self, blob: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
+    /// Nobody asks for it: a rank knows its own memory.
+    pub(super) fn publish(&self) -> Result<()> {
         let mut state = lock(&self.state);
         state.check()?;
-        if blob.len() > MAX_BLOB {
-            fail!(ERR_INVALID, "blob: {} bytes, expected at most {MAX_BLOB}", blob.len());
-        }
-        if state.card.is_some() {
+        if std::mem::replace(&mut state.published, true) {
             fail!(ERR_STATE, "publish: rank 0 has published already, expected one call");
         }
-        state.card = Some((blob.to_vec(), duplicate(fd)?));
-        self.changed.notify_all();
         Ok(())
-    }
-
-    pub(super) fn lookup(&self) -> Result<Card> {
-        let mut state = lock(&self.state);
-        loop {
-            state.check()?;
-            if let Some((blob, fd)) = &state.card {
-                let fd = duplicate(fd.as_fd())?;
-                return Ok(Card { blob: blob.clone(), fd });
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
     }
 
     pub(super) fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
@@ -58,8 +38,7 @@ impl Alone {
     }
 
     pub(super) fn leave(&self) {
-        *lock(&self.state) = State { card: None, left: true };
-        self.changed.notify_all();
+        lock(&self.state).left = true;
     }
 }
 
@@ -70,10 +49,4 @@ impl State {
         }
         Ok(())
     }
-}
-
-fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd> {
-    fd.try_clone_to_owned().map_err(|e| {
-        Error::new(Status::ERR_NO_MEMORY, format!("duplicating a published descriptor: {e}"))
-    })
 }

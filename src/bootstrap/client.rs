@@ -1,14 +1,16 @@
 //! A rank's end of the connection to the hub: requests from any thread, one thread that listens.
 
+mod listen;
+
 use crate::bootstrap::Card;
-use crate::bootstrap::protocol::{PACKET, PAYLOAD, Reply, Request};
+use crate::bootstrap::protocol::{PAYLOAD, Request};
+use crate::bootstrap::wanted::Wanted;
 use crate::fail;
-use crate::util::socket::{self, Room, Wake, interest};
+use crate::util::socket::{self, Room, Wake};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::spawn_quiet;
 use once_cell::sync::OnceCell;
 use std::collections::HashMap;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,6 +25,8 @@ const STACK: usize = 256 << 10;
 
 type OnDeath = Box<dyn Fn(u32) + Send + Sync>;
 type Meanwhile = Box<dyn Fn() + Send + Sync>;
+/// Gets the card of a rank, or why it does not come.
+pub type OnCard = Arc<dyn Fn(u32, Result<Card>) + Send + Sync>;
 
 /// The lock even if a callback has panicked under it: every state here is valid at each step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -49,7 +53,6 @@ impl Over {
 struct Answer {
     status: i32,
     bytes: Vec<u8>,
-    fd: Option<OwnedFd>,
 }
 
 /// Requests under way, by token.
@@ -74,6 +77,10 @@ struct Shared {
     arrived: Condvar,
     gone: Box<[AtomicBool]>,
     deaths: Mutex<Deaths>,
+    /// Whose cards are asked for, what the watcher is woken by for it, and who gets them.
+    wanted: Wanted,
+    asked: Wake,
+    on_card: Mutex<Option<OnCard>>,
 }
 
 /// One rank's connection.
@@ -99,6 +106,9 @@ impl Client {
             arrived: Condvar::new(),
             gone: (0..size).map(|_| AtomicBool::new(false)).collect(),
             deaths: Mutex::new(Deaths { call: None, told: vec![false; size as usize] }),
+            wanted: Wanted::new(size),
+            asked: Wake::new()?,
+            on_card: Mutex::new(None),
         });
         let listener = shared.clone();
         let watcher = spawn_quiet("llcl-watch", STACK, move || listener.watch(&socket))?;
@@ -127,16 +137,14 @@ impl Client {
         self.shared.ask(Request::Publish { blob: blob.to_vec() }, Some(fd)).map(drop)
     }
 
-    pub(super) fn lookup(&self, peer: u32) -> Result<Card> {
-        let answer = self.shared.ask(Request::Lookup { peer }, None)?;
-        match answer.fd {
-            Some(fd) => Ok(Card { blob: answer.bytes, fd }),
-            None => fail!(
-                ERR_NO_MEMORY,
-                "peer is {peer}: its descriptor cannot be taken, expected room below the limit of \
-                 open files"
-            ),
+    pub(super) fn ask_card(&self, peer: u32) {
+        if self.shared.wanted.ask(peer) {
+            self.shared.asked.wake();
         }
+    }
+
+    pub(super) fn on_card(&self, call: OnCard) {
+        *lock(&self.shared.on_card) = Some(call);
     }
 
     /// See `Bootstrap::exchange`; `all` is as long as it has to be, and written on success only.
@@ -320,68 +328,6 @@ impl Shared {
             }
             Err(e) => fail!(ERR_SYSTEM, "sending to the launcher: {e}"),
         }
-    }
-
-    /// Runs on the watcher thread until `close` or the end of the hub.
-    fn watch(&self, socket: &OwnedFd) {
-        let mut buffer = vec![0; PACKET];
-        loop {
-            let mut waits =
-                [interest(socket.as_fd(), libc::POLLIN), interest(self.stop.as_fd(), libc::POLLIN)];
-            if socket::poll(&mut waits, -1).is_err() {
-                return self.hub_gone();
-            }
-            if waits[1].revents != 0 {
-                return;
-            }
-            match socket::receive(socket.as_fd(), &mut buffer) {
-                Ok((0, _)) => return self.hub_gone(),
-                Ok((size, fd)) => self.dispatch(&buffer[..size], fd),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return self.hub_gone(),
-            }
-        }
-    }
-
-    fn dispatch(&self, packet: &[u8], fd: Option<OwnedFd>) {
-        match Reply::decode(packet) {
-            Some((token, Reply::Answer { status, bytes })) => {
-                // An unknown token is an answer to somebody who no longer waits.
-                if let Some(slot) = lock(&self.pending).answers.get_mut(&token) {
-                    *slot = Some(Answer { status, bytes, fd });
-                    self.arrived.notify_all();
-                }
-            }
-            Some((_, Reply::Gone { rank, .. })) => self.mark_gone(rank),
-            // The hub checked the release when this rank joined, so this cannot be its packet.
-            None => {}
-        }
-    }
-
-    fn mark_gone(&self, peer: u32) {
-        let Some(gone) = self.gone.get(peer as usize) else { return };
-        // Release: whoever sees the mark sees what the hub said before it; pairs with the Acquire
-        // in `is_dead` and `on_death`.
-        gone.store(true, Ordering::Release);
-        let mut deaths = lock(&self.deaths);
-        let Deaths { call, told } = &mut *deaths;
-        if let (Some(call), false) = (call, told[peer as usize]) {
-            told[peer as usize] = true;
-            call(peer);
-        }
-    }
-
-    /// Nobody can be reached any more through a hub that has ended.
-    fn hub_gone(&self) {
-        self.end(Over::HubGone);
-        for peer in (0..self.gone.len() as u32).filter(|peer| *peer != self.rank) {
-            self.mark_gone(peer);
-        }
-    }
-
-    fn end(&self, over: Over) {
-        lock(&self.pending).over.get_or_insert(over);
-        self.arrived.notify_all();
     }
 }
 

@@ -32,9 +32,9 @@ const BACKLOG: usize = 256;
 const PROCESS: u64 = 1 << 32;
 
 struct Packet {
-    token: u32,
     bytes: Vec<u8>,
-    fd: Option<Arc<OwnedFd>>,
+    /// The descriptor of a card, and whose card it is.
+    fd: Option<(Arc<OwnedFd>, u32)>,
 }
 
 struct Connection {
@@ -236,7 +236,8 @@ impl Hub {
         let mut ranks = Vec::new();
         for Outgoing { to, token, reply, fd } in std::mem::take(&mut self.rules.outgoing) {
             if let Some(connection) = &mut self.connections[to as usize] {
-                connection.queue.push_back(Packet { token, bytes: reply.encode(token), fd });
+                let fd = fd.zip(reply.whose_card());
+                connection.queue.push_back(Packet { bytes: reply.encode(token), fd });
                 ranks.push(to);
             }
         }
@@ -250,12 +251,15 @@ impl Hub {
     fn send(&mut self, rank: u32) {
         let Some(connection) = &mut self.connections[rank as usize] else { return };
         while let Some(packet) = connection.queue.front_mut() {
-            let fd = packet.fd.as_ref().map(|fd| fd.as_fd());
+            let fd = packet.fd.as_ref().map(|(fd, _)| fd.as_fd());
             match socket::send(connection.socket.as_fd(), &packet.bytes, fd, Room::Now) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) if packet.fd.is_some() && is_about_descriptors(&e) => {
-                    *packet = refusal(packet.token, &e);
+                Err(e)
+                    if is_about_descriptors(&e)
+                        && let Some((_, rank)) = packet.fd =>
+                {
+                    *packet = refusal(rank, &e);
                     continue;
                 }
                 // The rank has closed its end. That is noticed by reading, in the order in which
@@ -306,10 +310,10 @@ fn is_about_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ETOOMANYREFS | libc::EMFILE | libc::ENFILE))
 }
 
-fn refusal(token: u32, error: &io::Error) -> Packet {
-    let bytes = format!("lookup: the descriptor cannot be sent: {error}").into_bytes();
-    let reply = Reply::Answer { status: Status::ERR_NO_MEMORY.0, bytes };
-    Packet { token, bytes: reply.encode(token), fd: None }
+fn refusal(rank: u32, error: &io::Error) -> Packet {
+    let text = format!("peer is {rank}: its descriptor cannot be sent: {error}");
+    let reply = Reply::Card { rank, status: Status::ERR_NO_MEMORY.0, bytes: text.into_bytes() };
+    Packet { bytes: reply.encode(0), fd: None }
 }
 
 #[cfg(test)]
@@ -396,17 +400,17 @@ mod tests {
         let mut sent = 0;
         let mut buffer = vec![0; PACKET];
         for token in 0..4000 {
-            let packet = Request::Lookup { peer: 9 }.encode(token);
+            let packet = Request::Lookup { peers: vec![9] }.encode(token);
             if socket::send(ends[0].as_fd(), &packet, None, Room::Now).is_ok() {
                 sent += 1;
             }
             hub.turn().unwrap();
         }
         assert!(sent > BACKLOG);
-        say(&ends[1], 5, &Request::Lookup { peer: 9 });
+        say(&ends[1], 5, &Request::Lookup { peers: vec![9] });
         hub.turn().unwrap();
         hear(&ends[1]).unwrap();
-        assert!(matches!(hear(&ends[1]), Some((5, Reply::Answer { .. }))));
+        assert!(matches!(hear(&ends[1]), Some((0, Reply::Card { rank: 9, .. }))));
         let (mut heard, mut idle) = (0, 0);
         while idle < 3 {
             if socket::receive(ends[0].as_fd(), &mut buffer).is_ok() {

@@ -10,6 +10,7 @@ pub mod environment;
 pub mod hub;
 mod protocol;
 mod rules;
+mod wanted;
 mod world;
 
 pub use protocol::{MAX_BLOB, MAX_RANKS};
@@ -18,17 +19,18 @@ pub use world::World;
 use crate::fail;
 use crate::util::status::Result;
 use alone::Alone;
+pub use client::OnCard;
 use client::{Client, lock};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use world::Seat;
 
-/// What a rank has published: bytes, and a descriptor that is now the caller's.
+/// What a rank has published: bytes, and a descriptor that is now the receiver's.
 #[derive(Debug)]
 pub struct Card {
     /// At most [`MAX_BLOB`] bytes.
     pub blob: Vec<u8>,
-    /// The caller's own, close-on-exec.
+    /// The receiver's own, close-on-exec.
     pub fd: OwnedFd,
 }
 
@@ -83,27 +85,33 @@ impl Bootstrap {
         self.size
     }
 
-    /// Lets everybody [`lookup`](Bootstrap::lookup) these bytes (at most [`MAX_BLOB`]) and a
+    /// Lets everybody [`ask_card`](Bootstrap::ask_card) for these bytes (at most [`MAX_BLOB`]) and a
     /// duplicate of `fd`. Once per rank.
     pub fn publish(&self, blob: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
         if blob.len() > MAX_BLOB {
             fail!(ERR_INVALID, "blob: {} bytes, expected at most {MAX_BLOB}", blob.len());
         }
         match &self.link {
-            Link::Alone(alone) => alone.publish(blob, fd),
+            Link::Alone(alone) => alone.publish(),
             Link::Hub(client) => client.publish(blob, fd),
         }
     }
 
-    /// What `peer` (this rank, too) has published; waits until it has. `ERR_PEER_DEAD` when it
-    /// dies or leaves instead.
-    pub fn lookup(&self, peer: u32) -> Result<Card> {
-        if peer >= self.size {
-            fail!(ERR_RANGE, "peer is {peer}, expected less than {}", self.size);
+    /// Asks for what `peer` has published; on_card's function gets it as soon as it is there. Nothing where that has
+    /// been asked for and has not come, and in a world of one. Never waits, takes no lock: it may be called anywhere.
+    /// Of those that are asked for in a row the hub hears in one packet.
+    pub fn ask_card(&self, peer: u32) {
+        if let (true, Link::Hub(client)) = (peer < self.size, &self.link) {
+            client.ask_card(peer);
         }
-        match &self.link {
-            Link::Alone(alone) => alone.lookup(),
-            Link::Hub(client) => client.lookup(peer),
+    }
+
+    /// From now on `f` gets the cards that are asked for, each with the number of its rank, or why one does not come:
+    /// `ERR_PEER_DEAD` where the rank dies or leaves instead. On the watcher thread, under the same rules as on_death's
+    /// function.
+    pub fn on_card(&self, f: OnCard) {
+        if let Link::Hub(client) = &self.link {
+            client.on_card(f);
         }
     }
 

@@ -10,7 +10,7 @@ pub const PACKET: usize = HEAD + PAYLOAD;
 
 /// Changes whenever packets change, so that a library and a launcher of different releases refuse
 /// each other instead of misunderstanding.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The most ranks of a world: each must have at least some bytes of an exchange's packet.
 pub const MAX_RANKS: u32 = 4096;
@@ -25,8 +25,8 @@ pub enum Request {
     Join { rank: u32, size: u32 },
     /// "Whoever looks me up gets this." Carries the descriptor.
     Publish { blob: Vec<u8> },
-    /// "Give me what `peer` has published, once it has."
-    Lookup { peer: u32 },
+    /// "Give me what each of these has published, once it has."
+    Lookup { peers: Vec<u32> },
     /// "My bytes from `offset` on, out of `total`; give me everybody's."
     Exchange { total: u64, offset: u64, bytes: Vec<u8> },
     /// "Tell me when everybody who still lives has come here."
@@ -42,6 +42,9 @@ pub enum Request {
 pub enum Reply {
     /// To the request with this token: status 0 and its result, or an error and its sentence.
     Answer { status: i32, bytes: Vec<u8> },
+    /// To a look-up, for one of its ranks: status 0 and what that rank has published, with the descriptor, or an
+    /// error and its sentence.
+    Card { rank: u32, status: i32, bytes: Vec<u8> },
     /// Unasked: this rank has died or has left.
     Gone { rank: u32, left: bool },
 }
@@ -75,7 +78,10 @@ impl Request {
         match self {
             Request::Join { rank, size } => packet(1, token, (*rank).into(), join_word(*size), &[]),
             Request::Publish { blob } => packet(2, token, 0, 0, blob),
-            Request::Lookup { peer } => packet(3, token, (*peer).into(), 0, &[]),
+            Request::Lookup { peers } => {
+                let bytes: Vec<u8> = peers.iter().flat_map(|peer| peer.to_le_bytes()).collect();
+                packet(3, token, 0, 0, &bytes)
+            }
             Request::Exchange { total, offset, bytes } => packet(4, token, *total, *offset, bytes),
             Request::Fence => packet(5, token, 0, 0, &[]),
             Request::Leave => packet(6, token, 0, 0, &[]),
@@ -92,7 +98,10 @@ impl Request {
                 Request::Join { rank: small.ok()?, size: b as u32 }
             }
             (2, _) => Request::Publish { blob: payload.to_vec() },
-            (3, 0) => Request::Lookup { peer: small.ok()? },
+            (3, size) if size % 4 == 0 => {
+                let number = |four: &[u8]| four.try_into().map(u32::from_le_bytes).ok();
+                Request::Lookup { peers: payload.chunks(4).filter_map(number).collect() }
+            }
             (4, _) => Request::Exchange { total: a, offset: b, bytes: payload.to_vec() },
             (5, 0) => Request::Fence,
             (6, 0) => Request::Leave,
@@ -104,10 +113,21 @@ impl Request {
 }
 
 impl Reply {
+    /// Of a card the rank that has published it.
+    pub fn whose_card(&self) -> Option<u32> {
+        match self {
+            Reply::Card { rank, .. } => Some(*rank),
+            _ => None,
+        }
+    }
+
     /// The packet that says this.
     pub fn encode(&self, token: u32) -> Vec<u8> {
         match self {
             Reply::Answer { status, bytes } => packet(8, token, *status as u32 as u64, 0, bytes),
+            Reply::Card { rank, status, bytes } => {
+                packet(10, token, (*rank).into(), *status as u32 as u64, bytes)
+            }
             Reply::Gone { rank, left } => packet(9, token, (*rank).into(), (*left).into(), &[]),
         }
     }
@@ -119,6 +139,10 @@ impl Reply {
         match kind {
             8 => Some((token, Reply::Answer { status: a as i32, bytes: payload.to_vec() })),
             9 => Some((token, Reply::Gone { rank: a, left: b != 0 })),
+            10 => {
+                let (rank, status) = (a, b as u32 as i32);
+                Some((token, Reply::Card { rank, status, bytes: payload.to_vec() }))
+            }
             _ => None,
         }
     }
@@ -133,7 +157,7 @@ mod tests {
         let requests = [
             Request::Join { rank: 3, size: 8 },
             Request::Publish { blob: vec![1, 2, 3] },
-            Request::Lookup { peer: 7 },
+            Request::Lookup { peers: vec![7, 0, 4095] },
             Request::Exchange { total: 1 << 40, offset: 5, bytes: vec![9; 100] },
             Request::Fence,
             Request::Leave,
@@ -144,6 +168,7 @@ mod tests {
         }
         let replies = [
             Reply::Answer { status: -4, bytes: b"rank 1 has died".to_vec() },
+            Reply::Card { rank: 5, status: -4, bytes: vec![1] },
             Reply::Gone { rank: 2, left: true },
         ];
         for reply in replies {
@@ -163,6 +188,6 @@ mod tests {
         assert_eq!(Reply::decode(&fence), None);
         // A join of another release.
         assert_eq!(Request::decode(&packet(1, 1, 0, u64::from(VERSION + 1) << 32 | 2, &[])), None);
-        assert_eq!(Request::decode(&packet(3, 1, 1 << 33, 0, &[])), None);
+        assert_eq!(Request::decode(&packet(3, 1, 0, 0, &[1; 3])), None);
     }
 }

@@ -41,8 +41,8 @@ struct Member {
     /// It has been in the world, whatever became of it.
     joined: bool,
     card: Option<(Vec<u8>, Arc<OwnedFd>)>,
-    /// Ranks (and their tokens) that wait for this one's card.
-    asking: Vec<(u32, u32)>,
+    /// Ranks that wait for this one's card.
+    asking: Vec<u32>,
     /// The collective call, and its token, that this rank waits in.
     waiting: Option<(u32, Collective)>,
 }
@@ -105,7 +105,9 @@ impl Rules {
                 self.fail(rank, token, Status::ERR_STATE, text);
             }
             (Phase::Joined, Request::Publish { blob }) => self.publish(rank, token, blob, fd),
-            (Phase::Joined, Request::Lookup { peer }) => self.lookup(rank, token, peer),
+            (Phase::Joined, Request::Lookup { peers }) => {
+                peers.into_iter().for_each(|peer| self.lookup(rank, peer));
+            }
             (Phase::Joined, Request::Exchange { total, offset, bytes }) => {
                 return self.wait(rank, token, Collective::Exchange { total, offset, bytes });
             }
@@ -133,13 +135,13 @@ impl Rules {
         // The news goes out before the failures that follow from it, so that a caller who is told
         // "peer dead" finds the peer dead.
         for to in 0..self.size() {
-            self.members[to as usize].asking.retain(|(asker, _)| *asker != rank);
+            self.members[to as usize].asking.retain(|asker| *asker != rank);
             if self.members[to as usize].phase == Phase::Joined {
                 self.tell(to, 0, Reply::Gone { rank, left }, None);
             }
         }
-        for (asker, token) in asking.into_iter().filter(|(asker, _)| *asker != rank) {
-            self.fail(asker, token, Status::ERR_PEER_DEAD, self.obituary(rank));
+        for asker in asking.into_iter().filter(|asker| *asker != rank) {
+            self.refuse_card(asker, rank, Status::ERR_PEER_DEAD, self.obituary(rank));
         }
         self.settle();
     }
@@ -159,7 +161,7 @@ impl Rules {
         }
         let member = &mut self.members[rank as usize];
         (member.phase, member.joined) = (Phase::Joined, true);
-        self.answer(rank, token, Vec::new(), None);
+        self.answer(rank, token, Vec::new());
         for other in 0..self.size() {
             let phase = self.members[other as usize].phase;
             if matches!(phase, Phase::Left | Phase::Died) {
@@ -189,24 +191,33 @@ impl Rules {
         let fd = Arc::new(fd);
         let asking = std::mem::take(&mut member.asking);
         member.card = Some((blob.clone(), fd.clone()));
-        self.answer(rank, token, Vec::new(), None);
-        for (asker, token) in asking {
-            self.answer(asker, token, blob.clone(), Some(fd.clone()));
+        self.answer(rank, token, Vec::new());
+        for asker in asking {
+            self.show_card(asker, rank, blob.clone(), fd.clone());
         }
     }
 
-    fn lookup(&mut self, rank: u32, token: u32, peer: u32) {
+    fn lookup(&mut self, rank: u32, peer: u32) {
         let Some(member) = self.members.get_mut(peer as usize) else {
             let text = format!("peer is {peer}, expected less than {}", self.size());
-            return self.fail(rank, token, Status::ERR_RANGE, text);
+            return self.refuse_card(rank, peer, Status::ERR_RANGE, text);
         };
         if member.is_gone() {
-            return self.fail(rank, token, Status::ERR_PEER_DEAD, self.obituary(peer));
+            return self.refuse_card(rank, peer, Status::ERR_PEER_DEAD, self.obituary(peer));
         }
         match member.card.clone() {
-            Some((blob, fd)) => self.answer(rank, token, blob, Some(fd)),
-            None => member.asking.push((rank, token)),
+            Some((blob, fd)) => self.show_card(rank, peer, blob, fd),
+            None => member.asking.push(rank),
         }
+    }
+
+    fn show_card(&mut self, to: u32, rank: u32, bytes: Vec<u8>, fd: Arc<OwnedFd>) {
+        self.tell(to, 0, Reply::Card { rank, status: 0, bytes }, Some(fd));
+    }
+
+    fn refuse_card(&mut self, to: u32, rank: u32, status: Status, text: String) {
+        let bytes = text.into_bytes();
+        self.tell(to, 0, Reply::Card { rank, status: status.0, bytes }, None);
     }
 
     fn wait(&mut self, rank: u32, token: u32, what: Collective) -> Verdict {
@@ -234,14 +245,14 @@ impl Rules {
             let all = self.take_waiting(true);
             let bytes: Vec<u8> = all.iter().flat_map(|(_, _, bytes)| bytes).copied().collect();
             for (rank, token, _) in all {
-                self.answer(rank, token, bytes.clone(), None);
+                self.answer(rank, token, bytes.clone());
             }
         }
         let here = self.count_waiting(false);
         let gone = self.members.iter().filter(|m| m.is_gone()).count();
         if here > 0 && here + gone == self.members.len() {
             for (rank, token, _) in self.take_waiting(false) {
-                self.answer(rank, token, Vec::new(), None);
+                self.answer(rank, token, Vec::new());
             }
         }
     }
@@ -309,8 +320,8 @@ impl Rules {
         }
     }
 
-    fn answer(&mut self, to: u32, token: u32, bytes: Vec<u8>, fd: Option<Arc<OwnedFd>>) {
-        self.tell(to, token, Reply::Answer { status: 0, bytes }, fd);
+    fn answer(&mut self, to: u32, token: u32, bytes: Vec<u8>) {
+        self.tell(to, token, Reply::Answer { status: 0, bytes }, None);
     }
 
     fn fail(&mut self, to: u32, token: u32, status: Status, text: String) {

@@ -14,14 +14,16 @@ fn joined(size: u32) -> Rules {
 
 fn status(out: &Outgoing) -> Option<i32> {
     match &out.reply {
-        Reply::Answer { status, .. } => Some(*status),
+        Reply::Answer { status, .. } | Reply::Card { status, .. } => Some(*status),
         Reply::Gone { .. } => None,
     }
 }
 
 fn text(out: &Outgoing) -> String {
     match &out.reply {
-        Reply::Answer { bytes, .. } => String::from_utf8(bytes.clone()).unwrap(),
+        Reply::Answer { bytes, .. } | Reply::Card { bytes, .. } => {
+            String::from_utf8(bytes.clone()).unwrap()
+        }
         Reply::Gone { rank, left } => format!("gone {rank} {left}"),
     }
 }
@@ -70,7 +72,7 @@ fn a_death_is_told_first_and_then_fails_those_who_wait() {
     let dead = Some(Status::ERR_PEER_DEAD.0);
     let mut rules = joined(3);
     exchange(&mut rules, 0, b"a");
-    assert_eq!(rules.handle(1, 9, Request::Lookup { peer: 2 }, None), Verdict::Fine);
+    assert_eq!(rules.handle(1, 9, Request::Lookup { peers: vec![2] }, None), Verdict::Fine);
     rules.gone(2, false);
     rules.gone(2, true);
     let out = drain(&mut rules);
@@ -141,11 +143,10 @@ fn a_card_reaches_those_who_asked_before_and_after() {
     use std::os::fd::AsFd;
     let fd = || crate::util::socket::Wake::new().unwrap().as_fd().try_clone_to_owned().unwrap();
     let mut rules = joined(2);
-    rules.handle(1, 3, Request::Lookup { peer: 0 }, None);
-    rules.handle(1, 4, Request::Lookup { peer: 2 }, None);
+    rules.handle(1, 3, Request::Lookup { peers: vec![0, 2] }, None);
     assert_eq!(drain(&mut rules)[0].1, Some(Status::ERR_RANGE.0));
     rules.handle(0, 2, Request::Publish { blob: b"zero".to_vec() }, Some(fd()));
-    rules.handle(0, 3, Request::Lookup { peer: 0 }, None);
+    rules.handle(0, 3, Request::Lookup { peers: vec![0] }, None);
     assert_eq!(rules.outgoing.iter().filter(|o| o.fd.is_some()).count(), 2);
     let blobs: Vec<_> = drain(&mut rules).into_iter().map(|o| (o.0, o.2)).collect();
     assert_eq!(blobs, [(0, String::new()), (1, "zero".into()), (0, "zero".into())]);

@@ -134,6 +134,9 @@ impl Ring {
 
     /// Where a rank's board lies, once there is one; None: it could not make any.
     fn reach(&self, services: &Services, peer: u32) -> Result<Option<Address>> {
+        // The contacts that later steps need begin now.
+        (0..self.steps()).for_each(|step| drop(services.routes.port(self.target(step))));
+        services.connect(std::iter::once(peer))?;
         let port = services.routes.port(peer)?;
         let longest = NAPS.1 * self.size().max(50) as u32;
         let (mut backoff, mut nap, mut seen) = (Backoff::new(services.spin()), NAPS.0, None);

@@ -148,8 +148,7 @@ impl Context {
         op: u32,
         kind: u32,
     ) -> Result<Option<AtomicExecution>> {
-        self.must_be_open()?;
-        let port = self.routes.port(peer)?;
+        let port = self.port(peer)?;
         let width = match checked(op, kind) {
             Ok((_, kind)) => atomic::width(kind).unwrap_or(8),
             Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(None),

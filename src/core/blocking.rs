@@ -4,6 +4,7 @@ use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::Completion;
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::messages::dispatch::Dispatcher;
+use crate::transport::port::Port;
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Result, Status};
@@ -21,7 +22,7 @@ pub(super) struct Blocking<'a> {
 /// How long a thread sleeps between two tries of something that nobody announces.
 const NAP: Duration = Duration::from_micros(100);
 
-impl Blocking<'_> {
+impl<'a> Blocking<'a> {
     /// Lends the calling thread for a burst of looks, until `done`: to the lane, and to the agent of
     /// active messages where there are some. `backoff` begins anew when messages were handled.
     pub(super) fn attend(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
@@ -84,7 +85,9 @@ impl Blocking<'_> {
     /// Tries until the answer is not "try again", working for the lane meanwhile.
     pub(super) fn until_accepted<T>(self, attempt: impl Fn() -> Result<T>) -> Result<T> {
         let mut backoff = Backoff::new(self.spin);
+        let routes = self.lane.routes();
         loop {
+            let contacts = routes.contacts();
             match attempt() {
                 Err(error) if error.status == Status::RETRY_QUEUE_FULL => {
                     let room = self.lane.room();
@@ -93,6 +96,13 @@ impl Blocking<'_> {
                     }
                     if let Some(end) = room.wait(|| accepted(attempt())) {
                         return end;
+                    }
+                }
+                Err(error) if error.status == Status::RETRY_CONNECTING => {
+                    if self.help_others() {
+                        backoff.renew();
+                    } else if !backoff.pause() {
+                        self.sleep(routes.next_contact(), None, || routes.contacts() != contacts);
                     }
                 }
                 Err(error) if error.status.is_retry() => {
@@ -105,6 +115,33 @@ impl Blocking<'_> {
                 end => return end,
             }
         }
+    }
+
+    /// The port to a peer; waits until it was contacted. `open` says why the caller must not go on.
+    pub(super) fn port(self, peer: u32, open: impl Fn() -> Result<()>) -> Result<&'a Port> {
+        self.until_accepted(|| {
+            open()?;
+            self.lane.routes().port(peer)
+        })
+    }
+
+    /// Contacts all these peers at the same time and waits until each was contacted, or has failed; then answers
+    /// the first failure.
+    pub(super) fn connect(
+        self,
+        peers: impl Iterator<Item = u32> + Clone,
+        open: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        for peer in peers.clone() {
+            // What an earlier contact failed of does not count.
+            let _ = self.lane.routes().port(peer);
+        }
+        let mut end = Ok(());
+        for peer in peers {
+            let port = self.port(peer, &open).map(drop);
+            end = end.and(port);
+        }
+        end
     }
 
     /// Waits until everything accepted before, for one peer or for ALL_PEERS, has ended.

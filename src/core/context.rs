@@ -110,7 +110,7 @@ impl Context {
         let segment = Arc::new(Segment::create(&config, bootstrap.size())?);
         bootstrap.publish(&node::card(&segment), segment.descriptor().as_fd())?;
         let kernel_copies = config.cma == 1;
-        let routes = Arc::new(Routes::new(segment.clone(), bootstrap.clone(), kernel_copies)?);
+        let routes = Routes::new(segment.clone(), bootstrap.clone(), kernel_copies)?;
         let execution = match config.execution {
             0 => Execution::Auto,
             1 => Execution::Offload,
@@ -227,6 +227,28 @@ impl Context {
     #[inline(always)]
     pub fn waiters(&self) -> &Waiters {
         self.routes.waiters()
+    }
+
+    /// Contacts peers, all at the same time, and waits until that has been done; None: every rank.
+    pub fn connect(&self, peers: Option<&[u32]>) -> Result<()> {
+        self.may_block("llcl_connect")?;
+        if let Some(peer) = peers.unwrap_or_default().iter().find(|peer| **peer >= self.size()) {
+            fail!(ERR_INVALID, "peers holds {peer}, expected ranks below {}", self.size());
+        }
+        let open = || self.must_be_open();
+        match peers {
+            Some(peers) => self.rest().connect(peers.iter().copied(), open),
+            None => self.rest().connect(0..self.size(), open),
+        }
+    }
+
+    /// The port to a peer, contacted if need be. Inside a callback, where waiting is not possible, RETRY_CONNECTING.
+    pub fn port(&self, peer: u32) -> Result<&Port> {
+        self.must_be_open()?;
+        match in_callback() {
+            true => self.routes.port(peer),
+            false => self.rest().port(peer, || self.must_be_open()),
+        }
     }
 
     /// Works for the lane for one round.

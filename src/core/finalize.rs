@@ -19,6 +19,8 @@ impl Context {
         self.quick.peers.store(0, Ordering::Relaxed);
         self.open.store(false, Ordering::Relaxed);
         self.closing.store(true, Ordering::Relaxed);
+        // Threads that wait for a contact see that it is over.
+        self.routes.tell_contacts();
         let limit = Instant::now() + Duration::from_millis(self.config().finalize_ms);
         let mut backoff = Backoff::new(Duration::MAX);
         let idle = || {

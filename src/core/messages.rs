@@ -291,7 +291,14 @@ impl Context {
                     }
                 }
                 Err(error) if error.status.is_retry() => {
-                    return self.rest().until_accepted(|| self.am_try(send));
+                    // Where it is credit that lacks then, it is waited for above.
+                    let attempt = || match self.am_try(send) {
+                        Err(error) if error.status == Status::RETRY_NO_CREDIT => Ok(false),
+                        end => end.map(|()| true),
+                    };
+                    if self.rest().until_accepted(attempt)? {
+                        return Ok(());
+                    }
                 }
                 end => return end,
             }

@@ -13,7 +13,7 @@ use crate::transport::Access;
 use crate::transport::address::Address;
 use crate::transport::port::Port;
 use crate::util::pin::{pin, pin_if_known};
-use crate::util::status::Result;
+use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What became of an attempt on a word.
@@ -151,8 +151,13 @@ impl Context {
 
     /// Where a peer's memory is mapped here, for loads and stores of the caller's own.
     pub fn remote_pointer(&self, peer: u32, remote: Address, size: u64) -> Result<*mut u8> {
-        self.must_be_open()?;
-        let port = self.routes.port(peer)?;
+        let port = match self.port(peer) {
+            Err(error) if error.status == Status::RETRY_CONNECTING => fail!(
+                ERR_STATE,
+                "rank {peer} was not contacted before, and a callback may not wait for that"
+            ),
+            port => port?,
+        };
         if self.routes.locate(port, remote, size)? != Access::Mapped {
             fail!(ERR_UNSUPPORTED, "registered memory of rank {peer} is not mapped here");
         }

@@ -121,6 +121,11 @@ impl Services {
         Duration::from_micros(self.config.spin_us)
     }
 
+    /// Contacts all these ranks at the same time, and waits until that has been done.
+    pub fn connect(&self, peers: impl Iterator<Item = u32> + Clone) -> Result<()> {
+        self.rest().connect(peers, || self.must_be_open())
+    }
+
     fn rest(&self) -> Blocking<'_> {
         Blocking { lane: &self.lane, dispatcher: &self.dispatcher, spin: self.spin() }
     }

@@ -15,6 +15,7 @@ pub struct Counted {
     pub retry_queue_full: u64,
     pub retry_no_tag: u64,
     pub retry_busy: u64,
+    pub retry_connecting: u64,
     pub credit_reads: u64,
     pub credit_updates: [u64; SHARES],
     pub skips: u64,
@@ -26,8 +27,13 @@ pub struct Counted {
 }
 
 /// Where each "try again" is counted.
-const REASONS: [Status; 4] =
-    [Status::RETRY_QUEUE_FULL, Status::RETRY_NO_TAG, Status::RETRY_BUSY, Status::RETRY_NO_CREDIT];
+const REASONS: [Status; 5] = [
+    Status::RETRY_QUEUE_FULL,
+    Status::RETRY_NO_TAG,
+    Status::RETRY_BUSY,
+    Status::RETRY_NO_CREDIT,
+    Status::RETRY_CONNECTING,
+];
 
 impl Context {
     /// Counts a refusal by its reason.
@@ -44,8 +50,8 @@ impl Context {
     /// What was counted until now.
     pub fn stats(&self) -> Counted {
         let counts = &self.post.counts;
-        let [queue_full, no_tag, busy, no_credit] =
-            [0, 1, 2, 3].map(|at: usize| counts.retries[at].get());
+        let [queue_full, no_tag, busy, no_credit, connecting] =
+            [0, 1, 2, 3, 4].map(|at: usize| counts.retries[at].get());
         Counted {
             am_sent: counts.sent(),
             am_handled: counts.handled.get(),
@@ -55,6 +61,7 @@ impl Context {
             retry_queue_full: queue_full,
             retry_no_tag: no_tag,
             retry_busy: busy,
+            retry_connecting: connecting,
             credit_reads: counts.credit_reads.get(),
             credit_updates: counts.credit_updates(),
             skips: counts.skips.get(),

@@ -153,21 +153,34 @@ impl InFlight {
     }
 }
 
-/// Does what a peer asks for, in this rank's own memory, and answers. False: it is to be tried again, since the peer
-/// cannot be reached for an answer now.
-pub fn serve(routes: &Routes, message: &Message) -> bool {
+/// What became of a request of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// It was done and answered, or nobody waits for its answer.
+    Done,
+    /// The peer must be contacted before it can be answered: again when a contact has ended.
+    Connecting,
+    /// The contact has failed, as where no descriptor is left: again after a while.
+    Unreachable,
+}
+
+/// Does what a peer asks for, in this rank's own memory, and answers.
+pub fn serve(routes: &Routes, message: &Message) -> Served {
     let port = match routes.port(message.source) {
         Ok(port) => port,
+        Err(error) if error.status == Status::RETRY_CONNECTING => return Served::Connecting,
         // Who is dead, or nobody, does not wait for an answer.
-        Err(_) if message.source >= routes.size() || routes.is_dead(message.source) => return true,
-        Err(_) => return false,
+        Err(_) if message.source >= routes.size() || routes.is_dead(message.source) => {
+            return Served::Done;
+        }
+        Err(_) => return Served::Unreachable,
     };
     let (status, result) = match execute(routes, port, message) {
         Ok(result) => (Status::OK, result),
         Err(error) => (error.status, 0),
     };
     routes.transport(port).reply(port, Reply { tag: message.tag, status, result });
-    true
+    Served::Done
 }
 
 fn execute(routes: &Routes, asker: &Port, message: &Message) -> Result<u64> {

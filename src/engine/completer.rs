@@ -1,9 +1,9 @@
 //! The completer: takes in what has come from peers, answers their requests, and moves the
 //! operations in flight on.
 
-use crate::engine::by_owner;
+use crate::engine::by_owner::{self, Served};
 use crate::engine::in_flight::Tag;
-use crate::engine::lane_state::LaneState;
+use crate::engine::lane_state::{LaneState, Unserved};
 use crate::engine::routes::Routes;
 use crate::transport::{Message, Reply, Sink};
 
@@ -11,13 +11,35 @@ use crate::transport::{Message, Reply, Sink};
 struct Inflow<'a> {
     routes: &'a Routes,
     replies: Vec<Reply>,
-    unserved: Vec<Message>,
+    unserved: Unserved,
+}
+
+impl Inflow<'_> {
+    /// Whether it was served; if not, it must be kept.
+    fn serve(&mut self, message: &Message) -> bool {
+        let served = by_owner::serve(self.routes, message);
+        self.unserved.unreachable |= served == Served::Unreachable;
+        served == Served::Done
+    }
+
+    /// Tries again to serve who waits for a contact, where one has ended.
+    fn serve_again(&mut self) {
+        if self.unserved.messages.is_empty() || !self.unserved.may_go_on(self.routes) {
+            return;
+        }
+        // Before the look at the ports: a contact that ends meanwhile is looked at next time.
+        self.unserved.contacts = self.routes.contacts();
+        self.unserved.unreachable = false;
+        let mut messages = std::mem::take(&mut self.unserved.messages);
+        messages.retain(|message| !self.serve(message));
+        self.unserved.messages = messages;
+    }
 }
 
 impl Sink for Inflow<'_> {
     fn request(&mut self, message: &Message) {
-        if !by_owner::serve(self.routes, message) {
-            self.unserved.push(*message);
+        if !self.serve(message) {
+            self.unserved.messages.push(*message);
         }
     }
 
@@ -34,7 +56,7 @@ impl LaneState {
             replies: std::mem::take(&mut self.replies),
             unserved: std::mem::take(&mut self.unserved),
         };
-        inflow.unserved.retain(|message| !by_owner::serve(routes, message));
+        inflow.serve_again();
         let mut count = 0;
         for receiver in &mut self.receivers {
             count += receiver.poll(&mut inflow);

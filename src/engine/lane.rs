@@ -116,6 +116,11 @@ impl Lane {
         Lane { ring, role, parked, room, under_way, routes, execution }
     }
 
+    /// The paths to the peers.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
     /// The execution in force.
     pub fn execution(&self) -> Execution {
         self.execution

@@ -16,12 +16,28 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Requests of peers that this rank has not contacted, kept until it can answer them.
+#[derive(Default)]
+pub(super) struct Unserved {
+    pub(super) messages: Vec<Message>,
+    /// Routes::contacts() before the last look.
+    pub(super) contacts: u64,
+    /// The contact with one of them has failed, so nothing announces when it may go on.
+    pub(super) unreachable: bool,
+}
+
+impl Unserved {
+    /// Whether another look may find that one of them can be answered.
+    pub(super) fn may_go_on(&self, routes: &Routes) -> bool {
+        self.unreachable || self.contacts != routes.contacts()
+    }
+}
+
 /// Belongs to the holder of the role alone.
 pub struct LaneState {
     pub(super) consumer: Consumer<QueueEntry>,
     pub(super) post: Arc<MessagePost>,
-    /// Requests of peers that cannot be reached now, as where no descriptor is left.
-    pub(super) unserved: Vec<Message>,
+    pub(super) unserved: Unserved,
     /// Active messages without credit.
     pub(super) deferred: VecDeque<Box<Deferred>>,
     /// Whom to tell that the queue is half empty again.
@@ -60,7 +76,7 @@ impl LaneState {
         LaneState {
             consumer,
             post,
-            unserved: Vec::new(),
+            unserved: Unserved::default(),
             deferred: VecDeque::new(),
             room,
             half,
@@ -137,7 +153,7 @@ impl LaneState {
         self.armed = true;
         self.unsent == 0
             && self.deferred.is_empty()
-            && self.unserved.is_empty()
+            && (self.unserved.messages.is_empty() || !self.unserved.may_go_on(routes))
             && !routes.has_deaths()
             && self.consumer.try_wait()
             && self.receivers.iter_mut().all(|receiver| receiver.arm())
@@ -193,8 +209,9 @@ impl LaneState {
     pub(super) fn send(&mut self, routes: &Routes, tag: Tag) {
         let Some(operation) = self.slots.get_mut(tag) else { return };
         let (peer, needs_chunk) = (operation.command.peer, operation.needs_chunk());
-        let port = match routes.port(peer) {
-            Ok(port) if !routes.is_dead(peer) => port,
+        // Who accepted the operation had the port.
+        let port = match routes.known(peer) {
+            Some(port) if !routes.is_dead(peer) => port,
             _ => return self.end(routes, tag, Status::ERR_PEER_DEAD),
         };
         if needs_chunk {

@@ -53,8 +53,8 @@ impl LaneState {
         // Behind what waits already: for the same peer it would find no credit, either.
         match self.deferred.is_empty().then(|| deferred.send(&self.post)) {
             Some(Ok(true)) => deferred.end(&self.post, Status::OK),
-            Some(Err(error)) => deferred.end(&self.post, error.status),
-            Some(Ok(false)) | None => {
+            Some(Err(error)) if !error.status.is_retry() => deferred.end(&self.post, error.status),
+            Some(_) | None => {
                 self.deferred.push_back(deferred);
                 self.count_under_way();
             }
@@ -69,11 +69,13 @@ impl LaneState {
             let Some(deferred) = self.deferred.pop_front() else { break };
             match deferred.send(&self.post) {
                 Ok(true) => deferred.end(&self.post, Status::OK),
-                Ok(false) => {
+                Err(error) if !error.status.is_retry() => {
+                    deferred.end(&self.post, error.status);
+                }
+                Ok(false) | Err(_) => {
                     self.deferred.push_back(deferred);
                     break;
                 }
-                Err(error) => deferred.end(&self.post, error.status),
             }
         }
         let sent = before - self.deferred.len();

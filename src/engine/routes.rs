@@ -1,6 +1,13 @@
 //! Which transport leads to which peer, and the ports to those that were talked to.
+//!
+//! # First contact
+//!
+//! Nobody waits for a contact in here, whoever asks: `port` answers RETRY_CONNECTING, and the watcher thread of the
+//! bootstrap, which hears the hub's answer, makes the port. So a try function never blocks, the lane's role is never
+//! held for a contact, and what cannot be answered yet is kept by who serves it (`engine::lane_state`). After each
+//! contact `contacts` counts, the bell rings, and sleeping threads look again (`core::blocking`).
 
-use crate::bootstrap::Bootstrap;
+use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::loopback::Loopback;
@@ -12,10 +19,11 @@ use crate::transport::waiters::{Awaited, Waiters};
 use crate::transport::{Access, Receiver, Transport};
 use crate::util::bell::Bell;
 use crate::util::pin::pin;
-use crate::util::status::Result;
+use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The ranks of the world as this one reaches them. A peer that was never talked to costs one
@@ -29,6 +37,11 @@ pub struct Routes {
     bootstrap: Arc<Bootstrap>,
     segment: Arc<Segment>,
     sleepers: Sleepers,
+    /// How many contacts have ended, well or not.
+    contacts: AtomicU64,
+    /// Contacts that failed, until somebody was told why; and how many.
+    failures: Mutex<HashMap<u32, Error>>,
+    failed: AtomicUsize,
     /// A peer has died, and what is pending on it has not been ended.
     deaths_pending: AtomicBool,
     deaths: AtomicU32,
@@ -40,7 +53,7 @@ impl Routes {
         segment: Arc<Segment>,
         bootstrap: Arc<Bootstrap>,
         kernel_copies: bool,
-    ) -> Result<Routes> {
+    ) -> Result<Arc<Routes>> {
         let me = bootstrap.rank();
         // SAFETY: the segment is kept below, longer than the transport and the ports.
         let loopback = unsafe { Loopback::new(segment.control().waiters()) };
@@ -48,7 +61,7 @@ impl Routes {
         let ports: Box<[OnceBox<Port>]> = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
         // The port to oneself is there from the beginning.
         ports[me as usize].get_or_try_init(|| loopback.connect(me).map(Box::new))?;
-        Ok(Routes {
+        let routes = Arc::new(Routes {
             ports,
             me,
             loopback,
@@ -56,9 +69,19 @@ impl Routes {
             bootstrap,
             segment,
             sleepers: Sleepers::default(),
+            contacts: AtomicU64::new(0),
+            failures: Mutex::default(),
+            failed: AtomicUsize::new(0),
             deaths_pending: AtomicBool::new(false),
             deaths: AtomicU32::new(0),
-        })
+        });
+        let retired = Arc::downgrade(&routes);
+        routes.bootstrap.on_card(Arc::new(move |peer, card| {
+            if let Some(routes) = retired.upgrade() {
+                routes.contacted(peer, card);
+            }
+        }));
+        Ok(routes)
     }
 
     /// The receiving ends of all transports; to be taken once.
@@ -112,19 +135,83 @@ impl Routes {
         self.ports.get(peer as usize)?.get()
     }
 
-    /// The port to a peer, made at first use. Blocks until the peer has come up.
+    /// The port to a peer. At first use RETRY_CONNECTING: the contact goes on behind this call. Where it fails, one
+    /// call answers why, and the next begins another. Never waits.
+    #[inline]
     pub fn port(&self, peer: u32) -> Result<&Port> {
-        if let Some(port) = self.known(peer) {
-            return Ok(port);
+        match self.known(peer) {
+            Some(port) => Ok(port),
+            None => Err(self.begin_contact(peer)),
         }
-        let Some(place) = self.ports.get(peer as usize) else {
-            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.ports.len());
-        };
-        let port = place.get_or_try_init(|| self.node.connect(peer).map(Box::new))?;
+    }
+
+    #[cold]
+    fn begin_contact(&self, peer: u32) -> Error {
+        if peer >= self.size() {
+            let text = format!("peer is {peer}, expected a rank below {}", self.size());
+            return Error::new(Status::ERR_INVALID, text);
+        }
+        if let Some(error) = self.take_failure(peer) {
+            return error;
+        }
+        if self.is_dead(peer) {
+            return Error::new(Status::ERR_PEER_DEAD, format!("rank {peer} has died or has left"));
+        }
+        self.bootstrap.ask_card(peer);
+        Error::bare(Status::RETRY_CONNECTING)
+    }
+
+    /// Why the last contact with a peer failed, once. Where another thread looks at the same moment, later.
+    fn take_failure(&self, peer: u32) -> Option<Error> {
+        // Acquire: pairs with contacted().
+        if self.failed.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut failures = self.failures.try_lock().ok()?;
+        let error = failures.remove(&peer);
+        self.failed.store(failures.len(), Ordering::Release);
+        error
+    }
+
+    /// A peer's card has come, or the reason why it does not come. On the watcher thread.
+    fn contacted(&self, peer: u32, card: Result<Card>) {
+        if self.known(peer).is_none() {
+            match card.and_then(|card| self.node.connect(peer, card)) {
+                // Only this thread sets ports but the own one.
+                Ok(port) => drop(self.ports[peer as usize].set(Box::new(port))),
+                Err(error) if error.status == Status::ERR_PEER_DEAD => self.mark_dead(peer),
+                Err(error) => {
+                    let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+                    failures.insert(peer, error);
+                    self.failed.store(failures.len(), Ordering::Release);
+                }
+            }
+        }
         if self.bootstrap.is_dead(peer) {
             self.mark_dead(peer);
         }
-        Ok(port)
+        self.tell_contacts();
+    }
+
+    /// Whoever waits for a contact looks again, and the progress thread at what it keeps for one.
+    pub fn tell_contacts(&self) {
+        // Release: who sees another number sees the port, the failure or the death; pairs with contacts().
+        self.contacts.fetch_add(1, Ordering::Release);
+        self.bell().ring();
+        self.waiters().touched_word(self.contacts.as_ptr() as u64);
+    }
+
+    /// How many contacts have ended so far: who waits for one reads this before it asks for the port, and looks again
+    /// when the number is another.
+    #[inline]
+    pub fn contacts(&self) -> u64 {
+        // Acquire: pairs with tell_contacts().
+        self.contacts.load(Ordering::Acquire)
+    }
+
+    /// What who waits for a contact sleeps on.
+    pub fn next_contact(&self) -> Awaited {
+        Awaited::private(self.contacts.as_ptr())
     }
 
     /// The transport that carries active messages, to whomever.
@@ -209,7 +296,8 @@ impl Routes {
             // Release: the peer is known to be dead before; pairs with take_deaths().
             self.deaths_pending.store(true, Ordering::Release);
             self.deaths.fetch_add(1, Ordering::Release);
-            self.bell().ring();
+            // Who waits for a contact with it waits in vain.
+            self.tell_contacts();
             // It may have died on its way to wake who runs handlers, and then nobody else would.
             self.segment.control().mail().head.requests.bell().ring();
             // Who waits for what only this peer would have done.

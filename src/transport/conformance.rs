@@ -14,7 +14,7 @@ use crate::transport::{Access, CHUNKS, Message, Posted, Receiver, Reply, Sink, T
 use crate::util::config::Config;
 use crate::util::status::Status;
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// One end: the port leads to the other. Fields in the order in which they have to go.
@@ -64,12 +64,16 @@ fn shared() -> Pair {
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
         let own = &segments[rank as usize];
         bootstrap.publish(&node::card(own), own.descriptor()).unwrap();
-        Node::new(own.clone(), bootstrap, true)
+        (Node::new(own.clone(), bootstrap.clone(), true), bootstrap)
     });
     let mut peer = 2;
-    let [here, there] = ranks.map(|node| {
+    let [here, there] = ranks.map(|(node, bootstrap)| {
         peer -= 1;
-        let (port, receiver) = (node.connect(peer).unwrap(), Box::new(node.receiver()));
+        let (sender, cards) = mpsc::channel();
+        bootstrap.on_card(Arc::new(move |_, card| sender.send(card).unwrap()));
+        bootstrap.ask_card(peer);
+        let port = node.connect(peer, cards.recv().unwrap().unwrap()).unwrap();
+        let receiver = Box::new(node.receiver());
         End { port, receiver, transport: Box::new(node) }
     });
     let [_, memory] = segments;

@@ -82,9 +82,6 @@ pub trait Sink {
 
 /// What a transport offers to any thread, at any time.
 pub trait Transport: Send + Sync {
-    /// The path to a peer. Blocks until the peer has come up; its death is an error.
-    fn connect(&self, peer: u32) -> Result<Port>;
-
     /// How `size` bytes at `address` are reached. Maps the region where that is possible; the
     /// caller then finds it in the port. The caller is not pinned.
     fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access>;

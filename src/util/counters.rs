@@ -66,7 +66,7 @@ pub struct Counters {
     /// Replies and acknowledgements.
     pub replies: Count,
     /// Refusals by reason: queue full, no tag, busy, no credit.
-    pub retries: [Count; 4],
+    pub retries: [Count; 5],
     /// Slots passed over.
     pub skips: Count,
     /// Messages handled.

@@ -172,7 +172,7 @@ pub fn poll(waits: &mut [libc::pollfd], timeout_ms: i32) -> Result<usize> {
     }
 }
 
-/// A descriptor that becomes readable, and stays so, once somebody calls [`Wake::wake`].
+/// A descriptor that becomes readable once somebody calls [`Wake::wake`], and stays so until [`Wake::clear`].
 pub struct Wake(OwnedFd);
 
 impl Wake {
@@ -193,6 +193,13 @@ impl Wake {
         // SAFETY: eight bytes are read from `one`. It cannot fail but by an overflow, and then the
         // descriptor is readable already.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Makes it unreadable until the next wake().
+    pub fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: eight bytes are written to `count`. Where nobody has woken it, it fails and changes nothing.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
     }
 }
 

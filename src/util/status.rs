@@ -41,6 +41,7 @@ statuses! {
     RETRY_NO_TAG = 2, "try again: as many operations are in flight as there are tags";
     RETRY_BUSY = 3, "try again: what is needed is in use at the moment";
     RETRY_NO_CREDIT = 4, "try again: all message slots of the peer are taken";
+    RETRY_CONNECTING = 5, "try again: the first contact with the peer is under way";
     ERR_INVALID = -1, "a parameter is not allowed to have this value";
     ERR_RANGE = -2, "an offset, a size or a number lies outside of what exists";
     ERR_NO_MEMORY = -3, "memory, a table or a kernel limit is exhausted";

@@ -156,7 +156,10 @@ impl Site<'_> {
             refused_by(rank, Status(card.status))?;
         }
         let pairs = self.team.peers.iter().zip(&cards);
-        let members = pairs.map(|(peer, card)| self.member(*peer, card)).collect::<Result<_>>();
+        let contacted = self.team.services.connect(self.team.peers.iter().copied());
+        let members = contacted.and_then(|()| {
+            pairs.map(|(peer, card)| self.member(*peer, card)).collect::<Result<Vec<_>>>()
+        });
         self.team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
         let cores = cards.iter().fold(Cores::default(), |all, card| all.or(card.cores));
         let fenced = cards.iter().all(|card| card.fenced != 0);

@@ -31,13 +31,18 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
         let segment = Arc::new(Segment::create(&config, 1).unwrap());
         bootstrap.publish(&node::card(&segment), segment.descriptor()).unwrap();
-        let routes = Arc::new(Routes::new(segment.clone(), bootstrap, false).unwrap());
+        let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
         let (ring, consumer) = CommandQueue::new(16, || ());
         let to_tell = (Arc::new(Admission::default()), 8);
         let post = Arc::new(MessagePost::new(routes.clone(), Arc::default(), 64, 1));
         let work = LaneState::new(consumer, to_tell, routes.receivers(), post, in_flight);
         Rank { work, ring, routes, segment }
     });
+    for (from, to) in [(0, 1), (1, 0)] {
+        while ranks[from].routes.port(to).is_err() {
+            std::thread::yield_now();
+        }
+    }
     (world, ranks)
 }
 

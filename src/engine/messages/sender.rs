@@ -56,17 +56,29 @@ impl MessagePost {
         }
     }
 
-    /// The outbox to a living peer, made at first use.
+    /// The outbox to a living peer. At first use RETRY_CONNECTING, until the peer was contacted, and the rank that
+    /// keeps the counter by which this one sends to it.
     pub fn outbox(&self, peer: u32) -> Result<&MessageSender<'static>> {
-        if peer >= self.routes.size() {
-            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.routes.size());
+        let node = self.routes.node();
+        let known = node.known_outbox(peer);
+        if known.is_none() {
+            // Makes the port as well, by which the peer's death closes everything.
+            self.routes.port(peer)?;
         }
-        // Makes the port as well, by which the peer's death closes everything.
-        self.routes.port(peer)?;
         if self.routes.is_dead(peer) {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
         }
-        self.routes.node().outbox(peer)
+        if let Some(outbox) = known {
+            return Ok(outbox);
+        }
+        if let Some(host) = node.nearest_host(peer)
+            && let Err(error) = self.routes.port(host)
+            && error.status == Status::RETRY_CONNECTING
+        {
+            return Err(error);
+        }
+        // Where the host cannot be contacted there are other shares.
+        node.outbox(peer)
     }
 
     /// Sends. False: there is no credit.
@@ -95,9 +107,14 @@ impl MessagePost {
 
     /// False: the peer cannot be reached now.
     fn try_reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) -> bool {
-        let Ok(outbox) = self.routes.node().outbox(peer) else {
-            // Who is dead does not wait for an answer.
-            return self.routes.is_dead(peer);
+        let node = self.routes.node();
+        let outbox = match node.known_outbox(peer) {
+            Some(outbox) => outbox,
+            None => match self.routes.port(peer).and_then(|_| node.outbox(peer)) {
+                Ok(outbox) => outbox,
+                // Who is dead does not wait for an answer.
+                Err(_) => return self.routes.is_dead(peer),
+            },
         };
         let id = status.0.unsigned_abs() as u16;
         let frame =

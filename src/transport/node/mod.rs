@@ -15,14 +15,14 @@ pub mod replies;
 pub mod segment;
 pub mod slots;
 
-use crate::bootstrap::Bootstrap;
+use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::transport::port::Port;
 use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::memory::{MemoryFile, whole_pages};
-use crate::util::status::Result;
+use crate::util::status::{Error, Result, Status};
 use control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
 use message_area::{MessageHead, host_of, nearest_share};
 use message_receiver::{MessageReceiver, Takes};
@@ -83,14 +83,16 @@ impl Node {
         self.dead.get(peer as usize).is_some_and(|dead| dead.load(Ordering::Acquire))
     }
 
-    fn link(&self, peer: u32) -> Result<&Link> {
-        self.links[peer as usize]
-            .get_or_try_init(|| self.open(peer).map(Box::new))
-            .map(|link| &**link)
+    /// The path to a peer that has shown its card. Called once at a time.
+    pub fn connect(&self, peer: u32, card: Card) -> Result<Port> {
+        let link = self.links[peer as usize]
+            .get_or_try_init(|| self.open(peer, card).map(Box::new))
+            .map(|link| &**link)?;
+        // SAFETY: links are never taken back, and the routes drop their ports before the transport.
+        unsafe { Port::new(peer, link.process, link.control.waiters()) }
     }
 
-    fn open(&self, peer: u32) -> Result<Link> {
-        let card = self.bootstrap.lookup(peer)?;
+    fn open(&self, peer: u32, card: Card) -> Result<Link> {
         let word = |at: usize| {
             let bytes = card.blob.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
             bytes.map(u64::from_ne_bytes)
@@ -168,12 +170,6 @@ fn snapshot(entry: &DirectoryEntry, key: u64) -> Option<(u64, u64, u64)> {
 }
 
 impl Transport for Node {
-    fn connect(&self, peer: u32) -> Result<Port> {
-        let link = self.link(peer)?;
-        // SAFETY: links are never taken back, and the routes drop their ports before the transport.
-        unsafe { Port::new(peer, link.process, link.control.waiters()) }
-    }
-
     fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         let (key, link) = (Key(address.key), self.linked(port));
         if self.is_dead(port.peer) {
@@ -270,11 +266,19 @@ impl Node {
         MessageReceiver::new(self.own.clone(), self.dead.clone(), counts, takes)
     }
 
+    /// The control area of a rank that was contacted, or of oneself; of another rank its contact begins.
     fn control(&self, rank: u32) -> Result<&Control> {
-        match rank == self.bootstrap.rank() {
-            true => Ok(self.own.control()),
-            false => self.link(rank).map(|link| &link.control),
+        if rank == self.bootstrap.rank() {
+            return Ok(self.own.control());
         }
+        if let Some(link) = self.links[rank as usize].get() {
+            return Ok(&link.control);
+        }
+        if self.is_dead(rank) {
+            fail!(ERR_PEER_DEAD, "rank {rank} has died or has left");
+        }
+        self.bootstrap.ask_card(rank);
+        Err(Error::bare(Status::RETRY_CONNECTING))
     }
 
     /// The outbox to a peer that was sent to before.
@@ -283,7 +287,14 @@ impl Node {
         self.outboxes.get(peer as usize)?.get()
     }
 
-    /// The outbox to a peer or to oneself. Blocks until the peer has come up.
+    /// Who keeps the SendCNT of a peer's share that is nearest to this rank. None: the peer was not contacted.
+    pub fn nearest_host(&self, peer: u32) -> Option<u32> {
+        let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
+        let shares = self.control(peer).ok()?.mail().sizes.shares;
+        Some(host_of(peer, nearest_share(peer, me, shares, size), size))
+    }
+
+    /// The outbox to oneself or to a peer that was contacted, made at first use.
     pub fn outbox(&self, peer: u32) -> Result<&MessageSender<'static>> {
         let Some(place) = self.outboxes.get(peer as usize) else {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.outboxes.len());

@@ -1,0 +1,130 @@
+//! The thread that listens to the hub: takes in its answers, the news of deaths, and the cards of other ranks.
+
+use super::{Answer, Deaths, Over, Shared, checked, lock};
+use crate::bootstrap::Card;
+use crate::bootstrap::protocol::{PACKET, Reply, Request};
+use crate::fail;
+use crate::util::socket::{self, Room, interest};
+use crate::util::status::{Error, Result, Status};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+impl Shared {
+    /// Runs on the watcher thread until `close` or the end of the hub.
+    pub(super) fn watch(&self, socket: &OwnedFd) {
+        let mut buffer = vec![0; PACKET];
+        // Ranks whose cards are wanted, while the socket has no room to say so.
+        let mut unsaid = Vec::new();
+        loop {
+            let room = if unsaid.is_empty() { 0 } else { libc::POLLOUT };
+            let mut waits = [
+                interest(socket.as_fd(), libc::POLLIN | room),
+                interest(self.stop.as_fd(), libc::POLLIN),
+                interest(self.asked.as_fd(), libc::POLLIN),
+            ];
+            if socket::poll(&mut waits, -1).is_err() {
+                return self.hub_gone();
+            }
+            if waits[1].revents != 0 {
+                return;
+            }
+            if waits[2].revents != 0 {
+                self.asked.clear();
+                self.wanted.take(&mut unsaid);
+            }
+            if !unsaid.is_empty() {
+                self.look_up(socket, &mut unsaid);
+            }
+            match socket::receive(socket.as_fd(), &mut buffer) {
+                Ok((0, _)) => return self.hub_gone(),
+                Ok((size, fd)) => self.dispatch(&buffer[..size], fd),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return self.hub_gone(),
+            }
+        }
+    }
+
+    /// Asks the hub for the cards of `peers`, which is empty afterwards unless the socket has no room.
+    fn look_up(&self, socket: &OwnedFd, peers: &mut Vec<u32>) {
+        let request = Request::Lookup { peers: peers.clone() }.encode(0);
+        match socket::send(socket.as_fd(), &request, None, Room::Now) {
+            Ok(()) => peers.clear(),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => {
+                let text = format!("sending to the launcher: {e}");
+                for peer in peers.drain(..) {
+                    self.introduce(peer, Err(Error::new(Status::ERR_SYSTEM, text.clone())));
+                }
+            }
+        }
+    }
+
+    fn introduce(&self, peer: u32, card: Result<Card>) {
+        self.wanted.answered(peer);
+        // Called without the lock: it may be the last to hold what ends this connection.
+        let call = lock(&self.on_card).clone();
+        if let Some(call) = call {
+            call(peer, card);
+        }
+    }
+
+    fn dispatch(&self, packet: &[u8], fd: Option<OwnedFd>) {
+        match Reply::decode(packet) {
+            Some((_, Reply::Card { rank, status, bytes })) if (rank as usize) < self.gone.len() => {
+                self.introduce(rank, card(rank, Answer { status, bytes }, fd));
+            }
+            Some((token, Reply::Answer { status, bytes })) => {
+                // An unknown token is an answer to somebody who no longer waits.
+                if let Some(slot) = lock(&self.pending).answers.get_mut(&token) {
+                    *slot = Some(Answer { status, bytes });
+                    self.arrived.notify_all();
+                }
+            }
+            Some((_, Reply::Gone { rank, .. })) => self.mark_gone(rank),
+            // The hub checked the release when this rank joined, so this cannot be its packet.
+            Some((_, Reply::Card { .. })) | None => {}
+        }
+    }
+
+    fn mark_gone(&self, peer: u32) {
+        let Some(gone) = self.gone.get(peer as usize) else { return };
+        // Release: whoever sees the mark sees what the hub said before it; pairs with the Acquire
+        // in `is_dead` and `on_death`.
+        gone.store(true, Ordering::Release);
+        let mut deaths = lock(&self.deaths);
+        let Deaths { call, told } = &mut *deaths;
+        if let (Some(call), false) = (call, told[peer as usize]) {
+            told[peer as usize] = true;
+            call(peer);
+        }
+    }
+
+    /// Nobody can be reached any more through a hub that has ended.
+    fn hub_gone(&self) {
+        self.end(Over::HubGone);
+        for peer in (0..self.gone.len() as u32).filter(|peer| *peer != self.rank) {
+            self.mark_gone(peer);
+        }
+    }
+
+    pub(super) fn end(&self, over: Over) {
+        lock(&self.pending).over.get_or_insert(over);
+        self.arrived.notify_all();
+        // The cards that are asked for do not come, either.
+        self.wanted.pending(|peer| self.introduce(peer, Err(over.error())));
+    }
+}
+
+/// What a rank has published.
+fn card(rank: u32, answer: Answer, fd: Option<OwnedFd>) -> Result<Card> {
+    let blob = checked(answer)?.bytes;
+    match fd {
+        Some(fd) => Ok(Card { blob, fd }),
+        None => fail!(
+            ERR_NO_MEMORY,
+            "peer is {rank}: its descriptor cannot be taken, expected room below the limit of open \
+             files"
+        ),
+    }
+}

@@ -1,0 +1,138 @@
+//! Whose cards a rank wants to see: set by any thread, taken by the thread that listens to the hub.
+//!
+//! A request never waits, takes no lock and allocates nothing, so a try function may make one wherever it is
+//! called, with the lane's role held or inside a signal handler.
+
+use crate::util::sync::{AtomicU64, Ordering};
+
+const BITS: u32 = 64;
+
+/// Two bits for each rank.
+pub struct Wanted {
+    /// The card was asked for and has not come.
+    asked: Box<[AtomicU64]>,
+    /// The hub has not been told that it is asked for.
+    new: Box<[AtomicU64]>,
+}
+
+impl Wanted {
+    /// Nobody's card is asked for.
+    pub fn new(size: u32) -> Wanted {
+        let words = || (0..size.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect();
+        Wanted { asked: words(), new: words() }
+    }
+
+    /// Asks for a card. True: the listening thread must be woken. False: it was asked for before.
+    pub fn ask(&self, peer: u32) -> bool {
+        let (word, bit) = (peer as usize / BITS as usize, 1 << (peer % BITS));
+        // Relaxed: whoever finds the bit relies on nothing but that somebody wakes the listening thread.
+        let asked = &self.asked[word];
+        if asked.load(Ordering::Relaxed) & bit != 0
+            || asked.fetch_or(bit, Ordering::Relaxed) & bit != 0
+        {
+            return false;
+        }
+        // Release: comes after the bit in `asked`; pairs with take().
+        self.new[word].fetch_or(bit, Ordering::Release);
+        true
+    }
+
+    /// Takes the ranks that the hub has not been told of. Only the listening thread calls this, after it has
+    /// cleared what it was woken by.
+    pub fn take(&self, into: &mut Vec<u32>) {
+        for (at, word) in (0..).zip(&self.new) {
+            // Acquire: pairs with ask(); answered() comes later than the bit that it clears was set.
+            let mut bits = match word.load(Ordering::Relaxed) {
+                0 => 0,
+                _ => word.swap(0, Ordering::Acquire),
+            };
+            while bits != 0 {
+                into.push(at * BITS + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Names the ranks whose cards were asked for and have not come. `f` may call answered().
+    pub fn pending(&self, f: impl Fn(u32)) {
+        for (at, word) in (0..).zip(&self.asked) {
+            let bits = word.load(Ordering::Relaxed);
+            (0..BITS).filter(|bit| bits >> bit & 1 == 1).for_each(|bit| f(at * BITS + bit));
+        }
+    }
+
+    /// A card has come, or the reason why it does not come: the next ask() asks again. Only the listening thread
+    /// calls this, before it tells anybody what has come.
+    pub fn answered(&self, peer: u32) {
+        // Release: pairs with nothing; whoever asks again too early gets the same card twice, which does no harm.
+        self.asked[(peer / BITS) as usize].fetch_and(!(1 << (peer % BITS)), Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rank_is_taken_once_until_it_was_answered() {
+        let wanted = Wanted::new(130);
+        let take = || {
+            let mut taken = Vec::new();
+            wanted.take(&mut taken);
+            taken
+        };
+        assert!(wanted.ask(129) && wanted.ask(0) && wanted.ask(64));
+        assert!(!wanted.ask(64));
+        assert_eq!(take(), [0, 64, 129]);
+        assert!(!wanted.ask(64) && take().is_empty());
+        wanted.answered(64);
+        assert!(wanted.ask(64));
+        assert_eq!(take(), [64]);
+    }
+}
+
+/// The listening thread sleeps while nothing rings; who asks rings when ask() says so.
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicBool;
+    use loom::thread;
+
+    #[test]
+    fn loom_what_is_asked_for_is_taken_though_the_listener_answers_at_the_same_time() {
+        loom::model(|| {
+            let wanted = Arc::new(Wanted::new(2));
+            let rung = Arc::new(AtomicBool::new(false));
+            let askers: Vec<_> = [1, 1]
+                .map(|peer| {
+                    let (wanted, rung) = (wanted.clone(), rung.clone());
+                    thread::spawn(move || {
+                        if wanted.ask(peer) {
+                            rung.store(true, Ordering::Release);
+                        }
+                    })
+                })
+                .into_iter()
+                .collect();
+            // One turn of the listening thread: the bell first, then the bits.
+            let mut taken = Vec::new();
+            if rung.swap(false, Ordering::Acquire) {
+                wanted.take(&mut taken);
+                assert_eq!(taken, [1]);
+                wanted.answered(1);
+            }
+            for asker in askers {
+                asker.join().unwrap();
+            }
+            // What was asked for since is announced, and found by the next turn.
+            if rung.load(Ordering::Acquire) {
+                taken.clear();
+                wanted.take(&mut taken);
+                assert_eq!(taken, [1]);
+            } else {
+                assert_eq!(taken, [1]);
+            }
+        });
+    }
+}
