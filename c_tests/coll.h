@@ -35,12 +35,12 @@ struct coll_run {
 static inline void coll_combined(const struct coll_run *run, uint32_t last, uint64_t i, void *element)
 {
     const struct coll_case *asked = &run->asked;
-    uint64_t other;
+    unsigned char other[COLL_WIDEST];
     uint32_t from;
     coll_element(asked, run->round, 0, 0, i, element);
     for (from = 1; from <= last; from++) {
-        coll_element(asked, run->round, from, 0, i, &other);
-        coll_combine(asked->type, asked->op, element, &other);
+        coll_element(asked, run->round, from, 0, i, other);
+        coll_combine(asked->type, asked->op, element, other);
     }
 }
 
@@ -94,7 +94,7 @@ static inline void coll_spans(struct coll_run *run, uint64_t *send, uint64_t *re
     case BARRIER: return;
     case BROADCAST: *receive = count; return;
     case REDUCE: *send = count; *receive = coll_is_root(run) ? count : 0; break;
-    case ALLREDUCE: case SCAN: *send = *receive = count; break;
+    case ALLREDUCE: case SCAN: case EXSCAN: *send = *receive = count; break;
     case GATHER: case ALLGATHER:
         *send = mine;
         if (asked->operation == ALLGATHER || coll_is_root(run))
@@ -211,13 +211,15 @@ static inline void coll_prepare(struct coll_run *run, const struct coll_case *as
         params->receive = run->receive.local;
     params->count = asked->count;
     params->type = asked->type;
+    if (asked->type == LLCL_TYPE_BYTES)
+        params->element_size = COLL_BYTES;
     params->op = asked->op;
     params->root = asked->root;
     params->engine = asked->engine;
     params->flags = asked->in_place ? LLCL_COLL_IN_PLACE : 0;
     params->algorithm = asked->algorithm;
     if (asked->op == LLCL_OP_USER)
-        params->function = coll_user;
+        params->function = asked->type == LLCL_TYPE_BYTES ? coll_user_bytes : coll_user;
     if (asked->varied)
         coll_prepare_blocks(run);
 }
@@ -318,6 +320,11 @@ static inline void coll_expect(struct coll_run *run)
     case REDUCE:
         if (!coll_is_root(run))
             return;
+        break;
+    case EXSCAN:
+        if (run->me == 0)
+            return;
+        last = run->me - 1;
         break;
     default: break;
     }

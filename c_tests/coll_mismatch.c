@@ -100,6 +100,7 @@ static void refused(struct scene *scene, int operation, int varied, const llcl_c
 
 static void disagreement(struct scene *scene)
 {
+    llcl_coll_params_t wide;
     int operation;
     for (operation = BROADCAST; operation < OPERATIONS; operation++) {
         DIFFERS(operation, 0, count, 6, "count");
@@ -113,6 +114,11 @@ static void disagreement(struct scene *scene)
             DIFFERS(operation, 0, flags, LLCL_COLL_IN_PLACE, "flags");
     }
     DIFFERS(BARRIER, 0, algorithm, "tree", "algorithm");
+    wide = agreed(scene, BROADCAST, 0);
+    wide.type = LLCL_TYPE_BYTES;
+    wide.element_size = scene->odd ? 40 : 24;
+    if (scene->ranks > 1)
+        refused(scene, BROADCAST, 0, &wide, LLCL_ERR_INVALID, "element_size", 0);
     DIFFERS(GATHER, 1, count, 6, "6 elements");
     DIFFERS(ALLGATHER, 1, count, 6, "6 elements");
     DIFFERS(SCATTER, 1, count, 6, "expected 6");
@@ -157,7 +163,7 @@ static void nonsense(struct scene *scene)
     NEVER(BROADCAST, 0, root, scene->ranks, LLCL_ERR_INVALID, "root");
     NEVER(REDUCE, 0, root, UINT32_MAX, LLCL_ERR_INVALID, "root");
     NEVER(ALLREDUCE, 0, flags, 4, LLCL_ERR_INVALID, "flags");
-    NEVER(ALLREDUCE, 0, reserved, 1, LLCL_ERR_INVALID, "reserved");
+    NEVER(ALLREDUCE, 0, element_size, 1, LLCL_ERR_INVALID, "element_size");
     NEVER(BARRIER, 0, engine, 3, LLCL_ERR_INVALID, "engine");
     NEVER(BARRIER, 0, on_complete, bad_kind, LLCL_ERR_INVALID, "on_complete");
     NEVER(ALLGATHER, 0, on_complete, llcl_call(NULL, NULL), LLCL_ERR_INVALID, "on_complete");

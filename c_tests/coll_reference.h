@@ -8,7 +8,7 @@
 
 enum {
     BARRIER, BROADCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, REDUCE_SCATTER, SCAN,
-    OPERATIONS
+    EXSCAN, OPERATIONS
 };
 
 /* Names, and all algorithms; coll_query.c checks that these are the library's. */
@@ -29,6 +29,7 @@ static const struct coll_operation coll_operations[OPERATIONS] = {
     {"alltoall", 0, 0, 1, {"pairwise", "bruck", "direct", "eager"}},
     {"reduce_scatter", 0, 1, 1, {"ring", "direct", "eager"}},
     {"scan", 0, 1, 0, {"recursive_doubling", "direct", "eager"}},
+    {"exscan", 0, 1, 0, {"recursive_doubling", "direct", "eager"}},
 };
 
 /* What is asked for; the same at every rank of the team. */
@@ -58,7 +59,8 @@ static inline llcl_status_t coll_init(int operation, int varied, const llcl_coll
     case ALLTOALL: return varied ? llcl_alltoallv_init(params, plan) : llcl_alltoall_init(params, plan);
     case REDUCE_SCATTER:
         return varied ? llcl_reduce_scatterv_init(params, plan) : llcl_reduce_scatter_init(params, plan);
-    default: return llcl_scan_init(params, plan);
+    case SCAN: return llcl_scan_init(params, plan);
+    default: return llcl_exscan_init(params, plan);
     }
 }
 
@@ -74,7 +76,8 @@ static inline llcl_status_t coll_now(int operation, int varied, const llcl_coll_
     case ALLGATHER: return varied ? llcl_allgatherv(params) : llcl_allgather(params);
     case ALLTOALL: return varied ? llcl_alltoallv(params) : llcl_alltoall(params);
     case REDUCE_SCATTER: return varied ? llcl_reduce_scatterv(params) : llcl_reduce_scatter(params);
-    default: return llcl_scan(params);
+    case SCAN: return llcl_scan(params);
+    default: return llcl_exscan(params);
     }
 }
 
@@ -88,12 +91,18 @@ static inline uint64_t coll_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
+#define COLL_BYTES 24u  /* of an element of LLCL_TYPE_BYTES here: three maps of coll_compose() */
+#define COLL_WIDEST 24u /* of any type */
+
 static inline size_t coll_width(uint32_t type)
 {
     switch (type) {
-    case LLCL_TYPE_I8: case LLCL_TYPE_U8: return 1;
-    case LLCL_TYPE_I16: case LLCL_TYPE_U16: return 2;
+    case LLCL_TYPE_I8: case LLCL_TYPE_U8: case LLCL_TYPE_BOOL: return 1;
+    case LLCL_TYPE_I16: case LLCL_TYPE_U16: case LLCL_TYPE_F16: case LLCL_TYPE_BF16: return 2;
     case LLCL_TYPE_I32: case LLCL_TYPE_U32: case LLCL_TYPE_F32: return 4;
+    case LLCL_TYPE_BYTES: return COLL_BYTES;
+    case LLCL_TYPE_LONG_DOUBLE: case LLCL_TYPE_COMPLEX_F64: case LLCL_TYPE_F64_I32:
+    case LLCL_TYPE_I64_I32: case LLCL_TYPE_I64_I64: case LLCL_TYPE_F64_I64: return 16;
     default: return 8;
     }
 }
@@ -102,6 +111,8 @@ static inline int coll_is_float(uint32_t type)
 {
     return type == LLCL_TYPE_F32 || type == LLCL_TYPE_F64;
 }
+
+#include "coll_numbers.h"
 
 /* Element i of what rank `from` has for rank `to`. Floating-point numbers are such that no order of
  * additions or multiplications rounds. */
@@ -119,6 +130,10 @@ static inline void coll_element(const struct coll_case *asked, uint64_t round, u
             memcpy(element, &number, sizeof number);
         return;
     }
+    if (!coll_is_plain(asked->type)) {
+        coll_number_element(asked->type, asked->op == LLCL_OP_PROD, raw, element);
+        return;
+    }
     memcpy(element, &raw, coll_width(asked->type)); /* little-endian, as the library */
 }
 
@@ -134,16 +149,6 @@ static inline uint64_t coll_load(uint32_t type, const void *element)
     case LLCL_TYPE_I32: { int32_t x; memcpy(&x, element, 4); return (uint64_t)x; }
     case LLCL_TYPE_U32: { uint32_t x; memcpy(&x, element, 4); return x; }
     default: { uint64_t x; memcpy(&x, element, 8); return x; }
-    }
-}
-
-static inline double coll_combine_floats(uint32_t op, double left, double right)
-{
-    switch (op) {
-    case LLCL_OP_ADD: return left + right;
-    case LLCL_OP_PROD: return left * right;
-    case LLCL_OP_MIN: return fmin(left, right);
-    default: return fmax(left, right);
     }
 }
 
@@ -174,7 +179,13 @@ static inline uint64_t coll_combine_integers(uint32_t type, uint32_t op, uint64_
 
 static inline void coll_combine(uint32_t type, uint32_t op, void *left, const void *right)
 {
-    if (type == LLCL_TYPE_F32) {
+    if (type == LLCL_TYPE_BYTES) {
+        size_t word;
+        for (word = 0; word < COLL_BYTES; word += 8)
+            coll_combine(LLCL_TYPE_U64, op, (char *)left + word, (const char *)right + word);
+    } else if (!coll_is_plain(type)) {
+        coll_number_combine(type, op, left, right);
+    } else if (type == LLCL_TYPE_F32) {
         float a, b;
         memcpy(&a, left, sizeof a);
         memcpy(&b, right, sizeof b);
@@ -204,6 +215,14 @@ static inline void coll_user(const void *left, const void *right, void *result, 
         x = coll_compose(x, y);
         memcpy(to + 8 * i, &x, 8);
     }
+    if (data)
+        word_add(data, count);
+}
+
+/* The same of LLCL_TYPE_BYTES. */
+static inline void coll_user_bytes(const void *left, const void *right, void *result, uint64_t count, void *data)
+{
+    coll_user(left, right, result, count * (COLL_BYTES / 8), NULL);
     if (data)
         word_add(data, count);
 }

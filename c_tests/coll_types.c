@@ -1,27 +1,37 @@
-/* Broken if this fails: a reduction of some type by some operation is wrong, floating-point numbers lose
+/* Broken if this fails: a reduction of some type by some operation is wrong, an
+ * element of several bytes is cut apart, floating-point numbers lose
  * their NaN rule, a user's function is called in another order than that of the ranks or at another
  * rank, or a pair that makes no sense is not refused.
  * ranks: 1 2 3 5
  * engines: offload thread
- * modes: auto direct
+ * modes: auto
  * threads: yes
  */
 #include "coll.h"
 
-static const uint32_t types[] = {LLCL_TYPE_I8,  LLCL_TYPE_U8,  LLCL_TYPE_I16, LLCL_TYPE_U16, LLCL_TYPE_I32,
-                                 LLCL_TYPE_U32, LLCL_TYPE_I64, LLCL_TYPE_U64, LLCL_TYPE_F32, LLCL_TYPE_F64};
-static const uint32_t ops[] = {LLCL_OP_ADD, LLCL_OP_PROD, LLCL_OP_MIN, LLCL_OP_MAX,
-                               LLCL_OP_AND, LLCL_OP_OR,   LLCL_OP_XOR};
+static const uint32_t types[] = {
+    LLCL_TYPE_I8, LLCL_TYPE_U8, LLCL_TYPE_I16, LLCL_TYPE_U16, LLCL_TYPE_I32, LLCL_TYPE_U32, LLCL_TYPE_I64,
+    LLCL_TYPE_U64, LLCL_TYPE_F32, LLCL_TYPE_F64, LLCL_TYPE_BYTES, LLCL_TYPE_BOOL, LLCL_TYPE_F16,
+    LLCL_TYPE_BF16, LLCL_TYPE_LONG_DOUBLE, LLCL_TYPE_COMPLEX_F32, LLCL_TYPE_COMPLEX_F64, LLCL_TYPE_F32_I32,
+    LLCL_TYPE_F64_I32, LLCL_TYPE_I32_I32, LLCL_TYPE_I64_I32, LLCL_TYPE_I64_I64, LLCL_TYPE_F64_I64};
+static const uint32_t ops[] = {LLCL_OP_ADD, LLCL_OP_PROD, LLCL_OP_MIN,    LLCL_OP_MAX,   LLCL_OP_AND,
+                               LLCL_OP_OR,  LLCL_OP_XOR,  LLCL_OP_MINLOC, LLCL_OP_MAXLOC};
 #define TYPES (sizeof types / sizeof types[0])
 #define OPS (sizeof ops / sizeof ops[0])
 
-static int is_bitwise(uint32_t op)
+/* What a case is besides its type and operation, by turns. */
+static void vary(struct coll_case *asked)
 {
-    return op == LLCL_OP_AND || op == LLCL_OP_OR || op == LLCL_OP_XOR;
+    asked->seed++;
+    asked->in_place = asked->operation != BROADCAST && asked->seed % 2;
+    asked->varied = coll_operations[asked->operation].has_varied && asked->seed / 2 % 2;
+    asked->count = 1 + asked->seed % 60;
+    if (asked->seed % 11 == 0)
+        asked->count = 700; /* several segments */
 }
 
-/* Every pair; the operations that combine and their algorithms in turn. */
-static void all_pairs(struct coll_case asked, struct coll_memory *memory)
+/* Every pair, in both kinds of memory by turns. */
+static void all_pairs(struct coll_case asked, struct coll_memory memories[MEMORY_KINDS])
 {
     size_t type, op;
     for (asked.operation = 0; asked.operation < OPERATIONS; asked.operation++) {
@@ -29,13 +39,31 @@ static void all_pairs(struct coll_case asked, struct coll_memory *memory)
             continue;
         for (type = 0; type < TYPES; type++)
             for (op = 0; op < OPS; op++) {
-                int refused = coll_is_float(types[type]) && is_bitwise(ops[op]);
                 asked.type = types[type];
                 asked.op = ops[op];
-                asked.seed++;
-                asked.count = 1 + asked.seed % 60;
-                CHECK_STATUS(coll_whole(&asked, memory, 1), refused ? LLCL_ERR_UNSUPPORTED : LLCL_OK);
+                vary(&asked);
+                if (coll_has(asked.type, asked.op)) {
+                    CHECK_OK(coll_whole(&asked, &memories[asked.seed / 4 % 2], 1));
+                } else if ((asked.seed + type) % 5 == 0) {
+                    CHECK_STATUS(coll_whole(&asked, &memories[0], 1), LLCL_ERR_UNSUPPORTED);
+                    CHECK(strstr(llcl_last_error(), "op is") || strstr(llcl_last_error(), "refused by rank"));
+                }
             }
+    }
+}
+
+/* What only moves takes elements of every type. */
+static void moved(struct coll_case asked, struct coll_memory memories[MEMORY_KINDS])
+{
+    size_t type;
+    for (asked.operation = BROADCAST; asked.operation < OPERATIONS; asked.operation++) {
+        if (coll_operations[asked.operation].combines)
+            continue;
+        for (type = 0; type < TYPES; type++) {
+            asked.type = types[type];
+            vary(&asked);
+            CHECK_OK(coll_whole(&asked, &memories[asked.seed / 4 % 2], 1));
+        }
     }
 }
 
@@ -54,13 +82,21 @@ static void compose_here(const void *left, const void *right, void *result, uint
     coll_user(left, right, result, count, &owner->elements);
 }
 
+static void compose_bytes_here(const void *left, const void *right, void *result, uint64_t count, void *data)
+{
+    struct owner *owner = data;
+    if (owner->process != getpid())
+        word_add(&owner->strangers, 1);
+    coll_user_bytes(left, right, result, count, &owner->elements);
+}
+
 /* Every algorithm that keeps the order of ranks; the others refuse. */
-static void users_functions(struct coll_case asked, struct coll_memory *memory, uint32_t ranks)
+static void users_functions(struct coll_case asked, struct coll_memory *memory, uint32_t ranks, uint32_t type)
 {
     struct owner owner = {0, 0, 0};
     int tried;
     owner.process = getpid();
-    asked.type = LLCL_TYPE_U64;
+    asked.type = type;
     asked.op = LLCL_OP_USER;
     for (asked.operation = 0; asked.operation < OPERATIONS; asked.operation++) {
         const struct coll_operation *operation = &coll_operations[asked.operation];
@@ -76,7 +112,7 @@ static void users_functions(struct coll_case asked, struct coll_memory *memory, 
                 asked.root = operation->rooted ? (uint32_t)asked.seed % ranks : 0;
                 asked.count = asked.seed % 3 ? asked.seed % 50 : 300;
                 coll_prepare(&run, &asked, memory, memory);
-                run.params.function = compose_here;
+                run.params.function = type == LLCL_TYPE_BYTES ? compose_bytes_here : compose_here;
                 run.params.function_data = &owner;
                 status = coll_init(asked.operation, 0, &run.params, &run.plan);
                 if (status == LLCL_ERR_UNSUPPORTED && asked.algorithm) {
@@ -125,9 +161,9 @@ static void not_numbers(llcl_team_t *team, struct coll_memory *memory)
 /* Numbers that are no type or no operation of collectives. */
 static void nonsense(struct coll_case asked, struct coll_memory *memory)
 {
-    static const uint32_t no_types[] = {0, 11, 99, UINT32_MAX};
+    static const uint32_t no_types[] = {0, 24, 99, UINT32_MAX};
     static const uint32_t no_ops[] = {0, LLCL_OP_LOAD, LLCL_OP_STORE, LLCL_OP_SWAP, LLCL_OP_COMPARE_SWAP,
-                                      LLCL_OP_SUB, 14, UINT32_MAX};
+                                      LLCL_OP_SUB, 16, UINT32_MAX};
     struct coll_run run;
     size_t i;
     llcl_status_t status;
@@ -148,6 +184,19 @@ static void nonsense(struct coll_case asked, struct coll_memory *memory)
             CHECK_STATUS(coll_whole(&asked, memory, 1), LLCL_ERR_INVALID);
             CHECK(strstr(llcl_last_error(), "type") != NULL);
         }
+        /* Bytes without their number, and a number without bytes. */
+        asked.type = LLCL_TYPE_BYTES;
+        asked.op = LLCL_OP_USER;
+        coll_prepare(&run, &asked, memory, memory);
+        run.params.element_size = 0;
+        CHECK_STATUS(coll_init(asked.operation, 0, &run.params, &run.plan), LLCL_ERR_INVALID);
+        CHECK(strstr(llcl_last_error(), "element_size is 0") != NULL);
+        run.params.type = LLCL_TYPE_U64;
+        run.params.element_size = 8;
+        CHECK_STATUS(coll_init(asked.operation, 0, &run.params, &run.plan), LLCL_ERR_INVALID);
+        CHECK(strstr(llcl_last_error(), "element_size is 8") != NULL);
+        coll_forget(&run);
+        memory->used = 0;
         /* A user's operation without a function. */
         asked.type = LLCL_TYPE_U64;
         asked.op = LLCL_OP_USER;
@@ -163,16 +212,21 @@ static void nonsense(struct coll_case asked, struct coll_memory *memory)
 static void run(llcl_context_t *context)
 {
     struct coll_case asked = {0};
-    struct coll_memory memory;
-    coll_memory_make(context, ALLOCATED, (size_t)1 << 17, &memory);
+    struct coll_memory memories[MEMORY_KINDS];
+    int kind;
+    for (kind = 0; kind < MEMORY_KINDS; kind++)
+        coll_memory_make(context, kind, (size_t)1 << 18, &memories[kind]);
     asked.team = coll_world(context);
-    all_pairs(asked, &memory);
-    users_functions(asked, &memory, llcl_size(context));
+    all_pairs(asked, memories);
+    moved(asked, memories);
+    users_functions(asked, &memories[0], llcl_size(context), LLCL_TYPE_U64);
+    users_functions(asked, &memories[0], llcl_size(context), LLCL_TYPE_BYTES);
     fence(context);
-    not_numbers(asked.team, &memory);
-    nonsense(asked, &memory);
+    not_numbers(asked.team, &memories[0]);
+    nonsense(asked, &memories[0]);
     fence(context);
-    region_drop(&memory.shared);
+    for (kind = 0; kind < MEMORY_KINDS; kind++)
+        region_drop(&memories[kind].shared);
 }
 
 int main(void)

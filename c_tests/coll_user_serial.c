@@ -1,5 +1,5 @@
 /* Broken if this fails: a user's function runs twice at the same time for one plan and rank, though the plan
- * does not say that it may; or LLCL_COLL_CONCURRENT takes no effect, or is not compared among the ranks.
+ * does not say that it may, or at places that are not aligned; or LLCL_COLL_CONCURRENT takes no effect, or is not compared among the ranks.
  * ranks: 1 2 3 5
  * engines: offload thread
  * modes: auto
@@ -11,6 +11,7 @@
 
 struct calls {
     uint64_t inside, most, elements;
+    int is_wide;
 };
 
 static void slowly(const void *left, const void *right, void *result, uint64_t count, void *data)
@@ -20,7 +21,11 @@ static void slowly(const void *left, const void *right, void *result, uint64_t c
     while (inside > most &&
            !__atomic_compare_exchange_n(&calls->most, &most, inside, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         ;
-    coll_user(left, right, result, count, &calls->elements);
+    CHECK(((uintptr_t)left | (uintptr_t)right | (uintptr_t)result) % 8 == 0);
+    if (calls->is_wide)
+        coll_user_bytes(left, right, result, count, &calls->elements);
+    else
+        coll_user(left, right, result, count, &calls->elements);
     usleep(50);
     word_add(&calls->inside, UINT64_MAX);
 }
@@ -36,12 +41,13 @@ static llcl_coll_info_t info_of(const llcl_coll_t *plan)
 static void try_one(struct coll_case *asked, struct coll_memory *memory, uint32_t flags, uint32_t *most_queues)
 {
     struct coll_run run;
-    struct calls calls = {0, 0, 0};
+    struct calls calls = {0, 0, 0, 0};
     llcl_status_t status;
     int round;
     memory->used = 0;
     coll_prepare(&run, asked, memory, memory);
     run.params.function = slowly;
+    calls.is_wide = asked->type == LLCL_TYPE_BYTES;
     run.params.function_data = &calls;
     run.params.flags |= flags;
     status = coll_init(asked->operation, 0, &run.params, &run.plan);
@@ -82,9 +88,10 @@ static void run(llcl_context_t *context)
         const struct coll_operation *operation = &coll_operations[asked.operation];
         if (!operation->combines)
             continue;
-        asked.count = asked.operation == REDUCE_SCATTER ? N / llcl_size(context) : N;
         for (tried = -1; tried < 0 || operation->algorithms[tried]; tried++) {
             asked.algorithm = tried < 0 ? NULL : operation->algorithms[tried];
+            asked.type = tried % 2 ? LLCL_TYPE_BYTES : LLCL_TYPE_U64;
+            asked.count = (asked.operation == REDUCE_SCATTER ? N / llcl_size(context) : N) / (tried % 2 ? 3 : 1);
             for (flags = 0; flags <= LLCL_COLL_CONCURRENT; flags += LLCL_COLL_CONCURRENT)
                 try_one(&asked, &memory, flags, &most_queues[flags > 0]);
         }

@@ -1806,11 +1806,75 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 /** uint16_t */
 #define LLCL_TYPE_U16 10u
 
+/**
+ * Elements of `element_size` bytes, for operations that only move data and for LLCL_OP_USER. They are never
+ * cut apart.
+ */
+#define LLCL_TYPE_BYTES 11u
+
+/**
+ * _Bool of C, bool of C++: one byte. AND, OR and XOR are the logical ones: 0 is false, everything else true,
+ * and results are 0 or 1.
+ */
+#define LLCL_TYPE_BOOL 12u
+
+/**
+ * IEEE binary16, _Float16 of some compilers: ADD, PROD, MIN, MAX. Every combination is rounded once, to
+ * nearest and ties to even, with denormal numbers, whatever the thread's floating-point environment.
+ */
+#define LLCL_TYPE_F16 13u
+
+/** The upper 16 bits of an IEEE binary32, __bf16 of some compilers. As LLCL_TYPE_F16. */
+#define LLCL_TYPE_BF16 14u
+
+/**
+ * long double, 16 bytes: ADD, PROD, MIN, MAX on x86-64, where it is the x87's format (the 6 bytes behind a
+ * result are 0); elsewhere LLCL_ERR_UNSUPPORTED for them, and only moved and given to LLCL_OP_USER.
+ */
+#define LLCL_TYPE_LONG_DOUBLE 15u
+
+/**
+ * float _Complex: ADD, PROD. The product by its definition, without C's recovery of infinities.
+ */
+#define LLCL_TYPE_COMPLEX_F32 16u
+
+/**
+ * double _Complex: ADD, PROD. The product by its definition, without C's recovery of infinities.
+ */
+#define LLCL_TYPE_COMPLEX_F64 17u
+
+/** struct { float value; int32_t index; } of 8 bytes: MINLOC, MAXLOC, as for all pairs. */
+#define LLCL_TYPE_F32_I32 18u
+
+/** struct { double value; int32_t index; } of 16 bytes. */
+#define LLCL_TYPE_F64_I32 19u
+
+/** struct { int32_t value, index; } of 8 bytes. */
+#define LLCL_TYPE_I32_I32 20u
+
+/** struct { int64_t value; int32_t index; } of 16 bytes. */
+#define LLCL_TYPE_I64_I32 21u
+
+/** struct { int64_t value, index; } of 16 bytes. */
+#define LLCL_TYPE_I64_I64 22u
+
+/** struct { double value; int64_t index; } of 16 bytes. */
+#define LLCL_TYPE_F64_I64 23u
+
 /** Multiplies; integers wrap around. For collectives only. */
 #define LLCL_OP_PROD 12u
 
 /** Calls the user's function. For collectives only. */
 #define LLCL_OP_USER 13u
+
+/**
+ * Of two pairs the one with the smaller value; of equal values the one with the lower index, and of a number
+ * and a NaN the number. For pairs in collectives only.
+ */
+#define LLCL_OP_MINLOC 14u
+
+/** Of two pairs the one with the larger value; else as LLCL_OP_MINLOC. */
+#define LLCL_OP_MAXLOC 15u
 
 /** As the environment variable LLCL_COLL_ENGINE says, else LLCL_ENGINE_OFFLOAD. */
 #define LLCL_ENGINE_FROM_ENVIRONMENT 0u
@@ -1868,8 +1932,9 @@ typedef struct llcl_coll_info_t {
 } llcl_coll_info_t;
 
 /**
- * A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type. `result` is
- * `right`, `left`, or overlaps neither. The order of ranks is kept: the operation must be associative and
+ * A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type, whole ones.
+ * `result` is `right`, `left`, or overlaps neither; all are aligned as elements of the buffers are, or as the
+ * elements of an array that begins at a multiple of 64. The order of ranks is kept: the operation must be associative and
  * need not commute. Runs on a thread of the rank to which it was given, one call for a plan at a time (see
  * LLCL_COLL_CONCURRENT), in the floating-point environment of the thread that made the plan; must not block,
  * must not call this library and must not leave it by an exception or a jump.
@@ -1902,7 +1967,11 @@ typedef struct llcl_coll_params_t {
     uint64_t count;
     /** One of LLCL_TYPE_*; the same at every rank. */
     uint32_t type;
-    /** One of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, USER for operations that combine. */
+    /**
+     * For operations that combine: one of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, MINLOC, MAXLOC that the type
+     * has, or LLCL_OP_USER, which every type has. Integers have the first seven; floating-point numbers ADD, PROD,
+     * MIN, MAX; see LLCL_TYPE_* for the others. The same at every rank.
+     */
     uint32_t op;
     /** The root, by rank in the team; the same at every rank. */
     uint32_t root;
@@ -1910,8 +1979,8 @@ typedef struct llcl_coll_params_t {
     uint32_t engine;
     /** 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT; the same at every rank. */
     uint32_t flags;
-    /** 0. */
-    uint32_t reserved;
+    /** Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0. */
+    uint32_t element_size;
     /** For the v forms: elements for each rank of the team, read during the call. */
     const uint64_t *send_counts;
     /**
@@ -2182,6 +2251,18 @@ llcl_status_t llcl_reduce_scatterv_init(const llcl_coll_params_t *params,
 llcl_status_t llcl_scan_init(const llcl_coll_params_t *params,
                              llcl_coll_t **plan);
 
+/**
+ * For each rank but the first the elements of all ranks before it, combined one by one.
+ *
+ * `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output is left as it is; in
+ * place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
+ * llcl_coll_free or with the context.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * From: Hillis and Steele 1986; MPI 4.0 section 6.11.2.
+ */
+llcl_status_t llcl_exscan_init(const llcl_coll_params_t *params,
+                               llcl_coll_t **plan);
+
 /*
  * 15. Collectives for the occasional call: made, started, waited for and freed at once.
  *
@@ -2294,6 +2375,13 @@ llcl_status_t llcl_reduce_scatterv(const llcl_coll_params_t *params);
  * `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */
 llcl_status_t llcl_scan(const llcl_coll_params_t *params);
+
+/**
+ * For each rank but the first the elements of all ranks before it, combined one by one. Blocking.
+ *
+ * `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ */
+llcl_status_t llcl_exscan(const llcl_coll_params_t *params);
 
 /*
  * 16. Insight: what a context has counted.

@@ -65,7 +65,7 @@ impl llcl_coll_params_t {
             root: self.root,
             engine: self.engine,
             flags: self.flags,
-            reserved: self.reserved,
+            element_size: self.element_size,
             environment: Environment::mine(),
             send_blocks,
             receive_blocks,
@@ -350,4 +350,20 @@ pub unsafe extern "C" fn llcl_scan_init(
 ) -> llcl_status_t {
     // SAFETY: as the contract says.
     guard(|| unsafe { init(Operation::Scan, Form::Even, params, plan) })
+}
+
+/// For each rank but the first the elements of all ranks before it, combined one by one.
+///
+/// `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output is left as it is; in
+/// place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
+/// llcl_coll_free or with the context.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// From: Hillis and Steele 1986; MPI 4.0 section 6.11.2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_exscan_init(
+    params: *const llcl_coll_params_t,
+    plan: *mut *mut llcl_coll_t,
+) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { init(Operation::Exscan, Form::Even, params, plan) })
 }

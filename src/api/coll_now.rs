@@ -146,3 +146,12 @@ pub unsafe extern "C" fn llcl_scan(params: *const llcl_coll_params_t) -> llcl_st
     // SAFETY: as the contract says.
     guard(|| unsafe { now(Operation::Scan, Form::Even, params) })
 }
+
+/// For each rank but the first the elements of all ranks before it, combined one by one. Blocking.
+///
+/// `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_exscan(params: *const llcl_coll_params_t) -> llcl_status_t {
+    // SAFETY: as the contract says.
+    guard(|| unsafe { now(Operation::Exscan, Form::Even, params) })
+}

@@ -25,11 +25,46 @@ pub const LLCL_TYPE_U8: u32 = 8;
 pub const LLCL_TYPE_I16: u32 = 9;
 /// uint16_t
 pub const LLCL_TYPE_U16: u32 = 10;
+/// Elements of `element_size` bytes, for operations that only move data and for LLCL_OP_USER. They are never
+/// cut apart.
+pub const LLCL_TYPE_BYTES: u32 = 11;
+/// _Bool of C, bool of C++: one byte. AND, OR and XOR are the logical ones: 0 is false, everything else true,
+/// and results are 0 or 1.
+pub const LLCL_TYPE_BOOL: u32 = 12;
+/// IEEE binary16, _Float16 of some compilers: ADD, PROD, MIN, MAX. Every combination is rounded once, to
+/// nearest and ties to even, with denormal numbers, whatever the thread's floating-point environment.
+pub const LLCL_TYPE_F16: u32 = 13;
+/// The upper 16 bits of an IEEE binary32, __bf16 of some compilers. As LLCL_TYPE_F16.
+pub const LLCL_TYPE_BF16: u32 = 14;
+/// long double, 16 bytes: ADD, PROD, MIN, MAX on x86-64, where it is the x87's format (the 6 bytes behind a
+/// result are 0); elsewhere LLCL_ERR_UNSUPPORTED for them, and only moved and given to LLCL_OP_USER.
+pub const LLCL_TYPE_LONG_DOUBLE: u32 = 15;
+/// float _Complex: ADD, PROD. The product by its definition, without C's recovery of infinities.
+pub const LLCL_TYPE_COMPLEX_F32: u32 = 16;
+/// double _Complex: ADD, PROD. The product by its definition, without C's recovery of infinities.
+pub const LLCL_TYPE_COMPLEX_F64: u32 = 17;
+/// struct { float value; int32_t index; } of 8 bytes: MINLOC, MAXLOC, as for all pairs.
+pub const LLCL_TYPE_F32_I32: u32 = 18;
+/// struct { double value; int32_t index; } of 16 bytes.
+pub const LLCL_TYPE_F64_I32: u32 = 19;
+/// struct { int32_t value, index; } of 8 bytes.
+pub const LLCL_TYPE_I32_I32: u32 = 20;
+/// struct { int64_t value; int32_t index; } of 16 bytes.
+pub const LLCL_TYPE_I64_I32: u32 = 21;
+/// struct { int64_t value, index; } of 16 bytes.
+pub const LLCL_TYPE_I64_I64: u32 = 22;
+/// struct { double value; int64_t index; } of 16 bytes.
+pub const LLCL_TYPE_F64_I64: u32 = 23;
 
 /// Multiplies; integers wrap around. For collectives only.
 pub const LLCL_OP_PROD: u32 = 12;
 /// Calls the user's function. For collectives only.
 pub const LLCL_OP_USER: u32 = 13;
+/// Of two pairs the one with the smaller value; of equal values the one with the lower index, and of a number
+/// and a NaN the number. For pairs in collectives only.
+pub const LLCL_OP_MINLOC: u32 = 14;
+/// Of two pairs the one with the larger value; else as LLCL_OP_MINLOC.
+pub const LLCL_OP_MAXLOC: u32 = 15;
 
 /// As the environment variable LLCL_COLL_ENGINE says, else LLCL_ENGINE_OFFLOAD.
 pub const LLCL_ENGINE_FROM_ENVIRONMENT: u32 = 0;
@@ -48,8 +83,9 @@ pub const LLCL_COLL_IN_PLACE: u32 = 1;
 /// has one queue for its steps.
 pub const LLCL_COLL_CONCURRENT: u32 = 2;
 
-/// A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type. `result` is
-/// `right`, `left`, or overlaps neither. The order of ranks is kept: the operation must be associative and
+/// A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type, whole ones.
+/// `result` is `right`, `left`, or overlaps neither; all are aligned as elements of the buffers are, or as the
+/// elements of an array that begins at a multiple of 64. The order of ranks is kept: the operation must be associative and
 /// need not commute. Runs on a thread of the rank to which it was given, one call for a plan at a time (see
 /// LLCL_COLL_CONCURRENT), in the floating-point environment of the thread that made the plan; must not block,
 /// must not call this library and must not leave it by an exception or a jump.
@@ -83,7 +119,9 @@ pub struct llcl_coll_params_t {
     pub count: u64,
     /// One of LLCL_TYPE_*; the same at every rank.
     pub r#type: u32,
-    /// One of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, USER for operations that combine.
+    /// For operations that combine: one of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, MINLOC, MAXLOC that the type
+    /// has, or LLCL_OP_USER, which every type has. Integers have the first seven; floating-point numbers ADD, PROD,
+    /// MIN, MAX; see LLCL_TYPE_* for the others. The same at every rank.
     pub op: u32,
     /// The root, by rank in the team; the same at every rank.
     pub root: u32,
@@ -91,8 +129,8 @@ pub struct llcl_coll_params_t {
     pub engine: u32,
     /// 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT; the same at every rank.
     pub flags: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0.
+    pub element_size: u32,
     /// For the v forms: elements for each rank of the team, read during the call.
     pub send_counts: *const u64,
     /// For the v forms: where each rank's block begins in the input, in elements; of an empty block

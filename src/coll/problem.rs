@@ -26,6 +26,8 @@ pub enum Operation {
     ReduceScatter = 8,
     /// For each the combination of the vectors of the ranks up to it.
     Scan = 9,
+    /// For each but the first the combination of the vectors of the ranks before it.
+    Exscan = 10,
 }
 
 /// A range of bytes in a buffer.

@@ -81,6 +81,8 @@ pub const TABLE: &[Row] = &[
     row(Operation::ReduceScatter, MANY, LARGE, "direct", COMBINED_ONCE),
     row(Operation::Scan, FEW, 8 << 10, "eager", AHEAD),
     row(Operation::Scan, MANY, LARGE, "direct", COMBINED_ONCE),
+    row(Operation::Exscan, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Exscan, MANY, LARGE, "direct", COMBINED_ONCE),
 ];
 
 /// The operations, their names, and the words of their variables.
@@ -95,6 +97,7 @@ pub const OPERATIONS: &[(Operation, &str, &[&str])] = &[
     (Operation::Alltoall, "alltoall", config::ALLTOALLS),
     (Operation::ReduceScatter, "reduce_scatter", config::REDUCE_SCATTERS),
     (Operation::Scan, "scan", config::SCANS),
+    (Operation::Exscan, "exscan", config::EXSCANS),
 ];
 
 /// The name of an operation, as in the names of the variables and of the C functions.
@@ -116,6 +119,7 @@ pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
         Operation::Alltoall => config.coll_alltoall,
         Operation::ReduceScatter => config.coll_reduce_scatter,
         Operation::Scan => config.coll_scan,
+        Operation::Exscan => config.coll_exscan,
     };
     (word > 0).then(|| OPERATIONS[operation as usize].2[word as usize])
 }

@@ -1,5 +1,5 @@
-//! Which bytes of a rank's buffers a collective reads and writes. It leaves all others alone: the user
-//! may use the gaps between the blocks of a v form meanwhile.
+//! Which bytes of a rank's buffers a collective reads and writes. It leaves all others alone: the
+//! user may use the gaps between the blocks of a v form meanwhile.
 
 use crate::coll::problem::{Block, Operation, Problem};
 
@@ -8,15 +8,15 @@ use crate::coll::problem::{Block, Operation, Problem};
 pub struct Touched {
     /// What is read in the input buffer.
     pub send: Vec<Block>,
-    /// What the output buffer holds at the beginning and the collective reads: the data of a broadcast's
-    /// root, and the contribution of a rank that runs in place.
+    /// What the output buffer holds at the beginning and the collective reads: the data of a
+    /// broadcast's root, and the contribution of a rank that runs in place.
     pub held: Vec<Block>,
     /// What is written in the output buffer.
     pub written: Vec<Block>,
 }
 
-/// What the collective touches of rank `rank`'s buffers. Only this rank's rows of `problem.varied` are
-/// used, and the unit is that of the problem: bytes, or elements if `width` is 1.
+/// What the collective touches of rank `rank`'s buffers. Only this rank's rows of `problem.varied`
+/// are used, and the unit is that of the problem: bytes, or elements if `width` is 1.
 pub fn touched(problem: &Problem, rank: usize) -> Touched {
     use Operation::*;
     let (in_place, root) = (problem.is_in_place(rank), problem.root);
@@ -36,6 +36,7 @@ pub fn touched(problem: &Problem, rank: usize) -> Touched {
         Broadcast => (Vec::new(), whole()),
         Reduce => (whole(), at_root(&whole)),
         Allreduce | Scan => (whole(), whole()),
+        Exscan => (whole(), if rank > 0 { whole() } else { Vec::new() }),
         Gather | Allgather => {
             let own = match in_place {
                 true => problem.receive_block(rank, rank),
@@ -59,7 +60,8 @@ pub fn extent(blocks: &[Block]) -> u64 {
     blocks.last().map_or(0, |last| last.offset.saturating_add(last.size))
 }
 
-/// Whether two lists of ranges in order have a byte in common; the second begins `shift` further on.
+/// Whether two lists of ranges in order have a byte in common; the second begins `shift` further
+/// on.
 pub fn overlap(one: &[Block], other: &[Block], shift: i128) -> bool {
     let begin = |block: &Block, shift: i128| i128::from(block.offset) + shift;
     let end = |block: &Block, shift: i128| begin(block, shift) + i128::from(block.size);
@@ -76,8 +78,8 @@ pub fn overlap(one: &[Block], other: &[Block], shift: i128) -> bool {
     false
 }
 
-/// The ranges in order; empty ones left out, and those that touch each other put together. An end that no
-/// number can hold becomes the largest number.
+/// The ranges in order; empty ones left out, and those that touch each other put together. An end
+/// that no number can hold becomes the largest number.
 pub fn merged(mut blocks: Vec<Block>) -> Vec<Block> {
     blocks.retain(|block| block.size > 0);
     blocks.sort_unstable_by_key(|block| block.offset);

@@ -123,6 +123,8 @@ pub const ALLTOALLS: &[&str] = &["auto", "direct", "pairwise", "bruck", "eager"]
 pub const REDUCE_SCATTERS: &[&str] = &["auto", "direct", "ring", "eager"];
 /// The words of `LLCL_COLL_SCAN`.
 pub const SCANS: &[&str] = &["auto", "direct", "recursive_doubling", "eager"];
+/// The same of exclusive scans.
+pub const EXSCANS: &[&str] = &["auto", "direct", "recursive_doubling", "eager"];
 const SWITCH: &[&str] = &["off", "on"];
 
 table! {
@@ -186,6 +188,8 @@ table! {
         "Which algorithm does a reduce-scatter; auto leaves it to the table that llcl-info -a prints.";
     coll_scan: "LLCL_COLL_SCAN", "auto", "", Kind::Words(SCANS),
         "Which algorithm does a scan; auto leaves it to the table that llcl-info -a prints.";
+    coll_exscan: "LLCL_COLL_EXSCAN", "auto", "", Kind::Words(EXSCANS),
+        "Which algorithm does an exclusive scan; auto leaves it to the table that llcl-info -a prints.";
     finalize_ms: "LLCL_FINALIZE_MS", "1000", "milliseconds", Kind::Number(0, 600_000, 1),
         "How long llcl_finalize lets operations finish before it cancels them.";
 }

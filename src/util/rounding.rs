@@ -1,10 +1,10 @@
-//! What of a thread's state a floating-point result depends on: the direction of rounding, and whether
-//! denormal numbers count as zero. A plan's combinations run on threads of several ranks; they all run in the
-//! environment of the threads that made the plan.
+//! What of a thread's state a floating-point result depends on: the direction of rounding, and
+//! whether denormal numbers count as zero. A plan's combinations run on threads of several ranks;
+//! they all run in the environment of the threads that made the plan.
 //!
-//! x86-64: rounding, FTZ and DAZ of MXCSR; rounding and precision of the x87 control word, for long double.
-//! AArch64: rounding, FZ, FZ16 and DN of FPCR. Elsewhere nothing, and all threads are alike.
-//! Masks of exceptions and their sticky flags are the thread's own and stay so.
+//! x86-64: rounding, FTZ and DAZ of MXCSR; rounding and precision of the x87 control word, for long
+//! double. AArch64: rounding, FZ, FZ16 and DN of FPCR. Elsewhere nothing, and all threads are
+//! alike. Masks of exceptions and their sticky flags are the thread's own and stay so.
 
 use std::fmt;
 
@@ -131,8 +131,8 @@ impl Environment {
         Environment { vector, extended: machine::extended() & machine::EXTENDED }
     }
 
-    /// Runs `work` in this environment on the calling thread, which has its own again afterwards. `work` must
-    /// not unwind. An environment that is the thread's own is looked at and not set.
+    /// Runs `work` in this environment on the calling thread, which has its own again afterwards.
+    /// `work` must not unwind. An environment that is the thread's own is looked at and not set.
     #[inline(always)]
     pub fn around<T>(self, work: impl FnOnce() -> T) -> T {
         let (vector, extended) = (machine::vector(), machine::extended());

@@ -17,7 +17,7 @@ pub static ALONE: Algorithm = Algorithm {
 /// One copy, which goes where it runs in place.
 fn alone(problem: &Problem, _: usize) -> Program {
     let mut program = Program::new(1);
-    if !matches!(problem.operation, Operation::Barrier | Operation::Broadcast) {
+    if !matches!(problem.operation, Operation::Barrier | Operation::Broadcast | Operation::Exscan) {
         let size = problem.send_block(0, 0).size;
         let (from, to) = (problem.source(0, 0, 0), problem.target(0, 0, 0));
         for (offset, size) in problem.segments(size) {

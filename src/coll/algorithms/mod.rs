@@ -7,6 +7,7 @@ pub mod alltoall;
 pub mod alone;
 pub mod blocks;
 pub mod eager;
+pub mod exscan;
 pub mod gather;
 pub mod reduce;
 pub mod reduce_scatter;
@@ -77,6 +78,7 @@ pub fn all() -> impl Iterator<Item = &'static Algorithm> {
         alltoall::ALGORITHMS,
         reduce_scatter::ALGORITHMS,
         scan::ALGORITHMS,
+        exscan::ALGORITHMS,
     ]
     .into_iter()
     .flatten()

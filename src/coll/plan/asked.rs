@@ -51,8 +51,8 @@ pub struct Asked {
     pub engine: u32,
     /// The caller's flags.
     pub flags: u32,
-    /// Must be 0.
-    pub reserved: u32,
+    /// Bytes of an element of type Bytes; else 0.
+    pub element_size: u32,
     /// In which floating-point numbers are combined.
     pub environment: Environment,
     /// Counts and offsets of the input's blocks, by rank; empty where none were given.
@@ -100,7 +100,7 @@ impl Asked {
             root: 0,
             engine: 0,
             flags: 0,
-            reserved: 0,
+            element_size: 0,
             environment: Environment::DEFAULT,
             send_blocks: Vec::new(),
             receive_blocks: Vec::new(),
@@ -126,8 +126,8 @@ impl Asked {
 
     /// Whether the operation combines elements.
     pub fn combines(&self) -> bool {
-        use Operation::{Allreduce, Reduce, ReduceScatter, Scan};
-        matches!(self.operation, Reduce | Allreduce | ReduceScatter | Scan)
+        use Operation::{Allreduce, Exscan, Reduce, ReduceScatter, Scan};
+        matches!(self.operation, Reduce | Allreduce | ReduceScatter | Scan | Exscan)
     }
 
     fn is_users_function(&self) -> bool {
@@ -141,9 +141,11 @@ impl Asked {
 
     /// The environment in which elements are combined; None where the result does not depend on it.
     pub fn environment(&self) -> Option<Environment> {
-        let rounds = Type::from_code(self.kind).is_some_and(Type::is_floating);
-        let depends = self.combines() && rounds || self.is_users_function();
-        depends.then_some(self.environment)
+        match Type::from_code(self.kind) {
+            _ if self.is_users_function() => Some(self.environment),
+            Some(kind) if self.combines() => kind.environment(self.environment),
+            _ => None,
+        }
     }
 
     /// The flags that must be alike at all ranks.
@@ -160,9 +162,6 @@ impl Asked {
         }
         if self.engine > 2 {
             fail!(ERR_INVALID, "engine is {}, expected LLCL_ENGINE_*", self.engine);
-        }
-        if self.reserved != 0 {
-            fail!(ERR_INVALID, "reserved is {}, expected 0", self.reserved);
         }
         if self.has_root() && self.root as usize >= ranks {
             fail!(ERR_INVALID, "root is {}, expected a rank below {ranks}", self.root);
@@ -185,7 +184,7 @@ impl Asked {
         };
         let (combiner, ordered) = self.combiner(kind)?;
         self.check_blocks(me, ranks)?;
-        let width = kind.width();
+        let width = self.width(kind)?;
         let touched = self.touched(me, ranks, width)?;
         let find = |place: Address, size: u64, name: &str| match size {
             0 => Ok((0, None)),
@@ -202,6 +201,22 @@ impl Asked {
             }
         }
         Ok(Checked { width, combiner, ordered, touched, send, receive })
+    }
+
+    /// Bytes of an element.
+    fn width(&self, kind: Type) -> Result<u64> {
+        let size = self.element_size;
+        match kind.width() {
+            Some(width) if size == 0 => Ok(width),
+            None if size > 0 => Ok(size.into()),
+            None => fail!(ERR_INVALID, "element_size is 0, expected some for LLCL_TYPE_BYTES"),
+            Some(_) => {
+                fail!(
+                    ERR_INVALID,
+                    "element_size is {size}, expected 0 for other types than LLCL_TYPE_BYTES"
+                )
+            }
+        }
     }
 
     /// The numbers of the problem, without blocks of different lengths.

@@ -9,11 +9,12 @@ use crate::util::rounding::Environment;
 use crate::util::status::{Result, Status};
 
 /// Numbers that a rank tells of what it asks for: a status, then those that must be alike.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "operation",
     "form",
     "count",
     "type",
+    "element_size",
     "op",
     "root",
     "flags",
@@ -74,6 +75,7 @@ fn card(services: &Services, asked: &Asked, forced: Option<&str>) -> [u64; NAMES
         asked.form as u64,
         or_zero(even && !barrier, asked.count),
         or_zero(!barrier, asked.kind.into()),
+        or_zero(!barrier, asked.element_size.into()),
         or_zero(asked.combines(), asked.op.into()),
         or_zero(asked.has_root(), asked.root.into()),
         asked.common_flags().into(),

@@ -40,7 +40,7 @@ pub fn send_length(problem: &Problem, rank: usize) -> u64 {
         Scatter if rank == problem.root => all(),
         Scatter => 0,
         _ if problem.is_in_place(rank) => 0,
-        Reduce | Allreduce | Scan => problem.bytes(),
+        Reduce | Allreduce | Scan | Exscan => problem.bytes(),
         Gather | Allgather => extent([problem.send_block(rank, problem.root)].into_iter()),
         Alltoall | ReduceScatter => all(),
     }
@@ -56,7 +56,7 @@ pub fn receive_length(problem: &Problem, rank: usize) -> u64 {
     match problem.operation {
         Barrier => 0,
         Reduce | Gather if rank != problem.root => 0,
-        Broadcast | Reduce | Allreduce | Scan => problem.bytes(),
+        Broadcast | Reduce | Allreduce | Scan | Exscan => problem.bytes(),
         Scatter if in_place => 0,
         Scatter => own(),
         Alltoall if in_place => all().max(sent()),
@@ -156,6 +156,7 @@ fn results(problem: &Problem, ordered: bool, inputs: &[Input]) -> Vec<Vec<u8>> {
             let sum = fold(ranks, 0);
             (0..ranks).for_each(|rank| put(rank, root, &sum));
         }
+        Exscan => (1..ranks).for_each(|rank| put(rank, root, &fold(rank, 0))),
         Scan => (0..ranks).for_each(|rank| put(rank, root, &fold(rank + 1, 0))),
         ReduceScatter => (0..ranks).for_each(|rank| put(rank, rank, &fold(ranks, rank))),
         Scatter => {
@@ -175,22 +176,24 @@ fn results(problem: &Problem, ordered: bool, inputs: &[Input]) -> Vec<Vec<u8>> {
     results
 }
 
-/// The greatest prime that half an element can hold.
-fn prime(width: u64) -> u64 {
-    match width {
+/// An element consists of words of so many bytes, which are combined each for itself.
+fn word(width: u64) -> u64 {
+    1 << width.trailing_zeros().min(3)
+}
+
+/// The greatest prime that half a word can hold.
+fn prime(word: u64) -> u64 {
+    match word {
         1 => 13,
         2 => 251,
         4 => 65_521,
-        8 => 4_294_967_291,
-        _ => panic!("elements of {width} bytes cannot be combined"),
+        _ => 4_294_967_291,
     }
 }
 
 /// Random elements, such that they are maps as [`combine`] knows them.
 fn elements(width: u64, size: u64, random: &mut Random) -> Vec<u8> {
-    if ![1, 2, 4, 8].contains(&width) {
-        return (0..size).map(|_| random.next() as u8).collect();
-    }
+    let width = word(width);
     let mut bytes = Vec::with_capacity(size as usize + 8);
     while (bytes.len() as u64) < size {
         let (prime, number) = (prime(width), random.next());
@@ -201,10 +204,11 @@ fn elements(width: u64, size: u64, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Combines elements. In order: an element is a map `x -> a * x + b` modulo a prime, and the result
+/// Combines elements. In order: a word is a map `x -> a * x + b` modulo a prime, and the result
 /// is the left map followed by the right one, which is associative but does not commute. Else:
 /// their wrapping sum.
 pub fn combine(ordered: bool, width: u64, left: &[u8], right: &[u8]) -> Vec<u8> {
+    let width = word(width);
     let (prime, half) = (prime(width), width * 4);
     let read = |bytes: &[u8]| {
         let mut all = [0; 8];

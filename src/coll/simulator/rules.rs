@@ -172,8 +172,11 @@ fn verify_action(problem: &Problem, programs: &[Program], action: Action) -> Res
         }
     }
     match action {
-        Action::Combine { size, .. } if size % problem.width != 0 => {
-            Err(format!("combines {size} bytes: not whole elements"))
+        Action::Combine { size, .. }
+            if size % problem.width != 0
+                || places.iter().any(|place| !is_aligned(problem, place)) =>
+        {
+            Err(format!("combines {size} bytes at {places:?}: not whole elements"))
         }
         Action::Combine { to: Place { space: Space::Send, .. }, .. }
         | Action::Copy { to: Place { space: Space::Send, .. }, .. } => {
@@ -181,6 +184,13 @@ fn verify_action(problem: &Problem, programs: &[Program], action: Action) -> Res
         }
         _ => Ok(()),
     }
+}
+
+/// In a user's buffer elements lie at multiples of their size. Elsewhere they are aligned as they may have to be there.
+fn is_aligned(problem: &Problem, place: &Place) -> bool {
+    let alignment = 1 << problem.width.trailing_zeros().min(6);
+    let unit = if place.space == Space::Scratch { alignment } else { problem.width };
+    place.offset.is_multiple_of(unit)
 }
 
 /// A step reads and writes only what the collective is said to touch: the rest of a buffer is its user's, and is not there at all

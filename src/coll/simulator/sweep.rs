@@ -7,7 +7,7 @@ use crate::coll::problem::{Block, Operation, Problem, Varied};
 use crate::coll::schedule::QUEUES;
 
 /// Bytes of an element and of a segment.
-const SHAPES: [(u64, u64); 3] = [(4, 32), (8, 30), (1, 16)];
+const SHAPES: [(u64, u64); 6] = [(4, 32), (8, 30), (1, 16), (16, 40), (24, 24), (3, 20)];
 
 /// Runs the algorithms on all the problems.
 pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
@@ -38,7 +38,7 @@ fn problems(operation: Operation, ranks: usize, turn: &mut usize, each: &mut dyn
     for root in 0..roots {
         let cases = match (operation, ranks, root) {
             (Operation::Barrier, _, _) => 1,
-            // All pairs of shape and count, in place and not.
+            // All pairs of shape and count, in place or not by turns.
             (_, 2..=9, 0) => 60,
             (_, 2..=5, _) => 20,
             (_, 16 | 17 | 32 | 33, 0) => 30,
@@ -47,9 +47,9 @@ fn problems(operation: Operation, ranks: usize, turn: &mut usize, each: &mut dyn
         };
         for _ in 0..cases {
             *turn += 1;
-            let (width, segment) = SHAPES[*turn % 3];
-            let count = counts(segment / width)[*turn / 3 % 10];
-            let in_place = *turn / 30 % 2 == 1;
+            let (width, segment) = SHAPES[*turn % 6];
+            let count = counts(segment / width)[*turn / 6 % 10];
+            let in_place = *turn / 60 % 2 == 1;
             let queues = if *turn / 7 % 3 == 1 { 1 } else { QUEUES };
             let varied = None;
             let mut problem =

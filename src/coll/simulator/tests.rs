@@ -300,3 +300,8 @@ fn every_reduce_scatter() {
 fn every_scan() {
     sweep_all(Operation::Scan);
 }
+
+#[test]
+fn every_exscan() {
+    sweep_all(Operation::Exscan);
+}

@@ -1,0 +1,134 @@
+//! Exclusive scan: for each rank but the first the combination of the vectors of the ranks before
+//! it.
+
+use super::Algorithm;
+use super::blocks::distances;
+use super::eager::Slots;
+use super::vectors::{combine, copy, pieces, queues, single};
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::schedule::{Place, Program, scratch};
+
+/// The table of this operation.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm::new(Operation::Exscan, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Exscan, "recursive_doubling", recursive_doubling),
+    Algorithm::new(Operation::Exscan, "eager", eager),
+];
+
+/// A chain, piece by piece: a rank combines the result and the input of the rank before it, where
+/// they lie. As few bytes as possible are moved and combined; the first piece takes as many steps
+/// as there are ranks. A rank ends when the one behind it has read its buffers. In place the result
+/// covers the input, so a rank keeps the combination of both for the next one in scratch memory and
+/// takes its own result from the one before.
+fn direct(problem: &Problem, rank: usize) -> Program {
+    let queues = queues(problem, problem.bytes());
+    let last = rank + 1 == problem.ranks;
+    let mut program = Program::new(queues);
+    for number in 0..queues {
+        let mut queue = program.queue(number);
+        let pieces = pieces(problem, problem.bytes(), number, queues);
+        for (index, (offset, size)) in pieces.enumerate() {
+            if rank > 0 {
+                queue.wait(rank - 1, index as u32 + 1);
+                let to = problem.target(rank, 0, offset);
+                match problem.in_place {
+                    true => {
+                        let before = inclusive(problem, rank - 1, offset);
+                        if !last {
+                            let own = problem.source(rank, 0, offset);
+                            queue.combine(before, own, inclusive(problem, rank, offset), size);
+                        }
+                        queue.copy(before, to, size);
+                    }
+                    false if rank == 1 => {
+                        queue.copy(problem.source(0, 0, offset), to, size);
+                    }
+                    false => {
+                        let before = problem.target(rank - 1, 0, offset);
+                        queue.combine(before, problem.source(rank - 1, 0, offset), to, size);
+                    }
+                }
+            }
+            if !last {
+                queue.signal(rank + 1, number);
+            }
+        }
+        if rank > 0 {
+            queue.signal(rank - 1, number);
+        }
+        if !last {
+            queue.wait(rank + 1, 1);
+        }
+    }
+    let keeps = problem.in_place && rank > 0 && !last;
+    program.scratch = if keeps { problem.bytes() } else { 0 };
+    program
+}
+
+/// In place: where the combination of the ranks up to and including this one lies.
+fn inclusive(problem: &Problem, rank: usize, offset: u64) -> Place {
+    if rank == 0 { problem.source(0, 0, offset) } else { scratch(rank, offset) }
+}
+
+/// In step k a rank sends what it has, the combination of 2^k ranks that ends with its own vector,
+/// to the rank 2^k further on (Hillis and Steele 1986): log2(ranks) steps, in each of which the
+/// whole vector is sent and combined, once for what is sent next and once for the result, to which
+/// the own vector does not belong. What a step receives has a place of its own, of which the sender
+/// is told that it is free.
+fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
+    let (ranks, size) = (problem.ranks, problem.bytes());
+    let steps = distances(ranks).count() as u64;
+    single((steps + 1) * size, |queue| {
+        for distance in distances(rank + 1) {
+            queue.signal(rank - distance, 0);
+        }
+        let to = problem.target(rank, 0, 0);
+        let mut partial = problem.source(rank, 0, 0);
+        for (step, distance) in distances(ranks).enumerate() {
+            let slot = |rank: usize| scratch(rank, step as u64 * size);
+            if rank + distance < ranks {
+                queue.wait(rank + distance, 1);
+                copy(queue, problem, partial, slot(rank + distance), size);
+                queue.signal(rank + distance, 0);
+            }
+            if rank < distance {
+                continue;
+            }
+            queue.wait(rank - distance, 1);
+            // In place this must come before the result covers the own vector.
+            if rank + 2 * distance < ranks {
+                let sum = scratch(rank, steps * size);
+                combine(queue, problem, [slot(rank), partial, sum], size);
+                partial = sum;
+            }
+            match step {
+                0 => copy(queue, problem, slot(rank), to, size),
+                _ => combine(queue, problem, [slot(rank), to, to], size),
+            }
+        }
+    })
+}
+
+/// The chain of the inclusive scan's form of this name: what a rank finds in its slot is its
+/// result, and that combined with its own input goes into the slot of the rank behind it. For small
+/// sizes on few ranks.
+fn eager(problem: &Problem, rank: usize) -> Program {
+    let (bytes, last) = (problem.bytes(), rank + 1 == problem.ranks);
+    let slots = Slots::one_way(bytes, 2);
+    let (own, to) = (problem.source(rank, 0, 0), problem.target(rank, 0, 0));
+    let count = usize::from(rank > 0) + usize::from(rank > 0 && !last);
+    slots.program(count, |queue| {
+        if rank == 0 {
+            return slots.put(queue, own, 1, 0);
+        }
+        let before = slots.wait(queue, rank - 1, rank, 0);
+        if !last {
+            // In place the result covers the own input.
+            let sum = slots.place(rank, 1);
+            queue.combine(before, own, sum, bytes);
+            slots.put(queue, sum, rank + 1, 0);
+        }
+        queue.copy(before, to, bytes);
+        slots.has_read(queue, rank - 1);
+    })
+}

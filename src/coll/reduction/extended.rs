@@ -1,0 +1,100 @@
+//! long double, where it is the x87's format of 80 bits in 16 bytes (x86-64). Elsewhere the library
+//! moves it and gives it to the user's functions, but has no arithmetic for it.
+
+use std::ops::{Add, Mul};
+
+/// A number of 80 bits. The bytes behind it have no meaning; results have 0 there.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(16))]
+pub struct Extended {
+    mantissa: u64,
+    /// Sign, and 15 bits of exponent.
+    above: u16,
+    gap: [u16; 3],
+}
+
+impl Extended {
+    /// Whether long double is such a number here.
+    pub const IS_KNOWN: bool = cfg!(target_arch = "x86_64");
+
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        self.above & 0x7fff == 0x7fff && self.mantissa << 1 != 0
+    }
+
+    /// A number that is ordered as those of the format are, but for NaN.
+    #[inline(always)]
+    fn key(self) -> i128 {
+        let size = i128::from(self.above & 0x7fff) << 64 | i128::from(self.mantissa);
+        if self.above & 0x8000 != 0 { -size } else { size }
+    }
+
+    #[inline(always)]
+    fn alone(self) -> Extended {
+        Extended { gap: [0; 3], ..self }
+    }
+
+    /// The smaller one; of a number and a NaN the number.
+    #[inline(always)]
+    pub fn min(self, other: Extended) -> Extended {
+        let takes = self.is_nan() || !other.is_nan() && other.key() < self.key();
+        if takes { other.alone() } else { self.alone() }
+    }
+
+    /// The larger one; of a number and a NaN the number.
+    #[inline(always)]
+    pub fn max(self, other: Extended) -> Extended {
+        let takes = self.is_nan() || !other.is_nan() && other.key() > self.key();
+        if takes { other.alone() } else { self.alone() }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! x87 {
+    ($left:expr, $right:expr, $instruction:literal) => {{
+        let (left, right) = ($left, $right);
+        let mut result = left.alone();
+        // SAFETY: reads 10 bytes of each operand and writes 10 of the result; the x87's registers
+        // are declared, so they are empty before, and they are empty afterwards.
+        unsafe {
+            std::arch::asm!(
+                "fld tbyte ptr [{left}]",
+                "fld tbyte ptr [{right}]",
+                $instruction,
+                "fstp tbyte ptr [{to}]",
+                left = in(reg) &raw const left,
+                right = in(reg) &raw const right,
+                to = in(reg) &raw mut result,
+                out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
+                out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
+                options(nostack)
+            );
+        }
+        result
+    }};
+}
+
+/// Elsewhere there are no kernels of this type.
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! x87 {
+    ($left:expr, $right:expr, $instruction:literal) => {{
+        let _ = $right;
+        $left.alone()
+    }};
+}
+
+impl Add for Extended {
+    type Output = Extended;
+    #[inline(always)]
+    fn add(self, other: Extended) -> Extended {
+        x87!(self, other, "faddp st(1), st")
+    }
+}
+
+impl Mul for Extended {
+    type Output = Extended;
+    #[inline(always)]
+    fn mul(self, other: Extended) -> Extended {
+        x87!(self, other, "fmulp st(1), st")
+    }
+}

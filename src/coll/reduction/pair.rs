@@ -1,0 +1,90 @@
+//! A value and where it was found, laid out as a C struct of the two.
+
+/// A value.
+pub trait Value: Copy {
+    /// Whether it comes first where the least is sought: a number before what is none.
+    fn is_less(self, other: Self) -> bool;
+    /// The same where the greatest is sought.
+    fn is_greater(self, other: Self) -> bool;
+}
+
+/// An index, with the bytes that the C compiler leaves free behind it.
+pub trait Index: Copy {
+    /// As a number.
+    fn at(self) -> i64;
+}
+
+/// An index of 4 bytes behind a value of 8, and 4 bytes without a meaning, which go with the pair.
+pub type Padded = [i32; 2];
+
+/// See the head of the file.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Pair<V, I> {
+    value: V,
+    index: I,
+}
+
+macro_rules! values {
+    ($($integer:ty),*; $($float:ty),*) => {
+        $(impl Value for $integer {
+            #[inline(always)]
+            fn is_less(self, other: $integer) -> bool {
+                self < other
+            }
+            #[inline(always)]
+            fn is_greater(self, other: $integer) -> bool {
+                self > other
+            }
+        })*
+        $(impl Value for $float {
+            #[inline(always)]
+            fn is_less(self, other: $float) -> bool {
+                self < other || other.is_nan() & !self.is_nan()
+            }
+            #[inline(always)]
+            fn is_greater(self, other: $float) -> bool {
+                self > other || other.is_nan() & !self.is_nan()
+            }
+        })*
+    };
+}
+
+values!(i32, i64; f32, f64);
+
+impl Index for i32 {
+    #[inline(always)]
+    fn at(self) -> i64 {
+        self.into()
+    }
+}
+
+impl Index for i64 {
+    #[inline(always)]
+    fn at(self) -> i64 {
+        self
+    }
+}
+
+impl Index for Padded {
+    #[inline(always)]
+    fn at(self) -> i64 {
+        self[0].into()
+    }
+}
+
+impl<V: Value, I: Index> Pair<V, I> {
+    /// The pair with the lesser value; of equal ones that with the lower index.
+    #[inline(always)]
+    pub fn least(self, other: Pair<V, I>) -> Pair<V, I> {
+        let lower = other.index.at() < self.index.at() && !self.value.is_less(other.value);
+        if other.value.is_less(self.value) || lower { other } else { self }
+    }
+
+    /// The pair with the greater value; of equal ones that with the lower index.
+    #[inline(always)]
+    pub fn greatest(self, other: Pair<V, I>) -> Pair<V, I> {
+        let lower = other.index.at() < self.index.at() && !self.value.is_greater(other.value);
+        if other.value.is_greater(self.value) || lower { other } else { self }
+    }
+}
