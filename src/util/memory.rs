@@ -25,6 +25,14 @@ pub fn physical_memory() -> u64 {
     pages.max(0) as u64 * page_size() as u64
 }
 
+/// How long a file may be that this process makes longer, in bytes.
+fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: limit is a valid place for the answer. Where there is none it stays without limit.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    limit.rlim_cur
+}
+
 /// A memory file with no name anywhere: it goes when the last descriptor and mapping go.
 #[derive(Debug)]
 pub struct MemoryFile(OwnedFd);
@@ -32,13 +40,20 @@ pub struct MemoryFile(OwnedFd);
 impl MemoryFile {
     /// A new file of no length.
     pub fn create() -> Result<MemoryFile> {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is NUL-terminated; it is only a label in /proc.
-        let fd = unsafe { libc::memfd_create(c"llcl".as_ptr(), libc::MFD_CLOEXEC) };
+        let fd = unsafe { libc::memfd_create(c"llcl".as_ptr(), flags) };
         if fd < 0 {
             return Err(Error::system("memfd_create"));
         }
         // SAFETY: fd was opened above and belongs to nobody else.
-        Ok(MemoryFile(unsafe { OwnedFd::from_raw_fd(fd) }))
+        let file = MemoryFile(unsafe { OwnedFd::from_raw_fd(fd) });
+        // Nobody can cut off what others have mapped, who would end by SIGBUS.
+        // SAFETY: a plain system call on a descriptor that file owns.
+        if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) } != 0 {
+            return Err(Error::system("fcntl(F_ADD_SEALS)"));
+        }
+        Ok(file)
     }
 
     /// A file that another rank sent.
@@ -46,8 +61,16 @@ impl MemoryFile {
         MemoryFile(fd)
     }
 
-    /// Makes the file at least `length` bytes long; new bytes read as zero and cost nothing yet.
+    /// Makes the file `length` bytes long, which is more than it has; new bytes read as zero and cost nothing yet.
     pub fn extend(&self, length: u64) -> Result<()> {
+        let limit = file_size_limit();
+        if length > limit {
+            // The kernel would end the process by SIGXFSZ.
+            fail!(
+                ERR_NO_MEMORY,
+                "this rank's memory file would have {length} bytes, RLIMIT_FSIZE (ulimit -f) allows {limit}"
+            );
+        }
         // SAFETY: a plain system call on a descriptor that self owns.
         if unsafe { libc::ftruncate(self.0.as_raw_fd(), length as libc::off_t) } != 0 {
             return Err(Error::system("ftruncate"));
@@ -67,10 +90,14 @@ impl MemoryFile {
     }
 
     /// Gives the pages of a range back to the kernel. Mappings stay valid and read as zero.
-    pub fn release(&self, offset: u64, length: u64) {
+    pub fn release(&self, offset: u64, length: u64) -> Result<()> {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: a plain system call. Its failure would only delay the return of memory.
-        unsafe { libc::fallocate(self.0.as_raw_fd(), mode, offset as i64, length as i64) };
+        let (file, offset, length) = (self.0.as_raw_fd(), offset as i64, length as i64);
+        // SAFETY: a plain system call on a descriptor that self owns.
+        match unsafe { libc::fallocate(file, mode, offset, length) } {
+            0 => Ok(()),
+            _ => Err(Error::system("fallocate(FALLOC_FL_PUNCH_HOLE)")),
+        }
     }
 
     /// Maps `length` bytes from `offset`, shared, for loads and stores.
@@ -188,9 +215,17 @@ mod tests {
         unsafe {
             a.base().write(42);
             assert_eq!(b.base().read(), 42);
-            file.release(page as u64, page as u64);
+            file.release(page as u64, page as u64).unwrap();
             assert_eq!(b.base().read(), 0);
         }
+    }
+
+    #[test]
+    fn a_memory_file_gets_longer_and_never_shorter() {
+        let (page, file) = (page_size() as u64, MemoryFile::create().unwrap());
+        file.extend(2 * page).unwrap();
+        assert!(file.extend(page).unwrap_err().message().contains("ftruncate"));
+        assert_eq!(file.length().unwrap(), 2 * page);
     }
 
     #[test]

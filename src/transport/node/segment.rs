@@ -4,10 +4,12 @@
 use crate::fail;
 use crate::transport::node::control::{Control, KIND_ADDRESS, KIND_FILE};
 use crate::util::config::Config;
+use crate::util::extents::Extents;
 use crate::util::memory::{Mapping, MemoryFile, physical_memory, whole_pages};
 use crate::util::status::Result;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// From this size on, huge pages are worth asking for.
 pub const HUGE: usize = 2 << 20;
@@ -16,9 +18,8 @@ pub const HUGE: usize = 2 << 20;
 pub struct Segment {
     file: MemoryFile,
     control: Control,
-    /// Where the next region begins. Only grows: a freed range gives its pages back, and the file
-    /// has address space for ever.
-    end: AtomicU64,
+    /// What of the file is free. The file itself never gets shorter: a freed range gives its pages back.
+    extents: Mutex<Extents>,
     hugepages: bool,
 }
 
@@ -36,8 +37,8 @@ impl Segment {
     pub fn create(config: &Config, size: u32) -> Result<Segment> {
         let file = MemoryFile::create()?;
         let control = Control::create(&file, config, size)?;
-        let end = AtomicU64::new(control.length() as u64);
-        Ok(Segment { file, control, end, hugepages: config.hugepages == 1 })
+        let extents = Mutex::new(Extents::from(control.length() as u64));
+        Ok(Segment { file, control, extents, hugepages: config.hugepages == 1 })
     }
 
     /// The control area.
@@ -50,26 +51,47 @@ impl Segment {
         self.file.as_fd()
     }
 
-    /// Takes `size` bytes of the file and maps them. They read as zero. Callers exclude one another.
+    fn extents(&self) -> MutexGuard<'_, Extents> {
+        self.extents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes `size` bytes of the file and maps them. They read as zero.
     pub fn allocate(&self, size: usize) -> Result<(Place, Mapping)> {
         let most = physical_memory();
         let Some(length) = whole_pages(size).filter(|length| *length as u64 <= most) else {
             fail!(ERR_NO_MEMORY, "size is {size}, expected at most the machine's {most} bytes");
         };
-        let offset = self.end.load(Ordering::Relaxed);
-        self.file.extend(offset + length as u64)?;
-        let mapping = self.file.map(offset, length)?;
+        let mut extents = self.extents();
+        let offset = extents.take(length as u64)?;
+        // With the lock: the file never gets shorter than another thread has made it meanwhile.
+        let mapping = self.provide(offset, length).inspect_err(|_| {
+            extents.give(offset, length as u64);
+        })?;
         if self.hugepages && size >= HUGE {
             mapping.advise_huge();
         }
-        self.end.store(offset + length as u64, Ordering::Relaxed);
         Ok((Place::File(offset), mapping))
+    }
+
+    fn provide(&self, offset: u64, length: usize) -> Result<Mapping> {
+        let (before, end) = (self.file.length()?, offset + length as u64);
+        if before > offset {
+            // Used before; a peer that still had the former region in its hands may have stored since its end.
+            self.file.release(offset, length as u64)?;
+        }
+        if before < end {
+            self.file.extend(end)?;
+        }
+        self.file.map(offset, length)
     }
 
     /// Gives an allocated region's memory back to the kernel, whoever still has it mapped.
     pub fn release(&self, place: Place, size: usize) {
         if let Place::File(offset) = place {
-            self.file.release(offset, whole_pages(size).unwrap_or(size) as u64);
+            let length = whole_pages(size).unwrap_or(size) as u64;
+            // Where the pages do not go back now, they do when the range is used again.
+            let _ = self.file.release(offset, length);
+            self.extents().give(offset, length);
         }
     }
 
