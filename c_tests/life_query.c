@@ -33,6 +33,9 @@ static void peers(llcl_context_t *context)
         else
             CHECK(info.registered_access == LLCL_ACCESS_KERNEL ||
                   info.registered_access == LLCL_ACCESS_MESSAGE);
+        /* Messages only where the kernel refuses, or is not asked. */
+        CHECK((info.kernel_error != 0) == (info.registered_access == LLCL_ACCESS_MESSAGE &&
+                                           !(cma && strcmp(cma, "off") == 0)));
     }
     CHECK_STATUS(llcl_query_peer(context, size, &info), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_query_peer(context, 0, NULL), LLCL_ERR_INVALID);

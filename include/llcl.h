@@ -429,8 +429,12 @@ typedef struct llcl_peer_info_t {
     uint32_t am_payload;
     /** Most bytes of a reply to it, and of a payload that takes one of its LLCL_AM_SLOTS. */
     uint32_t am_medium;
-    /** 0. */
-    uint32_t reserved;
+    /**
+     * Why registered_access is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused process_vm_readv (EPERM:
+     * Yama's ptrace_scope above 1, another user, no dumpable process; ENOSYS: a filter); 0: LLCL_CMA is off. 0
+     * for every other access.
+     */
+    int32_t kernel_error;
 } llcl_peer_info_t;
 
 /**

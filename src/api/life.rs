@@ -80,8 +80,10 @@ pub struct llcl_peer_info_t {
     pub am_payload: u32,
     /// Most bytes of a reply to it, and of a payload that takes one of its LLCL_AM_SLOTS.
     pub am_medium: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Why registered_access is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused process_vm_readv (EPERM:
+    /// Yama's ptrace_scope above 1, another user, no dumpable process; ENOSYS: a filter); 0: LLCL_CMA is off. 0
+    /// for every other access.
+    pub kernel_error: i32,
 }
 
 /// Takes this rank's place in its world. Not collective: peers are contacted when they are used.
@@ -316,7 +318,7 @@ pub unsafe extern "C" fn llcl_query_peer(
             process: port.process,
             am_payload: outbox.largest() as u32,
             am_medium: outbox.medium() as u32,
-            reserved: 0,
+            kernel_error: routes.transport(port).kernel_refusal(port),
         };
         // SAFETY: as above.
         unsafe { give(info, "info", answer) }

@@ -68,8 +68,11 @@ fn print_capabilities(config: Config) -> Result<()> {
     let (routes, port) = (context.routes(), context.port(1)?);
     let registered = match routes.transport(port).registered_access(port) {
         Access::Kernel(_) => "process_vm_readv, process_vm_writev",
-        _ if kernel_copies => "messages to the owner: the kernel refuses process_vm_readv",
-        _ => "messages to the owner: LLCL_CMA is off",
+        _ if kernel_copies => &format!(
+            "messages to the owner, staged: process_vm_readv: {}",
+            std::io::Error::from_raw_os_error(routes.transport(port).kernel_refusal(port))
+        ),
+        _ => "messages to the owner, staged: LLCL_CMA is off",
     };
     let wake = match joins_global_fence() {
         true => "by every store of the library (membarrier)",

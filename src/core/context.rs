@@ -108,8 +108,12 @@ impl Context {
         // Before anyone can sleep on a word of ours. Where the kernel refuses, sleepers nap.
         let _ = pin::joins_global_fence();
         let segment = Arc::new(Segment::create(&config, bootstrap.size())?);
-        bootstrap.publish(&node::card(&segment), segment.descriptor().as_fd())?;
         let kernel_copies = config.cma == 1;
+        if kernel_copies {
+            // Before peers hear of this process, which try at once.
+            node::permit_kernel_copies();
+        }
+        bootstrap.publish(&node::card(&segment), segment.descriptor().as_fd())?;
         let routes = Routes::new(segment.clone(), bootstrap.clone(), kernel_copies)?;
         let execution = match config.execution {
             0 => Execution::Auto,

@@ -102,11 +102,11 @@ impl Services {
         if let Err(error) = local.check(size, length) {
             return Err(Error::new(error.status, format!("{name}: {}", error.message())));
         }
+        // Not while pinned: it takes a lock.
+        let mapped = !self.regions.is_registered(Key(local.key));
         let _pinned = pin();
         match self.routes.own().find(local, size) {
-            Some(pointer) => {
-                Ok(Own { pointer, mapped: !self.regions.is_registered(Key(local.key)) })
-            }
+            Some(pointer) => Ok(Own { pointer, mapped }),
             None => fail!(ERR_KEY, "{name}.key {:#x} names no live region of this rank", local.key),
         }
     }

@@ -73,6 +73,10 @@ impl Transport for Loopback {
         }
     }
 
+    fn kernel_refusal(&self, _: &Port) -> i32 {
+        0
+    }
+
     fn registered_access(&self, _: &Port) -> Access {
         Access::Mapped
     }

@@ -89,6 +89,9 @@ pub trait Transport: Send + Sync {
     /// How memory that the peer registered in place is reached.
     fn registered_access(&self, port: &Port) -> Access;
 
+    /// Why the kernel does not copy from and to the peer's process: an errno; 0: it does, or is not asked to.
+    fn kernel_refusal(&self, port: &Port) -> i32;
+
     /// Copies `size` bytes from the peer's address to ours.
     ///
     /// # Safety

@@ -139,9 +139,12 @@ pub struct Pinned<'a> {
     pin: &'a Pin,
     /// The thread has no place to keep a pin, and gives it back.
     borrowed: bool,
+    /// The thread had pinned itself before: a signal handler has interrupted it, whose pin ends earlier.
+    inner: bool,
 }
 
-/// Pins this thread. Must not be nested, and its holder must not wait for another thread.
+/// Pins this thread. Its holder must not wait for another thread. It nests only where a signal handler uses the
+/// library, which it may not, and which must not cost the interrupted call its pin.
 #[inline(always)]
 pub fn pin<'a>() -> Pinned<'a> {
     match pin_if_known() {
@@ -160,13 +163,15 @@ pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
 
 #[inline(always)]
 fn hold(pin: &Pin) -> Pinned<'_> {
-    debug_assert!(pin.epoch.load(Ordering::Relaxed) == 0, "pins do not nest");
-    // Acquire: pairs with the increment in quiesce(); who has the new epoch looks up after it.
-    pin.epoch.store(EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
+    let inner = pin.epoch.load(Ordering::Relaxed) != 0;
+    if !inner {
+        // Acquire: pairs with the increment in quiesce(); who has the new epoch looks up after it.
+        pin.epoch.store(EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
+    }
     // Keeps the compiler from moving look-ups above the store; the processor is held back by the
     // membarrier in quiesce().
     compiler_fence(Ordering::SeqCst);
-    Pinned { pin, borrowed: false }
+    Pinned { pin, borrowed: false, inner }
 }
 
 #[cold]
@@ -186,8 +191,10 @@ fn pin_slowly<'a>() -> Pinned<'a> {
 impl Drop for Pinned<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // Release: everything done under the pin comes before; pairs with the Acquire in quiesce().
-        self.pin.epoch.store(0, Ordering::Release);
+        if !self.inner {
+            // Release: everything done under the pin comes before; pairs with the Acquire in quiesce().
+            self.pin.epoch.store(0, Ordering::Release);
+        }
         if self.borrowed {
             self.pin.taken.store(false, Ordering::Release);
         }
@@ -307,6 +314,18 @@ mod tests {
             quiesce();
             assert!(given_up.load(Ordering::SeqCst));
         });
+    }
+
+    #[test]
+    fn an_inner_pin_takes_nothing_from_the_outer_one() {
+        let outer = pin();
+        let epoch = outer.pin.epoch.load(Ordering::Relaxed);
+        EPOCH.fetch_add(1, Ordering::SeqCst);
+        drop(pin());
+        assert_eq!(outer.pin.epoch.load(Ordering::Relaxed), epoch);
+        let word = outer.pin;
+        drop(outer);
+        assert_eq!(word.epoch.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -31,6 +31,43 @@ pub unsafe fn write(owner: Owner, ours: *const u8, theirs: u64, size: usize) -> 
     unsafe { copy(owner, theirs, ours, size, libc::process_vm_writev, "process_vm_writev") }
 }
 
+/// Lets peers of this user's copy where Yama's `ptrace_scope` is 1 (Ubuntu's default), which allows it to ancestors
+/// only, unless the process says otherwise. Where the kernel refuses, peers find that out and send messages.
+pub fn permit() {
+    let scope = std::fs::read("/proc/sys/kernel/yama/ptrace_scope");
+    if scope.is_ok_and(|scope| scope.first() == Some(&b'1')) {
+        // SAFETY: plain numbers; the call only changes who may trace this process.
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
+    }
+}
+
+/// Whether the kernel copies 16 bytes from `theirs` in `owner`, and they are those at `expected`. 0, or the
+/// errno of the refusal.
+///
+/// # Safety
+/// `expected` is valid for reading 16 bytes.
+pub unsafe fn probe(owner: Owner, theirs: u64, expected: *const u8) -> i32 {
+    let mut seen = [0u8; 16];
+    for thread in [owner.process, owner.resident] {
+        let local = libc::iovec { iov_base: seen.as_mut_ptr().cast(), iov_len: seen.len() };
+        let remote = libc::iovec { iov_base: theirs as *mut libc::c_void, iov_len: seen.len() };
+        // SAFETY: one vector on each side; the kernel checks the remote one.
+        let count =
+            unsafe { libc::process_vm_readv(thread as libc::pid_t, &local, 1, &remote, 1, 0) };
+        if count == seen.len() as isize {
+            // SAFETY: as the caller promises.
+            let same = seen == unsafe { expected.cast::<[u8; 16]>().read() };
+            // Another process has that number in our namespace.
+            return if same { 0 } else { libc::ESRCH };
+        }
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        if errno != libc::ESRCH {
+            return errno;
+        }
+    }
+    libc::ESRCH
+}
+
 type Call = unsafe extern "C" fn(
     libc::pid_t,
     *const libc::iovec,

@@ -51,7 +51,11 @@ struct Link {
     process: u32,
     /// The kernel lets us copy from and to its process.
     kernel_copies: bool,
+    /// Why not: an errno. 0: it does, or is not asked to.
+    refusal: i32,
 }
+
+pub use kernel_copy::permit as permit_kernel_copies;
 
 /// What a rank tells the others of itself, besides its memory file: its process and where its
 /// control area lies there, so that they can see whether the kernel copies from there.
@@ -103,8 +107,9 @@ impl Node {
         let process = process as u32;
         let file = MemoryFile::received(card.fd);
         let control = Control::open(&file, peer)?;
-        let kernel_copies = self.kernel_copies && reaches(process, base, &control);
-        Ok(Link { file, control, process, kernel_copies })
+        let refusal = if self.kernel_copies { refusal(process, base, &control) } else { 0 };
+        let kernel_copies = self.kernel_copies && refusal == 0;
+        Ok(Link { file, control, process, kernel_copies, refusal })
     }
 
     /// Wakes a peer's agent; nothing where the peer has not been talked to.
@@ -143,17 +148,11 @@ impl Node {
     }
 }
 
-/// Whether the kernel copies from `process`, and it is the one that the control area belongs to.
-fn reaches(process: u32, base: u64, control: &Control) -> bool {
-    let mut seen = [0u8; 16];
+/// Why the kernel does not copy from `process`, if it is the one that the control area belongs to: 0, or an errno.
+fn refusal(process: u32, base: u64, control: &Control) -> i32 {
     let owner = kernel_copy::Owner { process, resident: control.resident() };
-    // SAFETY: seen has 16 bytes.
-    if unsafe { kernel_copy::read(owner, base, seen.as_mut_ptr(), seen.len()) }.is_err() {
-        return false;
-    }
     // SAFETY: the control area is mapped and begins with two words that do not change.
-    let expected = unsafe { control.base().cast::<[u8; 16]>().read() };
-    seen == expected
+    unsafe { kernel_copy::probe(owner, base, control.base()) }
 }
 
 /// A directory entry as it was at one moment, or None if it does not hold `key`.
@@ -211,6 +210,10 @@ impl Transport for Node {
             KIND_ADDRESS if link.kernel_copies => Ok(Access::Kernel(base + address.offset)),
             _ => Ok(Access::Message(base + address.offset)),
         }
+    }
+
+    fn kernel_refusal(&self, port: &Port) -> i32 {
+        self.linked(port).refusal
     }
 
     fn registered_access(&self, port: &Port) -> Access {
