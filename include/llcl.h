@@ -1303,6 +1303,9 @@ llcl_status_t llcl_compare_swap(llcl_context_t *context,
  * LLCL_OK: their effects can be seen at the peer, or their completions have told otherwise;
  * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_INVALID: NULL, or no such rank;
  * LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+ * Any other status is that of the first operation with this peer that was accepted without a completion, has
+ * failed since the last flush, and of which nobody was told; llcl_last_error() says which operation that was, and how
+ * many failed after it. Everything has ended then, too, and the next flush does not tell it again.
  * Any thread may call it; it covers what any thread has posted before. Works for the lane
  * meanwhile, and sleeps if it takes long.
  */
@@ -1314,8 +1317,9 @@ llcl_status_t llcl_flush(llcl_context_t *context,
  * peer.
  *
  * `context`: a live context.
- * LLCL_OK: all have ended, those with dead peers by LLCL_ERR_PEER_DEAD; LLCL_ERR_INVALID: NULL;
- * LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+ * LLCL_OK: all have ended; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being
+ * finalized. Any other status, LLCL_ERR_PEER_DEAD included, is that of the first operation without a completion
+ * that has failed, whatever the peer, as with llcl_flush.
  * Any thread may call it; it covers what any thread has posted before. Works for the lane
  * meanwhile, and sleeps if it takes long.
  */

@@ -190,7 +190,8 @@ impl Context {
         }
     }
 
-    /// Waits until everything accepted before, for one peer or for all, has ended.
+    /// Waits until everything accepted before, for one peer or for all, has ended; then tells the first failure of it
+    /// that nobody was told of.
     pub fn flush(&self, peer: Option<u32>) -> Result<()> {
         self.may_block("llcl_flush")?;
         if let Some(peer) = peer.filter(|peer| *peer >= self.size()) {
@@ -198,6 +199,9 @@ impl Context {
         }
         // Also with a dead peer: what is pending on it has ended when this returns.
         self.rest().flush(peer.unwrap_or(ALL_PEERS))?;
+        if let Some(error) = self.routes.untold().take(peer) {
+            return Err(error);
+        }
         match peer {
             Some(peer) if self.routes.is_dead(peer) => {
                 fail!(ERR_PEER_DEAD, "rank {peer} has died or has left")

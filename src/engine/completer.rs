@@ -68,7 +68,7 @@ impl LaneState {
         }
         self.replies = replies;
         if self.unsent > 0 {
-            count += self.send_again(routes);
+            count += self.send_waiting(routes);
         }
         count
     }
@@ -84,25 +84,7 @@ impl LaneState {
         let staging = operation.chunk.and_then(|chunk| routes.own_staging(chunk.into()));
         match operation.answered(reply, staging) {
             Some(status) => self.end(routes, tag, status),
-            None => {
-                self.unsent += 1;
-                self.send(routes, tag);
-            }
+            None => self.send_or_wait(routes, tag),
         }
-    }
-
-    /// Tries again to send what found a full inbox; returns how much of it went.
-    fn send_again(&mut self, routes: &Routes) -> usize {
-        let before = self.unsent;
-        let unsent: Vec<Tag> = self
-            .slots
-            .iter()
-            .filter(|(_, operation)| !operation.sent)
-            .map(|(tag, _)| tag)
-            .collect();
-        for tag in unsent {
-            self.send(routes, tag);
-        }
-        before.saturating_sub(self.unsent)
     }
 }

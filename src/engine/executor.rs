@@ -4,7 +4,7 @@
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::by_owner::Stage;
 use crate::engine::command::{Command, Op};
-use crate::engine::lane_state::{LaneState, fire};
+use crate::engine::lane_state::{LaneState, fire, fire_failure};
 use crate::engine::queue_entry::{INLINE, SLOT_BYTES};
 use crate::engine::routes::Routes;
 use crate::util::status::Status;
@@ -98,7 +98,7 @@ impl LaneState {
                 return true;
             }
             Err(error) => {
-                fire(routes, &command, error.status);
+                fire_failure(routes, &command, &error);
                 return true;
             }
             Ok(Outcome::SignalNeedsAgent) => Stage::Word,

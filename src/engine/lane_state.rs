@@ -8,9 +8,10 @@ use crate::engine::messages::deferred::{Deferred, take_deferred};
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
+use crate::engine::send_queue::{SendQueue, Sent};
 use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply};
 use crate::util::admission::Admission;
-use crate::util::status::Status;
+use crate::util::status::{Error, Status};
 use crossbeam_utils::CachePadded;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -56,7 +57,8 @@ pub struct LaneState {
     under_way: Arc<CachePadded<AtomicUsize>>,
     /// For each staging chunk the peer that it is used for.
     chunks: [Option<u32>; CHUNKS],
-    /// Commands in the table whose message has not been sent.
+    /// Operations in the table whose message has not been sent, and their number.
+    pub(super) waiting: SendQueue,
     pub(super) unsent: usize,
     /// Flushes that wait for what came before them, each with its number in the order of commands.
     flushes: Vec<(Command, u64)>,
@@ -87,6 +89,7 @@ impl LaneState {
             slots: InFlightTable::new(in_flight),
             under_way: Arc::default(),
             chunks: [None; CHUNKS],
+            waiting: SendQueue::default(),
             unsent: 0,
             flushes: Vec::new(),
             order: 0,
@@ -183,10 +186,30 @@ impl LaneState {
         self.order += 1;
         let operation = InFlight::new(command, stage, self.order, carried);
         let Some(tag) = self.slots.insert(operation) else { return false };
-        self.unsent += 1;
         self.count_under_way();
-        self.send(routes, tag);
+        self.send_or_wait(routes, tag);
         true
+    }
+
+    /// Sends the message of an operation's present stage; where others wait to be sent, behind them.
+    pub(super) fn send_or_wait(&mut self, routes: &Routes, tag: Tag) {
+        self.unsent += 1;
+        if self.waiting.is_empty() && self.send(routes, tag) == Sent::Done {
+            return;
+        }
+        if let Some(operation) = self.slots.get_mut(tag) {
+            let (peer, needs_chunk) = (operation.command.peer, operation.needs_chunk());
+            self.waiting.push(peer, operation.order, tag, needs_chunk);
+        }
+    }
+
+    /// Sends what waits for it; returns how much of that was done.
+    pub(super) fn send_waiting(&mut self, routes: &Routes) -> usize {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let served = waiting.serve(|tag| self.send(routes, tag));
+        debug_assert!(self.waiting.is_empty(), "an end sends nothing");
+        self.waiting = waiting;
+        served
     }
 
     /// Takes in a flush, which ends at once if nothing before it is under way.
@@ -204,28 +227,33 @@ impl LaneState {
         Some(free as u8)
     }
 
-    /// Asks the agent of an operation whose message has not been sent. Where it needs a chunk and
-    /// none is free, or the inbox is full, it stays unsent.
-    pub(super) fn send(&mut self, routes: &Routes, tag: Tag) {
-        let Some(operation) = self.slots.get_mut(tag) else { return };
+    /// Asks the agent of an operation whose message has not been sent, if that is possible now.
+    fn send(&mut self, routes: &Routes, tag: Tag) -> Sent {
+        // It may have ended while it waited.
+        let Some(operation) = self.slots.get_mut(tag) else { return Sent::Done };
         let (peer, needs_chunk) = (operation.command.peer, operation.needs_chunk());
         // Who accepted the operation had the port.
         let port = match routes.known(peer) {
             Some(port) if !routes.is_dead(peer) => port,
-            _ => return self.end(routes, tag, Status::ERR_PEER_DEAD),
+            _ => {
+                self.end(routes, tag, Status::ERR_PEER_DEAD);
+                return Sent::Done;
+            }
         };
         if needs_chunk {
-            let Some(chunk) = self.take_chunk(peer) else { return };
-            let Some(operation) = self.slots.get_mut(tag) else { return };
+            let Some(chunk) = self.take_chunk(peer) else { return Sent::NoChunk };
+            let Some(operation) = self.slots.get_mut(tag) else { return Sent::Done };
             operation.chunk = Some(chunk);
             operation.stage_bytes(routes.own_staging(chunk.into()));
         }
-        let Some(operation) = self.slots.get_mut(tag) else { return };
+        let Some(operation) = self.slots.get_mut(tag) else { return Sent::Done };
         let message = operation.message(routes.own().peer, tag.0);
-        if routes.transport(port).post(port, &message) == Posted::Taken {
-            operation.sent = true;
-            self.unsent -= 1;
+        if routes.transport(port).post(port, &message) == Posted::Full {
+            return Sent::Full;
         }
+        operation.sent = true;
+        self.unsent -= 1;
+        Sent::Done
     }
 
     /// Ends an operation: gives back what it held and tells the user.
@@ -324,8 +352,20 @@ impl LaneState {
 
 /// Tells the user that a command has ended.
 pub(super) fn fire(routes: &Routes, command: &Command, status: Status) {
+    if status != Status::OK {
+        return fire_failure(routes, command, &Error::bare(status));
+    }
     command.on_local.fire(status, routes.waiters());
     command.on_complete.fire(status, routes.waiters());
+}
+
+/// Tells the user that a command has failed: by its completions, or else by the next flush.
+pub(super) fn fire_failure(routes: &Routes, command: &Command, error: &Error) {
+    if command.on_local.is_nothing() && command.on_complete.is_nothing() {
+        return routes.untold().note_command(command, error);
+    }
+    command.on_local.fire(error.status, routes.waiters());
+    command.on_complete.fire(error.status, routes.waiters());
 }
 
 #[cfg(all(test, not(loom)))]

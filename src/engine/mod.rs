@@ -17,3 +17,5 @@ pub mod messages;
 pub mod queue_entry;
 mod role;
 pub mod routes;
+pub mod send_queue;
+pub mod untold;

@@ -8,6 +8,7 @@
 //! contact `contacts` counts, the bell rings, and sleeping threads look again (`core::blocking`).
 
 use crate::bootstrap::{Bootstrap, Card};
+use crate::engine::untold::Untold;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::loopback::Loopback;
@@ -42,6 +43,7 @@ pub struct Routes {
     /// Contacts that failed, until somebody was told why; and how many.
     failures: Mutex<HashMap<u32, Error>>,
     failed: AtomicUsize,
+    untold: Untold,
     /// A peer has died, and what is pending on it has not been ended.
     deaths_pending: AtomicBool,
     deaths: AtomicU32,
@@ -69,6 +71,7 @@ impl Routes {
             bootstrap,
             segment,
             sleepers: Sleepers::default(),
+            untold: Untold::default(),
             contacts: AtomicU64::new(0),
             failures: Mutex::default(),
             failed: AtomicUsize::new(0),
@@ -212,6 +215,11 @@ impl Routes {
     /// What who waits for a contact sleeps on.
     pub fn next_contact(&self) -> Awaited {
         Awaited::private(self.contacts.as_ptr())
+    }
+
+    /// Failures of what has no completion.
+    pub fn untold(&self) -> &Untold {
+        &self.untold
     }
 
     /// The transport that carries active messages, to whomever.

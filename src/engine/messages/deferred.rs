@@ -107,6 +107,9 @@ impl Deferred {
         if status != Status::OK && self.tag != 0 {
             post.end(self.tag, status);
         }
+        if status != Status::OK && self.tag == 0 && self.on_local.is_nothing() {
+            post.note_untold(self.peer, status);
+        }
         self.on_local.fire(status, post.routes.waiters());
     }
 

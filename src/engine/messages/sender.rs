@@ -7,7 +7,7 @@ use crate::fail;
 use crate::transport::node::message_receiver::Arrived;
 use crate::transport::node::message_sender::{Frame, MessageSender};
 use crate::util::counters::Counters;
-use crate::util::status::{Result, Status};
+use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -247,7 +247,18 @@ impl MessagePost {
         true
     }
 
+    /// A message that has no completion has failed: the next flush tells it.
+    #[cold]
+    pub fn note_untold(&self, peer: u32, status: Status) {
+        let what = format!("a message to rank {peer}");
+        self.routes.untold().note(peer, &what, &Error::bare(status));
+    }
+
     fn tell(&self, tag: u64, waiting: &Waiting, status: Status) {
+        let has_none = waiting.on_local.is_nothing() && waiting.on_complete.is_nothing();
+        if status != Status::OK && has_none {
+            self.note_untold(waiting.peer, status);
+        }
         waiting.on_local.fire(status, self.routes.waiters());
         waiting.on_complete.fire(status, self.routes.waiters());
         self.pending.told(tag);

@@ -1,0 +1,187 @@
+//! Operations in flight whose message has not been sent, because the peer's inbox is full or because there is no
+//! staging chunk: for each peer in the order of their age, and the peers in turn.
+//!
+//! Who is refused keeps its place. So an operation is sent after those that were older, however many are posted
+//! behind it, and a peer that takes nothing stops no other.
+
+use crate::engine::in_flight::Tag;
+use std::collections::{HashMap, VecDeque};
+
+/// What became of an attempt to send an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Its message has been sent, or it has ended.
+    Done,
+    /// There is no staging chunk for it.
+    NoChunk,
+    /// The peer's inbox is full.
+    Full,
+}
+
+/// The operations that wait for one peer, each with its number in the order of commands.
+#[derive(Default)]
+struct Line {
+    /// Those that need a staging chunk.
+    bytes: VecDeque<(u64, Tag)>,
+    /// Those that need room in the peer's inbox only.
+    words: VecDeque<(u64, Tag)>,
+}
+
+/// See the head of the file. Allocates only while there are more at a time than ever before.
+#[derive(Default)]
+pub struct SendQueue {
+    lines: HashMap<u32, Line>,
+    /// Peers for which something waits; the first one is served first.
+    turns: VecDeque<u32>,
+}
+
+impl Line {
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.words.is_empty()
+    }
+
+    /// Sends the oldest operation that can be sent. False: none can.
+    fn send_one(&mut self, send: &mut impl FnMut(Tag) -> Sent) -> bool {
+        let oldest = |line: &VecDeque<(u64, Tag)>| line.front().map_or(u64::MAX, |(age, _)| *age);
+        let bytes_first = oldest(&self.bytes) < oldest(&self.words);
+        for bytes in [bytes_first, !bytes_first] {
+            let line = if bytes { &mut self.bytes } else { &mut self.words };
+            let Some((_, tag)) = line.front() else { continue };
+            match send(*tag) {
+                Sent::Done => {
+                    line.pop_front();
+                    return true;
+                }
+                Sent::NoChunk => {}
+                // What is younger finds it full, too.
+                Sent::Full => return false,
+            }
+        }
+        false
+    }
+}
+
+impl SendQueue {
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Puts an operation behind those that wait for the same peer.
+    pub fn push(&mut self, peer: u32, age: u64, tag: Tag, needs_chunk: bool) {
+        let line = self.lines.entry(peer).or_default();
+        if line.is_empty() {
+            self.turns.push_back(peer);
+        }
+        if needs_chunk { &mut line.bytes } else { &mut line.words }.push_back((age, tag));
+    }
+
+    /// Sends what can be sent, one of each peer at a time: whoever has been served goes to the end. Returns how many
+    /// operations have left the queue.
+    pub fn serve(&mut self, mut send: impl FnMut(Tag) -> Sent) -> usize {
+        let (mut served, mut refused) = (0, 0);
+        while let Some(peer) = self.turns.get(refused) {
+            let Some(line) = self.lines.get_mut(peer) else {
+                unreachable!("a turn without a line")
+            };
+            if !line.send_one(&mut send) {
+                refused += 1;
+                continue;
+            }
+            served += 1;
+            let left = !line.is_empty();
+            let peer = self.turns.remove(refused);
+            self.turns.extend(peer.filter(|_| left));
+        }
+        served
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Peers 1 and 2 have operations of bytes; each has its age as its tag.
+    fn queue(waiting: &[(u32, u64)]) -> SendQueue {
+        let mut queue = SendQueue::default();
+        waiting.iter().for_each(|(peer, age)| queue.push(*peer, *age, Tag(*age), true));
+        queue
+    }
+
+    fn serve(queue: &mut SendQueue, mut chunks: usize) -> Vec<u64> {
+        let mut sent = Vec::new();
+        queue.serve(|tag| {
+            if chunks == 0 {
+                return Sent::NoChunk;
+            }
+            chunks -= 1;
+            sent.push(tag.0);
+            Sent::Done
+        });
+        sent
+    }
+
+    #[test]
+    fn the_oldest_of_each_peer_comes_first_and_the_peers_in_turn() {
+        let mut waiting = queue(&[(1, 1), (1, 2), (1, 3), (2, 4), (2, 5)]);
+        assert_eq!(serve(&mut waiting, 1), [1]);
+        assert_eq!(serve(&mut waiting, 1), [4], "peer 2 was refused, so it is the first now");
+        assert_eq!(serve(&mut waiting, 2), [2, 5]);
+        assert!(!waiting.is_empty());
+        assert_eq!(serve(&mut waiting, 9), [3]);
+        assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn who_is_posted_again_and_again_overtakes_nobody() {
+        let mut waiting = queue(&[(1, 1), (1, 2), (1, 3)]);
+        let mut order = Vec::new();
+        for age in 4..10 {
+            order.extend(serve(&mut waiting, 1));
+            waiting.push(1, age, Tag(age), true);
+        }
+        assert_eq!(order, [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn words_pass_bytes_that_have_no_chunk_and_nothing_passes_a_full_inbox() {
+        let mut waiting = queue(&[(1, 1)]);
+        waiting.push(1, 2, Tag(2), false);
+        waiting.push(1, 3, Tag(3), false);
+        let mut sent = Vec::new();
+        let no_chunk = |tag: Tag| match tag.0 {
+            1 => Sent::NoChunk,
+            _ => Sent::Done,
+        };
+        waiting.serve(|tag| {
+            let end = no_chunk(tag);
+            sent.extend((end == Sent::Done).then_some(tag.0));
+            end
+        });
+        assert_eq!(sent, [2, 3]);
+        waiting.push(1, 4, Tag(4), false);
+        let mut asked = Vec::new();
+        assert_eq!(
+            waiting.serve(|tag| {
+                asked.push(tag.0);
+                Sent::Full
+            }),
+            0
+        );
+        assert_eq!(asked, [1]);
+    }
+
+    #[test]
+    fn a_peer_that_takes_nothing_stops_no_other() {
+        let mut waiting = queue(&[(1, 1), (2, 2), (2, 3)]);
+        let mut sent = Vec::new();
+        let count = waiting.serve(|tag| {
+            if tag.0 == 1 {
+                return Sent::Full;
+            }
+            sent.push(tag.0);
+            Sent::Done
+        });
+        assert_eq!((count, sent), (2, vec![2, 3]));
+    }
+}

@@ -1,0 +1,110 @@
+//! Failures of operations that have no completion: nobody is told when they happen, so a flush tells them.
+
+use crate::engine::command::{Command, Op};
+use crate::util::status::{Error, Status};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The first failure with a peer, and how many came after it.
+struct Failure {
+    peer: u32,
+    status: Status,
+    what: String,
+    more: u64,
+}
+
+/// What nobody was told of yet, the oldest first; one entry for each peer.
+#[derive(Default)]
+pub struct Untold {
+    failures: Mutex<Vec<Failure>>,
+    count: AtomicUsize,
+}
+
+impl Untold {
+    fn failures(&self) -> MutexGuard<'_, Vec<Failure>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A command without completions has ended with `error`.
+    #[cold]
+    pub fn note_command(&self, command: &Command, error: &Error) {
+        let Command { peer, size, .. } = command;
+        let what = match command.op {
+            Op::READ => format!("a read of {size} bytes from rank {peer}"),
+            Op::WRITE | Op::WRITE_SIGNAL => format!("a write of {size} bytes to rank {peer}"),
+            Op::ATOMIC => format!("an atomic operation on a word of rank {peer}"),
+            _ => format!("an operation with rank {peer}"),
+        };
+        self.note(*peer, &what, error);
+    }
+
+    /// Something without completions has ended with `error`.
+    #[cold]
+    pub fn note(&self, peer: u32, what: &str, error: &Error) {
+        if error.status == Status::ERR_CANCELED {
+            // The context ends: nobody can ask any more.
+            return;
+        }
+        let mut failures = self.failures();
+        if let Some(failure) = failures.iter_mut().find(|failure| failure.peer == peer) {
+            failure.more += 1;
+            return;
+        }
+        let what = format!("{what} was accepted and has failed: {}", error.message());
+        failures.push(Failure { peer, status: error.status, what, more: 0 });
+        // Release: pairs with take().
+        self.count.store(failures.len(), Ordering::Release);
+    }
+
+    /// The first failure with a peer, or with any, that nobody was told of; the caller tells it, and the ones after it
+    /// that it counts.
+    pub fn take(&self, peer: Option<u32>) -> Option<Error> {
+        // Acquire: pairs with note(). Who knows that an operation has ended, and relies on that, sees its failure.
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut failures = self.failures();
+        let asked = |failure: &Failure| peer.is_none_or(|peer| peer == failure.peer);
+        let (mut told, kept): (Vec<_>, Vec<_>) = failures.drain(..).partition(asked);
+        *failures = kept;
+        self.count.store(failures.len(), Ordering::Release);
+        let more: u64 = told.iter().map(|failure| failure.more + 1).sum();
+        if told.is_empty() {
+            return None;
+        }
+        let Failure { status, what, .. } = told.swap_remove(0);
+        let others = match more - 1 {
+            0 => String::new(),
+            more => format!("; {more} more failed after it"),
+        };
+        Some(Error::new(status, what + &others))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_is_told_once() {
+        let untold = Untold::default();
+        assert!(untold.take(None).is_none());
+        let error = |status, text: &str| Error::new(status, text.to_owned());
+        let write = |peer| Command { size: 9, ..Command::new(Op::WRITE, peer) };
+        untold.note_command(&write(3), &error(Status::ERR_KEY, "freed"));
+        untold.note_command(&write(1), &error(Status::ERR_SYSTEM, "refused"));
+        untold.note(3, "a message to rank 3", &error(Status::ERR_RANGE, "long"));
+        untold.note_command(&write(4), &error(Status::ERR_CANCELED, "over"));
+        assert!(untold.take(Some(0)).is_none() && untold.take(Some(4)).is_none());
+        let told = untold.take(Some(1)).unwrap();
+        assert_eq!(told.status, Status::ERR_SYSTEM);
+        assert_eq!(
+            told.message(),
+            "a write of 9 bytes to rank 1 was accepted and has failed: refused"
+        );
+        let told = untold.take(None).unwrap();
+        assert_eq!(told.status, Status::ERR_KEY);
+        assert!(told.message().ends_with("failed: freed; 1 more failed after it"), "{told}");
+        assert!(untold.take(None).is_none());
+    }
+}
