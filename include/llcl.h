@@ -1924,7 +1924,7 @@ typedef struct llcl_coll_info_t {
     uint32_t engine;
     /**
      * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
-     * function or memory that peers do not map wants it so.
+     * function, memory that peers do not map or a team of more than 256 ranks wants it so.
      */
     uint32_t shared;
     /** Queues of this rank's program. */
@@ -1932,7 +1932,8 @@ typedef struct llcl_coll_info_t {
     /** Steps of this rank's program. */
     uint32_t steps;
     /**
-     * Bytes of this rank's memory that the plan takes until it is freed: steps, signal words, scratch.
+     * Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch, copies of what peers do not
+     * map, and what this process keeps of the other ranks.
      */
     uint64_t memory;
     /** How often the plan was started. */

@@ -165,13 +165,14 @@ pub struct llcl_coll_info_t {
     /// LLCL_ENGINE_OFFLOAD or LLCL_ENGINE_THREAD.
     pub engine: u32,
     /// 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
-    /// function or memory that peers do not map wants it so.
+    /// function, memory that peers do not map or a team of more than 256 ranks wants it so.
     pub shared: u32,
     /// Queues of this rank's program.
     pub queues: u32,
     /// Steps of this rank's program.
     pub steps: u32,
-    /// Bytes of this rank's memory that the plan takes until it is freed: steps, signal words, scratch.
+    /// Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch, copies of what peers do not
+    /// map, and what this process keeps of the other ranks.
     pub memory: u64,
     /// How often the plan was started.
     pub rounds: u64,

@@ -192,7 +192,7 @@ impl Ring {
 impl Board {
     /// A board for a team that is new to this rank.
     pub fn new(services: &Services, arena: &Arena, ring: Ring) -> Result<Board> {
-        let own = arena.allocate(ring.bytes())?;
+        let own = arena.allocate(ring.bytes(), 0)?;
         if let Err(error) = services.routes.announce(ring.name, own.place) {
             arena.discard(own);
             return Err(error);

@@ -54,6 +54,8 @@ pub struct Block {
     pub address: *mut u8,
     /// How many there are.
     pub bytes: u64,
+    /// Private memory of its user that counts with it.
+    private: u64,
 }
 
 // SAFETY: as above.
@@ -90,7 +92,7 @@ impl Piece {
     fn take(&mut self, bytes: u64) -> Option<Block> {
         let offset = self.room.take(bytes)?;
         let place = Address { offset, key: self.key.0 };
-        Some(Block { place, address: self.base.wrapping_add(offset as usize), bytes })
+        Some(Block { place, address: self.base.wrapping_add(offset as usize), bytes, private: 0 })
     }
 }
 
@@ -109,26 +111,28 @@ impl Arena {
         bytes.next_multiple_of(room::GRAIN)
     }
 
-    /// A block of zeroed memory, within the limit of the configuration.
-    pub fn allocate(&self, bytes: u64) -> Result<Block> {
+    /// A block of zeroed memory, within the limit of the configuration, where `private` bytes that the caller takes elsewhere
+    /// for the same purpose count as well.
+    pub fn allocate(&self, bytes: u64, private: u64) -> Result<Block> {
         self.collect();
         let limit = self.services.config.coll_memory << 20;
         let mut books = self.books();
         let used = books.used;
-        if bytes > limit.saturating_sub(used) {
+        let bytes = Arena::rounded(bytes);
+        let all = bytes.saturating_add(private);
+        if all > limit.saturating_sub(used) {
             fail!(
                 ERR_NO_MEMORY,
-                "{bytes} bytes are needed and {used} of {limit} are in use; see LLCL_COLL_MEMORY"
+                "{all} bytes are needed and {used} of {limit} are in use; see LLCL_COLL_MEMORY"
             );
         }
-        let bytes = Arena::rounded(bytes);
         let found = books.pieces.iter_mut().find_map(|piece| piece.take(bytes));
         let block = match found {
             Some(block) => block,
             None => self.grow(&mut books, bytes)?,
         };
-        books.used += bytes;
-        Ok(block)
+        books.used += all;
+        Ok(Block { private, ..block })
     }
 
     /// A block of a new piece.
@@ -154,7 +158,7 @@ impl Arena {
         if let Some(piece) = owner {
             piece.room.give_back(block.place.offset, block.bytes);
         }
-        books.used -= block.bytes;
+        books.used -= block.bytes + block.private;
     }
 
     /// Gives memory back when so many other ranks have left it: each counts itself in the word at `left`, see

@@ -6,7 +6,7 @@ use crate::coll::arena::Arena;
 use crate::coll::runner::queue::RANKS;
 use crate::core::services::Services;
 use crate::fail;
-use crate::util::status::{Error, Result, Status};
+use crate::util::status::{Result, Status};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -101,8 +101,16 @@ impl Team {
 
     /// Gathers `mine` of every rank, in the order of ranks. Collective.
     pub fn exchange(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.tell(Ok(()), mine)
+    }
+
+    /// The same, and every rank says whether it could do its part so far. An error of one is an error for all.
+    pub fn tell(&self, part: Result<()>, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.services.may_block("what is collective")?;
-        self.board().exchange(&self.services, Status::OK, mine)
+        let status = part.as_ref().err().map_or(Status::OK, |error| error.status);
+        let told = self.board().exchange(&self.services, status, mine);
+        // The own message is the better one.
+        part.and(told)
     }
 
     /// A team of the ranks that give the same colour, in the order of their keys. Collective.
@@ -151,10 +159,7 @@ impl Team {
 
     /// Every rank says whether it could do its part. An error of one is an error for all. Collective.
     pub fn agree(&self, mine: Result<()>) -> Result<()> {
-        let status = mine.as_ref().err().map_or(Status::OK, |error| error.status);
-        let told = self.board().exchange(&self.services, status, &[]);
-        // The own message is the better one.
-        mine.and(told.map(drop))
+        self.tell(mine, &[]).map(drop)
     }
 }
 
@@ -191,15 +196,6 @@ fn name(origin: Origin, words: &[u64]) -> u64 {
     });
     // 0 and 1 are no names.
     mixed.saturating_add(2)
-}
-
-/// The error of a rank whose answer is `status`, as the others tell it.
-pub fn refused_by(rank: usize, status: Status) -> Result<()> {
-    if status == Status::OK {
-        return Ok(());
-    }
-    let text = status.text().trim_end_matches('\0');
-    Err(Error::new(status, format!("refused by rank {rank} of the team: {text}")))
 }
 
 #[cfg(test)]

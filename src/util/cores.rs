@@ -16,9 +16,17 @@ impl Cores {
         if filled > 0 { cores } else { Cores([u64::MAX; 16]) }
     }
 
-    /// The cores of either.
-    pub fn or(self, other: Cores) -> Cores {
-        Cores(std::array::from_fn(|at| self.0[at] | other.0[at]))
+    /// As many words as the machine has cores for: what ranks tell each other.
+    pub fn words(&self) -> &[u64] {
+        // SAFETY: sysconf has no precondition.
+        let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+        &self.0[..(cores.max(1) as usize).div_ceil(64).min(self.0.len())]
+    }
+
+    /// These and the cores that another rank has told.
+    pub fn with(mut self, words: &[u64]) -> Cores {
+        self.0.iter_mut().zip(words).for_each(|(own, other)| *own |= other);
+        self
     }
 
     /// How many there are.
@@ -35,8 +43,8 @@ mod tests {
     fn a_thread_may_run_somewhere_and_sets_are_joined() {
         let mine = Cores::mine();
         assert!(mine.count() >= 1);
-        assert_eq!(mine.or(mine), mine);
-        assert_eq!(mine.or(Cores::default()), mine);
-        assert_eq!(Cores([1; 16]).or(Cores([2; 16])).count(), 32);
+        assert_eq!(mine.with(mine.words()), mine);
+        assert_eq!(Cores::default().with(mine.words()), mine);
+        assert_eq!(Cores([1; 16]).with(&[2; 16]).count(), 32);
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation, Problem, Varied};
-use crate::coll::team::{Team, refused_by};
+use crate::coll::team::Team;
 use crate::core::services::Services;
 use crate::fail;
 use crate::util::rounding::Environment;
-use crate::util::status::{Result, Status};
+use crate::util::status::Result;
 
-/// Numbers that a rank tells of what it asks for: a status, then those that must be alike.
+/// Numbers of what a rank asks for that must be alike.
 const NAMES: [&str; 11] = [
     "operation",
     "form",
@@ -25,23 +25,25 @@ const NAMES: [&str; 11] = [
 const ALGORITHM: &str = "algorithm";
 const ENVIRONMENT: &str = "the floating-point environment";
 
-/// Tells the others what this rank asks for, and hears the same of them. An error of one, or a
-/// difference, is an error for all. Collective.
+/// Compares what this rank asks for with what the others do. An error of one, or a difference, is an error for
+/// all. Collective.
 pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>) -> Result<()> {
-    let status = mine.as_ref().err().map_or(Status::OK, |error| error.status);
     let own = card(&team.services, asked, forced);
-    let mut bytes = u64::from(status.0 as u32).to_ne_bytes().to_vec();
-    own.iter().for_each(|number| bytes.extend(number.to_ne_bytes()));
-    let cards = team.exchange(&bytes)?.iter().map(|card| numbers(card)).collect::<Vec<_>>();
-    // The own message is the better one.
-    mine?;
-    for (rank, card) in cards.iter().enumerate() {
-        refused_by(rank, Status(card[0] as u32 as i32))?;
+    let bytes = own.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
+    let all = team.tell(mine, &hash(&bytes).to_ne_bytes())?;
+    match all.iter().all(|other| *other == all[0]) {
+        true => Ok(()),
+        false => name_difference(&team.exchange(&bytes)?, forced),
     }
+}
+
+/// The numbers of the ranks are not alike: which, and where.
+fn name_difference(cards: &[Vec<u8>], forced: Option<&str>) -> Result<()> {
+    let cards = cards.iter().map(|card| numbers(card)).collect::<Vec<_>>();
     for (at, name) in NAMES.iter().enumerate() {
-        let first = cards[0][at + 1];
+        let first = cards[0][at];
         if let Some((rank, other)) =
-            cards.iter().enumerate().map(|(rank, card)| (rank, card[at + 1])).find(|c| c.1 != first)
+            cards.iter().enumerate().map(|(rank, card)| (rank, card[at])).find(|c| c.1 != first)
         {
             if *name == ENVIRONMENT {
                 let [first, other] = [first, other].map(Environment::from_number);
@@ -63,7 +65,7 @@ pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>)
             );
         }
     }
-    Ok(())
+    fail!(ERR_INTERNAL, "the ranks ask for the same, but their sums differ")
 }
 
 fn card(services: &Services, asked: &Asked, forced: Option<&str>) -> [u64; NAMES.len()] {
@@ -79,16 +81,16 @@ fn card(services: &Services, asked: &Asked, forced: Option<&str>) -> [u64; NAMES
         or_zero(asked.combines(), asked.op.into()),
         or_zero(asked.has_root(), asked.root.into()),
         asked.common_flags().into(),
-        forced.map_or(0, name_number),
+        forced.map_or(0, |name| hash(name.as_bytes())),
         services.config.coll_segment,
         asked.environment().map_or(0, Environment::number),
     ]
 }
 
-/// A number for a name, so that names can be compared (FNV-1a).
-fn name_number(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
-        (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+/// A number for some bytes, so that few numbers need be compared (FNV-1a).
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
     })
 }
 

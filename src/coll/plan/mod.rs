@@ -8,19 +8,21 @@ pub mod asked;
 mod compare;
 mod ends;
 pub mod make;
+mod meet;
+#[cfg(test)]
+mod memory;
 mod start;
 mod wait;
 mod work;
 
 use crate::coll::arena::{Arena, Block};
 use crate::coll::plan::ends::Ends;
-use crate::coll::problem::Problem;
+use crate::coll::plan::meet::SESSION;
 use crate::coll::runner::queue::between_word_and_look;
 use crate::coll::runner::record::Record;
 use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{Stage, Worklist};
 use crate::coll::schedule::Program;
-use crate::coll::select;
 use crate::core::background::Task;
 use crate::core::services::Services;
 use crate::engine::completion::{self, Completion};
@@ -54,7 +56,7 @@ pub struct About {
     pub queues: u32,
     /// Steps of this rank.
     pub steps: u32,
-    /// Bytes of this rank's session.
+    /// Bytes that it takes at this rank, in the arena and in private memory.
     pub memory: u64,
 }
 
@@ -64,12 +66,6 @@ pub struct Bounce {
     user: Address,
     plan: *mut u8,
     bytes: u64,
-}
-
-/// How the program is made again, for the engine that makes it in every round.
-pub struct Recipe {
-    program: fn(&Problem, usize) -> Program,
-    problem: Problem,
 }
 
 /// A rank whose program costs more than this, in bytes moved, leaves all of it to others at the start, so
@@ -91,7 +87,8 @@ pub struct Plan {
     texts: [CString; 2],
     inputs: Vec<Bounce>,
     outputs: Vec<Bounce>,
-    recipe: Recipe,
+    /// For the engine that makes the steps in every round.
+    program: Option<Program>,
     on_complete: Completion,
     /// The progress thread is told of every round.
     tasked: bool,
@@ -148,13 +145,13 @@ impl Plan {
         stage: Stage,
         (block, about, reason): (Block, About, String),
         (inputs, outputs): (Vec<Bounce>, Vec<Bounce>),
-        (recipe, records): (Recipe, &[Record]),
+        (program, records, size): (Option<Program>, &[Record], u64),
         (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
         let cost = records.iter().map(|record| record.size.max(64)).sum::<u64>();
         // By the whole problem: a rank whose own steps are few may run others', and a start that tells them that it is ready, queue by
         // queue, would take several times as long as one that leaves that to them.
-        let large = cost.max(select::size(&recipe.problem)) >= SWEEPS;
+        let large = cost.max(size) >= SWEEPS;
         let heavy = cost > LIGHT || large && about.queues > 1;
         let told = on_complete.kind != completion::NONE;
         let tasked = heavy || !about.shared || told;
@@ -177,7 +174,7 @@ impl Plan {
             texts,
             inputs,
             outputs,
-            recipe,
+            program,
             on_complete,
             tasked,
             plain,
@@ -300,10 +297,9 @@ impl Plan {
             plan.services.background.discharge();
         }
         let (me, members) = (plan.stage.me, &plan.stage.members);
-        for (_, other) in members.iter().enumerate().filter(|(rank, _)| *rank != me) {
-            other.session.leave();
-        }
-        plan.arena.retire(plan.block, Session::LEFT, members.len() as u32 - 1);
+        members.others(me).for_each(|other| other.session.leave());
+        // Nobody opens a session after the plan was made.
+        plan.arena.retire(plan.block, SESSION + Session::LEFT, members[me].session.users());
         Ok(())
     }
 }

@@ -60,9 +60,8 @@ impl Plan {
             self.stage.fail(Status::ERR_KEY);
         }
         if self.about.engine == Engine::Thread {
-            let program = (self.recipe.program)(&self.recipe.problem, self.stage.me);
             // SAFETY: as many records as at init; nobody else runs steps of this rank.
-            unsafe { session.write(&compile(&program)) };
+            unsafe { session.write(&self.program.as_ref().map_or(Vec::new(), compile)) };
         }
         self.activate(round, 1);
         true
@@ -141,18 +140,16 @@ impl Plan {
 
     /// Runs what is ready of some other rank's queues, for one of them.
     pub(super) fn run_others(&self) -> bool {
-        let (me, ranks) = (self.stage.me, self.stage.members.len());
-        for rank in (1..ranks).map(|step| (me + step) % ranks) {
-            let member = &self.stage.members[rank];
+        for member in self.stage.members.others(self.stage.me) {
             if !member.shared {
                 continue;
             }
             for queue in 0..member.session.queues() {
-                if !self.stage.is_ready(rank, queue) {
+                if !self.stage.is_ready(member.rank, queue) {
                     continue;
                 }
                 let mut worklist = Worklist::new(HELP, true);
-                let worked = self.stage.run(rank, queue, &mut worklist);
+                let worked = self.stage.run(member.rank, queue, &mut worklist);
                 self.leave(&worklist);
                 if worked {
                     return true;
@@ -241,7 +238,7 @@ impl Plan {
     #[cold]
     fn all_alive(&self, deaths: u32) -> bool {
         let dead = |peer: u32| self.services.routes.is_dead(peer);
-        let alive = !self.stage.members.iter().any(|member| dead(member.peer));
+        let alive = !self.stage.peers.iter().any(|peer| dead(*peer));
         if alive {
             self.deaths.store(deaths, Ordering::Relaxed);
         }
@@ -269,8 +266,8 @@ impl Plan {
             self.stage.members.iter().any(|member| {
                 (0..member.session.queues()).any(|queue| {
                     let claimer = member.session.queue(queue).control().claimer();
-                    let claimer = claimer.and_then(|rank| self.stage.members.get(rank));
-                    claimer.is_some_and(|by| !self.services.routes.is_dead(by.peer))
+                    let claimer = claimer.and_then(|rank| self.stage.peers.get(rank));
+                    claimer.is_some_and(|peer| !self.services.routes.is_dead(*peer))
                 })
             })
         };

@@ -1,6 +1,7 @@
 //! How the steps of a plan are run: sessions in memory that all ranks map (`session`, `record`), the
 //! queues in them (`queue`), and the threads of any rank that run what a signal releases (`shared`).
 
+pub mod members;
 pub mod queue;
 pub mod record;
 pub mod session;

@@ -31,6 +31,8 @@ pub struct Head {
     control: AtomicU64,
     /// The next step. Belongs to the holder of the claim; others take it as a hint.
     at: AtomicU32,
+    /// How many signal words follow; written at init.
+    pub words: AtomicU32,
 }
 
 /// What an attended word says: nobody looks.
@@ -48,8 +50,8 @@ pub struct Queue<'a> {
     pub head: &'a Head,
     /// Who looks at the queue all the time. In a line that changes seldom, since whoever delivers looks here first.
     pub attended: &'a AtomicU8,
-    /// By rank: how many signals its queue of the same number has been sent by this one's owner, as a number that wraps
-    /// around.
+    /// How many signals the queues of the same number have been sent by this one's owner, as numbers that wrap around. The word for a
+    /// rank is at its remainder by the number of words, which is such that no two ranks that are signalled share one.
     pub sent: &'a [AtomicU32],
 }
 
@@ -93,6 +95,12 @@ impl Control {
 #[inline(always)]
 pub fn between_word_and_look() {
     fence(Ordering::SeqCst);
+}
+
+/// Where in a table with so many places what belongs to a rank is. Small teams have a place for each rank, and no division.
+#[inline(always)]
+pub fn slot(rank: usize, places: usize) -> usize {
+    if rank < places { rank } else { rank % places }
 }
 
 /// Whether a signal word, of a queue or in a cell, has reached a count.
@@ -162,14 +170,14 @@ impl Queue<'_> {
     /// Whether this rank has sent at least so many signals to this queue of rank `to`, as far as is seen here.
     #[inline(always)]
     pub fn has_sent(&self, to: usize, least: u32) -> bool {
-        has_reached(&self.sent[to], least)
+        has_reached(&self.sent[slot(to, self.sent.len())], least)
     }
 
     /// This rank signals this queue of rank `to`. After between_word_and_look() the other queue is asked whether it
     /// is_left_alone().
     #[inline(always)]
     pub fn send(&self, to: usize, value: u32) {
-        signal(&self.sent[to], value);
+        signal(&self.sent[slot(to, self.sent.len())], value);
     }
 
     /// To be asked by who has signalled this queue. True: nobody takes care of it, so the caller has to.

@@ -46,7 +46,17 @@ pub struct Record {
     pub size: u64,
 }
 
-const _: () = assert!(size_of::<Record>() == 64);
+/// Words of a record.
+pub const RECORD: usize = 8;
+
+impl Record {
+    /// The record that these words are.
+    #[inline(always)]
+    pub fn from_words(words: [u64; RECORD]) -> Record {
+        // SAFETY: numbers without gaps, of which any bytes are valid.
+        unsafe { std::mem::transmute::<[u64; RECORD], Record>(words) }
+    }
+}
 
 /// How a record waits and signals: bit 0 and 1 whether by a cell, from bit 2 and 5 the exponents of how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

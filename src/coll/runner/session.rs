@@ -8,12 +8,13 @@
 //! Header and records are written at init, before the other ranks are told of them.
 
 use crate::coll::arena::say_left;
-use crate::coll::runner::queue::{Head, Queue};
-use crate::coll::runner::record::Record;
-use crate::coll::schedule::QUEUES;
+use crate::coll::runner::queue::{Head, Queue, RANKS};
+use crate::coll::runner::record::{RECORD, Record};
+use crate::coll::schedule::{Program, QUEUES};
 use crate::util::status::Status;
 use crate::util::sync::AtomicU8;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering, fence};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
 
 /// The beginning of a session.
 #[repr(C, align(64))]
@@ -26,6 +27,8 @@ struct Header {
     asleep: AtomicU32,
     /// How many queues there are.
     queues: AtomicU32,
+    /// How many other ranks have opened it.
+    users: AtomicU32,
     /// Where the records of each queue begin, and where the last one's end.
     firsts: [AtomicU32; QUEUES + 1],
     /// Of each queue: who looks at it all the time.
@@ -36,25 +39,53 @@ struct Header {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Header>() == 64);
 
-/// Bytes of a queue for a plan of `ranks`: whole lines.
-pub fn stride(ranks: usize) -> usize {
-    (size_of::<Head>() + ranks * size_of::<AtomicU32>()).next_multiple_of(64)
+/// Lines of a queue with so many signal words.
+fn lines(words: usize) -> usize {
+    (size_of::<Head>() + words * size_of::<AtomicU32>()).div_ceil(64)
 }
 
-/// Bytes of a session without the buffers.
-pub fn size(ranks: usize, queues: usize, records: usize) -> usize {
-    size_of::<Header>() + queues * stride(ranks) + records * size_of::<Record>()
+/// Bytes of a session without the buffers: `words` has the number of signal words of each queue.
+pub fn size(words: &[usize], records: usize) -> usize {
+    let lines = words.iter().map(|words| lines(*words)).sum::<usize>();
+    size_of::<Header>() + 64 * lines + records * size_of::<Record>()
+}
+
+/// Up to so many signal words fit into one line.
+const LINE: usize = 16;
+
+/// How many signal words each queue of a program needs, so that no two of the ranks that it signals share one.
+pub fn words(program: &Program, ranks: usize) -> Vec<usize> {
+    let signals = program.queues.iter().flatten().filter_map(|step| step.signal);
+    let signals = signals.filter(|signal| signal.cell.is_none()).collect::<Vec<_>>();
+    let to = |queue: usize| {
+        let mut to =
+            signals.iter().filter(|signal| signal.queue == queue).map(|signal| signal.rank);
+        if ranks <= LINE { ranks } else { modulus(&to.by_ref().collect::<BTreeSet<_>>(), ranks) }
+    };
+    (0..program.queues.len()).map(to).collect()
+}
+
+/// The least number, up to `ranks`, by which these ranks leave different remainders.
+pub fn modulus(of: &BTreeSet<usize>, ranks: usize) -> usize {
+    let differ = |number: &usize| {
+        let mut seen = vec![false; *number];
+        of.iter().all(|rank| !std::mem::replace(&mut seen[rank % number], true))
+    };
+    (of.len().max(1)..ranks).find(differ).unwrap_or(ranks)
 }
 
 /// A session as one process sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Session {
     base: *mut u8,
-    ranks: usize,
     queues: usize,
-    /// Where the records of each queue begin, and where the last one's end. Read once and checked: peers can
-    /// write the header, and what it says later is not believed.
+    /// Where the records of each queue begin, and where the last one's end. Like the rest of this read once and checked:
+    /// peers can write there, and what stands there later is not believed.
     firsts: [u32; QUEUES + 1],
+    /// In which line each queue begins, and where the records do.
+    starts: [u16; QUEUES + 1],
+    /// How many signal words each has; at least one.
+    words: [u16; QUEUES],
 }
 
 // SAFETY: the memory is shared by design: atomics, records that are written before they are shared, and
@@ -64,46 +95,83 @@ unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 impl Session {
-    /// Lays out a session in fresh zeroed memory: `lengths` has the number of records of each queue.
+    /// Lays out a session in fresh zeroed memory: for each queue how many signal words and how many records it has.
     ///
     /// # Safety
     /// `base` is aligned to a line and valid for size() bytes as long as the session is used.
-    pub unsafe fn create(base: *mut u8, ranks: usize, lengths: &[usize]) -> Session {
+    pub unsafe fn create(base: *mut u8, words: &[usize], lengths: &[usize]) -> Session {
         let mut firsts = [0; QUEUES + 1];
         for (at, length) in lengths.iter().enumerate() {
             firsts[at + 1] = firsts[at] + *length as u32;
         }
-        let session = Session { base, ranks, queues: lengths.len(), firsts };
+        let mut session = Session { firsts, ..Session::empty(base) };
+        for count in words {
+            session.add(*count);
+            let head = session.head(session.queues - 1);
+            // SAFETY: the layout has a head there.
+            unsafe { &*head }.words.store(*count as u32, Ordering::Relaxed);
+        }
         let header = session.header();
-        header.queues.store(lengths.len() as u32, Ordering::Relaxed);
+        header.queues.store(words.len() as u32, Ordering::Relaxed);
         for (place, first) in header.firsts.iter().zip(firsts) {
             place.store(first, Ordering::Relaxed);
         }
         session
     }
 
-    /// A session that a peer has laid out; None where its header cannot be true of `bytes` bytes.
+    /// A session that a peer has laid out; None where it cannot be one of `bytes` bytes.
     ///
     /// # Safety
     /// As create(), for `bytes` bytes.
-    pub unsafe fn open(base: *mut u8, ranks: usize, bytes: usize) -> Option<Session> {
+    pub unsafe fn open(base: *mut u8, bytes: usize) -> Option<Session> {
         if bytes < size_of::<Header>() || !(base as usize).is_multiple_of(64) {
             return None;
         }
-        let session = Session { base, ranks, queues: 0, firsts: [0; QUEUES + 1] };
+        let mut session = Session::empty(base);
         let header = session.header();
         let queues = header.queues.load(Ordering::Relaxed) as usize;
-        if queues > QUEUES {
-            return None;
-        }
         let mut firsts = [0; QUEUES + 1];
-        for (first, said) in firsts.iter_mut().zip(&header.firsts[..=queues]) {
+        for (first, said) in firsts.iter_mut().zip(header.firsts.get(..=queues)?) {
             *first = said.load(Ordering::Relaxed);
         }
-        let records = firsts[queues] as usize;
-        let sound = firsts[0] == 0 && firsts[..=queues].is_sorted();
-        let session = Session { queues, firsts, ..session };
-        (sound && bytes >= size(ranks, queues, records)).then_some(session)
+        session.firsts = firsts;
+        for at in 0..queues {
+            if session.offset(at) + size_of::<Head>() > bytes {
+                return None;
+            }
+            // SAFETY: there is room for a head.
+            let words = unsafe { &*session.head(at) }.words.load(Ordering::Relaxed) as usize;
+            if !(1..=RANKS).contains(&words) {
+                return None;
+            }
+            session.add(words);
+        }
+        let end = session.offset(queues) + firsts[queues] as usize * size_of::<Record>();
+        let sound = firsts[0] == 0 && firsts[..=queues].is_sorted() && end <= bytes;
+        sound.then_some(session)
+    }
+
+    /// A session without queues, for tests that do not look into it.
+    #[cfg(test)]
+    pub fn nowhere() -> Session {
+        Session::empty(std::ptr::null_mut())
+    }
+
+    fn empty(base: *mut u8) -> Session {
+        let mut starts = [0; QUEUES + 1];
+        starts[0] = (size_of::<Header>() / 64) as u16;
+        Session { base, queues: 0, firsts: [0; QUEUES + 1], starts, words: [1; QUEUES] }
+    }
+
+    fn add(&mut self, words: usize) {
+        let at = self.queues;
+        self.words[at] = words as u16;
+        self.starts[at + 1] = self.starts[at] + lines(words) as u16;
+        self.queues += 1;
+    }
+
+    fn head(&self, at: usize) -> *const Head {
+        self.base.wrapping_add(self.offset(at)).cast()
     }
 
     fn header(&self) -> &Header {
@@ -126,18 +194,19 @@ impl Session {
     /// Bytes from the session's beginning to queue `at`, whose first word is its control word.
     #[inline(always)]
     pub fn offset(&self, at: usize) -> usize {
-        size_of::<Header>() + at * stride(self.ranks)
+        usize::from(self.starts[at]) * 64
     }
 
     /// Queue `at`, which there is.
     #[inline(always)]
     pub fn queue(&self, at: usize) -> Queue<'_> {
         debug_assert!(at < self.queues);
-        let head = self.base.wrapping_add(self.offset(at)).cast::<Head>();
-        // SAFETY: the layout has a head and a signal word for each rank there, all atomics.
+        let at = at & (QUEUES - 1);
+        let head = self.head(at);
+        // SAFETY: the layout has a head there and behind it so many signal words, all atomics.
         unsafe {
-            let sent = std::slice::from_raw_parts(head.add(1).cast(), self.ranks);
-            Queue { head: &*head, attended: &self.header().attended[at & (QUEUES - 1)], sent }
+            let sent = std::slice::from_raw_parts(head.add(1).cast(), self.words[at].into());
+            Queue { head: &*head, attended: &self.header().attended[at], sent }
         }
     }
 
@@ -146,12 +215,14 @@ impl Session {
         records.wrapping_add(number as usize)
     }
 
-    /// Record `number`, which there is, as it was at one moment. What stands in it is the caller's to check.
+    /// Record `number`, which there is. What stands in it is the caller's to check.
     #[inline(always)]
     pub fn record(&self, number: u32) -> Record {
         // SAFETY: the layout has it; it was written before the session was shared, or by the owner while
-        // nobody else runs its steps. Volatile: what is checked is what is used, whoever writes there meanwhile.
-        unsafe { self.place(number).read_volatile() }
+        // nobody else runs its steps.
+        let words = unsafe { &*self.place(number).cast::<[AtomicU64; RECORD]>() };
+        // Relaxed, but atomic: what is checked is what is used, whoever scribbles there meanwhile.
+        Record::from_words(std::array::from_fn(|at| words[at].load(Ordering::Relaxed)))
     }
 
     /// Writes the records.
@@ -193,7 +264,17 @@ impl Session {
     /// Where in a session the others count that they have left: a word of 4 bytes.
     pub const LEFT: u64 = 4;
 
-    /// The caller, another rank than the owner, touches this session no more.
+    /// The caller, another rank than the owner, has opened this session.
+    pub fn enter(&self) {
+        self.header().users.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many other ranks have opened it: all that will, once the plan is made.
+    pub fn users(&self) -> u32 {
+        self.header().users.load(Ordering::Relaxed)
+    }
+
+    /// The caller, which has entered, touches this session no more.
     pub fn leave(&self) {
         say_left(&self.header().left);
     }

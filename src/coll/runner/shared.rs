@@ -2,11 +2,11 @@
 //! a signal plays the network card for a rank that is computing.
 
 use crate::coll::reduction::Kernel;
+use crate::coll::runner::members::{Members, Memory};
 use crate::coll::runner::queue::{
     Claim, between_word_and_look, between_word_and_look_at_what_is_kept, has_reached, signal,
 };
 use crate::coll::runner::record::{NOBODY, Record, act};
-use crate::coll::runner::session::Session;
 use crate::coll::runner::worklist::Line;
 use crate::coll::schedule::{CELL, CELL_WORD};
 use crate::engine::by_caller::copy;
@@ -52,40 +52,14 @@ impl Combiner {
     }
 }
 
-/// One of the three memories of a rank, as this process reaches it.
-#[derive(Clone, Copy, Debug)]
-pub enum Memory {
-    /// The user's: looked up at every use, because the user may free it.
-    User(Address, u64),
-    /// The plan's own, at this address, as many bytes.
-    Plan(*mut u8, u64),
-    /// Some of the plan's own, one behind the other in whole lines, of so many bytes each, and how many: used in turn
-    /// round by round.
-    Turns(*mut u8, u64, u32),
-}
-
-/// A rank of the plan, as this process reaches it.
-pub struct Member {
-    /// Its number in the world.
-    pub peer: u32,
-    /// Its session.
-    pub session: Session,
-    /// Where its session lies, as its threads name it when they sleep.
-    pub address: Address,
-    /// Its Send, Receive and Scratch.
-    pub memory: [Memory; 3],
-    /// Any rank may run its steps.
-    pub shared: bool,
-    /// Its progress thread is to be told when a round ends.
-    pub told: bool,
-}
-
 /// All that running needs. One for each plan and process.
 pub struct Stage {
     /// This rank's number in the team.
     pub me: usize,
-    /// The ranks of the team.
-    pub members: Vec<Member>,
+    /// The ranks that this one reaches: at least those that its own steps name.
+    pub members: Members,
+    /// All ranks of the team by their numbers in the world.
+    pub peers: Arc<[u32]>,
     /// How elements are combined.
     pub combiner: Option<Combiner>,
     /// Bytes of an element.
@@ -146,9 +120,8 @@ impl Stage {
                 return there;
             }
             let least = round.wrapping_mul(record.wait_total).wrapping_add(record.wait_count);
-            let from = self.members.get(record.wait_from as usize);
-            let from = from.filter(|from| queue < from.session.queues());
-            from.is_some_and(|from| from.session.queue(queue).has_sent(rank, least))
+            let from = &self.members[record.wait_from as usize].session;
+            queue < from.queues() && from.queue(queue).has_sent(rank, least)
         }
     }
 
@@ -289,7 +262,7 @@ impl Stage {
     /// The plan fails, for everybody.
     #[cold]
     pub fn fail(&self, status: Status) {
-        for member in &self.members {
+        for member in self.members.iter() {
             member.session.fail(status);
             // No step will end the sleep of who waits for the round.
             if let Some(port) = self.routes.known(member.peer) {
@@ -303,8 +276,7 @@ impl Stage {
     fn signal(&self, rank: usize, record: &Record, round: u32, worklist: &mut Worklist) {
         let (to, queue) = (record.signal_rank as usize, record.signal_queue as usize);
         let session = &self.members[rank].session;
-        let known = self.members.get(to).is_some_and(|to| queue < to.session.queues());
-        if !known || queue >= session.queues() {
+        if queue >= self.members[to].session.queues() || queue >= session.queues() {
             return self.fail(Status::ERR_INTERNAL);
         }
         if record.marks.signals_in_cell() {
@@ -393,7 +365,7 @@ impl Stage {
     fn find(&self, record: &Record, which: usize, round: u32) -> Result<*mut u8, Status> {
         let (rank, space) = (record.ranks[which] as usize, record.spaces[which] as usize);
         let (offset, size) = (record.offsets[which], record.size);
-        let Some(member) = self.members.get(rank) else { return Err(Status::ERR_INTERNAL) };
+        let member = &self.members[rank];
         let Some(memory) = member.memory.get(space) else { return Err(Status::ERR_INTERNAL) };
         let (Memory::User(_, length) | Memory::Plan(_, length) | Memory::Turns(_, length, _)) =
             *memory;

@@ -1,0 +1,138 @@
+//! How the ranks of a plan find each other's sessions: each tells all others where its own lies, and those that have to know
+//! more read it there.
+
+use crate::coll::runner::members::{EVERYBODY, Member, Members, Memory};
+use crate::coll::runner::session::Session;
+use crate::coll::schedule::Space;
+use crate::coll::team::Team;
+use crate::core::services::Services;
+use crate::fail;
+use crate::transport::Access;
+use crate::transport::address::Address;
+use crate::util::cores::Cores;
+use crate::util::pin::{joins_global_fence, pin};
+use crate::util::status::{Error, Result};
+use std::collections::BTreeSet;
+
+/// What a rank's block begins with, for those that run steps with its memory.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Card {
+    /// Any rank may run its steps.
+    pub shared: u32,
+    /// Its progress thread is to be told when a round ends.
+    pub told: u32,
+    /// How many Scratch memories there are: a power of two, as it is the number of the round that chooses.
+    pub turns: u64,
+    /// For Send, Receive and Scratch: key (0: in the block), offset and length.
+    pub memory: [[u64; 3]; 3],
+}
+
+/// Where in a block the session begins.
+pub const SESSION: u64 = 128;
+const _: () = assert!(size_of::<Card>() as u64 <= SESSION);
+
+/// Numbers that each rank tells all others: whether it takes part in fences for all processes, where its block
+/// lies (key, offset, bytes); behind them the cores on which the calling thread may run.
+const NUMBERS: usize = 4;
+
+/// What the ranks have found out about each other.
+pub struct Met {
+    /// Those that this one has to know.
+    pub members: Members,
+    /// They are more than their cores.
+    pub crowded: bool,
+    /// All take part in fences for all processes.
+    pub fenced: bool,
+}
+
+/// Tells where this rank's block lies, or why there is none, and opens those of the ranks that are `known`. An error of
+/// one rank is an error for all. Collective.
+pub fn meet(team: &Team, block: Result<(Address, u64)>, known: &BTreeSet<usize>) -> Result<Met> {
+    let (place, bytes) = block.as_ref().map_or((Address { offset: 0, key: 0 }, 0), |own| *own);
+    let mine = [joins_global_fence().into(), place.key, place.offset, bytes];
+    let cores = Cores::mine();
+    let told = mine.iter().chain(cores.words()).flat_map(|number| number.to_ne_bytes());
+    let all = team.tell(block.map(drop), &told.collect::<Vec<_>>())?;
+    let all = all.iter().map(|bytes| numbers(bytes)).collect::<Vec<_>>();
+    let open = |rank: &usize| {
+        let [_, key, offset, bytes] = *all[*rank].first_chunk::<NUMBERS>().unwrap_or(&[0; NUMBERS]);
+        open(team, *rank, Address { offset, key }, bytes)
+    };
+    let contacted = team.services.connect(known.iter().map(|rank| team.peers[*rank]));
+    let members = contacted.and_then(|()| known.iter().map(open).collect::<Result<Vec<_>>>());
+    team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
+    let cores = all.iter().fold(Cores::default(), |cores, other| cores.with(&other[NUMBERS..]));
+    let fenced = all.iter().all(|other| other[0] != 0);
+    let members = members?;
+    let own = members.iter().find(|member| member.rank == team.me);
+    let Some(own) = own else { fail!(ERR_INTERNAL, "a rank does not know itself") };
+    let members = Members::new(&members, *own, team.size());
+    Ok(Met { members, crowded: cores.count() < team.size(), fenced })
+}
+
+/// Bytes as numbers; zeros where a rank has told fewer than it should.
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    let words = bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
+    let mut words = words.collect::<Vec<_>>();
+    words.resize(words.len().max(NUMBERS), 0);
+    words
+}
+
+/// Maps a rank's block and reads what stands there, once, believing nothing.
+fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> {
+    let (services, peer) = (&team.services, team.peers[rank]);
+    map(services, peer, place, bytes)?;
+    let found = {
+        let _pinned = pin();
+        services.routes.known(peer).and_then(|port| port.find(place, bytes))
+    };
+    let Some(base) = found.filter(|base| bytes > SESSION && (*base as usize).is_multiple_of(64))
+    else {
+        fail!(ERR_PEER_DEAD, "the session of rank {peer} is gone");
+    };
+    // SAFETY: the block begins with a card, of which any bytes are valid numbers. The peer keeps it until this rank has left.
+    let card = unsafe { base.cast::<Card>().read_volatile() };
+    // SAFETY: the session follows, in as many bytes as are left of the block.
+    let session = unsafe { Session::open(base.add(SESSION as usize), (bytes - SESSION) as usize) };
+    let (Some(session), Ok(turns)) = (session, u32::try_from(card.turns)) else {
+        fail!(ERR_INTERNAL, "rank {peer} has no session where it says");
+    };
+    if !turns.is_power_of_two() {
+        fail!(ERR_INTERNAL, "rank {peer} has {turns} scratch memories, no power of two");
+    }
+    let within = |offset: u64, length: u64, turns: u32| {
+        let all = length.checked_next_multiple_of(64)?.checked_mul(turns.into())?;
+        let fits = offset.checked_add(all)? <= bytes && offset.is_multiple_of(64);
+        fits.then(|| base.wrapping_add(offset as usize))
+    };
+    let mut memory = [Memory::Plan(base, 0); 3];
+    for (at, [key, offset, length]) in card.memory.into_iter().enumerate() {
+        let scratch = at == Space::Scratch as usize;
+        memory[at] = match (key, within(offset, length, if scratch { turns } else { 1 })) {
+            (0, Some(base)) if scratch => Memory::Turns(base, length, turns),
+            (0, Some(base)) => Memory::Plan(base, length),
+            (0, None) => fail!(ERR_INTERNAL, "rank {peer} has memory outside its block"),
+            _ => {
+                let user = Address { key, offset };
+                map(services, peer, user, length)?;
+                Memory::User(user, length)
+            }
+        };
+    }
+    if rank != team.me {
+        session.enter();
+    }
+    let address = Address { offset: place.offset + SESSION, ..place };
+    // Where not everybody knows everybody, who delivers may not know whom the next step names.
+    let (shared, told) = (card.shared != 0 && team.size() <= EVERYBODY, card.told != 0);
+    Ok(Member { rank, peer, session, address, memory, shared, told })
+}
+
+fn map(services: &Services, peer: u32, place: Address, bytes: u64) -> Result<()> {
+    let port = services.routes.port(peer)?;
+    match services.routes.locate(port, place, bytes)? {
+        Access::Mapped => Ok(()),
+        _ => fail!(ERR_UNSUPPORTED, "memory of rank {peer} is not mapped here"),
+    }
+}

@@ -1,0 +1,88 @@
+//! What plans of very large teams take at a rank, counted without making them.
+
+use crate::coll::algorithms::{Algorithm, all};
+use crate::coll::plan::Plan;
+use crate::coll::plan::meet::SESSION;
+use crate::coll::problem::{Operation, Problem};
+use crate::coll::runner::members::{Members, known};
+use crate::coll::runner::record::compile;
+use crate::coll::runner::session::{size, words};
+use crate::coll::schedule::{Program, QUEUES};
+use crate::coll::select::choose;
+use std::collections::BTreeSet;
+
+const RANKS: usize = 1000;
+
+fn problem(operation: Operation, count: u64) -> Problem {
+    let (ranks, width, segment) = (RANKS, 8, 64 << 10);
+    let (root, in_place, varied, queues) = (0, false, None, QUEUES);
+    Problem { operation, ranks, root, count, width, segment, in_place, varied, queues }
+}
+
+/// Shared and private bytes of a plan at a rank.
+fn bytes(program: &Program, rank: usize) -> (u64, u64) {
+    let session = size(&words(program, RANKS), compile(program).len()) as u64;
+    let scratch = program.scratch.next_multiple_of(64) * u64::from(program.turns);
+    let private = size_of::<Plan>() + Members::bytes(&known(program, rank, RANKS), RANKS);
+    (SESSION + session + scratch, private as u64)
+}
+
+/// The ranks that a program signals, and those whose signals it waits for.
+fn edges(program: &Program) -> (usize, usize) {
+    let steps = || program.queues.iter().flatten();
+    let out = steps().filter_map(|step| step.signal).map(|signal| signal.rank);
+    let back = steps().filter_map(|step| step.wait).map(|wait| wait.from);
+    (out.collect::<BTreeSet<_>>().len(), back.collect::<BTreeSet<_>>().len())
+}
+
+fn operations() -> BTreeSet<Operation> {
+    all().map(|algorithm| algorithm.operation).collect()
+}
+
+fn chosen(operation: Operation, count: u64) -> (Problem, &'static Algorithm) {
+    let problem = problem(operation, count);
+    let algorithm = choose(&problem, None, false).unwrap().0;
+    (problem, algorithm)
+}
+
+#[test]
+fn a_plan_grows_with_its_schedule_and_not_with_the_team() {
+    for operation in operations() {
+        for count in [1, 1 << 14] {
+            let (problem, algorithm) = chosen(operation, count);
+            for rank in [0, 1, 333, 998, 999] {
+                let program = (algorithm.program)(&problem, rank);
+                let steps = compile(&program).len() as u64;
+                let scratch = program.scratch.next_multiple_of(64) * u64::from(program.turns);
+                let (shared, private) = bytes(&program, rank);
+                let (out, back) = edges(&program);
+                let (queues, edges) = (program.queues.len() as u64, (out + back) as u64);
+                let what = format!(
+                    "{operation:?} {} {count} at {rank}: {shared} + {private} bytes, {steps} steps, {out} \
+                     edges out, {back} in",
+                    algorithm.name
+                );
+                assert!(
+                    shared <= 256 + queues * (128 + 16 * edges) + 64 * steps + scratch,
+                    "{what}"
+                );
+                assert!(private <= 2048 + 800 * (edges + 2) + 250 * steps, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_thousand_plans_of_a_thousand_ranks_fit() {
+    let operations =
+        [Operation::Barrier, Operation::Broadcast, Operation::Allreduce, Operation::Reduce];
+    for rank in [1, 333, 998, 999] {
+        let plans = (0..1000).map(|plan| {
+            let (problem, algorithm) = chosen(operations[plan % operations.len()], 1);
+            let (shared, private) = bytes(&(algorithm.program)(&problem, rank), rank);
+            shared + private
+        });
+        let all = plans.sum::<u64>();
+        assert!(all < 16 << 20, "rank {rank}: {all} bytes");
+    }
+}
