@@ -8,7 +8,7 @@
 
 static void run(llcl_context_t *context)
 {
-    int64_t end = now_ns() + 1000000000;
+    int64_t end = now_ns() + INT64_C(5000000000);
     fence(context);
     if (llcl_rank(context) == 1) {
         int descriptor;
@@ -16,7 +16,7 @@ static void run(llcl_context_t *context)
             shutdown(descriptor, SHUT_RDWR); /* what another thread waits for is not closed before */
             close(descriptor);
         }
-        sleep(3);
+        sleep(10);
         _exit(1); /* the code of the job then */
     }
     while (llcl_peer_alive(context, 1) == LLCL_OK && now_ns() < end)

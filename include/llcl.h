@@ -13,8 +13,9 @@
  * - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened and nothing was
  *   kept; its name gives the reason. A negative status is an error; llcl_last_error() then has a
  *   sentence that names the parameter, its value and what was expected.
- * - Handles are opaque pointers, made and ended by matching calls. Passing one that has ended is
- *   undefined, except where a function says what it answers.
+ * - Handles are opaque pointers, made and ended by matching calls. Contexts, regions, teams and plans
+ *   that have ended are refused with LLCL_ERR_STATE, also after the end of their context, until 256
+ *   later ones of their kind have ended. Any other handle that has ended must not be passed.
  * - Parameter structs are read during the call only. Flag bits and kinds that are not defined here
  *   are refused with LLCL_ERR_INVALID, and so is NULL wherever it is not allowed by name.
  * - Out-parameters are written on success only.
@@ -35,8 +36,16 @@
  *   LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a share. llcl_connect contacts
  *   peers beforehand.
  * - Threads. Every function may be called by any thread at any time, except where it says else.
- *   No panic and no exception leaves the library; there is no process-wide state to set up, no
- *   signal handler and no constructor.
+ *   No panic leaves the library; there is no process-wide state to set up, no signal handler and no
+ *   constructor.
+ * - Signal handlers must not call any function of this library but llcl_abort with NULL.
+ * - Callbacks and handlers end by returning. One that leaves by an exception, pthread_exit or
+ *   cancellation ends the process, with a message that names it; one that leaves by longjmp leaves
+ *   behind what its thread held, and other threads may wait for that for ever.
+ * - fork(). The child must not use what its parent has made: every call with a context, a region, a
+ *   team, a plan or a world of the parent answers LLCL_ERR_STATE there, llcl_finalize in an exit
+ *   handler included, and the parent's rank goes on. system(), popen() and posix_spawn() do what they
+ *   always do. docs/rules.md has the whole of it.
  * - Death of a peer is reported by LLCL_ERR_PEER_DEAD on everything pending on it, never by a hang.
  */
 
@@ -379,7 +388,13 @@ llcl_status_t llcl_world_free(llcl_world_t *world);
 /** Memory is reached by messages to its owner's progress thread. */
 #define LLCL_ACCESS_MESSAGE 3u
 
-/** One rank's place in a world, with everything that hangs on it. */
+/**
+ * One rank's place in a world, with everything that hangs on it.
+ *
+ * What it holds is dropped by llcl_finalize, and the object itself is kept: a call with an old handle
+ * finds here that the context has ended. The functions on words look at the context without asking:
+ * it says by one word, which stays, that no peer can be reached.
+ */
 typedef struct llcl_context_t llcl_context_t;
 
 /** What a context can do. */
@@ -456,10 +471,13 @@ llcl_status_t llcl_init(const llcl_config_t *config,
  * Leaves the world. Collective: returns when every living rank has come here.
  *
  * Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
- * LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served. All regions of the context
- * end with it, and every handle and pointer that came from it.
+ * LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served. All regions, teams and plans of
+ * the context end with it, and every pointer into their memory; nothing of it need be freed before.
  * `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
- * LLCL_ERR_STATE (inside a callback). LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone.
+ * LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK; LLCL_ERR_SYSTEM: the
+ * launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a thread of the library has not returned
+ * within LLCL_FINALIZE_MS and a second or two: what waits behind it is not told, and memory and threads of
+ * the context stay for it. One that does not return on the calling thread is waited for.
  * No other thread may be in a call on this context, or begin one; callbacks may run on the calling
  * thread and on the progress thread until it returns, and what they post is refused.
  */
@@ -477,14 +495,14 @@ void llcl_abort(llcl_context_t *context,
 /**
  * This rank's number, from 0 on.
  *
- * `context`: a live context; for NULL the answer is 0. Any thread may call it.
+ * `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call it.
  */
 uint32_t llcl_rank(const llcl_context_t *context);
 
 /**
  * How many ranks the world has.
  *
- * `context`: a live context; for NULL the answer is 0. Any thread may call it.
+ * `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call it.
  */
 uint32_t llcl_size(const llcl_context_t *context);
 

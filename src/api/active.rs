@@ -8,7 +8,7 @@
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard};
-use crate::api::life::llcl_context_t;
+use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn llcl_am_register(
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context.
-        let context = unsafe { &given(context, "context")?.0 };
+        let context = unsafe { live(context)? };
         // SAFETY: llcl_am_t holds a Message and nothing else; both types of function are called alike.
         let handler =
             unsafe { std::mem::transmute::<llcl_am_handler_fn, Option<Handler>>(handler) };
@@ -223,7 +223,8 @@ pub unsafe extern "C" fn llcl_am_poll(
 ) -> llcl_status_t {
     // SAFETY: the caller gives NULL or a live context.
     if let (Some(context), 1..) = (unsafe { context.as_ref() }, most)
-        && context.0.am_poll_finds_nothing()
+        && context.is_live()
+        && context.context.am_poll_finds_nothing()
     {
         if !handled.is_null() {
             // SAFETY: the caller gives NULL or a place for a number.
@@ -233,7 +234,7 @@ pub unsafe extern "C" fn llcl_am_poll(
     }
     guard(|| {
         // SAFETY: the caller gives a live context.
-        let context = unsafe { &given(context, "context")?.0 };
+        let context = unsafe { live(context)? };
         if most == 0 {
             fail!(ERR_INVALID, "most is 0, expected a number from 1 on");
         }
@@ -262,7 +263,7 @@ pub unsafe extern "C" fn llcl_am_wait(
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context.
-        let context = unsafe { &given(context, "context")?.0 };
+        let context = unsafe { live(context)? };
         context.am_wait(u64::try_from(timeout_ns).ok().map(Duration::from_nanos))
     })
 }
@@ -284,7 +285,7 @@ unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_
     // SAFETY: as the caller promises.
     plain
         && unsafe {
-            context.0.am_quickly(
+            context.context.am_quickly(
                 (p.peer, p.id, p.tag),
                 (p.header.cast(), p.header_size),
                 (p.payload.cast(), p.payload_size),
@@ -300,7 +301,7 @@ unsafe fn send(
 ) -> i32 {
     guard(|| {
         // SAFETY: as the caller promises.
-        let (context, params) = unsafe { (given(context, "context")?, given(params, "params")?) };
-        tier(&context.0, &params.send())
+        let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
+        tier(context, &params.send())
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard};
-use crate::api::life::{known_size, llcl_context_t};
+use crate::api::life::{known_size, live, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
 use crate::api::posting::{Parameters, post, post_and_wait, try_post};
 use crate::api::status::llcl_status_t;
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn llcl_atomic_query(
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context and a struct.
-        let (context, asked) = unsafe { (&given(context, "context")?.0, given(info, "info")?) };
+        let (context, asked) = unsafe { (live(context)?, given(info, "info")?) };
         known_size(asked.struct_size, size_of::<llcl_atomic_info_t>())?;
         let execution = context.atomic_execution(peer, target.address(), op, r#type)?;
         let answer = llcl_atomic_info_t {

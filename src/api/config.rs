@@ -182,7 +182,9 @@ pub unsafe extern "C" fn llcl_world_create(
 pub unsafe extern "C" fn llcl_world_free(world: *mut llcl_world_t) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live world.
-        if !unsafe { given(world, "world")? }.0.is_idle() {
+        let live = unsafe { &given(world, "world")?.0 };
+        live.must_be_own()?;
+        if !live.is_idle() {
             return Err(Error::bare(Status::RETRY_BUSY));
         }
         // SAFETY: made by llcl_world_create, and nobody uses it any more.

@@ -1,7 +1,7 @@
 //! 16. Insight: what a context has counted.
 
 use crate::api::guard::{given, guard};
-use crate::api::life::{known_size, llcl_context_t};
+use crate::api::life::{known_size, live, llcl_context_t};
 use crate::api::status::llcl_status_t;
 
 /// Most shares of a receiver's credits.
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn llcl_stats_get(
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context and a struct.
-        let (context, asked) = unsafe { (&given(context, "context")?.0, given(stats, "stats")?) };
+        let (context, asked) = unsafe { (live(context)?, given(stats, "stats")?) };
         known_size(asked.struct_size, size_of::<llcl_stats_t>())?;
         let counted = context.stats();
         let answer = llcl_stats_t {

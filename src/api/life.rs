@@ -9,7 +9,11 @@ use crate::engine::queue_entry::INLINE;
 use crate::fail;
 use crate::transport::Access;
 use crate::util::memory::page_size;
+use crate::util::shells::Shells;
+use crate::util::status::{Result, Status};
 use std::ffi::c_char;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Major version: grows when programs must be changed.
 pub const LLCL_VERSION_MAJOR: u32 = 0;
@@ -31,7 +35,44 @@ pub const LLCL_ACCESS_KERNEL: u32 = 2;
 pub const LLCL_ACCESS_MESSAGE: u32 = 3;
 
 /// One rank's place in a world, with everything that hangs on it.
-pub struct llcl_context_t(pub(super) Context, pub(super) Collectives);
+///
+/// What it holds is dropped by llcl_finalize, and the object itself is kept: a call with an old handle
+/// finds here that the context has ended. The functions on words look at the context without asking:
+/// it says by one word, which stays, that no peer can be reached.
+pub struct llcl_context_t {
+    pub(super) context: ManuallyDrop<Context>,
+    pub(super) collectives: ManuallyDrop<Collectives>,
+    ended: AtomicBool,
+}
+
+/// Contexts that have ended.
+static ENDED: Shells<llcl_context_t> = Shells::new();
+
+impl llcl_context_t {
+    /// Not ended yet.
+    #[inline]
+    pub(super) fn is_live(&self) -> bool {
+        !self.ended.load(Ordering::Relaxed)
+    }
+
+    /// The context, unless it has ended or belongs to the process that this one was forked from.
+    pub(super) fn live(&self) -> Result<&Context> {
+        if !self.is_live() {
+            fail!(ERR_STATE, "the context has ended, by llcl_finalize");
+        }
+        self.context.routes().gate().must_be_own()?;
+        Ok(&self.context)
+    }
+}
+
+/// The context behind a handle.
+///
+/// # Safety
+/// A pointer that is not null comes from llcl_init.
+pub(super) unsafe fn live<'a>(context: *const llcl_context_t) -> Result<&'a Context> {
+    // SAFETY: as the caller promises; ended ones are kept.
+    unsafe { given(context, "context")? }.live()
+}
 
 /// What a context can do.
 #[repr(C)]
@@ -111,8 +152,12 @@ pub unsafe extern "C" fn llcl_init(
         let world =
             config.and_then(|config| Some((unsafe { config.world.as_ref() }?, config.rank)));
         let place = world.map(|(world, rank)| (&world.0, rank));
-        let created =
-            Box::new(llcl_context_t(Context::create(resolved, place)?, Collectives::default()));
+        let created = ENDED.place(llcl_context_t {
+            context: ManuallyDrop::new(Context::create(resolved, place)?),
+            collectives: ManuallyDrop::default(),
+            ended: AtomicBool::new(false),
+        });
+        created.context.stay()?;
         // SAFETY: checked above.
         unsafe { give(context, "context", Box::into_raw(created)) }
     })
@@ -121,21 +166,36 @@ pub unsafe extern "C" fn llcl_init(
 /// Leaves the world. Collective: returns when every living rank has come here.
 ///
 /// Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
-/// LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served. All regions of the context
-/// end with it, and every handle and pointer that came from it.
+/// LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served. All regions, teams and plans of
+/// the context end with it, and every pointer into their memory; nothing of it need be freed before.
 /// `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
-/// LLCL_ERR_STATE (inside a callback). LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone.
+/// LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK; LLCL_ERR_SYSTEM: the
+/// launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a thread of the library has not returned
+/// within LLCL_FINALIZE_MS and a second or two: what waits behind it is not told, and memory and threads of
+/// the context stay for it. One that does not return on the calling thread is waited for.
 /// No other thread may be in a call on this context, or begin one; callbacks may run on the calling
 /// thread and on the progress thread until it returns, and what they post is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_status_t {
     guard(|| {
-        // SAFETY: the caller gives a live context.
-        let live = unsafe { &given(context, "context")?.0 };
+        // SAFETY: the caller gives a context of llcl_init.
+        let live = unsafe { live(context)? };
         live.may_finalize()?;
         let ended = live.finalize();
-        // SAFETY: made by llcl_init, and nobody uses it any more.
-        drop(unsafe { Box::from_raw(context) });
+        // SAFETY: made by llcl_init, not ended before, and nobody uses it any more.
+        let mut shell = unsafe { Box::from_raw(context) };
+        shell.ended.store(true, Ordering::Relaxed);
+        if matches!(&ended, Err(error) if error.status == Status::ERR_TIMEOUT) {
+            // One of its threads is in a function of the user, and uses all of this when it comes back.
+            Box::leak(shell);
+            return ended;
+        }
+        // SAFETY: once, as `ended` says; nobody reaches them behind it.
+        unsafe {
+            ManuallyDrop::drop(&mut shell.context);
+            ManuallyDrop::drop(&mut shell.collectives);
+        }
+        ENDED.keep([shell]);
         ended
     })
 }
@@ -148,10 +208,8 @@ pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_sta
 pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32) {
     let code = if exit_code & 0xff == 0 { 1 } else { exit_code };
     guard(|| {
-        // SAFETY: the caller gives NULL or a live context.
-        if let Some(context) = unsafe { context.as_ref() } {
-            context.0.abort(code);
-        }
+        // SAFETY: the caller gives NULL or a context of llcl_init.
+        unsafe { live(context)? }.abort(code);
         Ok(())
     });
     // SAFETY: ends the process without running anything of the program.
@@ -160,20 +218,20 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
 
 /// This rank's number, from 0 on.
 ///
-/// `context`: a live context; for NULL the answer is 0. Any thread may call it.
+/// `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_rank(context: *const llcl_context_t) -> u32 {
-    // SAFETY: the caller gives NULL or a live context.
-    unsafe { context.as_ref() }.map_or(0, |context| context.0.rank())
+    // SAFETY: the caller gives NULL or a context of llcl_init.
+    unsafe { context.as_ref() }.filter(|it| it.is_live()).map_or(0, |it| it.context.rank())
 }
 
 /// How many ranks the world has.
 ///
-/// `context`: a live context; for NULL the answer is 0. Any thread may call it.
+/// `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_size(context: *const llcl_context_t) -> u32 {
-    // SAFETY: the caller gives NULL or a live context.
-    unsafe { context.as_ref() }.map_or(0, |context| context.0.size())
+    // SAFETY: the caller gives NULL or a context of llcl_init.
+    unsafe { context.as_ref() }.filter(|it| it.is_live()).map_or(0, |it| it.context.size())
 }
 
 /// The version of the library that runs: major << 16 | minor << 8 | patch. Any thread may call it.
@@ -197,7 +255,7 @@ pub extern "C" fn llcl_version_string() -> *const c_char {
 pub unsafe extern "C" fn llcl_peer_alive(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context.
-        let context = unsafe { &given(context, "context")?.0 };
+        let context = unsafe { live(context)? };
         if peer >= context.size() {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", context.size());
         }
@@ -219,8 +277,7 @@ pub unsafe extern "C" fn llcl_query(
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context and a struct.
-        let (context, asked) =
-            unsafe { (&given(context, "context")?.0, given(capabilities, "capabilities")?) };
+        let (context, asked) = unsafe { (live(context)?, given(capabilities, "capabilities")?) };
         known_size(asked.struct_size, size_of::<llcl_capabilities_t>())?;
         let config = context.config();
         let answer = llcl_capabilities_t {
@@ -244,7 +301,7 @@ pub unsafe extern "C" fn llcl_query(
 }
 
 /// Refuses a struct of another version.
-pub(super) fn known_size(given: u64, expected: usize) -> crate::util::status::Result<()> {
+pub(super) fn known_size(given: u64, expected: usize) -> Result<()> {
     if given != expected as u64 {
         fail!(ERR_INVALID, "struct_size is {given}, expected {expected}");
     }
@@ -272,7 +329,7 @@ pub unsafe extern "C" fn llcl_connect(
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context.
-        let context = &unsafe { given(context, "context")? }.0;
+        let context = unsafe { live(context)? };
         let peers = match peers.is_null() {
             true => None,
             // SAFETY: the caller gives `count` numbers.
@@ -299,7 +356,7 @@ pub unsafe extern "C" fn llcl_query_peer(
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context and a struct.
-        let (context, asked) = unsafe { (&given(context, "context")?.0, given(info, "info")?) };
+        let (context, asked) = unsafe { (live(context)?, given(info, "info")?) };
         known_size(asked.struct_size, size_of::<llcl_peer_info_t>())?;
         let (routes, port) = (context.routes(), context.port(peer)?);
         let own = peer == context.rank();

@@ -1,7 +1,7 @@
 //! 4. Memory: regions, the addresses that name places in them, and how ranks tell each other.
 
 use crate::api::guard::{give, given, guard, guard_value};
-use crate::api::life::llcl_context_t;
+use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
 use crate::core::region_handle::{RegionHandle, free_region};
 use crate::fail;
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn llcl_region_allocate(
         // SAFETY: the caller gives a live context and a place for a pointer.
         let context = unsafe {
             given(region, "region")?;
-            &given(context, "context")?.0
+            live(context)?
         };
         check_size(size, flags)?;
         let made = context.make_region(None, size)?;
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn llcl_region_register(
         // SAFETY: the caller gives a live context and a place for a pointer.
         let context = unsafe {
             given(region, "region")?;
-            &given(context, "context")?.0
+            live(context)?
         };
         check_size(size, flags)?;
         if address.is_null() {
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn llcl_exchange(
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context.
-        let context = unsafe { &given(context, "context")?.0 };
+        let context = unsafe { live(context)? };
         let Some(total) = size.checked_mul(context.size() as usize) else {
             fail!(ERR_RANGE, "size is {size}, too much for {} ranks", context.size());
         };
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn llcl_remote_pointer(
 ) -> *mut c_void {
     guard_value(std::ptr::null_mut(), || {
         // SAFETY: the caller gives a live context.
-        let context = unsafe { &given(context, "context")?.0 };
+        let context = unsafe { live(context)? };
         Ok(context.remote_pointer(peer, remote.address(), size as u64)?.cast())
     })
 }

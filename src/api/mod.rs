@@ -6,8 +6,9 @@
 //! - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened and nothing was
 //!   kept; its name gives the reason. A negative status is an error; llcl_last_error() then has a
 //!   sentence that names the parameter, its value and what was expected.
-//! - Handles are opaque pointers, made and ended by matching calls. Passing one that has ended is
-//!   undefined, except where a function says what it answers.
+//! - Handles are opaque pointers, made and ended by matching calls. Contexts, regions, teams and plans
+//!   that have ended are refused with LLCL_ERR_STATE, also after the end of their context, until 256
+//!   later ones of their kind have ended. Any other handle that has ended must not be passed.
 //! - Parameter structs are read during the call only. Flag bits and kinds that are not defined here
 //!   are refused with LLCL_ERR_INVALID, and so is NULL wherever it is not allowed by name.
 //! - Out-parameters are written on success only.
@@ -28,8 +29,16 @@
 //!   LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a share. llcl_connect contacts
 //!   peers beforehand.
 //! - Threads. Every function may be called by any thread at any time, except where it says else.
-//!   No panic and no exception leaves the library; there is no process-wide state to set up, no
-//!   signal handler and no constructor.
+//!   No panic leaves the library; there is no process-wide state to set up, no signal handler and no
+//!   constructor.
+//! - Signal handlers must not call any function of this library but llcl_abort with NULL.
+//! - Callbacks and handlers end by returning. One that leaves by an exception, pthread_exit or
+//!   cancellation ends the process, with a message that names it; one that leaves by longjmp leaves
+//!   behind what its thread held, and other threads may wait for that for ever.
+//! - fork(). The child must not use what its parent has made: every call with a context, a region, a
+//!   team, a plan or a world of the parent answers LLCL_ERR_STATE there, llcl_finalize in an exit
+//!   handler included, and the parent's rank goes on. system(), popen() and posix_spawn() do what they
+//!   always do. docs/rules.md has the whole of it.
 //! - Death of a peer is reported by LLCL_ERR_PEER_DEAD on everything pending on it, never by a hang.
 
 // The names are those of C; each is documented for the header, and its safety is the contract there.

@@ -2,7 +2,7 @@
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard};
-use crate::api::life::llcl_context_t;
+use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
 use crate::api::status::LLCL_OK;
 use crate::core::context::Context;
@@ -89,14 +89,15 @@ pub unsafe extern "C" fn try_post<P: Parameters>(
     // SAFETY: as the caller promises.
     if let Some((context, params)) = unsafe { both(context, params) } {
         // SAFETY: as the caller promises.
-        if unsafe { do_and_tell(&context.0, params) } {
+        if unsafe { do_and_tell(&context.context, params) } {
             return LLCL_OK;
         }
         if P::QUEUES_QUICKLY
+            && context.is_live()
             && params.on_local().is_none_or(|it| it.as_engine().is_ready())
             && params.on_complete().as_engine().is_ready()
             && let Ok(request) = &mut params.request()
-            && context.0.offload_quickly(request)
+            && context.context.offload_quickly(request)
         {
             return LLCL_OK;
         }
@@ -119,7 +120,7 @@ pub unsafe extern "C" fn post<P: Parameters>(
         && !in_callback()
     {
         // SAFETY: as the caller promises.
-        if unsafe { do_and_tell(&context.0, params) } {
+        if unsafe { do_and_tell(&context.context, params) } {
             return LLCL_OK;
         }
     }
@@ -143,7 +144,7 @@ pub unsafe extern "C" fn post_and_wait<P: Parameters>(
         && !in_callback()
     {
         // SAFETY: as the caller promises.
-        if unsafe { params.do_quickly(&context.0) } {
+        if unsafe { params.do_quickly(&context.context) } {
             return LLCL_OK;
         }
     }
@@ -163,8 +164,8 @@ unsafe fn submit<P: Parameters>(
 ) -> i32 {
     guard(|| {
         // SAFETY: as the caller promises.
-        let (context, params) = unsafe { (given(context, "context")?, given(params, "params")?) };
-        tier(&context.0, &params.request()?)
+        let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
+        tier(context, &params.request()?)
     })
 }
 

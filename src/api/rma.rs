@@ -201,7 +201,11 @@ pub unsafe extern "C" fn llcl_try_read_async(
     if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
         && p.size == 8
         && p.on_complete.as_engine().is_nothing()
-        && context.0.read_word(joined(p.peer, p.flags), p.source.address(), p.destination.address())
+        && context.context.read_word(
+            joined(p.peer, p.flags),
+            p.source.address(),
+            p.destination.address(),
+        )
     {
         return LLCL_OK;
     }
@@ -263,7 +267,7 @@ pub unsafe extern "C" fn llcl_try_write_async(
         && p.on_local.as_engine().is_nothing()
         && p.on_complete.as_engine().is_nothing()
     {
-        match context.0.write_word(
+        match context.context.write_word(
             joined(p.peer, p.flags),
             || p.source.address(),
             || p.destination.address(),

@@ -143,7 +143,8 @@ pub unsafe extern "C" fn llcl_try_write_value_async(
         && p.size == 8
         && p.on_complete.as_engine().is_nothing()
     {
-        match context.0.write_value(joined(p.peer, p.flags), p.value, p.destination.address()) {
+        match context.context.write_value(joined(p.peer, p.flags), p.value, p.destination.address())
+        {
             Quick::Done => return LLCL_OK,
             Quick::Wake(port) => return wake(port, &p.destination),
             Quick::No => {}

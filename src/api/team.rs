@@ -32,8 +32,9 @@ pub unsafe extern "C" fn llcl_team_world(
             given(team, "team")?;
             given(context, "context")?
         };
+        let world = context.live().and_then(|live| context.collectives.world(live))?;
         // SAFETY: checked above; a handle is all that a llcl_team_t holds.
-        unsafe { give(team, "team", context.1.world(&context.0)?.cast()) }
+        unsafe { give(team, "team", world.cast()) }
     })
 }
 
@@ -101,8 +102,9 @@ pub unsafe extern "C" fn llcl_team_create(
         if ranks.is_empty() {
             fail!(ERR_INVALID, "n is 0, expected at least 1");
         }
+        let made = context.live().and_then(|live| context.collectives.create(live, ranks))?;
         // SAFETY: checked above; a handle is all that a llcl_team_t holds.
-        unsafe { give(team, "team", context.1.create(&context.0, ranks)?.cast()) }
+        unsafe { give(team, "team", made.cast()) }
     })
 }
 

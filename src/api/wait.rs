@@ -1,7 +1,7 @@
 //! 9. Waiting
 
-use crate::api::guard::{given, guard};
-use crate::api::life::llcl_context_t;
+use crate::api::guard::guard;
+use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
 use crate::core::wait_word::Changer;
 use crate::fail;
@@ -23,7 +23,7 @@ use std::time::Duration;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_flush(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
-    guard(|| unsafe { given(context, "context")? }.0.flush(Some(peer)))
+    guard(|| unsafe { live(context)? }.flush(Some(peer)))
 }
 
 /// Waits until the operations of this context that were accepted before have ended, whatever the
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn llcl_flush(context: *mut llcl_context_t, peer: u32) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
-    guard(|| unsafe { given(context, "context")? }.0.flush(None))
+    guard(|| unsafe { live(context)? }.flush(None))
 }
 
 /// Waits until a word has reached a value: working for the lane for LLCL_SPIN_US, then asleep.
@@ -108,7 +108,7 @@ unsafe fn wait_word(
     changer: Changer,
 ) -> Result<()> {
     // SAFETY: the caller gives a live context.
-    let context = unsafe { &given(context, "context")?.0 };
+    let context = unsafe { live(context)? };
     if word.is_null() || !(word as usize).is_multiple_of(8) {
         fail!(ERR_INVALID, "word is {word:?}, expected an 8-byte aligned uint64_t");
     }
@@ -131,7 +131,7 @@ unsafe fn wait_word(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_wake(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
-    guard(|| unsafe { given(context, "context")? }.0.wake(peer))
+    guard(|| unsafe { live(context)? }.wake(peer))
 }
 
 /// Works for the lane for one round. Never needed: whatever must advance does so by itself.
@@ -143,5 +143,5 @@ pub unsafe extern "C" fn llcl_wake(context: *mut llcl_context_t, peer: u32) -> l
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_progress(context: *mut llcl_context_t) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
-    guard(|| unsafe { given(context, "context")? }.0.progress_once())
+    guard(|| unsafe { live(context)? }.progress_once())
 }

@@ -142,7 +142,7 @@ pub unsafe extern "C" fn llcl_try_fetch_add_async(
     {
         // SAFETY: the caller vouches for the place of the result.
         match unsafe {
-            context.0.fetch_add_word(
+            context.context.fetch_add_word(
                 joined(p.peer, p.flags),
                 p.target.address(),
                 p.operand,
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn llcl_try_compare_swap_async(
     {
         // SAFETY: the caller vouches for the place of the result.
         match unsafe {
-            context.0.compare_swap_word(
+            context.context.compare_swap_word(
                 joined(p.peer, p.flags),
                 p.target.address(),
                 (p.compare, p.desired),

@@ -3,6 +3,7 @@
 use crate::bootstrap::client::lock;
 use crate::bootstrap::hub::Hub;
 use crate::fail;
+use crate::util::fork::Gate;
 use crate::util::socket::{self, Wake, interest};
 use crate::util::status::Result;
 use crate::util::thread::spawn_quiet;
@@ -21,6 +22,7 @@ pub struct World {
     /// The ends of the ranks that nobody has taken yet.
     ends: Mutex<Vec<Option<OwnedFd>>>,
     seated: Arc<AtomicUsize>,
+    gate: Gate,
     stop: Arc<Wake>,
     thread: Option<JoinHandle<()>>,
 }
@@ -39,17 +41,22 @@ impl World {
     /// A world of `size` ranks, each to be taken once by `Bootstrap::from_world`.
     pub fn create(size: u32) -> Result<World> {
         let (hub, ends) = Hub::new(size)?;
-        let stop = Arc::new(Wake::new()?);
+        let (gate, stop) = (Gate::new()?, Arc::new(Wake::new()?));
         let stopped = stop.clone();
         let thread = spawn_quiet("llcl-hub", STACK, move || serve(hub, &stopped))?;
         let ends = Mutex::new(ends.into_iter().map(Some).collect());
         let seated = Arc::new(AtomicUsize::new(0));
-        Ok(World { size, ends, seated, stop, thread: Some(thread) })
+        Ok(World { size, ends, seated, gate, stop, thread: Some(thread) })
     }
 
     /// How many ranks it has.
     pub fn size(&self) -> u32 {
         self.size
+    }
+
+    /// Refuses what may not be called in a forked child, in which the hub does not run.
+    pub fn must_be_own(&self) -> Result<()> {
+        self.gate.must_be_own()
     }
 
     /// Has every rank that was taken left or gone again?
@@ -59,6 +66,7 @@ impl World {
     }
 
     pub(super) fn take(&self, rank: u32) -> Result<(OwnedFd, Seat)> {
+        self.must_be_own()?;
         let mut ends = lock(&self.ends);
         let Some(end) = ends.get_mut(rank as usize) else {
             fail!(ERR_RANGE, "rank is {rank}, expected less than the world's size {}", self.size);

@@ -1,5 +1,5 @@
-//! What teams and plans are for the user: objects with an address of their own, which live until the
-//! context ends, so that a handle that was freed is recognised and not followed.
+//! What teams and plans are for the user: objects with an address of their own, which outlive team, plan
+//! and context, so that a handle that was freed is recognised and not followed.
 
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::plan::make::make;
@@ -8,6 +8,7 @@ use crate::coll::problem::Operation;
 use crate::coll::team::Team;
 use crate::fail;
 use crate::util::prefetch::prefetch;
+use crate::util::shells::Shells;
 use crate::util::status::{Error, Result, Status};
 use once_cell::sync::OnceCell;
 use std::collections::VecDeque;
@@ -47,7 +48,8 @@ impl<T> Slot<T> {
 
 #[cold]
 fn freed_before(what: &str) -> Error {
-    Error::new(Status::ERR_STATE, format!("the {what} has been freed before"))
+    let text = format!("the {what} has been freed before, or its context has ended");
+    Error::new(Status::ERR_STATE, text)
 }
 
 impl<T> Drop for Slot<T> {
@@ -77,6 +79,10 @@ pub struct PlanHandle {
     at: usize,
 }
 
+/// Handles of contexts that have ended.
+static TEAMS: Shells<TeamHandle> = Shells::new();
+static PLANS: Shells<PlanHandle> = Shells::new();
+
 /// A context's handles.
 #[derive(Default)]
 pub struct Handles {
@@ -97,11 +103,11 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// A handle that is not in use.
-    fn place(&mut self, make: impl FnOnce(usize) -> T) -> &T {
+    /// A handle that is not in use; `ended`: those of contexts that have ended.
+    fn place(&mut self, ended: &Shells<T>, make: impl FnOnce(usize) -> T) -> &T {
         let again = if self.freed.len() > QUARANTINE { self.freed.pop_front() } else { None };
         let at = again.unwrap_or_else(|| {
-            self.all.push(Box::new(make(self.all.len())));
+            self.all.push(ended.place(make(self.all.len())));
             self.all.len() - 1
         });
         &self.all[at]
@@ -121,7 +127,7 @@ impl Handles {
     pub fn keep_team(self: &Arc<Handles>, team: Team, world: bool) -> *mut TeamHandle {
         let mut shelf = open(&self.teams);
         let home = Arc::downgrade(self);
-        let handle = shelf.place(|at| TeamHandle { team: empty(), home, at });
+        let handle = shelf.place(&TEAMS, |at| TeamHandle { team: empty(), home, at });
         handle.team.put(LiveTeam { team, world, barrier: OnceCell::new() });
         (&raw const *handle).cast_mut()
     }
@@ -129,9 +135,20 @@ impl Handles {
     fn keep_plan(self: &Arc<Handles>, plan: Arc<Plan>) -> *mut PlanHandle {
         let mut shelf = open(&self.plans);
         let home = Arc::downgrade(self);
-        let handle = shelf.place(|at| PlanHandle { plan: empty(), home, at });
+        let handle = shelf.place(&PLANS, |at| PlanHandle { plan: empty(), home, at });
         handle.plan.put(plan);
         (&raw const *handle).cast_mut()
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        let teams = self.teams.get_mut().unwrap_or_else(PoisonError::into_inner);
+        teams.all.iter().for_each(|handle| drop(handle.team.take()));
+        TEAMS.keep(teams.all.drain(..));
+        let plans = self.plans.get_mut().unwrap_or_else(PoisonError::into_inner);
+        plans.all.iter().for_each(|handle| drop(handle.plan.take()));
+        PLANS.keep(plans.all.drain(..));
     }
 }
 
@@ -208,10 +225,10 @@ impl TeamHandle {
     /// A barrier, by a plan that is made at the first one. Collective.
     pub fn barrier(&self) -> Result<()> {
         let live = self.live()?;
+        live.team.services.may_block("llcl_barrier")?;
         let plan = live.barrier.get_or_try_init(|| {
             make(&live.team, &Asked::nothing(Operation::Barrier, Form::Even))
         })?;
-        live.team.services.may_block("llcl_barrier")?;
         plan.start()?;
         plan.wait(None)
     }

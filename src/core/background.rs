@@ -4,7 +4,7 @@
 use crate::engine::routes::Routes;
 use crate::util::status::Status;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Something that goes on in the background.
@@ -109,9 +109,14 @@ impl Background {
         tasks.fold(false, |worked, task| task.advance() | worked)
     }
 
-    /// Works for every task, also for those that need nobody. True: nothing is under way.
+    /// Works for every task, also for those that need nobody. True: nothing is under way. False also while
+    /// another thread works for them: it may be in a function of the user that does not return.
     pub(super) fn settle(&self) -> bool {
-        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks = match self.tasks.try_lock() {
+            Ok(tasks) => tasks,
+            Err(TryLockError::Poisoned(tasks)) => tasks.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
         tasks.iter().for_each(|task| {
             task.advance();
         });

@@ -21,22 +21,19 @@ use crate::transport::port::Port;
 use crate::transport::waiters::Waiters;
 use crate::util::config::Config;
 use crate::util::counters::Counters;
+use crate::util::fork::ZeroInChild;
 use crate::util::pin;
 use crate::util::status::Result;
 use once_cell::race::OnceBox;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// See the head of the file. Everything in it may be used by any thread.
 pub struct Context {
     /// What the short way of reads and writes needs.
     pub(super) quick: Quick,
-    /// Requests are accepted.
-    pub(super) open: AtomicBool,
-    /// The same for the layers above, which hold it by themselves: they are not.
-    pub(super) closing: Arc<AtomicBool>,
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
     pub(super) post: Arc<MessagePost>,
@@ -48,6 +45,8 @@ pub struct Context {
     pub(super) background: Arc<Background>,
     pub(super) handles: Handles,
     config: Config,
+    /// See [`Context::stay`].
+    quick_in_child: OnceBox<ZeroInChild>,
 }
 
 /// What the short way of reads and writes needs, in one place: no pointer is followed twice.
@@ -179,8 +178,6 @@ impl Context {
         let handles = Handles::new(regions.clone());
         Ok(Context {
             quick,
-            open: AtomicBool::new(true),
-            closing: Arc::new(AtomicBool::new(false)),
             routes,
             lane,
             post,
@@ -192,7 +189,17 @@ impl Context {
             background,
             handles,
             config,
+            quick_in_child: OnceBox::new(),
         })
+    }
+
+    /// The context is where it stays until it is dropped. In a forked child no peer is reached the short
+    /// way from now on; the long one is closed there already.
+    pub fn stay(&self) -> Result<()> {
+        let peers = &raw const self.quick.peers;
+        // SAFETY: the field stays as long as the context, and so does the answer.
+        let zero = || unsafe { ZeroInChild::new(peers) }.map(Box::new);
+        self.quick_in_child.get_or_try_init(zero).map(drop)
     }
 
     /// This rank's number.
@@ -275,10 +282,7 @@ impl Context {
 
     /// Refuses what may not be called now: anything after finalize has begun.
     pub(super) fn must_be_open(&self) -> Result<()> {
-        if !self.open.load(Ordering::Relaxed) {
-            fail!(ERR_STATE, "the context is being finalized");
-        }
-        Ok(())
+        self.routes.gate().must_be_open()
     }
 
     /// Refuses what may not be called inside a callback: anything that waits.

@@ -1,10 +1,14 @@
 //! The end of a context.
 
 use crate::core::context::Context;
+use crate::fail;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+/// How long a thread may stay in one callback or handler when everything else is over, at least.
+const STUCK: Duration = Duration::from_secs(1);
 
 impl Context {
     /// Refuses finalize() where it would wait for itself.
@@ -14,14 +18,49 @@ impl Context {
 
     /// Ends what is under way, by success or cancellation, each operation once; waits for the other
     /// ranks to come here too, serving them meanwhile; and stops the threads. Collective. The
-    /// context is over, whatever the answer is.
+    /// context is over, whatever the answer is; after ERR_TIMEOUT one of its threads is in a function of
+    /// the user still, and uses the context when that returns.
     pub fn finalize(&self) -> Result<()> {
         self.quick.peers.store(0, Ordering::Relaxed);
-        self.open.store(false, Ordering::Relaxed);
-        self.closing.store(true, Ordering::Relaxed);
+        self.routes.gate().close();
         // Threads that wait for a contact see that it is over.
         self.routes.tell_contacts();
-        let limit = Instant::now() + Duration::from_millis(self.config().finalize_ms);
+        let time = Duration::from_millis(self.config().finalize_ms);
+        let limit = Instant::now() + time;
+        self.let_finish(limit);
+        if !self.background.settle() {
+            // Others may rely on this rank's threads, which do not wait for these tasks any more.
+            self.background.enlist(1);
+            self.background.call(1, true);
+        }
+        let mut free = self.cancel(limit + STUCK);
+        // From here on this rank asks for nothing; its progress thread still serves the others, and
+        // messages are still handled.
+        let fenced = self.bootstrap.fence_survivors();
+        // With polled handlers nobody else handles what has been sent before the fence.
+        while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
+        let limit = Instant::now() + if free { time.max(STUCK) } else { Duration::ZERO };
+        free &= self.handling.stop(limit) & self.progress.stop(limit);
+        if free {
+            // Not before: ranks that have not come to the fence may need what this one's tasks do.
+            self.background.cancel(Status::ERR_CANCELED);
+            // What a handler has posted while all this went on.
+            free = self.cancel(Instant::now() + STUCK);
+        }
+        self.bootstrap.leave();
+        if !free {
+            let time = self.config().finalize_ms;
+            fail!(
+                ERR_TIMEOUT,
+                "a callback or handler of this context has not returned, expected it to within {time} ms \
+                 (LLCL_FINALIZE_MS); what waits behind it is not told, and the context's memory stays"
+            );
+        }
+        fenced
+    }
+
+    /// Lets operations end, until `limit`.
+    fn let_finish(&self, limit: Instant) {
         let mut backoff = Backoff::new(Duration::MAX);
         let idle = || {
             self.background.settle()
@@ -33,30 +72,17 @@ impl Context {
                 backoff.pause();
             }
         }
-        if !self.background.settle() {
-            // Others may rely on this rank's threads, which do not wait for these tasks any more.
-            self.background.enlist(1);
-            self.background.call(1, true);
-        }
-        while self.lane.cancel().is_none() {
+    }
+
+    /// Cancels what is under way. False: at `limit` another thread still had the role.
+    fn cancel(&self, limit: Instant) -> bool {
+        let mut backoff = Backoff::new(Duration::MAX);
+        let mut free = true;
+        while free && self.lane.cancel().is_none() {
+            free = Instant::now() < limit;
             backoff.pause();
         }
         self.post.end_all(Status::ERR_CANCELED, |_| true);
-        // From here on this rank asks for nothing; its progress thread still serves the others, and
-        // messages are still handled.
-        let fenced = self.bootstrap.fence_survivors();
-        // With polled handlers nobody else handles what has been sent before the fence.
-        while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
-        self.handling.stop();
-        self.progress.stop();
-        // Not before: ranks that have not come to the fence may need what this one's tasks do.
-        self.background.cancel(Status::ERR_CANCELED);
-        // What a handler has posted while all this went on.
-        while self.lane.cancel().is_none() {
-            backoff.pause();
-        }
-        self.post.end_all(Status::ERR_CANCELED, |_| true);
-        self.bootstrap.leave();
-        fenced
+        free
     }
 }

@@ -8,11 +8,11 @@ use crate::engine::messages::dispatch::{Dispatcher, NAP};
 use crate::engine::routes::Routes;
 use crate::util::backoff::Backoff;
 use crate::util::status::Result;
-use crate::util::thread::spawn_quiet;
+use crate::util::thread::{join_until, spawn_quiet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The thread, once it is started and until it is stopped.
 pub struct HandlerThread {
@@ -45,16 +45,13 @@ impl HandlerThread {
         Ok(())
     }
 
-    /// Ends the thread and waits for it.
-    pub fn stop(&self) {
+    /// Ends the thread and waits for it. False: at `limit` it was in a function of the user still.
+    pub fn stop(&self, limit: Instant) -> bool {
         // Release: pairs with the Acquire in run().
         self.stop.store(true, Ordering::Release);
         self.routes.node().mail_head().requests.bell().ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // A panic of the thread has been reported; there is nothing left to save here.
-            let _ = thread.join();
-        }
+        thread.is_none_or(|thread| join_until(thread, limit))
     }
 }
 

@@ -20,7 +20,6 @@ use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A message to be sent; the parameters of the interface.
@@ -57,7 +56,7 @@ impl Context {
     /// nothing: the long way tells why.
     #[inline(always)]
     pub fn am_poll_finds_nothing(&self) -> bool {
-        self.open.load(Ordering::Relaxed) && self.dispatcher.finds_nothing()
+        self.routes.gate().is_open() && self.dispatcher.finds_nothing()
     }
 
     /// Runs up to `most` handlers of what has come; returns how many messages were taken.

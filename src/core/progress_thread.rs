@@ -7,11 +7,11 @@ use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::util::backoff::Backoff;
 use crate::util::status::Result;
-use crate::util::thread::spawn_quiet;
+use crate::util::thread::{join_until, spawn_quiet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long it naps at first, and at most, while something cannot go on: a full inbox, a table
 /// without room, a request that its sender has not finished.
@@ -63,16 +63,13 @@ impl ProgressThread {
         Ok(ProgressThread { stop, routes, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Ends the thread and waits for it.
-    pub fn stop(&self) {
+    /// Ends the thread and waits for it. False: at `limit` it was in a function of the user still.
+    pub fn stop(&self, limit: Instant) -> bool {
         // Release: pairs with the Acquire in run().
         self.stop.store(true, Ordering::Release);
         self.routes.bell().ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // A panic of the thread has been reported; there is nothing left to save here.
-            let _ = thread.join();
-        }
+        thread.is_none_or(|thread| join_until(thread, limit))
     }
 }
 

@@ -165,6 +165,7 @@ impl Regions {
     /// the operations that use it as their local side. Inside a callback, where waiting is not
     /// possible: RETRY_BUSY unless nothing at all is under way.
     pub fn free(&self, key: Key) -> Result<()> {
+        self.routes.gate().must_be_own()?;
         let waiting_allowed = !in_callback();
         let idle = || self.dispatcher.is_idle() && self.lane.is_idle() == Some(true);
         if !waiting_allowed && !idle() {

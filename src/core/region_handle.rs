@@ -1,9 +1,10 @@
-//! What a region is for the user: an object with an address of its own, which lives until the
-//! context ends, so that a handle that was freed is recognised and not followed.
+//! What a region is for the user: an object with an address of its own, which outlives the region and
+//! the context, so that a handle that was freed is recognised and not followed.
 
 use crate::core::region::Regions;
 use crate::fail;
 use crate::transport::address::{Address, Key};
+use crate::util::shells::Shells;
 use crate::util::status::Result;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -12,10 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Handles of freed regions that are kept from reuse, so that a second free is told as such.
 const QUARANTINE: usize = 256;
 
+/// Handles of contexts that have ended.
+static ENDED: Shells<RegionHandle> = Shells::new();
+
 /// A region as its user holds it.
 #[derive(Debug)]
 pub struct RegionHandle {
-    /// Where it is kept; null never.
+    /// Where it is kept as long as the region is live; null never.
     handles: *const Handles,
     /// Its place among the context's handles.
     at: usize,
@@ -81,7 +85,7 @@ impl Handles {
             false => None,
         };
         let at = at.unwrap_or_else(|| {
-            handles.push(Box::new(RegionHandle {
+            handles.push(ENDED.place(RegionHandle {
                 handles: self,
                 at: handles.len(),
                 key: AtomicU64::new(0),
@@ -101,12 +105,20 @@ impl Handles {
     }
 }
 
+impl Drop for Handles {
+    fn drop(&mut self) {
+        let all = self.all.get_mut().unwrap_or_else(PoisonError::into_inner);
+        all.0.iter().for_each(|handle| handle.live.store(false, Ordering::Release));
+        ENDED.keep(all.0.drain(..));
+    }
+}
+
 /// Frees the region behind a handle.
 pub fn free_region(handle: &RegionHandle) -> Result<()> {
     if !handle.is_live() {
-        fail!(ERR_STATE, "the region has been freed before");
+        fail!(ERR_STATE, "the region has been freed before, or its context has ended");
     }
-    // SAFETY: the context keeps the handles as long as anyone may use one of them.
+    // SAFETY: the region is live, hence its context is, which keeps the handles.
     let handles = unsafe { &*handle.handles };
     handles.regions.free(Key(handle.key.load(Ordering::Relaxed)))?;
     handle.live.store(false, Ordering::Release);

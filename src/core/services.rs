@@ -18,7 +18,6 @@ use crate::util::config::Config;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// See the head of the file.
@@ -33,7 +32,6 @@ pub struct Services {
     bootstrap: Arc<Bootstrap>,
     lane: Arc<Lane>,
     dispatcher: Arc<Dispatcher>,
-    closing: Arc<AtomicBool>,
 }
 
 /// One of this rank's own buffers.
@@ -56,7 +54,6 @@ impl Context {
             bootstrap: self.bootstrap.clone(),
             lane: self.lane.clone(),
             dispatcher: self.dispatcher.clone(),
-            closing: self.closing.clone(),
         }
     }
 }
@@ -70,10 +67,7 @@ impl Services {
     /// Refuses what may not be called once finalize has begun.
     #[inline]
     pub fn must_be_open(&self) -> Result<()> {
-        if self.closing.load(Ordering::Relaxed) {
-            fail!(ERR_STATE, "the context is being finalized");
-        }
-        Ok(())
+        self.routes.gate().must_be_open()
     }
 
     /// Refuses what may not be called inside a callback: anything that waits.

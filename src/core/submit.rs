@@ -40,7 +40,7 @@ impl Context {
     pub fn offload_quickly(&self, request: &mut Request) -> bool {
         let Request { command, local, carry, flags } = &*request;
         let offload = self.lane.execution() == Execution::Offload;
-        if !offload || *carry || *flags != 0 || !self.open.load(Ordering::Relaxed) {
+        if !offload || *carry || *flags != 0 || !self.routes.gate().is_open() {
             return false;
         }
         let Some(port) = self.routes.known(command.peer) else { return false };

@@ -19,6 +19,7 @@ use crate::transport::sleepers::Sleepers;
 use crate::transport::waiters::{Awaited, Waiters};
 use crate::transport::{Access, Receiver, Transport};
 use crate::util::bell::Bell;
+use crate::util::fork::Gate;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
@@ -35,6 +36,7 @@ pub struct Routes {
     me: u32,
     loopback: Loopback,
     node: Node,
+    gate: Gate,
     bootstrap: Arc<Bootstrap>,
     segment: Arc<Segment>,
     sleepers: Sleepers,
@@ -68,6 +70,7 @@ impl Routes {
             me,
             loopback,
             node,
+            gate: Gate::new()?,
             bootstrap,
             segment,
             sleepers: Sleepers::default(),
@@ -90,6 +93,12 @@ impl Routes {
     /// The receiving ends of all transports; to be taken once.
     pub fn receivers(&self) -> Vec<Box<dyn Receiver>> {
         vec![Box::new(self.node.receiver()), Box::new(self.loopback.receiver())]
+    }
+
+    /// Whether this rank may be used.
+    #[inline(always)]
+    pub fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// The calling thread will be there as long as the rank.

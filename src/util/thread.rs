@@ -4,6 +4,7 @@ use crate::util::status::{Error, Result, Status};
 use std::mem;
 use std::ptr;
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// Starts a thread on which every signal is blocked, so that the program's handlers run on the
 /// program's own threads only.
@@ -26,6 +27,21 @@ where
     // SAFETY: `before` was filled by the call above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
     spawned.map_err(|e| Error::new(Status::ERR_NO_MEMORY, format!("starting thread {name}: {e}")))
+}
+
+/// Waits for the end of a thread until `limit`. False: it runs on, and is nobody's from now on.
+pub fn join_until(thread: JoinHandle<()>, limit: Instant) -> bool {
+    let mut nap = Duration::from_micros(20);
+    while !thread.is_finished() {
+        if Instant::now() >= limit {
+            return false;
+        }
+        std::thread::sleep(nap);
+        nap = (nap * 2).min(Duration::from_millis(5));
+    }
+    // A panic of the thread has been reported; there is nothing left to save here.
+    let _ = thread.join();
+    true
 }
 
 #[cfg(test)]

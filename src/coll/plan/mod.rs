@@ -229,6 +229,8 @@ impl Plan {
 
     /// Whether the round has ended; works for it for a moment.
     pub fn test(&self) -> Result<()> {
+        // A forked child would run steps in its parent's place.
+        self.services.routes.gate().must_be_own()?;
         let Some(round) = self.under_way()? else { return Ok(()) };
         if self.about.engine == Engine::Offload {
             let opened = self.open(round, u64::MAX);
