@@ -6,11 +6,12 @@
 use crate::bootstrap::protocol::{MAX_RANKS, PACKET, Reply, Request};
 use crate::bootstrap::rules::{Outgoing, Rules, Verdict};
 use crate::fail;
+use crate::util::epoll::{Epoll, Ready};
 use crate::util::socket::{self, Room};
-use crate::util::status::{Error, Result, Status};
+use crate::util::status::{Result, Status};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// What the owner of the hub should know.
@@ -41,12 +42,12 @@ struct Connection {
     socket: OwnedFd,
     queue: VecDeque<Packet>,
     /// What epoll waits for at present.
-    interest: u32,
+    interest: i32,
 }
 
 /// See the head of the module.
 pub struct Hub {
-    epoll: OwnedFd,
+    epoll: Epoll,
     rules: Rules,
     /// `None` once the rank has closed its end or is dead.
     connections: Vec<Option<Connection>>,
@@ -62,15 +63,8 @@ impl Hub {
         if !(1..=MAX_RANKS).contains(&size) {
             fail!(ERR_INVALID, "size is {size}, expected 1 to {MAX_RANKS}");
         }
-        // SAFETY: epoll_create1 takes an integer only.
-        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if epoll < 0 {
-            return Err(Error::system("epoll_create1"));
-        }
-        // SAFETY: the kernel has just made it and nobody else owns it.
-        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
         let mut hub = Hub {
-            epoll,
+            epoll: Epoll::new()?,
             rules: Rules::new(size),
             connections: Vec::with_capacity(size as usize),
             processes: (0..size).map(|_| None).collect(),
@@ -79,8 +73,8 @@ impl Hub {
         let mut ends = Vec::with_capacity(size as usize);
         for rank in 0..u64::from(size) {
             let (ours, theirs) = socket::pair()?;
-            let interest = libc::EPOLLIN as u32;
-            hub.watch(libc::EPOLL_CTL_ADD, ours.as_fd(), interest, rank)?;
+            let interest = libc::EPOLLIN;
+            hub.epoll.add(ours.as_fd(), interest, rank)?;
             let queue = VecDeque::new();
             hub.connections.push(Some(Connection { socket: ours, queue, interest }));
             ends.push(theirs);
@@ -90,17 +84,8 @@ impl Hub {
 
     /// Serves what is ready, without waiting. Call it when [`Hub::as_fd`] is readable.
     pub fn turn(&mut self) -> Result<Vec<Event>> {
-        let mut ready = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // SAFETY: `ready` is valid for writes of the number of entries given.
-        let count = unsafe {
-            libc::epoll_wait(self.epoll.as_raw_fd(), ready.as_mut_ptr(), ready.len() as i32, 0)
-        };
-        if count < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return Err(Error::system("epoll_wait"));
-        }
         let mut events = Vec::new();
-        for event in ready.iter().take(count.max(0) as usize) {
-            let (key, what) = (event.u64, event.events);
+        for Ready { key, events: what } in self.epoll.wait(0)? {
             let rank = (key & !PROCESS) as u32;
             if key & PROCESS != 0 {
                 self.ended(rank, &mut events);
@@ -192,15 +177,14 @@ impl Hub {
         let Some(process) = process else { return };
         let key = u64::from(rank) | PROCESS;
         // What cannot be watched is no process; the end of the connection is noticed all the same.
-        let watched =
-            self.watch(libc::EPOLL_CTL_ADD, process.as_fd(), libc::EPOLLIN as u32, key).is_ok();
+        let watched = self.epoll.add(process.as_fd(), libc::EPOLLIN, key).is_ok();
         self.processes[rank as usize] = watched.then_some(process);
     }
 
     fn forget_process(&mut self, rank: u32) {
         if let Some(process) = self.processes[rank as usize].take() {
             // Explicitly, because the rank may hold the same open file: closing ours is not enough.
-            let _ = self.watch(libc::EPOLL_CTL_DEL, process.as_fd(), 0, 0);
+            self.epoll.remove(process.as_fd());
         }
     }
 
@@ -216,7 +200,7 @@ impl Hub {
 
     fn hang_up(&mut self, rank: u32) {
         if let Some(connection) = self.connections[rank as usize].take() {
-            let _ = self.watch(libc::EPOLL_CTL_DEL, connection.socket.as_fd(), 0, 0);
+            self.epoll.remove(connection.socket.as_fd());
         }
     }
 
@@ -234,7 +218,7 @@ impl Hub {
     /// Queues and sends what the rules have decided.
     fn dispatch(&mut self) {
         let mut ranks = Vec::new();
-        for Outgoing { to, token, reply, fd } in std::mem::take(&mut self.rules.outgoing) {
+        for Outgoing { to, token, reply, fd } in self.rules.take_outgoing() {
             if let Some(connection) = &mut self.connections[to as usize] {
                 let fd = fd.zip(reply.whose_card());
                 connection.queue.push_back(Packet { bytes: reply.encode(token), fd });
@@ -273,28 +257,15 @@ impl Hub {
         }
         let mut interest = 0;
         if !connection.queue.is_empty() {
-            interest |= libc::EPOLLOUT as u32;
+            interest |= libc::EPOLLOUT;
         }
         if connection.queue.len() < BACKLOG {
-            interest |= libc::EPOLLIN as u32;
+            interest |= libc::EPOLLIN;
         }
         if interest != connection.interest {
             connection.interest = interest;
-            let fd = connection.socket.as_raw_fd();
-            let mut event = libc::epoll_event { events: interest, u64: rank.into() };
-            // SAFETY: `event` is valid for reads; both descriptors are owned by this hub.
-            unsafe {
-                libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_MOD, fd, &mut event);
-            }
-        }
-    }
-
-    fn watch(&self, what: i32, fd: BorrowedFd<'_>, events: u32, key: u64) -> Result<()> {
-        let mut event = libc::epoll_event { events, u64: key };
-        // SAFETY: `event` is valid for reads; both descriptors are open.
-        match unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), what, fd.as_raw_fd(), &mut event) } {
-            0 => Ok(()),
-            _ => Err(Error::system("epoll_ctl")),
+            // It cannot fail: the socket is in the set.
+            let _ = self.epoll.change(connection.socket.as_fd(), interest, rank.into());
         }
     }
 }
@@ -319,6 +290,7 @@ fn refusal(rank: u32, error: &io::Error) -> Packet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bootstrap::protocol::Departure;
 
     fn say(end: &OwnedFd, token: u32, request: &Request) {
         socket::send(end.as_fd(), &request.encode(token), None, Room::Now).unwrap();
@@ -328,6 +300,10 @@ mod tests {
         let mut buffer = vec![0; PACKET];
         let (size, _) = socket::receive(end.as_fd(), &mut buffer).ok()?;
         Reply::decode(&buffer[..size])
+    }
+
+    fn gone(rank: u32, left: bool) -> Reply {
+        Reply::Gone { ranks: vec![Departure { rank, left }] }
     }
 
     #[test]
@@ -341,7 +317,7 @@ mod tests {
         assert_eq!(hear(&ends[0]), Some((1, ok)));
         socket::send(ends[1].as_fd(), b"what?", None, Room::Now).unwrap();
         assert!(matches!(hub.turn().unwrap()[..], [Event::Nonsense { rank: 1, .. }]));
-        assert_eq!(hear(&ends[0]), Some((0, Reply::Gone { rank: 1, left: false })));
+        assert_eq!(hear(&ends[0]), Some((0, gone(1, false))));
         // Also a packet that would make an answer larger than a packet may be.
         let bytes = vec![0; crate::bootstrap::protocol::PAYLOAD];
         say(&ends[0], 2, &Request::Exchange { total: 1, offset: 0, bytes });
@@ -366,7 +342,7 @@ mod tests {
         assert!(hub.evict(1) && !hub.evict(0));
         child.wait().unwrap();
         assert_eq!(hub.turn().unwrap(), []);
-        assert_eq!(hear(&ends[0]), Some((0, Reply::Gone { rank: 1, left: false })));
+        assert_eq!(hear(&ends[0]), Some((0, gone(1, false))));
         assert!(hub.has_deserted(1) && !hub.evict(1));
     }
 
@@ -383,7 +359,7 @@ mod tests {
         // As the launcher does when it learns of the end first.
         assert_eq!(hub.process_ended(0), [Event::Abort { rank: 0, code: 3 }]);
         hear(&ends[0]).unwrap();
-        assert_eq!(hear(&ends[0]), Some((0, Reply::Gone { rank: 0, left: true })));
+        assert_eq!(hear(&ends[0]), Some((0, gone(0, true))));
         hub.process_ended(0);
         assert_eq!(hub.turn().unwrap(), []);
         assert_eq!(hear(&ends[0]), None);

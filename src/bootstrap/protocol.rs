@@ -10,7 +10,7 @@ pub const PACKET: usize = HEAD + PAYLOAD;
 
 /// Changes whenever packets change, so that a library and a launcher of different releases refuse
 /// each other instead of misunderstanding.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The most ranks of a world: each must have at least some bytes of an exchange's packet.
 pub const MAX_RANKS: u32 = 4096;
@@ -45,9 +45,34 @@ pub enum Reply {
     /// To a look-up, for one of its ranks: status 0 and what that rank has published, with the descriptor, or an
     /// error and its sentence.
     Card { rank: u32, status: i32, bytes: Vec<u8> },
-    /// Unasked: this rank has died or has left.
-    Gone { rank: u32, left: bool },
+    /// Unasked: these ranks have died or have left.
+    Gone { ranks: Vec<Departure> },
 }
+
+/// The end of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    pub rank: u32,
+    /// In order; else it has died.
+    pub left: bool,
+}
+
+impl Departure {
+    /// Bytes in a packet: the rank, and one bit above it. All of MAX_RANKS fit into a packet.
+    const SIZE: usize = 4;
+    const LEFT: u32 = 1 << 31;
+
+    fn encode(&self) -> [u8; Departure::SIZE] {
+        (self.rank | if self.left { Departure::LEFT } else { 0 }).to_le_bytes()
+    }
+
+    fn decode(bytes: &[u8; Departure::SIZE]) -> Departure {
+        let word = u32::from_le_bytes(*bytes);
+        Departure { rank: word & !Departure::LEFT, left: word & Departure::LEFT != 0 }
+    }
+}
+
+const _: () = assert!(MAX_RANKS as usize * Departure::SIZE <= PAYLOAD);
 
 fn packet(kind: u32, token: u32, a: u64, b: u64, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD + payload.len());
@@ -128,7 +153,10 @@ impl Reply {
             Reply::Card { rank, status, bytes } => {
                 packet(10, token, (*rank).into(), *status as u32 as u64, bytes)
             }
-            Reply::Gone { rank, left } => packet(9, token, (*rank).into(), (*left).into(), &[]),
+            Reply::Gone { ranks } => {
+                let bytes = ranks.iter().flat_map(Departure::encode).collect::<Vec<_>>();
+                packet(9, token, 0, 0, &bytes)
+            }
         }
     }
 
@@ -138,7 +166,10 @@ impl Reply {
         let a = u32::try_from(a).ok()?;
         match kind {
             8 => Some((token, Reply::Answer { status: a as i32, bytes: payload.to_vec() })),
-            9 => Some((token, Reply::Gone { rank: a, left: b != 0 })),
+            9 if payload.len().is_multiple_of(Departure::SIZE) => {
+                let (all, _) = payload.as_chunks();
+                Some((token, Reply::Gone { ranks: all.iter().map(Departure::decode).collect() }))
+            }
             10 => {
                 let (rank, status) = (a, b as u32 as i32);
                 Some((token, Reply::Card { rank, status, bytes: payload.to_vec() }))
@@ -169,7 +200,9 @@ mod tests {
         let replies = [
             Reply::Answer { status: -4, bytes: b"rank 1 has died".to_vec() },
             Reply::Card { rank: 5, status: -4, bytes: vec![1] },
-            Reply::Gone { rank: 2, left: true },
+            Reply::Gone {
+                ranks: vec![Departure { rank: 2, left: true }, Departure { rank: 7, left: false }],
+            },
         ];
         for reply in replies {
             assert_eq!(Reply::decode(&reply.encode(6)), Some((6, reply)));

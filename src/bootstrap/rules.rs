@@ -1,6 +1,6 @@
 //! What the hub decides, without any socket: requests go in, replies come out.
 
-use crate::bootstrap::protocol::{MAX_BLOB, PAYLOAD, Reply, Request};
+use crate::bootstrap::protocol::{Departure, MAX_BLOB, PAYLOAD, Reply, Request};
 use crate::util::status::Status;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -45,19 +45,36 @@ struct Member {
     asking: Vec<u32>,
     /// The collective call, and its token, that this rank waits in.
     waiting: Option<(u32, Collective)>,
+    /// How much of the news it has been told.
+    told: usize,
+    /// It has passed the fence: it is about to leave, as everybody is, and needs no news.
+    fenced: bool,
 }
 
 impl Member {
     fn is_gone(&self) -> bool {
         matches!(self.phase, Phase::Left | Phase::Died)
     }
+
+    fn wants_news(&self) -> bool {
+        self.phase == Phase::Joined && !self.fenced
+    }
 }
 
-/// The state of one world.
+/// The state of one world. No request takes time that grows with the number of ranks, but for the last one of a
+/// collective call, which answers all.
 pub struct Rules {
     members: Vec<Member>,
-    /// To be taken and sent after each call.
-    pub outgoing: Vec<Outgoing>,
+    outgoing: Vec<Outgoing>,
+    /// Who has died or has left, in this order: each rank is told of several at once.
+    news: Vec<Departure>,
+    /// Somebody may not have been told all of it.
+    untold: bool,
+    /// The lowest rank that is gone.
+    first_gone: Option<u32>,
+    /// How many ranks wait in the exchange, and in the fence.
+    exchanging: usize,
+    fencing: usize,
 }
 
 impl Rules {
@@ -69,8 +86,35 @@ impl Rules {
             card: None,
             asking: Vec::new(),
             waiting: None,
+            told: 0,
+            fenced: false,
         };
-        Rules { members: (0..size).map(member).collect(), outgoing: Vec::new() }
+        Rules {
+            members: (0..size).map(member).collect(),
+            outgoing: Vec::new(),
+            news: Vec::new(),
+            untold: false,
+            first_gone: None,
+            exchanging: 0,
+            fencing: 0,
+        }
+    }
+
+    /// What is to be sent now, in this order. News go before the answers, so that a caller who is told "peer dead"
+    /// finds the peer dead.
+    pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
+        let mut all = Vec::new();
+        if std::mem::take(&mut self.untold) {
+            for (to, member) in (0..).zip(&mut self.members) {
+                if member.wants_news() && member.told < self.news.len() {
+                    let reply = Reply::Gone { ranks: self.news[member.told..].to_vec() };
+                    all.push(Outgoing { to, token: 0, reply, fd: None });
+                    member.told = self.news.len();
+                }
+            }
+        }
+        all.append(&mut self.outgoing);
+        all
     }
 
     /// Has the rank died or left?
@@ -130,18 +174,19 @@ impl Rules {
         }
         member.phase = if left { Phase::Left } else { Phase::Died };
         member.card = None;
-        member.waiting = None;
-        let asking = std::mem::take(&mut member.asking);
-        // The news goes out before the failures that follow from it, so that a caller who is told
-        // "peer dead" finds the peer dead.
-        for to in 0..self.size() {
-            self.members[to as usize].asking.retain(|asker| *asker != rank);
-            if self.members[to as usize].phase == Phase::Joined {
-                self.tell(to, 0, Reply::Gone { rank, left }, None);
-            }
+        match member.waiting.take() {
+            Some((_, Collective::Exchange { .. })) => self.exchanging -= 1,
+            Some((_, Collective::Fence)) => self.fencing -= 1,
+            None => {}
         }
-        for asker in asking.into_iter().filter(|asker| *asker != rank) {
-            self.refuse_card(asker, rank, Status::ERR_PEER_DEAD, self.obituary(rank));
+        let asking = std::mem::take(&mut member.asking);
+        self.news.push(Departure { rank, left });
+        self.untold = true;
+        self.first_gone = Some(self.first_gone.map_or(rank, |first| first.min(rank)));
+        for asker in asking {
+            if self.is_joined(asker) {
+                self.refuse_card(asker, rank, Status::ERR_PEER_DEAD, self.obituary(rank));
+            }
         }
         self.settle();
     }
@@ -162,13 +207,7 @@ impl Rules {
         let member = &mut self.members[rank as usize];
         (member.phase, member.joined) = (Phase::Joined, true);
         self.answer(rank, token, Vec::new());
-        for other in 0..self.size() {
-            let phase = self.members[other as usize].phase;
-            if matches!(phase, Phase::Left | Phase::Died) {
-                let left = phase == Phase::Left;
-                self.tell(rank, 0, Reply::Gone { rank: other, left }, None);
-            }
-        }
+        self.untold |= !self.news.is_empty();
     }
 
     fn publish(&mut self, rank: u32, token: u32, blob: Vec<u8>, fd: Option<OwnedFd>) {
@@ -193,7 +232,9 @@ impl Rules {
         member.card = Some((blob.clone(), fd.clone()));
         self.answer(rank, token, Vec::new());
         for asker in asking {
-            self.show_card(asker, rank, blob.clone(), fd.clone());
+            if self.is_joined(asker) {
+                self.show_card(asker, rank, blob.clone(), fd.clone());
+            }
         }
     }
 
@@ -230,6 +271,10 @@ impl Rules {
                 "a second collective call at a time, or one that is too long",
             );
         }
+        match what {
+            Collective::Exchange { .. } => self.exchanging += 1,
+            Collective::Fence => self.fencing += 1,
+        }
         *waiting = Some((token, what));
         self.settle();
         Verdict::Fine
@@ -237,21 +282,21 @@ impl Rules {
 
     /// Ends the exchange and the fence if they can end, well or badly.
     fn settle(&mut self) {
+        let size = self.members.len();
         if let Some((status, text)) = self.exchange_failure() {
             for (rank, token, _) in self.take_waiting(true) {
                 self.fail(rank, token, status, text.clone());
             }
-        } else if self.count_waiting(true) == self.members.len() {
+        } else if self.exchanging == size {
             let all = self.take_waiting(true);
             let bytes: Vec<u8> = all.iter().flat_map(|(_, _, bytes)| bytes).copied().collect();
             for (rank, token, _) in all {
                 self.answer(rank, token, bytes.clone());
             }
         }
-        let here = self.count_waiting(false);
-        let gone = self.members.iter().filter(|m| m.is_gone()).count();
-        if here > 0 && here + gone == self.members.len() {
+        if self.fencing > 0 && self.fencing + self.news.len() == size {
             for (rank, token, _) in self.take_waiting(false) {
+                self.members[rank as usize].fenced = true;
                 self.answer(rank, token, Vec::new());
             }
         }
@@ -259,20 +304,20 @@ impl Rules {
 
     /// Why those who wait in an exchange wait in vain, if they do.
     fn exchange_failure(&self) -> Option<(Status, String)> {
-        let here = self.count_waiting(true);
-        if here == 0 {
+        if self.exchanging == 0 {
             return None;
         }
-        if let Some(gone) = (0..self.size()).find(|rank| self.is_gone(*rank)) {
+        if let Some(gone) = self.first_gone {
             return Some((Status::ERR_PEER_DEAD, self.obituary(gone)));
         }
-        let fenced =
-            |m: &Member| m.waiting.as_ref().is_some_and(|w| matches!(w.1, Collective::Fence));
-        if let Some(other) = self.members.iter().position(fenced) {
+        if self.fencing > 0 {
+            let fenced =
+                |m: &Member| m.waiting.as_ref().is_some_and(|w| matches!(w.1, Collective::Fence));
+            let other = self.members.iter().position(fenced)?;
             let text = format!("exchange: rank {other} is finalizing, expected it to take part");
             return Some((Status::ERR_INVALID, text));
         }
-        if here < self.members.len() {
+        if self.exchanging < self.members.len() {
             return None;
         }
         let shape = |m: &Member| match &m.waiting {
@@ -292,12 +337,9 @@ impl Rules {
         Some((Status::ERR_INVALID, text))
     }
 
-    fn count_waiting(&self, in_exchange: bool) -> usize {
-        self.members.iter().filter(|m| waits(m, in_exchange)).count()
-    }
-
     /// Ends the wait of all who are in the exchange (else: in the fence): rank, token, bytes.
     fn take_waiting(&mut self, in_exchange: bool) -> Vec<(u32, u32, Vec<u8>)> {
+        *(if in_exchange { &mut self.exchanging } else { &mut self.fencing }) = 0;
         let mut taken = Vec::new();
         for (rank, member) in (0..).zip(&mut self.members) {
             if waits(member, in_exchange) {

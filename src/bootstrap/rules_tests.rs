@@ -7,8 +7,7 @@ fn joined(size: u32) -> Rules {
     for rank in 0..size {
         assert_eq!(rules.handle(rank, 1, Request::Join { rank, size }, None), Verdict::Fine);
     }
-    assert!(rules.outgoing.iter().all(|o| status(o) == Some(0)));
-    rules.outgoing.clear();
+    assert!(rules.take_outgoing().iter().all(|o| status(o) == Some(0)));
     rules
 }
 
@@ -24,7 +23,10 @@ fn text(out: &Outgoing) -> String {
         Reply::Answer { bytes, .. } | Reply::Card { bytes, .. } => {
             String::from_utf8(bytes.clone()).unwrap()
         }
-        Reply::Gone { rank, left } => format!("gone {rank} {left}"),
+        Reply::Gone { ranks } => {
+            let each = ranks.iter().map(|gone| format!("gone {} {}", gone.rank, gone.left));
+            each.collect::<Vec<_>>().join(", ")
+        }
     }
 }
 
@@ -36,7 +38,7 @@ fn exchange(rules: &mut Rules, rank: u32, bytes: &[u8]) {
 
 /// Everything that went out since the last call: (to, status, text).
 fn drain(rules: &mut Rules) -> Vec<(u32, Option<i32>, String)> {
-    let out = std::mem::take(&mut rules.outgoing);
+    let out = rules.take_outgoing();
     out.iter().map(|o| (o.to, status(o), text(o))).collect()
 }
 
@@ -45,7 +47,7 @@ fn an_exchange_ends_when_the_last_one_has_come() {
     let mut rules = joined(3);
     exchange(&mut rules, 2, b"c");
     exchange(&mut rules, 0, b"a");
-    assert!(rules.outgoing.is_empty());
+    assert!(rules.take_outgoing().is_empty());
     exchange(&mut rules, 1, b"b");
     let expected: Vec<_> = (0..3).map(|r| (r, Some(0), "abc".to_owned())).collect();
     assert_eq!(drain(&mut rules), expected);
@@ -135,7 +137,7 @@ fn joins_are_checked() {
     assert_eq!(drain(&mut rules)[0].1, Some(Status::ERR_STATE.0));
     // Who comes late hears of those who have gone.
     rules.handle(1, 1, Request::Join { rank: 1, size: 2 }, None);
-    assert_eq!(drain(&mut rules)[1], (1, None, "gone 0 true".to_owned()));
+    assert_eq!(drain(&mut rules)[0], (1, None, "gone 0 true".to_owned()));
 }
 
 #[test]
@@ -147,8 +149,9 @@ fn a_card_reaches_those_who_asked_before_and_after() {
     assert_eq!(drain(&mut rules)[0].1, Some(Status::ERR_RANGE.0));
     rules.handle(0, 2, Request::Publish { blob: b"zero".to_vec() }, Some(fd()));
     rules.handle(0, 3, Request::Lookup { peers: vec![0] }, None);
-    assert_eq!(rules.outgoing.iter().filter(|o| o.fd.is_some()).count(), 2);
-    let blobs: Vec<_> = drain(&mut rules).into_iter().map(|o| (o.0, o.2)).collect();
+    let out = rules.take_outgoing();
+    assert_eq!(out.iter().filter(|o| o.fd.is_some()).count(), 2);
+    let blobs: Vec<_> = out.iter().map(|o| (o.to, text(o))).collect();
     assert_eq!(blobs, [(0, String::new()), (1, "zero".into()), (0, "zero".into())]);
 
     rules.handle(0, 5, Request::Publish { blob: Vec::new() }, Some(fd()));
@@ -157,4 +160,35 @@ fn a_card_reaches_those_who_asked_before_and_after() {
     let refusals: Vec<_> = drain(&mut rules).into_iter().map(|o| o.1.unwrap()).collect();
     let expected = [Status::ERR_STATE.0, Status::ERR_INVALID.0, Status::ERR_NO_MEMORY.0];
     assert_eq!(refusals, expected);
+}
+
+#[test]
+fn several_departures_are_told_at_once_also_to_those_who_come_late() {
+    let mut rules = joined(5);
+    rules.gone(3, false);
+    rules.gone(1, true);
+    let news = "gone 3 false, gone 1 true".to_owned();
+    let told = [0, 2, 4].map(|to| (to, None, news.clone()));
+    assert_eq!(drain(&mut rules), told);
+    assert_eq!(drain(&mut rules), []);
+    let mut rules = Rules::new(3);
+    rules.gone(0, false);
+    rules.gone(2, false);
+    assert_eq!(drain(&mut rules), []);
+    assert_eq!(rules.handle(1, 1, Request::Join { rank: 1, size: 3 }, None), Verdict::Fine);
+    let news = (1, None, "gone 0 false, gone 2 false".to_owned());
+    assert_eq!(drain(&mut rules), [news, (1, Some(0), String::new())]);
+}
+
+#[test]
+fn who_has_passed_the_fence_is_told_of_no_departure() {
+    let mut rules = joined(3);
+    rules.gone(1, false);
+    drain(&mut rules);
+    for rank in [0, 2] {
+        assert_eq!(rules.handle(rank, 5, Request::Fence, None), Verdict::Fine);
+    }
+    assert_eq!(drain(&mut rules), [0, 2].map(|to| (to, Some(0), String::new())));
+    assert_eq!(rules.handle(2, 0, Request::Leave, None), Verdict::Fine);
+    assert_eq!(drain(&mut rules), []);
 }

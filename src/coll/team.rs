@@ -187,9 +187,9 @@ fn check_list(services: &Services, ranks: &[u32]) -> Result<usize> {
 /// A number that stands for a team: the same at all its ranks, and another one for every other team (but by a chance
 /// of one in 2^64).
 fn name(origin: Origin, words: &[u64]) -> u64 {
-    let mixed = words.iter().fold(origin as u64, |sum, word| {
+    let mixed = [origin as u64].iter().chain(words).fold(words.len() as u64, |sum, word| {
         // The end of MurmurHash3: every bit of the input changes half of the output.
-        let mut bits = (sum ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = (sum.rotate_left(23) ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
         bits = (bits ^ bits >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
         bits = (bits ^ bits >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
         bits ^ bits >> 33

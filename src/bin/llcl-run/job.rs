@@ -6,6 +6,7 @@ use crate::relay::{Relay, Running};
 use crate::signals::Signals;
 use crate::{Options, report};
 use llcl::bootstrap::hub::{Event, Hub};
+use llcl::util::epoll::{Epoll, Ready};
 use llcl::util::socket::{self, interest};
 use llcl::util::status::Result;
 use std::collections::VecDeque;
@@ -18,6 +19,10 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How long a rank may run on that has closed its connection: enough to say why, and to end by itself.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What is waited for besides the processes of ranks, which have their ranks' numbers.
+const SIGNALS: u64 = 1 << 32;
+const HUB: u64 = SIGNALS + 1;
 
 struct Job<'a> {
     options: &'a Options,
@@ -87,25 +92,29 @@ impl Job<'_> {
 
     /// Until every rank has ended.
     fn serve(&mut self) -> Result<()> {
-        while self.ranks.iter().any(|rank| !rank.ended) {
-            let running: Vec<usize> =
-                (0..self.ranks.len()).filter(|r| !self.ranks[*r].ended).collect();
-            let mut waits = vec![
-                interest(self.signals.as_fd(), libc::POLLIN),
-                interest(self.hub.as_fd(), libc::POLLIN),
-            ];
-            waits.extend(running.iter().map(|r| interest(self.ranks[*r].as_fd(), libc::POLLIN)));
+        let epoll = Epoll::new()?;
+        epoll.add(self.signals.as_fd(), libc::EPOLLIN, SIGNALS)?;
+        epoll.add(self.hub.as_fd(), libc::EPOLLIN, HUB)?;
+        for (at, rank) in (0..).zip(&self.ranks) {
+            epoll.add(rank.as_fd(), libc::EPOLLIN, at)?;
+        }
+        let mut running = self.ranks.len();
+        while running > 0 {
             let closed = self.closed.front().map(|(at, _)| *at);
             let next = [self.kill_at, self.timeout_at, closed].into_iter().flatten().min();
-            socket::poll(&mut waits, next.map_or(-1, milliseconds_until))?;
-            self.forward_signals();
-            if waits[1].revents != 0 {
-                let events = self.hub.turn()?;
-                self.note(events);
-            }
-            for (wait, rank) in waits[2..].iter().zip(running) {
-                if wait.revents != 0 {
-                    self.rank_ended(rank);
+            for Ready { key, .. } in epoll.wait(next.map_or(-1, milliseconds_until))? {
+                match key {
+                    SIGNALS => self.forward_signals(),
+                    HUB => {
+                        let events = self.hub.turn()?;
+                        self.note(events);
+                    }
+                    rank => {
+                        if self.rank_ended(rank as usize) {
+                            epoll.remove(self.ranks[rank as usize].as_fd());
+                            running -= 1;
+                        }
+                    }
                 }
             }
             self.look_at_the_clock();
@@ -140,12 +149,13 @@ impl Job<'_> {
         }
     }
 
-    fn rank_ended(&mut self, at: usize) {
+    /// False: it has not ended yet.
+    fn rank_ended(&mut self, at: usize) -> bool {
         // What it has said comes before its end: a departure, an abort.
         let events = self.hub.process_ended(at as u32);
         self.note(events);
         let rank = &mut self.ranks[at];
-        let Some((code, what)) = child::outcome(rank.pid) else { return };
+        let Some((code, what)) = child::outcome(rank.pid) else { return false };
         rank.ended = true;
         let text = format!("rank {at} (pid {}) {what}", rank.pid);
         match (code, self.hub.has_deserted(at as u32)) {
@@ -153,6 +163,7 @@ impl Job<'_> {
             (0, true) => self.failed(format!("{text}, without llcl_finalize"), 1),
             (code, _) => self.failed(text, code),
         }
+        true
     }
 
     /// A rank has failed; that decides the exit code, and ends the job unless it is to go on.

@@ -81,7 +81,9 @@ impl Shared {
                     self.arrived.notify_all();
                 }
             }
-            Some((_, Reply::Gone { rank, .. })) => self.mark_gone(rank),
+            Some((_, Reply::Gone { ranks })) => {
+                ranks.iter().for_each(|gone| self.mark_gone(gone.rank))
+            }
             // The hub checked the release when this rank joined, so this cannot be its packet.
             Some((_, Reply::Card { .. })) | None => {}
         }
