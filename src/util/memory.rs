@@ -3,6 +3,7 @@
 
 use crate::fail;
 use crate::util::status::{Error, Result, Status};
+use once_cell::sync::OnceCell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -126,8 +127,8 @@ pub unsafe fn clear(start: *mut u8, bytes: usize) {
         ((start as usize).next_multiple_of(page), (start as usize + bytes) & !(page - 1));
     let inner = end.saturating_sub(first);
     // SAFETY: whole pages within the range that the caller vouches for.
-    let released = bytes >= WORTH_RELEASING
-        && unsafe { libc::madvise(first as *mut libc::c_void, inner, libc::MADV_REMOVE) } == 0;
+    let released =
+        bytes >= WORTH_RELEASING && removes() && unsafe { remove(first as *mut u8, inner) };
     let (head, tail) = match released {
         true => (first - start as usize, start as usize + bytes - end),
         false => (bytes, 0),
@@ -137,6 +138,33 @@ pub unsafe fn clear(start: *mut u8, bytes: usize) {
         start.write_bytes(0, head);
         start.add(bytes - tail).write_bytes(0, tail);
     }
+}
+
+/// Gives whole pages of a memory file back to the kernel. True: the kernel says that it has them.
+///
+/// # Safety
+/// As clear(), of whole pages.
+unsafe fn remove(first: *mut u8, bytes: usize) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { libc::madvise(first.cast(), bytes, libc::MADV_REMOVE) == 0 }
+}
+
+/// Whether pages are zero after remove(). Advice may be ignored: the emulation of a process by qemu says that all went
+/// well, and does nothing. So it is tried once.
+fn removes() -> bool {
+    static REMOVES: OnceCell<bool> = OnceCell::new();
+    let try_one = || -> Result<bool> {
+        let file = MemoryFile::create()?;
+        file.extend(page_size() as u64)?;
+        let page = file.map(0, page_size())?;
+        // SAFETY: the page is mapped for writing, and nobody else knows it.
+        let left = unsafe {
+            page.base().write_volatile(1);
+            !remove(page.base(), page_size()) || page.base().read_volatile() != 0
+        };
+        Ok(!left)
+    };
+    *REMOVES.get_or_init(|| try_one().unwrap_or(false))
 }
 
 /// A mapping that is undone when it is dropped.
