@@ -46,15 +46,52 @@ pub struct Record {
     pub size: u64,
 }
 
-/// Words of a record.
-pub const RECORD: usize = 8;
+/// A record where it lies. Peers can write there: a field is read once, by the function that has its name, and
+/// who uses what it says checks that first.
+#[derive(Clone, Copy)]
+pub struct Lying(*const Record);
 
-impl Record {
-    /// The record that these words are.
+macro_rules! fields {
+    ($($field:ident: $kind:ty),*) => {
+        impl Lying {
+            $(
+                /// The field as it is now.
+                #[inline(always)]
+                pub fn $field(self) -> $kind {
+                    // SAFETY: as new() was promised. Volatile: the compiler does not read it a second time.
+                    unsafe { (&raw const (*self.0).$field).read_volatile() }
+                }
+            )*
+        }
+    };
+}
+
+fields! {
+    wait_count: u32, wait_total: u32, signal_count: u32, signal_total: u32, wait_from: u16, signal_rank: u16,
+    signal_queue: u8, action: u8, marks: Marks, size: u64
+}
+
+impl Lying {
+    /// The record at a place.
+    ///
+    /// # Safety
+    /// It stays readable as long as this is used.
     #[inline(always)]
-    pub fn from_words(words: [u64; RECORD]) -> Record {
-        // SAFETY: numbers without gaps, of which any bytes are valid.
-        unsafe { std::mem::transmute::<[u64; RECORD], Record>(words) }
+    pub unsafe fn new(place: *const Record) -> Lying {
+        Lying(place)
+    }
+
+    /// One of its three places: rank, space and offset.
+    #[inline(always)]
+    pub fn place(self, which: usize) -> (u16, u8, u64) {
+        assert!(which < 3);
+        // SAFETY: as new() was promised, and the three have so many elements each. Volatile: as above.
+        unsafe {
+            let rank = (&raw const (*self.0).ranks).cast::<u16>().add(which).read_volatile();
+            let space = (&raw const (*self.0).spaces).cast::<u8>().add(which).read_volatile();
+            let offset = (&raw const (*self.0).offsets).cast::<u64>().add(which).read_volatile();
+            (rank, space, offset)
+        }
     }
 }
 

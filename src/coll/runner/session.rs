@@ -9,12 +9,12 @@
 
 use crate::coll::arena::say_left;
 use crate::coll::runner::queue::{Head, Queue, RANKS};
-use crate::coll::runner::record::{RECORD, Record};
+use crate::coll::runner::record::{Lying, Record};
 use crate::coll::schedule::{Program, QUEUES};
 use crate::util::status::Status;
 use crate::util::sync::AtomicU8;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering, fence};
 
 /// The beginning of a session.
 #[repr(C, align(64))]
@@ -217,12 +217,10 @@ impl Session {
 
     /// Record `number`, which there is. What stands in it is the caller's to check.
     #[inline(always)]
-    pub fn record(&self, number: u32) -> Record {
+    pub fn record(&self, number: u32) -> Lying {
         // SAFETY: the layout has it; it was written before the session was shared, or by the owner while
         // nobody else runs its steps.
-        let words = unsafe { &*self.place(number).cast::<[AtomicU64; RECORD]>() };
-        // Relaxed, but atomic: what is checked is what is used, whoever scribbles there meanwhile.
-        Record::from_words(std::array::from_fn(|at| words[at].load(Ordering::Relaxed)))
+        unsafe { Lying::new(self.place(number)) }
     }
 
     /// Writes the records.

@@ -6,7 +6,7 @@ use crate::coll::runner::members::{Members, Memory};
 use crate::coll::runner::queue::{
     Claim, between_word_and_look, between_word_and_look_at_what_is_kept, has_reached, signal,
 };
-use crate::coll::runner::record::{NOBODY, Record, act};
+use crate::coll::runner::record::{Lying, NOBODY, act};
 use crate::coll::runner::worklist::Line;
 use crate::coll::schedule::{CELL, CELL_WORD};
 use crate::engine::by_caller::copy;
@@ -102,15 +102,16 @@ impl Stage {
         }
         let records = session.records(queue);
         let at = records.start.saturating_add(line.at());
-        at >= records.end || self.has_arrived(rank, queue, &session.record(at), control.finished())
+        at >= records.end || self.has_arrived(rank, queue, session.record(at), control.finished())
     }
 
     /// Whether what a step of `rank` waits for has come in its round `round`.
     #[inline(always)]
-    fn has_arrived(&self, rank: usize, queue: usize, record: &Record, round: u32) -> bool {
-        record.wait_from == NOBODY || !record.marks.waits_in(round) || {
-            if record.marks.waits_for_cell() {
-                let (number, least) = (record.wait_total, round.wrapping_add(1));
+    fn has_arrived(&self, rank: usize, queue: usize, record: Lying, round: u32) -> bool {
+        let (from, marks) = (record.wait_from(), record.marks());
+        from == NOBODY || !marks.waits_in(round) || {
+            if marks.waits_for_cell() {
+                let (number, least) = (record.wait_total(), round.wrapping_add(1));
                 let word = self.cell(rank, number, round);
                 let there = word.is_some_and(|word| has_reached(word, least));
                 let later = round.wrapping_add(CELLS_BEFORE);
@@ -119,8 +120,8 @@ impl Stage {
                 }
                 return there;
             }
-            let least = round.wrapping_mul(record.wait_total).wrapping_add(record.wait_count);
-            let from = &self.members[record.wait_from as usize].session;
+            let least = round.wrapping_mul(record.wait_total()).wrapping_add(record.wait_count());
+            let from = &self.members[from as usize].session;
             queue < from.queues() && from.queue(queue).has_sent(rank, least)
         }
     }
@@ -146,7 +147,7 @@ impl Stage {
         let session = &self.members[rank].session;
         let records = session.records(queue);
         let at = records.start.saturating_add(mine.at);
-        at >= records.end || self.has_arrived(rank, queue, &session.record(at), mine.round())
+        at >= records.end || self.has_arrived(rank, queue, session.record(at), mine.round())
     }
 
     /// Runs what is ready in a queue, and what that makes ready elsewhere. True: something was done.
@@ -222,25 +223,27 @@ impl Stage {
                 break End::Finished;
             }
             let record = session.record(at);
-            if !self.has_arrived(rank, queue, &record, round) || session.failed().is_some() {
+            if !self.has_arrived(rank, queue, record, round) || session.failed().is_some() {
                 break if mine.at == first { End::Waiting } else { End::Stopped };
             }
-            if !worklist.take(record.size) {
+            let (action, size) = (record.action(), record.size());
+            if !worklist.take(size) {
                 break End::Full;
             }
-            if worklist.signalled_count > 0 && self.takes_long(&record, worklist) {
+            if worklist.signalled_count > 0 && self.takes_long(action, size, worklist) {
                 // They are not to wait for this step.
                 self.ask_told(worklist);
             }
-            if record.action != act::NOTHING
-                && let Err(status) = self.perform(&record, round)
+            if action != act::NOTHING
+                && let Err(status) = self.perform(record, (action, size), round)
             {
                 self.fail(status);
                 break End::Stopped;
             }
             mine.at += 1;
-            if record.signal_rank != NOBODY && record.marks.signals_in(round) {
-                self.signal(rank, &record, round, worklist);
+            let to = record.signal_rank();
+            if to != NOBODY && record.marks().signals_in(round) {
+                self.signal(rank, (record, to.into()), round, worklist);
             }
         };
         self.ask_told(worklist);
@@ -252,10 +255,9 @@ impl Stage {
 
     /// Whether those who were signalled would wait for long if this step came before the question who takes care of them.
     #[inline(always)]
-    fn takes_long(&self, record: &Record, worklist: &mut Worklist) -> bool {
-        worklist.since += record.size;
-        let own =
-            record.action == act::COMBINE && matches!(self.combiner, Some(Combiner::User(..)));
+    fn takes_long(&self, action: u8, size: u64, worklist: &mut Worklist) -> bool {
+        worklist.since = worklist.since.saturating_add(size);
+        let own = action == act::COMBINE && matches!(self.combiner, Some(Combiner::User(..)));
         worklist.since > Worklist::SHORT || own
     }
 
@@ -273,18 +275,25 @@ impl Stage {
 
     /// A step of `rank` has been run in its round `round`: its signal.
     #[inline]
-    fn signal(&self, rank: usize, record: &Record, round: u32, worklist: &mut Worklist) {
-        let (to, queue) = (record.signal_rank as usize, record.signal_queue as usize);
+    fn signal(
+        &self,
+        rank: usize,
+        (record, to): (Lying, usize),
+        round: u32,
+        worklist: &mut Worklist,
+    ) {
+        let queue = record.signal_queue() as usize;
         let session = &self.members[rank].session;
         if queue >= self.members[to].session.queues() || queue >= session.queues() {
             return self.fail(Status::ERR_INTERNAL);
         }
-        if record.marks.signals_in_cell() {
-            let word = self.cell(to, record.signal_total, round);
+        if record.marks().signals_in_cell() {
+            let word = self.cell(to, record.signal_total(), round);
             let Some(word) = word else { return self.fail(Status::ERR_INTERNAL) };
             signal(word, round.wrapping_add(1));
         } else {
-            let value = round.wrapping_mul(record.signal_total).wrapping_add(record.signal_count);
+            let value =
+                round.wrapping_mul(record.signal_total()).wrapping_add(record.signal_count());
             session.queue(queue).send(to, value);
         }
         let told = self.members[to].session.queue(queue);
@@ -342,31 +351,35 @@ impl Stage {
 
     /// Does what a step does with bytes, in this round.
     #[inline]
-    fn perform(&self, record: &Record, round: u32) -> Result<(), Status> {
+    fn perform(&self, record: Lying, (action, size): (u8, u64), round: u32) -> Result<(), Status> {
         let _pinned = pin();
-        let to = self.find(record, 2, round)?;
-        let left = self.find(record, 0, round)?;
-        let size = record.size as usize;
-        if record.action == act::COPY {
+        let to = self.find(record.place(2), size, round)?;
+        let left = self.find(record.place(0), size, round)?;
+        if action == act::COPY {
             // SAFETY: both ranges were found in memory that stays mapped while this is pinned, and the
             // schedule lets nobody else touch them now.
-            unsafe { copy(left, to, size) };
+            unsafe { copy(left, to, size as usize) };
             return Ok(());
         }
-        let right = self.find(record, 1, round)?;
+        let right = self.find(record.place(1), size, round)?;
         let Some(combiner) = &self.combiner else { return Err(Status::ERR_INTERNAL) };
         // SAFETY: as above; operands are the result or do not overlap it, as schedules promise.
-        unsafe { combiner.apply(left, right, to, record.size / self.width) };
+        unsafe { combiner.apply(left, right, to, size / self.width) };
         Ok(())
     }
 
     /// Where one of the places of a record lies here, in this round.
     #[inline]
-    fn find(&self, record: &Record, which: usize, round: u32) -> Result<*mut u8, Status> {
-        let (rank, space) = (record.ranks[which] as usize, record.spaces[which] as usize);
-        let (offset, size) = (record.offsets[which], record.size);
-        let member = &self.members[rank];
-        let Some(memory) = member.memory.get(space) else { return Err(Status::ERR_INTERNAL) };
+    fn find(
+        &self,
+        (rank, space, offset): (u16, u8, u64),
+        size: u64,
+        round: u32,
+    ) -> Result<*mut u8, Status> {
+        let member = &self.members[rank.into()];
+        let Some(memory) = member.memory.get(usize::from(space)) else {
+            return Err(Status::ERR_INTERNAL);
+        };
         let (Memory::User(_, length) | Memory::Plan(_, length) | Memory::Turns(_, length, _)) =
             *memory;
         if size > length || offset > length - size {
