@@ -54,7 +54,7 @@ int main(void)
     REFUSED(am_requests, 32, LLCL_ERR_INVALID);
     REFUSED(am_requests, 100, LLCL_ERR_INVALID);
     REFUSED(am_requests, 8192, LLCL_ERR_INVALID);
-    REFUSED(am_handlers, 3, LLCL_ERR_INVALID);
+    REFUSED(am_handlers, 4, LLCL_ERR_INVALID);
 
     /* A rank that the world does not have; a rank that is taken. */
     CHECK_STATUS(llcl_world_create(0, &world), LLCL_ERR_INVALID);

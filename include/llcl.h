@@ -276,7 +276,8 @@ typedef struct llcl_world_t llcl_world_t;
 
 /**
  * How a context is to be. Begin with llcl_config_default. A field that is 0 takes its value from
- * the environment variable in brackets, else its default.
+ * the environment variable in brackets, else its default. An empty variable counts as unset; one that begins
+ * with LLCL_ and is none of the library's is named on stderr, once, with the nearest that is.
  */
 typedef struct llcl_config_t {
     /** Bytes of this struct, as llcl_config_default sets it. */
@@ -683,9 +684,10 @@ llcl_remote_t llcl_region_remote(const llcl_region_t *region,
  * Gathers bytes from every rank at every rank. Collective; meant for addresses and small tables.
  *
  * `context`: a live context. `mine`: `size` bytes of this rank; may be NULL if `size` is 0. `size`:
- * bytes, the same at every rank; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
+ * bytes, the same at every rank, at most 1 GiB for all ranks together; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
  * filled in the order of ranks; may be NULL if `size` is 0; must not overlap `mine`.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_PEER_DEAD: a rank
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_RANGE: `size` is too large;
+ * LLCL_ERR_NO_MEMORY: no room to gather so much; LLCL_ERR_PEER_DEAD: a rank
  * has died or has left, and this call will never succeed again: the others go on with llcl_team_create and
  * llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
  * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
@@ -2098,6 +2100,9 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * Every _init function is collective over its team and blocks until all its ranks have called it, in the
  * same order if they make several; buffers, counts and names are given once, here. What does not fit
  * together (counts, types, roots, operations, algorithms) is told to every rank by LLCL_ERR_INVALID, and no plan is made.
+ * If one rank is refused, all are, with its status. Except where the library cannot tell the others: a rank
+ * that gives NULL for `params` or its `team`, a team that was freed, or that calls inside a callback or during
+ * llcl_finalize, is refused alone, and the others wait for it.
  * Floating-point numbers are combined in the environment of the threads that make the plan: direction of
  * rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its exceptions, and the control
  * word of x87; AArch64: FPCR). It must be the same at every rank, or no plan is made; it is set around every

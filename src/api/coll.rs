@@ -3,6 +3,9 @@
 //! Every _init function is collective over its team and blocks until all its ranks have called it, in the
 //! same order if they make several; buffers, counts and names are given once, here. What does not fit
 //! together (counts, types, roots, operations, algorithms) is told to every rank by LLCL_ERR_INVALID, and no plan is made.
+//! If one rank is refused, all are, with its status. Except where the library cannot tell the others: a rank
+//! that gives NULL for `params` or its `team`, a team that was freed, or that calls inside a callback or during
+//! llcl_finalize, is refused alone, and the others wait for it.
 //! Floating-point numbers are combined in the environment of the threads that make the plan: direction of
 //! rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its exceptions, and the control
 //! word of x87; AArch64: FPCR). It must be the same at every rank, or no plan is made; it is set around every
@@ -16,7 +19,6 @@ use crate::api::plan::{llcl_coll_params_t, llcl_coll_t};
 use crate::api::status::llcl_status_t;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation};
-use crate::fail;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
 use std::ffi::CStr;
@@ -66,6 +68,7 @@ impl llcl_coll_params_t {
             engine: self.engine,
             flags: self.flags,
             element_size: self.element_size,
+            refused: None,
             environment: Environment::mine(),
             send_blocks,
             receive_blocks,
@@ -89,10 +92,10 @@ unsafe fn init(
 ) -> Result<()> {
     // SAFETY: as the caller promises; a handle is all that a llcl_coll_t holds.
     unsafe {
-        given(plan, "plan")?;
         let params = given(params, "params")?;
         let team = &given(params.team, "team")?.0;
-        let asked = params.asked(operation, form, team.size() as usize);
+        let mut asked = params.asked(operation, form, team.size() as usize);
+        asked.refused = plan.is_null().then_some("plan is NULL");
         give(plan, "plan", team.plan(&asked)?.cast())
     }
 }
@@ -110,13 +113,12 @@ pub(super) unsafe fn now(
     unsafe {
         let params = given(params, "params")?;
         let team = &given(params.team, "team")?.0;
-        if params.on_complete.kind != LLCL_COMPLETE_NONE {
-            fail!(
-                ERR_INVALID,
-                "a blocking call takes no completion, expected llcl_no_completion()"
-            );
-        }
-        team.now(&params.asked(operation, form, team.size() as usize))
+        let mut asked = params.asked(operation, form, team.size() as usize);
+        let completes = params.on_complete.kind != LLCL_COMPLETE_NONE;
+        asked.refused = completes.then_some(
+            "a blocking call takes no completion, expected llcl_no_completion() as on_complete",
+        );
+        team.now(&asked)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::api::status::llcl_status_t;
 use crate::bootstrap::World;
 use crate::fail;
 use crate::util::config::Config;
+use crate::util::misspelt;
 use crate::util::status::{Error, Result, Status};
 
 /// As the environment variable LLCL_EXECUTION says, else LLCL_EXECUTION_AUTO.
@@ -43,7 +44,8 @@ pub const LLCL_AM_HANDLERS_POLLED: u32 = 3;
 pub struct llcl_world_t(pub(super) World);
 
 /// How a context is to be. Begin with llcl_config_default. A field that is 0 takes its value from
-/// the environment variable in brackets, else its default.
+/// the environment variable in brackets, else its default. An empty variable counts as unset; one that begins
+/// with LLCL_ and is none of the library's is named on stderr, once, with the nearest that is.
 #[repr(C)]
 pub struct llcl_config_t {
     /// Bytes of this struct, as llcl_config_default sets it.
@@ -113,6 +115,7 @@ pub unsafe extern "C" fn llcl_config_default(config: *mut llcl_config_t) -> llcl
 
 /// The values in force.
 pub(super) fn resolve(config: Option<&llcl_config_t>) -> Result<Config> {
+    misspelt::warn_once();
     let mut resolved = Config::from_environment()?;
     let Some(config) = config else { return Ok(resolved) };
     let size = size_of::<llcl_config_t>() as u64;

@@ -185,12 +185,16 @@ pub unsafe extern "C" fn llcl_region_remote(
     llcl_remote_t { offset, key: at.map_or(0, |at| at.key) }
 }
 
+/// Most bytes that llcl_exchange gathers, of all ranks together.
+const MOST: usize = 1 << 30;
+
 /// Gathers bytes from every rank at every rank. Collective; meant for addresses and small tables.
 ///
 /// `context`: a live context. `mine`: `size` bytes of this rank; may be NULL if `size` is 0. `size`:
-/// bytes, the same at every rank; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
+/// bytes, the same at every rank, at most 1 GiB for all ranks together; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
 /// filled in the order of ranks; may be NULL if `size` is 0; must not overlap `mine`.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_PEER_DEAD: a rank
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_RANGE: `size` is too large;
+/// LLCL_ERR_NO_MEMORY: no room to gather so much; LLCL_ERR_PEER_DEAD: a rank
 /// has died or has left, and this call will never succeed again: the others go on with llcl_team_create and
 /// llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
 /// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
@@ -205,8 +209,11 @@ pub unsafe extern "C" fn llcl_exchange(
     guard(|| {
         // SAFETY: the caller gives a live context.
         let context = unsafe { live(context)? };
-        let Some(total) = size.checked_mul(context.size() as usize) else {
-            fail!(ERR_RANGE, "size is {size}, too much for {} ranks", context.size());
+        let ranks = context.size() as usize;
+        let Some(total) = size.checked_mul(ranks).filter(|total| *total <= MOST) else {
+            // The others wait for this rank, and are told that the sizes differ.
+            context.exchange_refused(size)?;
+            fail!(ERR_RANGE, "size is {size}, expected at most {} for {ranks} ranks", MOST / ranks);
         };
         if size == 0 {
             return context.exchange(&[], &mut []);

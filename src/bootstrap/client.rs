@@ -157,7 +157,12 @@ impl Client {
             all.copy_from_slice(&bytes);
             return Ok(());
         }
-        let mut gathered = vec![0; all.len()];
+        let mut gathered = Vec::new();
+        if gathered.try_reserve_exact(all.len()).is_err() {
+            self.exchange_refused(mine.len())?;
+            fail!(ERR_NO_MEMORY, "exchange: no memory for {} bytes", all.len());
+        }
+        gathered.resize(all.len(), 0);
         for (round, chunk) in mine.chunks(most).enumerate() {
             let offset = round * most;
             let bytes = self.round(chunk, offset, mine.len())?;
@@ -168,6 +173,11 @@ impl Client {
         }
         all.copy_from_slice(&gathered);
         Ok(())
+    }
+
+    /// See `Bootstrap::exchange_refused`.
+    pub(super) fn exchange_refused(&self, size: usize) -> Result<()> {
+        self.round(&[], usize::MAX, size).map(drop)
     }
 
     /// One packet of an exchange: everybody's bytes for `chunk`, in the order of the ranks.

@@ -74,7 +74,8 @@ fn already_taken() -> Result<Option<Place>> {
 }
 
 fn parse(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Named>> {
-    let all = [RANK, SIZE, HUB].map(|name| (name, get(name)));
+    // An empty variable counts as unset.
+    let all = [RANK, SIZE, HUB].map(|name| (name, get(name).filter(|value| !value.is_empty())));
     let Some((set, value)) = all.iter().find_map(|(name, v)| v.as_ref().map(|v| (name, v))) else {
         return Ok(None);
     };
@@ -122,6 +123,7 @@ mod tests {
     #[test]
     fn all_or_none() {
         assert_eq!(given([None; 3]).unwrap(), None);
+        assert_eq!(given([Some(""); 3]).unwrap(), None);
         let named = given([Some("2"), Some("3"), Some("7")]).unwrap();
         assert_eq!(named, Some(Named { rank: 2, size: 3, fd: 7 }));
         for missing in 0..3 {
@@ -143,7 +145,6 @@ mod tests {
     fn malformed_and_out_of_range_values_are_named() {
         let bad = [
             (RANK, [Some("3"), Some("3"), Some("7")], "\"3\", expected a number from 0 to 2"),
-            (RANK, [Some(""), Some("3"), Some("7")], "\"\", expected a number from 0 to 2"),
             (RANK, [Some("-1"), Some("3"), Some("7")], "\"-1\", expected a number from 0 to 2"),
             (RANK, [Some("+1"), Some("3"), Some("7")], "\"+1\", expected a number"),
             (RANK, [Some("01"), Some("3"), Some("7")], "\"01\", expected a number"),

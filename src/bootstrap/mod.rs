@@ -135,6 +135,15 @@ impl Bootstrap {
         }
     }
 
+    /// In the place of an exchange of `size` bytes that this rank cannot do: the others fail too, and do
+    /// not wait for it. Where none of them can, this is a fence.
+    pub fn exchange_refused(&self, size: usize) -> Result<()> {
+        match &self.link {
+            Link::Alone(alone) => alone.fence(),
+            Link::Hub(client) => client.exchange_refused(size),
+        }
+    }
+
     /// Collective: returns when every rank that still lives has called it. Dead ranks and those
     /// that have left count as arrived, so it fails only where the hub has gone.
     pub fn fence_survivors(&self) -> Result<()> {

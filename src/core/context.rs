@@ -7,7 +7,7 @@ use crate::core::handler_thread::HandlerThread;
 use crate::core::progress_thread::{Crew, ProgressThread};
 use crate::core::region::Regions;
 use crate::core::region_handle::{Handles, RegionHandle};
-use crate::engine::completion::in_callback;
+use crate::engine::completion::{in_callback, must_not_be_in_callback};
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::messages::dispatch::{Dispatcher, HandlerMode};
 use crate::engine::messages::sender::MessagePost;
@@ -275,6 +275,12 @@ impl Context {
         self.bootstrap.exchange(mine, all)
     }
 
+    /// In the place of an exchange of `size` bytes that this rank cannot do.
+    pub fn exchange_refused(&self, size: usize) -> Result<()> {
+        self.may_block("llcl_exchange")?;
+        self.bootstrap.exchange_refused(size)
+    }
+
     /// Ends the whole job.
     pub fn abort(&self, code: i32) {
         self.bootstrap.abort(code);
@@ -287,9 +293,7 @@ impl Context {
 
     /// Refuses what may not be called inside a callback: anything that waits.
     pub(super) fn may_block(&self, call: &str) -> Result<()> {
-        if in_callback() {
-            fail!(ERR_STATE, "{call} waits, and a callback may not; use a try function");
-        }
+        must_not_be_in_callback(call)?;
         self.must_be_open()
     }
 }

@@ -7,7 +7,7 @@ use crate::core::blocking::Blocking;
 use crate::core::context::Context;
 use crate::core::region::{Made, Regions};
 use crate::core::submit::check_completion;
-use crate::engine::completion::{Completion, in_callback};
+use crate::engine::completion::{Completion, must_not_be_in_callback};
 use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
@@ -72,9 +72,7 @@ impl Services {
 
     /// Refuses what may not be called inside a callback: anything that waits.
     pub fn may_block(&self, call: &str) -> Result<()> {
-        if in_callback() {
-            fail!(ERR_STATE, "{call} waits, and a callback may not");
-        }
+        must_not_be_in_callback(call)?;
         self.must_be_open()
     }
 

@@ -79,7 +79,11 @@ impl Context {
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                fail!(ERR_TIMEOUT, "the word did not reach {at_least} within {timeout:?}");
+                fail!(
+                    ERR_TIMEOUT,
+                    "the word did not reach {at_least} within {:?}",
+                    timeout.unwrap_or_default()
+                );
             }
             let left = left.into_iter().chain(loss.since.map(|_| LAST_WORK)).min();
             // A death between the look above and the sleep rings no bell of this thread's.

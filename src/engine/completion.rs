@@ -1,15 +1,17 @@
 //! What happens when an operation ends: a call, a store or an addition, or nothing.
 
+use crate::engine::user_function;
+use crate::fail;
 use crate::transport::waiters::Waiters;
 use crate::util::narrow::narrow;
-use crate::util::status::Status;
+use crate::util::status::{Result, Status};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The C function that a completion calls.
-pub type Callback = unsafe extern "C" fn(data: *mut c_void, status: Status);
+pub type Callback = unsafe extern "C-unwind" fn(data: *mut c_void, status: Status);
 
 /// Nothing happens.
 pub const NONE: u32 = 0;
@@ -145,6 +147,8 @@ struct Trampoline {
     /// Where callbacks wait: in the frame of the outermost call of the library's, since a library that is
     /// loaded at run time gets few bytes of each thread's own. Null: no callback runs.
     waiting: Cell<*const Waiting>,
+    /// The function that runs.
+    running: Cell<*const c_void>,
     first: Cell<usize>,
     count: Cell<usize>,
     /// It runs the handler of a response.
@@ -156,6 +160,7 @@ struct Trampoline {
 thread_local! {
     static TRAMPOLINE: Trampoline = const { Trampoline {
         waiting: Cell::new(std::ptr::null()),
+        running: Cell::new(std::ptr::null()),
         first: Cell::new(0),
         count: Cell::new(0),
         responding: Cell::new(false),
@@ -176,10 +181,10 @@ pub fn in_response() -> bool {
 
 /// Like enter(), for the handler of a response.
 #[inline(never)]
-pub fn enter_response(function: impl FnOnce()) {
-    enter(|| {
+pub fn enter_response(function: *const c_void, call: impl FnOnce()) {
+    enter(function, || {
         TRAMPOLINE.with(|t| t.responding.set(true));
-        function();
+        call();
         TRAMPOLINE.with(|t| t.responding.set(false));
     });
 }
@@ -217,12 +222,25 @@ pub fn has_room(count: usize) -> bool {
     TRAMPOLINE.with(|t| !t.is_running() || t.count.get() + count <= WAITING)
 }
 
+/// Refuses what waits, inside a callback.
+pub fn must_not_be_in_callback(call: &str) -> Result<()> {
+    if !in_callback() {
+        return Ok(());
+    }
+    let running = user_function::describe(TRAMPOLINE.with(|t| t.running.get()));
+    fail!(
+        ERR_STATE,
+        "{call} waits, and a callback may not; use a try function (this thread is in {running}, or has left it \
+         by longjmp)"
+    );
+}
+
 /// Runs a function of the user that is no completion, under the same rules: whatever fires in it waits
 /// until it has returned. The calling thread is in no callback. The caller tells those who sleep that
-/// words may have changed.
+/// words may have changed. `function`: the address of the user's function, to name it.
 #[inline]
-pub fn enter(function: impl FnOnce()) {
-    TRAMPOLINE.with(|t| t.outermost(function));
+pub fn enter(function: *const c_void, call: impl FnOnce()) {
+    TRAMPOLINE.with(|t| t.outermost(function, call));
 }
 
 impl Trampoline {
@@ -233,22 +251,27 @@ impl Trampoline {
 
     /// Runs the function, then what has fired in it, and in that, and so on.
     #[inline]
-    fn outermost(&self, function: impl FnOnce()) {
+    fn outermost(&self, function: *const c_void, call: impl FnOnce()) {
         let waiting: Waiting = [const { Cell::new(MaybeUninit::uninit()) }; WAITING];
         self.waiting.set(&raw const waiting);
-        function();
+        self.call(function, call);
         while self.count.get() > 0 {
             let at = self.first.get();
             self.first.set((at + 1) % WAITING);
             self.count.set(self.count.get() - 1);
-            // SAFETY: defer() has filled the `count` places from `first` on; function and argument are
-            // the user's, see Completion.
-            unsafe {
-                let callback = waiting[at].get().assume_init();
-                (callback.call)(callback.data, callback.status);
-            }
+            // SAFETY: defer() has filled the `count` places from `first` on.
+            let callback = unsafe { waiting[at].get().assume_init() };
+            // SAFETY: function and argument are the user's, see Completion.
+            let call = || unsafe { (callback.call)(callback.data, callback.status) };
+            self.call(callback.call as *const c_void, call);
         }
         self.waiting.set(std::ptr::null());
+    }
+
+    #[inline(always)]
+    fn call(&self, function: *const c_void, call: impl FnOnce()) {
+        self.running.set(function);
+        user_function::call(function, call);
     }
 
     /// Lets the callback wait, if one runs and there is room.
@@ -274,10 +297,10 @@ fn run(callback: Requests, waiters: &Waiters) {
             return true;
         }
         match t.is_running() {
-            false => t.outermost(call),
+            false => t.outermost(callback.call as *const c_void, call),
             // Whoever posts inside a callback asks has_room() before, so this is not reached; were it, a
             // deeper stack is better than a lost callback.
-            true => call(),
+            true => user_function::call(callback.call as *const c_void, call),
         }
         false
     });

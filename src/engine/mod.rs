@@ -19,3 +19,4 @@ mod role;
 pub mod routes;
 pub mod send_queue;
 pub mod untold;
+pub mod user_function;

@@ -58,7 +58,7 @@ macro_rules! table {
 
         impl Config {
             /// Reads the environment; a variable that is set to what it does not accept is an
-            /// error and never silently the default.
+            /// error and never silently the default. An empty one counts as unset.
             pub fn from_environment() -> Result<Config> {
                 let mut origins = Vec::new();
                 Ok(Config {
@@ -196,9 +196,10 @@ table! {
 
 impl Row {
     fn read(&self, set: Option<std::ffi::OsString>) -> Result<(u64, Origin)> {
+        // An empty variable is how some shells and schedulers unset one.
         let (text, origin) = match &set {
-            Some(text) => (text.to_string_lossy(), Origin::Environment),
-            None => (self.default.into(), Origin::Default),
+            Some(text) if !text.is_empty() => (text.to_string_lossy(), Origin::Environment),
+            _ => (self.default.into(), Origin::Default),
         };
         let value = match self.kind {
             Kind::Words(words) => words.iter().position(|word| *word == text).map(|at| at as u64),
@@ -257,8 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_variable_counts_as_unset() {
+        for row in TABLE {
+            assert_eq!(row.read(Some("".into())).unwrap(), row.read(None).unwrap());
+        }
+    }
+
+    #[test]
     fn a_bad_value_names_the_variable_and_the_range() {
-        for bad in ["", "12", "7", "-8", "1e3", "131072", "eight"] {
+        for bad in [" ", "12", "7", "-8", "1e3", "131072", "eight"] {
             let row = TABLE.iter().find(|row| row.name == "LLCL_QUEUE_ENTRIES").unwrap();
             let error = row.read(Some(bad.into())).unwrap_err();
             assert!(error.message().contains("LLCL_QUEUE_ENTRIES is "), "{error}");

@@ -12,6 +12,7 @@ pub mod fence;
 pub mod fork;
 pub mod futex;
 pub mod memory;
+pub mod misspelt;
 pub mod narrow;
 pub mod pin;
 pub mod prefetch;

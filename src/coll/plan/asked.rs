@@ -53,6 +53,8 @@ pub struct Asked {
     pub flags: u32,
     /// Bytes of an element of type Bytes; else 0.
     pub element_size: u32,
+    /// What is wrong with the call itself: the other ranks are told, as of everything that is refused.
+    pub refused: Option<&'static str>,
     /// In which floating-point numbers are combined.
     pub environment: Environment,
     /// Counts and offsets of the input's blocks, by rank; empty where none were given.
@@ -101,6 +103,7 @@ impl Asked {
             engine: 0,
             flags: 0,
             element_size: 0,
+            refused: None,
             environment: Environment::DEFAULT,
             send_blocks: Vec::new(),
             receive_blocks: Vec::new(),
@@ -156,6 +159,9 @@ impl Asked {
 
     /// Checks what can be checked by this rank alone.
     pub fn check(&self, services: &Services, me: usize, ranks: usize) -> Result<Checked> {
+        if let Some(why) = self.refused {
+            fail!(ERR_INVALID, "{why}");
+        }
         if self.flags & !(IN_PLACE | CONCURRENT) != 0 {
             let flags = "LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT";
             fail!(ERR_INVALID, "flags is {:#x}, expected 0 or some of {flags}", self.flags);
@@ -252,7 +258,15 @@ impl Asked {
         let in_bytes = |blocks: Vec<Block>, name: &str| {
             let elements = extent(&blocks);
             if elements.checked_mul(width).is_none_or(|bytes| bytes > i64::MAX as u64) {
-                fail!(ERR_RANGE, "{name} has {elements} elements of {width} bytes, too much");
+                let from = match (self.form, name) {
+                    (Form::Even, _) => "count",
+                    (_, "send") => "send_counts and send_offsets",
+                    _ => "receive_counts and receive_offsets",
+                };
+                fail!(
+                    ERR_RANGE,
+                    "{name} has {elements} elements of {width} bytes by {from}, expected at most 2^63 bytes"
+                );
             }
             let scaled =
                 |Block { offset, size }| Block { offset: offset * width, size: size * width };

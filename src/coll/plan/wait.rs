@@ -183,7 +183,11 @@ impl Plan {
             }
             let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
             if left == Some(Duration::ZERO) {
-                fail!(ERR_TIMEOUT, "the round did not end within {timeout:?}");
+                fail!(
+                    ERR_TIMEOUT,
+                    "the round did not end within {:?}",
+                    timeout.unwrap_or_default()
+                );
             }
             if since.elapsed() <= self.services.spin() {
                 continue;

@@ -414,8 +414,8 @@ impl Dispatcher {
                 // returns.
                 let call = || unsafe { handler(&raw mut *message, entry.data) };
                 match arrived.response {
-                    false => enter(call),
-                    true => enter_response(call),
+                    false => enter(handler as *const c_void, call),
+                    true => enter_response(handler as *const c_void, call),
                 }
                 // Behind the handler: wait_handled() says that what is counted has run.
                 match self.mode {

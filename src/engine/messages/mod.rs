@@ -11,7 +11,7 @@ use crate::engine::messages::message::Message;
 use std::ffi::c_void;
 
 /// The C function that handles a message.
-pub type Handler = unsafe extern "C" fn(message: *mut Message, data: *mut c_void);
+pub type Handler = unsafe extern "C-unwind" fn(message: *mut Message, data: *mut c_void);
 
 /// The payload travels in the slot.
 pub const MEDIUM: u32 = 0;

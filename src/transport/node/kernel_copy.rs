@@ -105,8 +105,9 @@ unsafe fn copy(
                 }
                 errno if errno.raw_os_error() == Some(libc::EFAULT) => fail!(
                     ERR_KEY,
-                    "memory at {theirs:#x}+{done} of process {} is not there any more",
-                    owner.process
+                    "memory at {theirs:#x}+{done} of process {} is not there any more, or may not be {}",
+                    owner.process,
+                    if name == "process_vm_writev" { "written" } else { "read" }
                 ),
                 _ => return Err(Error::system(name)),
             },

@@ -1,0 +1,59 @@
+//! Calls of the user's functions: they end by returning. One that leaves by an exception, pthread_exit or
+//! cancellation would leave behind what the calling thread holds, so the process ends there, and says where.
+
+use std::ffi::{CStr, c_void};
+use std::mem::{MaybeUninit, forget};
+
+/// Calls a function of the user. `function`: its address, to name it.
+#[inline(always)]
+pub fn call(function: *const c_void, call: impl FnOnce()) {
+    let unwinds = Unwinds(function);
+    call();
+    forget(unwinds);
+}
+
+/// Dropped only where the call does not return.
+struct Unwinds(*const c_void);
+
+impl Drop for Unwinds {
+    #[cold]
+    fn drop(&mut self) {
+        let text = format!(
+            "libllcl: {} was left by an exception, pthread_exit or cancellation, expected it to return; \
+             the process ends\n",
+            describe(self.0)
+        );
+        // SAFETY: the text is valid for reading; the answer changes nothing.
+        unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+        std::process::abort();
+    }
+}
+
+/// Which function it is, as far as the symbols tell.
+#[cold]
+#[allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "dladdr() only compares the address with those of symbols"
+)]
+pub fn describe(function: *const c_void) -> String {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: `info` is valid for the write; all zero it is valid too. Names it gives are static.
+    let (object, name, offset) = unsafe {
+        if libc::dladdr(function, info.as_mut_ptr()) == 0 {
+            return format!("the function {function:?}");
+        }
+        let info = info.assume_init();
+        let text = |from: *const libc::c_char| match from.is_null() {
+            true => String::new(),
+            false => CStr::from_ptr(from).to_string_lossy().into_owned(),
+        };
+        // The nearest exported symbol is another function, unless it begins here.
+        let named = info.dli_saddr.cast_const() == function;
+        let name = if named { text(info.dli_sname) } else { String::new() };
+        (text(info.dli_fname), name, function as usize - info.dli_fbase as usize)
+    };
+    match name.is_empty() {
+        true => format!("the function at {offset:#x} of {object}"),
+        false => format!("the function {name} of {object}"),
+    }
+}

@@ -1,0 +1,65 @@
+//! Variables that look like this library's and are not: said once, with the name that was meant.
+
+use crate::util::config::TABLE;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the launcher sets, and what tests of programs find it by.
+const OTHERS: [&str; 4] = ["LLCL_RANK", "LLCL_SIZE", "LLCL_HUB_FD", "LLCL_RUN"];
+
+static SAID: AtomicBool = AtomicBool::new(false);
+
+/// Says on stderr which variables nobody reads: once in a process, and of the ranks of a job only in the first.
+pub fn warn_once() {
+    let first = std::env::var_os("LLCL_RANK").is_none_or(|rank| rank.is_empty() || rank == "0");
+    // Relaxed: the flag publishes nothing.
+    if !first || SAID.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    for (name, _) in std::env::vars_os() {
+        if let Some(nearest) = name.to_str().and_then(nearest) {
+            let name = name.to_string_lossy();
+            eprintln!(
+                "libllcl: {name} is no variable of this library and is ignored; did you mean {nearest}? \
+                 (llcl-info -c lists them)"
+            );
+        }
+    }
+}
+
+/// The variable whose name is nearest; None for one that exists, and for what is not of this library.
+fn nearest(name: &str) -> Option<&'static str> {
+    let known = || TABLE.iter().map(|row| row.name).chain(OTHERS);
+    if !name.starts_with("LLCL_") || known().any(|other| other == name) {
+        return None;
+    }
+    known().min_by_key(|other| distance(name.as_bytes(), other.as_bytes()))
+}
+
+/// How many letters must be changed, added or left out to make one of the other.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_found() {
+        assert_eq!(nearest("LLCL_EXECUTON"), Some("LLCL_EXECUTION"));
+        assert_eq!(nearest("LLCL_QUEUE_ENTRYS"), Some("LLCL_QUEUE_ENTRIES"));
+        assert_eq!(nearest("LLCL_AMSLOTS"), Some("LLCL_AM_SLOTS"));
+        assert_eq!(nearest("LLCL_EXECUTION"), None);
+        assert_eq!(nearest("PATH"), None);
+        assert_eq!(distance(b"kitten", b"sitting"), 3);
+    }
+}
