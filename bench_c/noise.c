@@ -8,10 +8,12 @@
 #include "world.h"
 
 #define MOST 17
-#define FIRST_WORD 1024 /* of the words that are slept on; those that are written lie a page before */
+#define FIRST_WORD 1024 /* of the words that are slept on. Those that are written lie two pages before, and their first one shares
+                           the bit of the first sleeper's in the library's marks: what a writer pays who has no luck. */
 #define WRITES 200000
 
-static const char *about = "Writes of 8 and 64 bytes, and function-call interrupts a second on a computing core, beside sleeping threads of rank 1.";
+static const char *about =
+    "Writes of 8 and 64 bytes, and function-call interrupts a second on a computing core, beside sleeping threads of rank 1.";
 static const int sleepers[] = {0, 1, 8, 16, 17};
 static llcl_context_t *context;
 

@@ -122,12 +122,16 @@ fn words(at: Address, size: u64) -> u64 {
     run(at.offset >> 3, at.offset.saturating_add(size - 1) >> 3, at.key)
 }
 
-/// The bits of the pages that `size` bytes touch, at least one. Regions are scattered: those of one
-/// rank differ in the lowest bits of their keys.
+/// Where the pages of a region begin among the bits: regions of one rank differ in the lowest bits of their keys.
+#[inline(always)]
+fn scatter(key: u64) -> u64 {
+    key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58
+}
+
+/// The bits of the pages that `size` bytes touch, at least one.
 #[inline(always)]
 fn pages(at: Address, size: u64) -> u64 {
-    let scattered = at.key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
-    run(at.offset >> 12, at.offset.saturating_add(size - 1) >> 12, scattered)
+    run(at.offset >> 12, at.offset.saturating_add(size - 1) >> 12, scatter(at.key))
 }
 
 impl Waiters {
@@ -146,7 +150,14 @@ impl Waiters {
     pub fn any_at(&self, address: Address) -> bool {
         light_fence();
         let bit = (address.offset >> 3).wrapping_add(address.key) & 63;
-        self.marks.words.load(Ordering::Relaxed) >> bit & 1 != 0
+        self.marks.words.load(Ordering::Relaxed) >> bit & 1 != 0 && self.any_in_page(address)
+    }
+
+    /// The second look, for words whose bit somebody else's has set: those that are 512 bytes apart share one.
+    #[inline(always)]
+    fn any_in_page(&self, address: Address) -> bool {
+        let bit = (address.offset >> 12).wrapping_add(scatter(address.key)) & 63;
+        self.marks.pages.load(Ordering::Relaxed) >> bit & 1 != 0
     }
 
     /// Whether anybody sleeps: to be asked after the store.
