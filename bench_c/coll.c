@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define BUDGET_MS 6
-#define MOST_CELLS 512
+#define MOST_CELLS 1024
 
 static const char *about = "Persistent collectives: what init, start and a round cost.";
 
@@ -23,9 +23,19 @@ static void add_defaults(coll_t *coll, coll_op_t op)
 {
     size_t sizes[COLL_MOST_SIZES];
     int count = coll_sizes(op, coll->world.size, coll->options.quick, sizes);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         for (int e = 0; e < 2; e++)
             add_cell(coll, op, sizes[i], coll_engines[e], NULL);
+        add_cell(coll, op, sizes[i], LLCL_ENGINE_OFFLOAD, NULL);
+        coll->cells[coll->count - 1].blocking = 1;
+        if (op == COLL_BARRIER)
+            continue;
+        for (int blocking = 0; blocking < 2; blocking++) {
+            add_cell(coll, op, sizes[i], LLCL_ENGINE_OFFLOAD, NULL);
+            coll->cells[coll->count - 1].heap = 1;
+            coll->cells[coll->count - 1].blocking = blocking;
+        }
+    }
 }
 
 /* Each algorithm that the library has, at a small and at a large size. */
@@ -54,18 +64,28 @@ static void add_algorithms(coll_t *coll)
 static void measure_cell(coll_t *coll, cell_t *cell)
 {
     coll_world_t *world = &coll->world;
-    coll_plan_t plan;
-    if (!coll_plan(world, cell->op, cell->size, cell->engine, cell->asked, llcl_no_completion(), &plan))
-        return;
-    snprintf(cell->algorithm, sizeof cell->algorithm, "%s", plan.algorithm);
-    loop_form_t form = coll_form(&plan);
+    coll_plan_t plan = {.init = NAN};
+    coll_call_t call;
+    loop_form_t form;
+    coll_use(world, cell->heap);
+    if (cell->blocking) {
+        form = coll_blocking(world, cell->op, cell->size, &call);
+        snprintf(cell->algorithm, sizeof cell->algorithm, "blocking");
+    } else {
+        if (!coll_plan(world, cell->op, cell->size, cell->engine, cell->asked, llcl_no_completion(), &plan))
+            return;
+        snprintf(cell->algorithm, sizeof cell->algorithm, "%s", plan.algorithm);
+        form = coll_form(&plan);
+    }
     loop_result_t alone = loop_run(&world->loop, &form, LOOP_ALONE, 0, BUDGET_MS);
     loop_result_t loop = loop_run(&world->loop, &form, LOOP_ROUNDS, 0, BUDGET_MS);
-    if (cell->values[INIT].repeats == 0 && !coll_is_right(world, &plan, cell->op, cell->size))
+    if (cell->values[INIT].repeats == 0 && !coll_is_right(world, &form, cell->op, cell->size))
         coll->wrong++;
-    coll_unplan(&plan);
+    if (!cell->blocking)
+        coll_unplan(&plan);
+    coll_use(world, 0);
     bench_add(&cell->values[INIT], NAN, plan.init / 1000, NAN);
-    bench_add(&cell->values[START], NAN, alone.start, NAN);
+    bench_add(&cell->values[START], NAN, cell->blocking ? NAN : alone.start, NAN);
     bench_add(&cell->values[ALONE], NAN, loop_total(&world->loop, &alone) / 1000, alone.p99 / 1000);
     bench_add(&cell->values[LOOP], NAN, loop_total(&world->loop, &loop) / 1000, NAN);
 }

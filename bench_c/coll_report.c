@@ -43,7 +43,8 @@ static void lines_of(const coll_t *coll, coll_op_t op, size_t size)
         if (cell->op != op || cell->size != size || cell->algorithm[0] == '\0')
             continue;
         char how[40];
-        snprintf(how, sizeof how, "%s%s", cell->algorithm, cell->asked == NULL ? " *" : "");
+        snprintf(how, sizeof how, "%s%s%s", cell->algorithm, cell->asked == NULL && !cell->blocking ? " *" : "",
+                 cell->heap ? "; heap" : "");
         for (int k = 0; k < VALUES; k++)
             v[k] = bench_median(&cell->values[k]);
         line(op, size, coll_engine_name(cell->engine), how, v);
@@ -104,23 +105,38 @@ static void emit(const coll_t *coll, const char *what, int value, size_t size, c
     bench_emit(&record);
 }
 
-/* A round alone against the best that any MPI does in any form; rounds in a loop against persistent forms, which they are too. With
-   more ranks than cores only the latter, and Open MPI only, since MPICH does not yield. */
+/* Against the best that any MPI does in any form. With more ranks than cores only rounds in a loop, and Open MPI only, since MPICH
+   does not yield. */
 static void against_peers(const coll_t *coll, const cell_t *cell, int value, const char **limit_name, const char **target,
                           bench_series_t *series)
 {
-    const char *mpi = coll_crowded(coll) ? "Open MPI" : NULL, *form = value == LOOP ? "persistent" : NULL;
+    const char *mpi = coll_crowded(coll) ? "Open MPI" : NULL;
     if ((coll_crowded(coll) && value != LOOP) || value < ALONE)
         return;
     for (int r = 0; r < series->repeats; r++)
-        series->limit[r] = peers_best(&coll->peers, mpi, form, cell->op, cell->size, value, r);
+        series->limit[r] = peers_best(&coll->peers, mpi, NULL, cell->op, cell->size, value, r);
     if (isnan(series->limit[0]))
         return;
-    *limit_name = coll_crowded(coll) ? "Open MPI; persistent"
-                  : form             ? "better of the MPIs; persistent"
-                                     : "better of the MPIs; any form";
-    if (cell->op < COLL_MAIN_SET && cell->engine == LLCL_ENGINE_OFFLOAD && cell->asked == NULL && is_main_size(cell->size))
+    *limit_name = coll_crowded(coll) ? "Open MPI; any form" : "better of the MPIs; any form";
+    if (!cell->blocking && cell->engine == LLCL_ENGINE_OFFLOAD && cell->asked == NULL && is_main_size(cell->size))
         *target = "ratio<=1";
+}
+
+/* A blocking call by a round of a plan, which the second such call runs. */
+static void emit_blocking(const coll_t *coll, const cell_t *cell)
+{
+    for (int i = 0; i < coll->count; i++) {
+        const cell_t *plan = &coll->cells[i];
+        if (plan->blocking || plan->asked != NULL || plan->engine != cell->engine || plan->op != cell->op ||
+            plan->size != cell->size || plan->heap != cell->heap)
+            continue;
+        bench_series_t series = cell->values[LOOP];
+        memcpy(series.limit, plan->values[LOOP].ours, sizeof series.limit);
+        char what[96];
+        snprintf(what, sizeof what, "%s; blocking%s; loop; by a plan", coll_op_name(cell->op), cell->heap ? "; heap" : "");
+        emit(coll, what, LOOP, cell->size, "round of a plan", cell->heap ? NULL : "ratio<=2", &series);
+        return;
+    }
 }
 
 static void emit_cell(const coll_t *coll, const cell_t *cell)
@@ -128,13 +144,17 @@ static void emit_cell(const coll_t *coll, const cell_t *cell)
     if (cell->algorithm[0] == '\0')
         return;
     bench_set_mode(coll_engine_name(cell->engine));
+    if (cell->blocking)
+        emit_blocking(coll, cell);
     for (int value = 0; value < VALUES; value++) {
         char what[96];
         const char *limit_name = NULL, *target = NULL;
+        if (cell->blocking && value < ALONE)
+            continue;
         bench_series_t series = cell->values[value];
         against_peers(coll, cell, value, &limit_name, &target, &series);
-        snprintf(what, sizeof what, "%s%s%s; %s", coll_op_name(cell->op), cell->asked ? " by " : "", cell->asked ? cell->asked : "",
-                 value_names[value]);
+        snprintf(what, sizeof what, "%s%s%s%s%s; %s", coll_op_name(cell->op), cell->asked ? " by " : "",
+                 cell->asked ? cell->asked : "", cell->blocking ? "; blocking" : "", cell->heap ? "; heap" : "", value_names[value]);
         emit(coll, what, value, cell->size, limit_name, target, &series);
     }
 }
@@ -157,7 +177,8 @@ static int range_of_start(const coll_t *coll, int op, uint32_t engine, int r, do
     *high = *low = NAN;
     for (int i = 0; i < coll->count; i++) {
         const cell_t *cell = &coll->cells[i];
-        if ((op < 0 || (int)cell->op == op) && cell->engine == engine && cell->asked == NULL && r < cell->values[START].repeats) {
+        if ((op < 0 || (int)cell->op == op) && cell->engine == engine && cell->asked == NULL && !cell->heap && !cell->blocking &&
+            r < cell->values[START].repeats) {
             *high = fmax(*high, cell->values[START].ours[r]);
             *low = fmin(*low, cell->values[START].ours[r]);
         }

@@ -12,6 +12,8 @@ typedef struct cell {
     size_t size;
     uint32_t engine;
     const char *asked;  /* the algorithm by name; NULL: the library's choice */
+    int heap;           /* buffers from the heap; otherwise allocated by the library */
+    int blocking;       /* the blocking form; otherwise a plan */
     char algorithm[32]; /* the one in use; empty: the one asked for cannot do this */
     bench_series_t values[VALUES];
 } cell_t;

@@ -47,6 +47,28 @@ static void share(coll_world_t *world, size_t bytes)
     free(all);
 }
 
+static void make_buffer(coll_world_t *world, int heap, size_t bytes, llcl_region_t **region, char **memory)
+{
+    void *place = NULL;
+    if (!heap) {
+        coll_must(llcl_region_allocate(world->context, bytes, 0, region), "llcl_region_allocate");
+    } else {
+        if (posix_memalign(&place, 4096, bytes) != 0)
+            bench_die("no memory for %zu bytes", bytes);
+        coll_must(llcl_region_register(world->context, place, bytes, 0, region), "llcl_region_register");
+    }
+    *memory = llcl_region_address(*region);
+}
+
+void coll_use(coll_world_t *world, int heap)
+{
+    const struct coll_buffers *buffers = &world->buffers[heap];
+    world->send = buffers->send;
+    world->receive = buffers->receive;
+    world->send_memory = buffers->send_memory;
+    world->receive_memory = buffers->receive_memory;
+}
+
 void coll_open(coll_world_t *world, bench_options_t *options, size_t bytes)
 {
     memset(world, 0, sizeof *world);
@@ -58,10 +80,11 @@ void coll_open(coll_world_t *world, bench_options_t *options, size_t bytes)
     world->size = llcl_size(world->context);
     if (world->size < 2 || world->size > LOOP_MOST_RANKS)
         bench_die("%s: %u ranks, expected 2 to %d", options->program, world->size, LOOP_MOST_RANKS);
-    coll_must(llcl_region_allocate(world->context, bytes, 0, &world->send), "llcl_region_allocate");
-    coll_must(llcl_region_allocate(world->context, bytes, 0, &world->receive), "llcl_region_allocate");
-    world->send_memory = llcl_region_address(world->send);
-    world->receive_memory = llcl_region_address(world->receive);
+    for (int heap = 0; heap < 2; heap++) {
+        make_buffer(world, heap, bytes, &world->buffers[heap].send, &world->buffers[heap].send_memory);
+        make_buffer(world, heap, bytes, &world->buffers[heap].receive, &world->buffers[heap].receive_memory);
+    }
+    coll_use(world, 0);
     share(world, bytes);
     coll_must(llcl_team_world(world->context, &world->team), "llcl_team_world");
     world->loop = (loop_world_t){.rank = world->rank, .size = world->size, .gather = gather, .self = world,
@@ -105,8 +128,23 @@ static double slowest(coll_world_t *world, double mine)
     return most;
 }
 
-int coll_plan(coll_world_t *world, coll_op_t op, size_t size, uint32_t engine, const char *algorithm,
-              llcl_completion_t on_complete, coll_plan_t *plan)
+static llcl_status_t now(coll_op_t op, const llcl_coll_params_t *params)
+{
+    switch (op) {
+    case COLL_BARRIER: return llcl_barrier(params->team);
+    case COLL_BROADCAST: return llcl_broadcast(params);
+    case COLL_ALLREDUCE: return llcl_allreduce(params);
+    case COLL_REDUCE: return llcl_reduce(params);
+    case COLL_GATHER: return llcl_gather(params);
+    case COLL_SCATTER: return llcl_scatter(params);
+    case COLL_ALLGATHER: return llcl_allgather(params);
+    case COLL_ALLTOALL: return llcl_alltoall(params);
+    case COLL_REDUCE_SCATTER: return llcl_reduce_scatter(params);
+    default: return llcl_scan(params);
+    }
+}
+
+static llcl_coll_params_t params_of(coll_world_t *world, coll_op_t op, size_t size)
 {
     llcl_coll_params_t params;
     memset(&params, 0, sizeof params);
@@ -116,6 +154,27 @@ int coll_plan(coll_world_t *world, coll_op_t op, size_t size, uint32_t engine, c
     params.type = coll_op_combines(op) ? LLCL_TYPE_F64 : LLCL_TYPE_U8;
     params.count = coll_op_combines(op) ? size / sizeof(double) : size;
     params.op = LLCL_OP_ADD;
+    return params;
+}
+
+static void call_now(void *self)
+{
+    coll_call_t *call = self;
+    llcl_status_t status = now(call->op, &call->params);
+    if (status != LLCL_OK)
+        coll_must(status, coll_op_name(call->op));
+}
+
+loop_form_t coll_blocking(coll_world_t *world, coll_op_t op, size_t size, coll_call_t *call)
+{
+    *call = (coll_call_t){.op = op, .params = params_of(world, op, size)};
+    return (loop_form_t){.wait = call_now, .self = call};
+}
+
+int coll_plan(coll_world_t *world, coll_op_t op, size_t size, uint32_t engine, const char *algorithm,
+              llcl_completion_t on_complete, coll_plan_t *plan)
+{
+    llcl_coll_params_t params = params_of(world, op, size);
     params.engine = engine;
     params.algorithm = algorithm;
     params.on_complete = on_complete;
@@ -155,15 +214,13 @@ void coll_unplan(coll_plan_t *plan)
     plan->plan = NULL;
 }
 
-int coll_is_right(coll_world_t *world, const coll_plan_t *plan, coll_op_t op, size_t size)
+int coll_is_right(coll_world_t *world, const loop_form_t *form, coll_op_t op, size_t size)
 {
-    loop_form_t form = coll_form(plan);
     coll_fill(op, size, world->rank, world->size, world->send_memory, world->receive_memory);
-    loop_once(&world->loop, &form);
+    loop_once(&world->loop, form);
     size_t wrong = coll_check(op, size, world->rank, world->size, world->receive_memory);
     if (wrong > 0)
-        fprintf(stderr, "%s of %zu bytes (%s): byte %zu at rank %u is wrong\n", coll_op_name(op), size, plan->algorithm, wrong - 1,
-                world->rank);
+        fprintf(stderr, "%s of %zu bytes: byte %zu at rank %u is wrong\n", coll_op_name(op), size, wrong - 1, world->rank);
     return slowest(world, wrong > 0) == 0;
 }
 

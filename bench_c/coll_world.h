@@ -23,6 +23,10 @@ typedef struct coll_world {
     llcl_team_t *team;
     llcl_region_t *send, *receive;
     char *send_memory, *receive_memory;
+    struct coll_buffers {
+        llcl_region_t *send, *receive;
+        char *send_memory, *receive_memory;
+    } buffers[2]; /* allocated by the library; registered: from the heap */
     llcl_region_t *shared_region;
     coll_shared_t *shared;
     char *peer_memory; /* rank 0: the receive buffer of rank 1 */
@@ -35,6 +39,7 @@ void coll_must(llcl_status_t status, const char *call);
 void coll_open(coll_world_t *world, bench_options_t *options, size_t bytes);
 void coll_close(coll_world_t *world);
 void coll_fence(coll_world_t *world); /* collective; sleeps */
+void coll_use(coll_world_t *world, int heap); /* from now on buffers lie in the heap, or in allocated memory */
 
 typedef struct coll_plan {
     llcl_coll_t *plan;
@@ -46,9 +51,15 @@ typedef struct coll_plan {
 int coll_plan(coll_world_t *world, coll_op_t op, size_t size, uint32_t engine, const char *algorithm,
               llcl_completion_t on_complete, coll_plan_t *plan);
 loop_form_t coll_form(const coll_plan_t *plan);
+/* The blocking form of an operation, with the world's buffers. */
+typedef struct coll_call {
+    coll_op_t op;
+    llcl_coll_params_t params;
+} coll_call_t;
+loop_form_t coll_blocking(coll_world_t *world, coll_op_t op, size_t size, coll_call_t *call);
 void coll_unplan(coll_plan_t *plan);
 /* Collective: one more round with known data; 1: right at all ranks. */
-int coll_is_right(coll_world_t *world, const coll_plan_t *plan, coll_op_t op, size_t size);
+int coll_is_right(coll_world_t *world, const loop_form_t *form, coll_op_t op, size_t size);
 
 const char *coll_engine_name(uint32_t engine);
 

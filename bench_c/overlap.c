@@ -35,9 +35,9 @@ static void measure_cell(coll_world_t *world, cell_t *cell)
 {
     coll_plan_t plan;
     coll_plan(world, cell->op, cell->size, cell->engine, NULL, llcl_no_completion(), &plan);
-    if (cell->pure.repeats == 0 && !coll_is_right(world, &plan, cell->op, cell->size))
-        bench_die("overlap: a wrong result");
     loop_form_t form = coll_form(&plan);
+    if (cell->pure.repeats == 0 && !coll_is_right(world, &form, cell->op, cell->size))
+        bench_die("overlap: a wrong result");
     loop_overlap_t half = loop_overlap(&world->loop, &form, LOOP_IN_TURNS, BUDGET_MS);
     loop_overlap_t left = loop_overlap(&world->loop, &form, LOOP_LEFT_TO_KERNEL, BUDGET_MS);
     loop_overlap_t full = loop_overlap(&world->loop, &form, LOOP_ALL_BUSY, BUDGET_MS);

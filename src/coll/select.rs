@@ -36,6 +36,7 @@ const LARGE: u64 = u64::MAX;
 /// Ranks of which one can serve all others in turn.
 const FEW: usize = 16;
 const AHEAD: &str = "up to 16 ranks and some KiB: who sends runs ahead of who receives";
+const FEW_SIGNALS: &str = "many ranks and few bytes: signals to some ranks instead of all";
 const ONE_SIGNAL: &str = "few ranks and bytes: all data comes with the first signal";
 const ONCE: &str = "memory is shared, so each byte is copied once";
 const COMBINED_ONCE: &str = "memory is shared, so everybody's vectors are combined where they lie";
@@ -74,6 +75,7 @@ pub const TABLE: &[Row] = &[
     row(Operation::Scatter, FEW, 8 << 10, "eager", AHEAD),
     row(Operation::Scatter, MANY, LARGE, "direct", ONCE),
     row(Operation::Allgather, FEW, 1 << 10, "eager", ONE_SIGNAL),
+    row(Operation::Allgather, MANY, 1 << 10, "bruck", FEW_SIGNALS),
     row(Operation::Allgather, MANY, LARGE, "direct", ONCE),
     row(Operation::Alltoall, FEW, 1 << 10, "eager", ONE_SIGNAL),
     row(Operation::Alltoall, MANY, LARGE, "direct", ONCE),
