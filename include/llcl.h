@@ -38,7 +38,9 @@
  * - Threads. Every function may be called by any thread at any time, except where it says else.
  *   No panic leaves the library; there is no process-wide state to set up, no signal handler and no
  *   constructor.
- * - Signal handlers must not call any function of this library but llcl_abort with NULL.
+ * - Signal handlers must not call any function of this library but llcl_abort with NULL: it allocates memory and
+ *   takes locks that the interrupted thread may hold. Let the handler set a flag, or write to a descriptor, and a
+ *   thread act on it.
  * - Callbacks and handlers end by returning. One that leaves by an exception, pthread_exit or
  *   cancellation ends the process, with a message that names it; one that leaves by longjmp leaves
  *   behind what its thread held, and other threads may wait for that for ever.

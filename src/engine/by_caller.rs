@@ -10,7 +10,7 @@ use crate::transport::address::{Address, Key};
 use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// How often a region that vanishes between two looks is looked for again.
 const LOOKS: usize = 4;
@@ -171,17 +171,31 @@ fn kernel_copy(
     theirs: u64,
 ) -> Result<Outcome> {
     let (transport, size) = (routes.transport(port), command.size as usize);
-    let _pinned = pin();
-    let ours = local.resolve(routes, command.size)?;
-    // SAFETY: resolve() vouches for `size` bytes while we are pinned.
-    unsafe {
-        match direction {
-            Direction::FromPeer => transport.kernel_read(port, theirs, ours, size)?,
-            Direction::ToPeer => {
-                transport.kernel_write(port, ours, theirs, size)?;
-                port.waiters().touched(command.remote, command.size);
+    let copied = {
+        let _pinned = pin();
+        let ours = local.resolve(routes, command.size)?;
+        // SAFETY: resolve() vouches for `size` bytes while we are pinned.
+        unsafe {
+            match direction {
+                Direction::FromPeer => transport.kernel_read(port, theirs, ours, size),
+                Direction::ToPeer => transport.kernel_write(port, ours, theirs, size),
             }
         }
+    };
+    match copied {
+        // As a sandbox may refuse one direction and not the other.
+        Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(Outcome::NeedsAgent),
+        copied => copied?,
+    }
+    match direction {
+        // The owner may have freed the region meanwhile, and use its memory for something else. Where the key still
+        // stands after the copy, all bytes were the region's. The fence keeps the look behind the copy.
+        Direction::FromPeer => {
+            fence(Ordering::SeqCst);
+            transport.locate(port, command.remote, command.size)?;
+        }
+        // No look tells that of a write: an owner that sees the last byte may free the region at once.
+        Direction::ToPeer => port.waiters().touched(command.remote, command.size),
     }
     Ok(Outcome::Done)
 }

@@ -97,6 +97,8 @@ impl LaneState {
                 fire(routes, &command, Status::OK);
                 return true;
             }
+            // As in a signal handler, see Port::learn().
+            Err(error) if error.status.is_retry() => return false,
             Err(error) => {
                 fire_failure(routes, &command, &error);
                 return true;

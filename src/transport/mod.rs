@@ -92,13 +92,14 @@ pub trait Transport: Send + Sync {
     /// Why the kernel does not copy from and to the peer's process: an errno; 0: it does, or is not asked to.
     fn kernel_refusal(&self, port: &Port) -> i32;
 
-    /// Copies `size` bytes from the peer's address to ours.
+    /// Copies `size` bytes from the peer's address to ours. ERR_UNSUPPORTED: nothing was copied, the peer's agent must
+    /// do it.
     ///
     /// # Safety
     /// `to` is valid for writing `size` bytes.
     unsafe fn kernel_read(&self, port: &Port, from: u64, to: *mut u8, size: usize) -> Result<()>;
 
-    /// Copies `size` bytes from ours to the peer's address.
+    /// Copies `size` bytes from ours to the peer's address. ERR_UNSUPPORTED: as kernel_read().
     ///
     /// # Safety
     /// `from` is valid for reading `size` bytes.

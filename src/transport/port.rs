@@ -5,7 +5,8 @@ use crate::transport::imports::{ImportTable, OwnTable};
 use crate::transport::waiters::Waiters;
 use crate::util::memory::Mapping;
 use crate::util::pin::quiesce;
-use crate::util::status::Result;
+use crate::util::status::{Error, Result, Status};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +21,27 @@ pub struct Port {
     /// Its threads that sleep; in the control area that the transport keeps mapped.
     waiters: *const Waiters,
     learned: Mutex<Learned>,
+}
+
+thread_local! {
+    static LEARNING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The calling thread has, or waits for, the lock of what a port has learned.
+struct Learning(());
+
+impl Learning {
+    /// None: the thread is there already, and was interrupted by a signal handler that calls this library. It is
+    /// forbidden to do so, but to wait for oneself would be a bad answer.
+    fn begin() -> Option<Learning> {
+        LEARNING.with(|learning| !learning.replace(true)).then(|| Learning(()))
+    }
+}
+
+impl Drop for Learning {
+    fn drop(&mut self) {
+        LEARNING.with(|learning| learning.set(false));
+    }
 }
 
 #[derive(Default)]
@@ -78,7 +100,7 @@ impl Port {
         unsafe { &*self.waiters }
     }
 
-    /// Makes a region findable. `make` maps it, and is called only if nobody was faster; what it
+    /// Makes a region findable. RETRY_BUSY inside a signal handler that interrupts just this. `make` maps it, and is called only if nobody was faster; what it
     /// replaces is unmapped when no thread uses it any more. The caller is not pinned.
     pub fn learn(
         &self,
@@ -86,6 +108,9 @@ impl Port {
         live: *mut AtomicU64,
         make: impl FnOnce() -> Result<(Option<Mapping>, *mut u8, u64)>,
     ) -> Result<()> {
+        let Some(_learning) = Learning::begin() else {
+            return Err(Error::bare(Status::RETRY_BUSY));
+        };
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learned.closed || self.imports.knows(key) {
             return Ok(());
@@ -104,6 +129,7 @@ impl Port {
     /// Makes the region at `index` impossible to find and waits until no thread uses it. What it
     /// was mapped by is the caller's, who unmaps it. The caller is not pinned.
     pub fn forget(&self, index: usize) -> Option<Mapping> {
+        let _learning = Learning::begin();
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let old = learned.mappings.remove(&index)?;
         self.imports.forget(index);
@@ -114,6 +140,7 @@ impl Port {
     /// The peer is gone: nothing of it is found from now on. Its mappings stay until the port
     /// goes, because pointers into them may have been handed out.
     pub fn close(&self) {
+        let _learning = Learning::begin();
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         learned.closed = true;
         for index in learned.mappings.keys() {

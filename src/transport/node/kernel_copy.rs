@@ -77,7 +77,8 @@ type Call = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> isize;
 
-/// The kernel moves at most about 2 GiB a call and may stop early: repeat until all is done.
+/// The kernel moves at most about 2 GiB a call and may stop early: repeat until all is done. ERR_UNSUPPORTED: it
+/// refuses the call as such, and nothing was copied.
 unsafe fn copy(
     owner: Owner,
     theirs: u64,
@@ -109,6 +110,12 @@ unsafe fn copy(
                     owner.process,
                     if name == "process_vm_writev" { "written" } else { "read" }
                 ),
+                errno
+                    if done == 0
+                        && matches!(errno.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) =>
+                {
+                    fail!(ERR_UNSUPPORTED, "{name}: {errno}")
+                }
                 _ => return Err(Error::system(name)),
             },
         }
