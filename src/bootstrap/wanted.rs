@@ -26,9 +26,11 @@ impl Wanted {
     pub fn ask(&self, peer: u32) -> bool {
         let (word, bit) = (peer as usize / BITS as usize, 1 << (peer % BITS));
         // Relaxed: whoever finds the bit relies on nothing but that somebody wakes the listening thread.
+        // Acquire: whoever sets it again does so after the answer; pairs with answered(). The bit in `new` is then
+        // set after the listening thread has taken the one of before, and is not taken with that one.
         let asked = &self.asked[word];
         if asked.load(Ordering::Relaxed) & bit != 0
-            || asked.fetch_or(bit, Ordering::Relaxed) & bit != 0
+            || asked.fetch_or(bit, Ordering::Acquire) & bit != 0
         {
             return false;
         }
@@ -64,7 +66,7 @@ impl Wanted {
     /// A card has come, or the reason why it does not come: the next ask() asks again. Only the listening thread
     /// calls this, before it tells anybody what has come.
     pub fn answered(&self, peer: u32) {
-        // Release: pairs with nothing; whoever asks again too early gets the same card twice, which does no harm.
+        // Release: pairs with the Acquire in ask().
         self.asked[(peer / BITS) as usize].fetch_and(!(1 << (peer % BITS)), Ordering::Release);
     }
 }
