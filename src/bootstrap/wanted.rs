@@ -111,7 +111,8 @@ mod models {
                     let (wanted, rung) = (wanted.clone(), rung.clone());
                     thread::spawn(move || {
                         if wanted.ask(peer) {
-                            rung.store(true, Ordering::Release);
+                            // One step, as the write to an eventfd is.
+                            rung.swap(true, Ordering::AcqRel);
                         }
                     })
                 })
