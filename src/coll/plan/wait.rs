@@ -26,6 +26,8 @@ const TURNS: u32 = 16;
 /// After so long a sleep a waiting thread looks whether another rank has left something undone that this one
 /// can do; then after twice as long, and so on: each look interrupts the cores on which others compute.
 const FIRST_SLEEP: Duration = Duration::from_millis(10);
+/// See FIRST_SLEEP.
+const LONGEST_SLEEP: Duration = Duration::from_millis(80);
 
 impl Plan {
     /// Waits for the end of the round that is under way.
@@ -196,7 +198,7 @@ impl Plan {
             if self.sleep(round, Some(limit)) {
                 since = Instant::now();
             } else {
-                longest = longest.saturating_mul(2);
+                longest = (longest * 2).min(LONGEST_SLEEP);
             }
         }
         Ok(())
