@@ -289,6 +289,10 @@ impl Context {
                         return end;
                     }
                 }
+                Err(error) if error.status == Status::RETRY_NO_CREDIT => {
+                    // Runs handlers between two tries.
+                    return self.rest().until_accepted(|| self.am_try(send));
+                }
                 Err(error) if error.status.is_retry() => {
                     // Where it is credit that lacks then, it is waited for above.
                     let attempt = || match self.am_try(send) {
