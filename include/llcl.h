@@ -1664,7 +1664,7 @@ llcl_status_t llcl_am_view(const llcl_am_t *message,
  * `message`: as the handler got it, neither retained nor a response. `params`: id, tag, header and payload, which
  * are copied during the call, kind LLCL_AM_MEDIUM, and nothing else: peer is not looked at, the rest is 0.
  * LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the message has been
- * answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender has no handler of this number;
+ * answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender has no handler of this number, as far as it has been contacted;
  * LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an error nothing
  * has happened, and the message may be answered. A response whose handler was removed meanwhile is dropped; the
  * message then ends with LLCL_ERR_NO_HANDLER.
