@@ -4,7 +4,7 @@
  * ranks: 1 2 3
  * policies: acquire limit distributed
  * threads: yes
- * timeout: 30
+ * timeout: 60
  */
 #include "am.h"
 

@@ -162,7 +162,7 @@ impl Requests {
     /// The next message: a response before a request, for which there must be `room`.
     #[inline(always)]
     fn next(&mut self, room: bool) -> Option<Arrived> {
-        match self.responses.is_ready() || self.responses.has_come() {
+        match self.responses.has_come() {
             true => self.responses.peek(),
             false if room => self.inlet.peek(),
             false => None,

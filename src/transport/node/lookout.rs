@@ -1,50 +1,56 @@
-//! What tells any thread, without a role, whether a message waits: the tickets at which a receiver's
-//! shares stand, and their slots.
+//! What tells any thread, without a role, whether a message waits: the slots at which a receiver's shares
+//! stand, and the marks that it awaits there.
 //!
-//! The receiver writes the tickets, and every thread that polls reads them and the marks of their slots. An
-//! answer is a hint: the ticket that a thread has read may have been consumed meanwhile, and a new one may be
-//! there. Who needs certainty takes the receiver.
+//! The receiver writes both, and every thread that polls reads them and the marks of the slots. An answer is a
+//! hint: a thread may read a slot and the mark of another ticket, or find what has been consumed meanwhile.
+//! Who needs certainty takes the receiver.
 
 use crate::transport::node::segment::Segment;
-use crate::transport::node::slots::{FIRST, SlotShare};
-use crate::util::sync::{AtomicU64, Ordering};
-use crossbeam_utils::CachePadded;
+use crate::transport::node::slots::{FIRST, Slot, SlotShare, mark};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// Where one share stands.
+#[repr(align(64))]
+struct Look {
+    slot: AtomicPtr<Slot>,
+    awaited: AtomicU64,
+}
 
 /// See the head of the file.
 pub struct Lookout {
-    /// Holds what `shares` points into.
+    looks: Box<[Look]>,
+    /// Holds the slots.
     _own: Arc<Segment>,
-    shares: Box<[SlotShare<'static>]>,
-    /// For each share the ticket that its receiver takes next.
-    next: Box<[CachePadded<AtomicU64>]>,
 }
-
-// SAFETY: a lookout reads the marks of slots, which are atomics, and never their bodies.
-unsafe impl Send for Lookout {}
-// SAFETY: as above.
-unsafe impl Sync for Lookout {}
 
 impl Lookout {
     /// A lookout over shares in `own` of which nothing has been consumed.
-    pub fn new(own: Arc<Segment>, shares: Box<[SlotShare<'static>]>) -> Lookout {
-        let next = shares.iter().map(|_| CachePadded::new(AtomicU64::new(FIRST))).collect();
-        Lookout { _own: own, shares, next }
+    pub fn new(own: Arc<Segment>, shares: &[SlotShare<'static>]) -> Lookout {
+        let look = |share: &SlotShare<'static>| Look {
+            slot: AtomicPtr::new(std::ptr::from_ref(share.slot(FIRST)).cast_mut()),
+            awaited: AtomicU64::new(mark(FIRST)),
+        };
+        Lookout { looks: shares.iter().map(look).collect(), _own: own }
     }
 
     /// Whether a message waits, as far as a look tells.
     #[inline(always)]
     pub fn has_come(&self) -> bool {
-        let mut stands = self.shares.iter().zip(self.next.iter());
-        // Relaxed: a hint; see the head of the file.
-        stands.any(|(share, next)| share.is_ready(next.load(Ordering::Relaxed)))
+        self.looks.iter().any(|look| {
+            // SAFETY: always a slot of `_own`, of which holds() reads the mark, an atomic word.
+            let slot = unsafe { &*look.slot.load(Ordering::Relaxed) };
+            // Relaxed, both: a hint; see the head of the file.
+            slot.holds(look.awaited.load(Ordering::Relaxed))
+        })
     }
 
-    /// The receiver has come to this ticket of a share.
+    /// The receiver has come to this slot of a share, where it awaits this mark.
     #[inline(always)]
-    pub(super) fn moved(&self, share: usize, next: u64) {
-        if let Some(place) = self.next.get(share) {
-            place.store(next, Ordering::Relaxed);
+    pub(super) fn moved(&self, share: usize, slot: &'static Slot, awaited: u64) {
+        if let Some(look) = self.looks.get(share) {
+            look.slot.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
+            look.awaited.store(awaited, Ordering::Relaxed);
         }
     }
 }

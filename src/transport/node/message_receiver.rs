@@ -23,7 +23,10 @@ const QUIET: u32 = 32;
 /// Looks after which another one is woken, since nothing comes from that one: longer than it takes to wake.
 const AGAIN: u32 = 4096;
 
+mod asides;
 mod idle;
+
+use asides::Aside;
 
 /// A message that has come. Its bytes lie in its slot and are valid until it is done with.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +68,8 @@ struct Stand {
     next: u64,
     /// Up to where slots were given back.
     returned: u64,
+    /// Of those that are to be given back, how many nobody has sent.
+    unsent: u64,
     /// How many are given back at a time.
     lot: u64,
     /// The most messages that were ever found waiting.
@@ -105,6 +110,9 @@ pub struct MessageReceiver {
     freed: u64,
     /// Looks without result since a message was taken.
     quiet: u32,
+    /// Messages that are passed over until they come, and which of them `slot` is of.
+    asides: Vec<Aside>,
+    present_aside: Option<usize>,
     /// Policy limit: since when credits have been out while no message is under way.
     astray: Option<Instant>,
 }
@@ -138,15 +146,25 @@ impl MessageReceiver {
             // The receiver asks for SendCNT only where it lies here.
             let share = mail.share(number, mail.head);
             let (next, returned) = (FIRST, FIRST);
-            Stand { number, share, next, returned, lot, most: 0, unfinished: None, misses: 0 }
+            Stand {
+                number,
+                share,
+                next,
+                returned,
+                unsent: 0,
+                lot,
+                most: 0,
+                unfinished: None,
+                misses: 0,
+            }
         };
         let stands: Box<[Stand]> = shares.into_iter().map(stand).collect();
         let slot = stands[0].share.slot(FIRST);
-        let shares = stands.iter().map(|stand| stand.share).collect();
+        let shares: Vec<_> = stands.iter().map(|stand| stand.share).collect();
         MessageReceiver {
             takes,
             mail,
-            lookout: Arc::new(Lookout::new(own.clone(), shares)),
+            lookout: Arc::new(Lookout::new(own.clone(), &shares)),
             _own: own,
             dead,
             counts,
@@ -159,6 +177,8 @@ impl MessageReceiver {
             batch: 0,
             freed: 0,
             quiet: 0,
+            asides: Vec::new(),
+            present_aside: None,
             astray: None,
         }
     }
@@ -186,6 +206,7 @@ impl MessageReceiver {
     fn aim(&mut self) {
         let stand = self.present();
         (self.slot, self.awaited) = (stand.share.slot(stand.next), mark(stand.next));
+        self.present_aside = None;
     }
 
     /// The next message, which stays in its slot until done() is called.
@@ -211,7 +232,8 @@ impl MessageReceiver {
         if self.spare > 0 {
             self.spare -= 1;
             // Of a single share the look above was all.
-            if self.stands.len() == 1 || !self.lookout.has_come() {
+            let others = self.stands.len() > 1 && self.lookout.has_come();
+            if !others && self.asides.is_empty() {
                 return false;
             }
         }
@@ -222,7 +244,7 @@ impl MessageReceiver {
 
     /// Whether there is a message at the place of the last look.
     #[inline(always)]
-    pub fn is_ready(&self) -> bool {
+    fn is_ready(&self) -> bool {
         self.slot.holds(self.awaited)
     }
 
@@ -242,6 +264,9 @@ impl MessageReceiver {
         (self.granted, self.spare) = (0, 0);
         self.quiet = self.quiet.wrapping_add(in_vain);
         self.stands.iter_mut().for_each(|stand| stand.misses += in_vain);
+        if !self.asides.is_empty() && self.search_asides() {
+            return;
+        }
         for _ in 0..self.stands.len() {
             self.batch = 0;
             self.settle();
@@ -316,21 +341,23 @@ impl MessageReceiver {
     /// Where the next message's payload lies, if not in its slot.
     fn payload(&self) -> *const u8 {
         let stand = &self.stands[self.at];
-        self.mail.payload(stand.number, stand.share.index(stand.next))
+        self.mail.payload(stand.number, stand.share.index(self.aimed_ticket()))
     }
 
     /// The message that peek() gave has been consumed.
     #[inline(always)]
     pub fn done(&mut self) {
+        if let Some(found) = self.present_aside {
+            return self.aside_done(found);
+        }
         let stand = self.present();
         stand.next = stand.next.wrapping_add(1);
         stand.unfinished = None;
         stand.misses = 0;
-        let (next, lot_is_full) =
-            (stand.next, stand.next.wrapping_sub(stand.returned) >= stand.lot);
-        self.lookout.moved(self.at, next);
+        let lot_is_full = stand.next.wrapping_sub(stand.returned) >= stand.lot;
         (self.quiet, self.granted, self.spare) = (0, 0, 0);
         self.aim();
+        self.lookout.moved(self.at, self.slot, self.awaited);
         if lot_is_full {
             self.settle();
         }
@@ -357,7 +384,8 @@ impl MessageReceiver {
         if self.mail.sizes.policy == Policy::Limit && requests && stand.number != LARGE {
             let consumed = &self.mail.head.consumed.0;
             // The receiver alone writes it.
-            let now = consumed.load(Ordering::Relaxed).wrapping_add(owed);
+            let sent = owed.wrapping_sub(std::mem::take(&mut stand.unsent));
+            let now = consumed.load(Ordering::Relaxed).wrapping_add(sent);
             consumed.store(now, Ordering::Release);
         }
         // Who sleeps for want of credit is woken when there is much of it.

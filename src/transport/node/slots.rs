@@ -22,7 +22,8 @@
 //! - the claim names the ticket and a rank that is dead: nobody writes the slot any more; skip it;
 //! - the claim is that of the ticket before, and a later ticket is taken: somebody has written nonsense
 //!   to SendCNT. After a moment the receiver claims it itself; a sender that comes to it goes on;
-//! - else its sender is at work: wait.
+//! - else its sender is at work: wait; or, where others wait behind it, leave the slot out of the round until it
+//!   has published (`message_receiver::asides`).
 //!
 //! Counters wrap. They begin shortly before they do, so that every program goes through it.
 
@@ -303,16 +304,43 @@ impl<'a> SlotShare<'a> {
         taken.wrapping_add(free.unwrap_or(all))
     }
 
+    /// Whether a sender has claimed a ticket.
     #[inline]
     fn is_claimed(&self, ticket: u64) -> bool {
-        // Relaxed: who publishes after this look knocks; see `mail::Door`.
-        self.claim_of(ticket).load(Ordering::Relaxed) >> RANK_BITS == claim(ticket, 0) >> RANK_BITS
+        // Relaxed: who publishes after this look knocks; see `message_area::Door`.
+        let seen = self.claim_of(ticket).load(Ordering::Relaxed);
+        seen >> RANK_BITS == claim(ticket, 0) >> RANK_BITS && seen & PASSED != PASSED
     }
 
     /// Whether a sender has begun with the ticket `next` or a later one. Looks at the claims, which
     /// lie with the receiver, wherever SendCNT lies.
     pub fn is_begun(&self, next: u64) -> bool {
         (0..self.claims.len() as u64).any(|ahead| self.is_claimed(next.wrapping_add(ahead)))
+    }
+
+    /// Whether a message of a ticket behind `next` is there.
+    pub fn waits_behind(&self, next: u64) -> bool {
+        (1..self.slots.len() as u64).any(|ahead| self.is_ready(next.wrapping_add(ahead)))
+    }
+
+    /// Takes the slot of the ticket `next` out of the round: it is claimed and not published. To be called before
+    /// the ticket is given back, since nobody can take the slot's next ticket then. Whose it is; None: it has
+    /// been published, or not been claimed.
+    pub fn set_aside(&self, next: u64) -> Option<u32> {
+        let place = self.claim_of(next);
+        let seen = place.load(Ordering::Acquire);
+        if seen >> RANK_BITS != claim(next, 0) >> RANK_BITS || self.is_ready(next) {
+            return None;
+        }
+        self.keep_aside(next);
+        Some((seen & PASSED) as u32)
+    }
+
+    /// Leaves the slot of a ticket out for one more round, before the ticket is given back.
+    pub fn keep_aside(&self, ticket: u64) {
+        let later = ticket.wrapping_add(self.slots.len() as u64);
+        // Relaxed: give_back() publishes it, and before that nobody looks for the later ticket.
+        self.claim_of(ticket).store(claim(later, PASSED), Ordering::Relaxed);
     }
 
     /// Passes over the ticket `next`, which has not been published, if its sender is `dead`, or, where

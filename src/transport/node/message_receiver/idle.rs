@@ -15,7 +15,11 @@ impl MessageReceiver {
     /// others that are busy do not keep from it.
     #[cold]
     pub(super) fn look_after_the_unfinished(&mut self) {
+        self.bury_asides();
         loop {
+            let at = self.at;
+            self.pass_asides();
+            self.at = at;
             let stand = &mut self.stands[self.at];
             stand.misses = 0;
             let (share, next) = (stand.share, stand.next);
@@ -31,11 +35,15 @@ impl MessageReceiver {
             };
             if !share.pass_over(next, dead, since.elapsed() > UNCLAIMED) {
                 stand.unfinished = Some(since);
-                break;
+                if !self.set_aside(since) {
+                    break;
+                }
+                continue;
             }
             self.counts.skips.up();
             self.done();
         }
+        self.aim();
         self.settle();
         self.find_astray();
     }
@@ -98,6 +106,6 @@ impl MessageReceiver {
 
     /// Whether a sender has begun with a message that has not been taken.
     fn is_begun(&self) -> bool {
-        self.stands.iter().any(Stand::is_begun)
+        self.stands.iter().any(Stand::is_begun) || self.asides_have_come()
     }
 }

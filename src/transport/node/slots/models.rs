@@ -7,6 +7,8 @@ use crate::transport::node::message_area::Door;
 use crate::util::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
+mod asides;
+
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
