@@ -11,7 +11,7 @@ static const char *const refused[][2] = {
     {"LLCL_COLL_MEMORY", "-1"},         {"LLCL_COLL_MEMORY", "all"},
     {"LLCL_COLL_BARRIER", "binomial"},  {"LLCL_COLL_BROADCAST", "fastest"},
     {"LLCL_COLL_REDUCE", "ring"},       {"LLCL_COLL_ALLREDUCE", "Ring"},
-    {"LLCL_COLL_GATHER", "tree"},       {"LLCL_COLL_SCATTER", ""},
+    {"LLCL_COLL_GATHER", "tree"},       {"LLCL_COLL_SCATTER", " "},
     {"LLCL_COLL_ALLGATHER", "chain"},   {"LLCL_COLL_ALLTOALL", "ring"},
     {"LLCL_COLL_REDUCE_SCATTER", "1"},  {"LLCL_COLL_SCAN", "linear algebra"},
     {"LLCL_COLL_EXSCAN", "ring"},

@@ -265,7 +265,7 @@ impl Asked {
                 };
                 fail!(
                     ERR_RANGE,
-                    "{name} has {elements} elements of {width} bytes by {from}, expected at most 2^63 bytes"
+                    "{name} has {elements} elements of {width} bytes by {from}: too much, expected at most 2^63 bytes"
                 );
             }
             let scaled =
