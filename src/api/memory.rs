@@ -125,9 +125,12 @@ pub unsafe extern "C" fn llcl_region_register(
 /// Ends a region. Its addresses fit nothing from now on, at any rank; memory that it allocated is
 /// gone when this returns, memory that was registered is the caller's alone again.
 ///
-/// Waits for the operations of this rank that were accepted before. A peer that is in the middle of
-/// a copy by the kernel may still touch registered memory: agree with your peers first.
-/// `region`: ended by this call if it answers LLCL_OK.
+/// Waits for the operations of this rank that were accepted before, not for those of peers: agree with
+/// your peers first. A peer that is in the middle of a copy by the kernel may still touch registered
+/// memory. A late store of a peer into allocated memory is lost: no other region gets the bytes while
+/// a peer lives that has looked this one up (the memory itself goes back to the kernel at once).
+/// `region`: ended by this call if it answers LLCL_OK. Any other answer than those named here is a
+/// failure of the wait: the region has ended, but its memory stays mapped here until a later free.
 /// LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;
 /// LLCL_ERR_STATE: it was freed before (told as long as the handle has not been given out again);
 /// LLCL_ERR_INVALID: NULL. Any thread may call it, once.

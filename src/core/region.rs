@@ -8,6 +8,7 @@ use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{Address, Key};
+use crate::transport::node::control::Users;
 use crate::transport::node::segment::{Place, Segment};
 use crate::util::config::Config;
 use crate::util::memory::Mapping;
@@ -90,9 +91,12 @@ impl Regions {
     pub fn allocate(&self, size: usize) -> Result<Made> {
         let mut table = self.table();
         let index = self.vacant(&mut table)?;
+        self.segment.reclaim(self.routes.deaths(), |bit| self.is_living(bit));
         let made = self.segment.allocate(size).and_then(|(place, mapping)| {
             let address = mapping.base();
-            self.begin(&mut table, index, place, size, address, Some(mapping))
+            let made = self.begin(&mut table, index, place, size, address, Some(mapping));
+            // Nobody has heard of it.
+            made.inspect_err(|_| self.segment.give_back(place, size, Users::default(), |_| false))
         });
         self.or_vacate(table, index, made)
     }
@@ -146,10 +150,11 @@ impl Regions {
     ) -> Result<Made> {
         let (life, live) = &mut table.entries[index];
         let key = Key::new(index, self.routes.own().peer, *life);
-        self.segment.publish(index, key.0, place, size as u64);
+        // First what can fail: peers find nothing whose life does not begin.
         self.routes
             .own()
             .learn(key, self.segment.live(index), || Ok((mapping, address, size as u64)))?;
+        self.segment.publish(index, key.0, place, size as u64);
         *live = Some(Live { place, address: address as usize, size });
         Ok(Made { key, address })
     }
@@ -174,19 +179,31 @@ impl Regions {
         let (index, place, size) = self.end_life(key)?;
         // After this nobody finds the region and nobody is in the middle of touching it.
         let mapping = self.routes.own().forget(index);
-        if waiting_allowed {
-            let (lane, dispatcher) = (&self.lane, &self.dispatcher);
-            let rest = Blocking { lane, dispatcher, spin: self.spin };
-            // With the role: who posts directly has looked our side up, and works on it while it has the role.
-            rest.flush_with_role(ALL_PEERS)?;
+        let (lane, dispatcher) = (&self.lane, &self.dispatcher);
+        let rest = Blocking { lane, dispatcher, spin: self.spin };
+        // With the role: who posts directly has looked our side up, and works on it while it has the role.
+        let end = if waiting_allowed { rest.flush_with_role(ALL_PEERS) } else { Ok(()) };
+        if waiting_allowed && end.is_ok() {
             drop(mapping);
             self.table().limbo.clear();
         } else {
             self.table().limbo.extend(mapping);
         }
-        self.segment.release(place, size);
+        self.segment.empty(place, size);
+        // Where the wait failed, an operation of ours may still store there: the range is not used again.
+        if end.is_ok() {
+            let users = self.segment.users(index);
+            self.segment.give_back(place, size, users, |bit| self.is_living(bit));
+        }
         self.table().vacant.push_back(index);
-        Ok(())
+        end
+    }
+
+    /// Whether a peer lives that has this bit in the directory.
+    fn is_living(&self, bit: u32) -> bool {
+        let (me, size) = (self.routes.own().peer, self.routes.size());
+        let mut peers = (bit..size).step_by(Users::BITS as usize);
+        peers.any(|peer| peer != me && !self.routes.is_dead(peer))
     }
 
     fn end_life(&self, key: Key) -> Result<(usize, Place, usize)> {

@@ -279,6 +279,51 @@ fn a_key_fits_one_life_of_one_region_of_one_rank() {
 }
 
 #[test]
+fn what_a_living_peer_has_looked_up_is_not_used_again() {
+    let pair = shared();
+    let free = |place: Place, living: bool| {
+        pair.memory.retract(3);
+        pair.memory.empty(place, 8192);
+        let users = pair.memory.users(3);
+        pair.memory.give_back(place, 8192, users, |bit| bit == 0 && living);
+    };
+    let make = |life: u32| {
+        let (place, mapping) = pair.memory.allocate(8192).unwrap();
+        let (key, Place::File(offset)) = (Key::new(3, 1, life), place) else { unreachable!() };
+        pair.memory.publish(3, key.0, place, 8192);
+        (key, place, offset, mapping)
+    };
+    let (_, place, unused, _first) = make(1);
+    free(place, true);
+    let (key, place, used, mapping) = make(2);
+    assert_eq!(used, unused, "nobody had looked it up");
+    pair.locate(key.0, 0, 8).unwrap();
+    let late = pair.find(key, 0, 8).unwrap();
+    free(place, true);
+    let (_, place, next, other) = make(3);
+    assert_ne!(next, used, "rank 0 lives and may still store");
+    // SAFETY: the port has it mapped; the others are mappings of the owner.
+    unsafe {
+        late.cast::<u64>().write_volatile(7);
+        assert_eq!(mapping.base().cast::<u64>().read_volatile(), 7);
+        assert_eq!(other.base().cast::<u64>().read_volatile(), 0);
+    }
+    free(place, true);
+    pair.memory.reclaim(0, |_| false);
+    assert_eq!(make(4).2, next, "no death is known: rank 0 has its range still");
+    pair.memory.reclaim(1, |bit| bit == 0);
+    assert_ne!(make(5).2, used, "another rank has died");
+    pair.memory.reclaim(2, |_| false);
+    let (key, place, again, fresh) = make(6);
+    assert_eq!(again, used, "its user has died");
+    // SAFETY: a mapping of the owner.
+    assert_eq!(unsafe { fresh.base().cast::<u64>().read_volatile() }, 0);
+    pair.locate(key.0, 0, 8).unwrap();
+    free(place, false);
+    assert_eq!(make(7).2, used, "its user was dead when it ended");
+}
+
+#[test]
 fn a_port_learns_once_forgets_and_closes() {
     over_all(|pair| {
         let (key, _, _kept) = pair.region(2, 4, 64);

@@ -14,7 +14,7 @@ use crate::util::config::Config;
 use crate::util::memory::{Mapping, MemoryFile, page_size, whole_pages};
 use crate::util::random::random;
 use crate::util::status::Result;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// What the first word of a control area holds; the last digit is the layout's version.
 const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca4");
@@ -52,6 +52,21 @@ pub struct DirectoryEntry {
     users: [AtomicU64; 4],
 }
 
+/// The peers that have looked a region up, as bits: each by its rank modulo 256.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Users([u64; 4]);
+
+impl Users {
+    /// Whether `wanted` is true of one of the bits.
+    pub fn any(self, wanted: impl Fn(u32) -> bool) -> bool {
+        let is_set = |bit: &u32| self.0[*bit as usize / 64] & 1 << (bit % 64) != 0;
+        (0..Users::BITS).filter(is_set).any(wanted)
+    }
+
+    /// How many bits there are.
+    pub const BITS: u32 = 256;
+}
+
 impl DirectoryEntry {
     /// A peer is about to use the region: who waits for a word in it counts on that peer.
     pub fn add_user(&self, peer: u32) {
@@ -60,6 +75,14 @@ impl DirectoryEntry {
             // Before the first access; who sees the peer dead sees this, which came from it.
             word.fetch_or(bit, Ordering::SeqCst);
         }
+        // Whoever set the bit: the look at the key that precedes each access comes after it. Pairs with the
+        // fence in Segment::users().
+        fence(Ordering::SeqCst);
+    }
+
+    /// All who have called add_user() in the region's present life, or in the one that ended last.
+    pub fn users(&self) -> Users {
+        Users(std::array::from_fn(|at| self.users[at].load(Ordering::SeqCst)))
     }
 
     /// Whether this peer, or one of the same bit, has called add_user() in the region's present life.

@@ -2,7 +2,7 @@
 //! and the directory by which peers find them.
 
 use crate::fail;
-use crate::transport::node::control::{Control, KIND_ADDRESS, KIND_FILE};
+use crate::transport::node::control::{Control, KIND_ADDRESS, KIND_FILE, Users};
 use crate::util::config::Config;
 use crate::util::extents::Extents;
 use crate::util::memory::{Mapping, MemoryFile, physical_memory, whole_pages};
@@ -18,9 +18,24 @@ pub const HUGE: usize = 2 << 20;
 pub struct Segment {
     file: MemoryFile,
     control: Control,
-    /// What of the file is free. The file itself never gets shorter: a freed range gives its pages back.
-    extents: Mutex<Extents>,
+    /// The file itself never gets shorter: a freed range gives its pages back.
+    ranges: Mutex<Ranges>,
     hugepages: bool,
+}
+
+/// The ranges of the file that no region has.
+struct Ranges {
+    free: Extents,
+    /// Those that a living peer may still store into, by a copy that it began before the region ended.
+    aside: Vec<Aside>,
+    /// How many deaths were known when `aside` was last gone through.
+    deaths: u32,
+}
+
+struct Aside {
+    offset: u64,
+    length: u64,
+    users: Users,
 }
 
 /// Where a region's bytes are.
@@ -37,8 +52,9 @@ impl Segment {
     pub fn create(config: &Config, size: u32) -> Result<Segment> {
         let file = MemoryFile::create()?;
         let control = Control::create(&file, config, size)?;
-        let extents = Mutex::new(Extents::from(control.length() as u64));
-        Ok(Segment { file, control, extents, hugepages: config.hugepages == 1 })
+        let free = Extents::from(control.length() as u64);
+        let ranges = Mutex::new(Ranges { free, aside: Vec::new(), deaths: 0 });
+        Ok(Segment { file, control, ranges, hugepages: config.hugepages == 1 })
     }
 
     /// The control area.
@@ -51,8 +67,8 @@ impl Segment {
         self.file.as_fd()
     }
 
-    fn extents(&self) -> MutexGuard<'_, Extents> {
-        self.extents.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ranges(&self) -> MutexGuard<'_, Ranges> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes `size` bytes of the file and maps them. They read as zero.
@@ -61,11 +77,11 @@ impl Segment {
         let Some(length) = whole_pages(size).filter(|length| *length as u64 <= most) else {
             fail!(ERR_NO_MEMORY, "size is {size}, expected at most the machine's {most} bytes");
         };
-        let mut extents = self.extents();
-        let offset = extents.take(length as u64)?;
+        let mut ranges = self.ranges();
+        let offset = ranges.free.take(length as u64)?;
         // With the lock: the file never gets shorter than another thread has made it meanwhile.
         let mapping = self.provide(offset, length).inspect_err(|_| {
-            extents.give(offset, length as u64);
+            ranges.free.give(offset, length as u64);
         })?;
         if self.hugepages && size >= HUGE {
             mapping.advise_huge();
@@ -85,14 +101,50 @@ impl Segment {
         self.file.map(offset, length)
     }
 
-    /// Gives an allocated region's memory back to the kernel, whoever still has it mapped.
-    pub fn release(&self, place: Place, size: usize) {
+    /// Gives an allocated region's memory back to the kernel, whoever still has it mapped. Its range is not
+    /// used again before give_back().
+    pub fn empty(&self, place: Place, size: usize) {
         if let Place::File(offset) = place {
-            let length = whole_pages(size).unwrap_or(size) as u64;
             // Where the pages do not go back now, they do when the range is used again.
-            let _ = self.file.release(offset, length);
-            self.extents().give(offset, length);
+            let _ = self.file.release(offset, whole_pages(size).unwrap_or(size) as u64);
         }
+    }
+
+    /// The range of an emptied region may be used again: at once where `living` is true of none of its users,
+    /// else when the last of them has died. `living` is asked by the users' bits.
+    pub fn give_back(&self, place: Place, size: usize, users: Users, living: impl Fn(u32) -> bool) {
+        let Place::File(offset) = place else { return };
+        let length = whole_pages(size).unwrap_or(size) as u64;
+        let mut ranges = self.ranges();
+        if !users.any(living) {
+            return ranges.free.give(offset, length);
+        }
+        // Regions that are allocated and freed one after the other, with the same users, take one entry.
+        let last = ranges.aside.last_mut().filter(|last| last.users == users);
+        if let Some(last) = last.filter(|last| last.offset + last.length == offset) {
+            last.length += length;
+        } else if ranges.aside.try_reserve(1).is_ok() {
+            // Where memory is so short that this cannot be noted the range is lost.
+            ranges.aside.push(Aside { offset, length, users });
+        }
+    }
+
+    /// Makes the ranges free again whose users have died. `deaths`: how many are known; nothing is looked at
+    /// while the number stays.
+    pub fn reclaim(&self, deaths: u32, living: impl Fn(u32) -> bool) {
+        let mut ranges = self.ranges();
+        if ranges.deaths == deaths {
+            return;
+        }
+        let Ranges { free, aside, deaths: known } = &mut *ranges;
+        *known = deaths;
+        aside.retain(|range| {
+            let kept = range.users.any(&living);
+            if !kept {
+                free.give(range.offset, range.length);
+            }
+            kept
+        });
     }
 
     /// Lets peers find a region. The index is free and below the configured number of regions.
@@ -122,6 +174,13 @@ impl Segment {
     /// Whether a peer, or one that is a multiple of 256 ranks apart, has looked the region up.
     pub fn is_used_by(&self, index: usize, peer: u32) -> bool {
         self.control.directory(index).is_some_and(|entry| entry.is_used_by(peer))
+    }
+
+    /// Who may have looked the region up whose life retract() has ended: after this nobody else touches it.
+    pub fn users(&self, index: usize) -> Users {
+        // Pairs with the fence in add_user(): a peer that is not seen here sees that the life has ended.
+        fence(Ordering::SeqCst);
+        self.control.directory(index).map_or_else(Users::default, |entry| entry.users())
     }
 
     /// The word that holds the region's key while it lives.
