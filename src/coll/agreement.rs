@@ -8,6 +8,10 @@
 //! has begun e + 1 and thus has read all of e.
 //!
 //! Each step also carries a verdict: the lowest rank that could not do its part, and why.
+//!
+//! A rank finds all boards that it writes on before its first step. One that cannot, or that ends an exchange early
+//! for another reason of its own, says so on its own board, for ever. Those who write on that board look there
+//! while they wait, and say the same on theirs. So all hear of it, whomever the first rank could not reach.
 
 use crate::coll::arena::{Arena, Block, say_left};
 use crate::core::services::Services;
@@ -23,6 +27,8 @@ use std::time::Duration;
 
 /// Where those who write on a board count themselves when they have left the team: a word of 4 bytes.
 const LEFT: u64 = 0;
+/// Where its owner says that it takes part no more, and why: a verdict.
+const FAILED: u64 = 8;
 /// Where the sheets begin.
 const FIRST: u64 = 64;
 /// A sheet begins with the number of the exchange and the verdict.
@@ -187,6 +193,16 @@ impl Ring {
         port.waiters().touched(sheet, 8);
         Ok(())
     }
+
+    /// This rank writes on a rank's board no more.
+    fn leave(&self, services: &Services, peer: u32, board: Address) {
+        let _pinned = pin();
+        let place = Address { offset: board.offset + LEFT, ..board };
+        if let Some(word) = services.routes.known(peer).and_then(|port| port.find(place, 4)) {
+            // SAFETY: found while pinned; a word that is atomic wherever it is used.
+            say_left(unsafe { AtomicU32::from_ptr(word.cast()) });
+        }
+    }
 }
 
 impl Board {
@@ -204,15 +220,23 @@ impl Board {
     /// This rank has no board; what the others begin with it fails with `status`. Waits until they have come.
     pub fn refuse(services: &Services, ring: &Ring, status: Status) -> Result<()> {
         services.routes.announce(ring.name, Address { offset: 0, key: 0 })?;
-        for step in 0..ring.steps() {
+        let tell = |step: usize| {
             let target = ring.target(step);
-            if let Some(board) = ring.reach(services, target)? {
-                let offset = board.offset + FIRST + ring.sheet(ring.steps()) + ring.sheet(step);
-                let verdict = Verdict::of(ring.me, status);
-                ring.write(services, target, Address { offset, ..board }, (1, verdict, &[]))?;
-            }
-        }
-        Ok(())
+            let Some(board) = ring.reach(services, target)? else { return Ok(()) };
+            let offset = board.offset + FIRST + ring.sheet(ring.steps()) + ring.sheet(step);
+            let verdict = Verdict::of(ring.me, status);
+            ring.write(services, target, Address { offset, ..board }, (1, verdict, &[]))?;
+            ring.leave(services, target, board);
+            Ok(())
+        };
+        // One that cannot be told is no reason not to tell the others.
+        (0..ring.steps()).map(tell).fold(Ok(()), Result::and)
+    }
+
+    /// Gives back a board that no rank has looked for, since all know that the team was not made.
+    pub fn discard(self, services: &Services, arena: &Arena) {
+        services.routes.withdraw(self.ring.name);
+        arena.discard(self.own);
     }
 
     /// Who exchanges.
@@ -227,30 +251,63 @@ impl Board {
 
     /// This rank writes on no board of the team any more: its own may go when all others have said the same.
     pub fn leave(self, services: &Services, arena: &Arena) {
-        services.routes.withdraw(self.ring.name);
+        // Who looks for a failed board later must find it, or waits for ever. A death of a rank of the team is seen
+        // without it.
+        let failed = self.check_failed().is_err();
+        if !failed || self.ring.check_alive(services, &mut None).is_err() {
+            services.routes.withdraw(self.ring.name);
+        }
         for (step, board) in self.targets.iter().enumerate() {
-            let _pinned = pin();
-            let port = services.routes.known(self.ring.target(step));
-            let place = |board: &Address| Address { offset: board.offset + LEFT, ..*board };
-            if let Some(word) = port.zip(*board).and_then(|(port, at)| port.find(place(&at), 4)) {
-                // SAFETY: found while pinned; a word that is atomic wherever it is used.
-                say_left(unsafe { AtomicU32::from_ptr(word.cast()) });
+            if let Some(board) = board {
+                self.ring.leave(services, self.ring.target(step), *board);
             }
         }
         // Where there was no exchange nobody has found the board.
-        let others = if self.sequence == 0 { 0 } else { self.ring.steps() as u32 };
-        arena.retire(self.own, LEFT, others);
+        let nobody = self.sequence == 0 && !failed;
+        arena.retire(self.own, LEFT, if nobody { 0 } else { self.ring.steps() as u32 });
     }
 
-    /// Gives the board back at once: no rank writes on it, because there was no exchange, or all have ended the one
-    /// that a rank has refused.
-    pub fn discard(self, services: &Services, arena: &Arena) {
-        services.routes.withdraw(self.ring.name);
-        arena.discard(self.own);
+    /// The word in which this rank says that it takes part no more.
+    fn failed(&self) -> &AtomicU64 {
+        // SAFETY: the own board, which lives as long as this; the word is aligned, and atomic wherever it is used.
+        unsafe { AtomicU64::from_ptr(self.own.address.add(FAILED as usize).cast()) }
+    }
+
+    /// Whether this rank still takes part. An error stays.
+    pub fn check_failed(&self) -> Result<()> {
+        // Relaxed: only this rank writes the word, and nothing else is read by it.
+        Verdict(self.failed().load(Ordering::Relaxed)).check()
+    }
+
+    /// From now on every exchange fails here, and at all who write on this board. The first reason stays.
+    pub fn fail(&self, status: Status) {
+        if self.check_failed().is_ok() {
+            self.failed().store(Verdict::of(self.ring.me, status).0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether those that this rank writes to still take part; if not, it says the same on its own board.
+    fn check_targets(&self, services: &Services) -> Result<()> {
+        for (step, board) in self.targets.iter().enumerate() {
+            let Some(board) = *board else { continue };
+            let _pinned = pin();
+            let place = Address { offset: board.offset + FAILED, ..board };
+            let port = services.routes.known(self.ring.target(step));
+            let Some(word) = port.and_then(|port| port.find(place, 8)) else { continue };
+            // SAFETY: found while pinned; the word is aligned, and atomic wherever it is used. Its owner keeps the
+            // board until this rank has left.
+            let verdict =
+                Verdict(unsafe { AtomicU64::from_ptr(word.cast()) }.load(Ordering::Relaxed));
+            if let Err(error) = verdict.check() {
+                self.failed().store(verdict.0, Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes. Collective. When
-    /// one rank's `status` is an error, it is an error for all.
+    /// one rank's `status` is an error, it is an error for all. Any other error is final, see check_failed().
     pub fn exchange(
         &mut self,
         services: &Services,
@@ -259,10 +316,12 @@ impl Board {
     ) -> Result<Vec<Vec<u8>>> {
         let (ranks, me) = (self.ring.size(), self.ring.me);
         let mut all = vec![Vec::with_capacity(mine.len()); ranks];
-        let verdict = Verdict::of(me, status);
+        self.check_failed()?;
+        let part = Verdict::of(me, status);
         let first = &mine[..mine.len().min(self.ring.chunk())];
         for chunk in std::iter::once(first).chain(mine.chunks(self.ring.chunk()).skip(1)) {
-            let (verdict, blocks) = self.exchange_chunk(services, verdict, chunk)?;
+            let told = self.exchange_chunk(services, part, chunk);
+            let (verdict, blocks) = told.inspect_err(|error| self.fail(error.status))?;
             verdict.check()?;
             // They come as they were gathered: from this rank down.
             for at in 0..ranks {
@@ -282,9 +341,10 @@ impl Board {
         self.sequence += 1;
         let mut blocks = vec![0; mine.len() * self.ring.size()];
         blocks[..mine.len()].copy_from_slice(mine);
+        verdict = verdict.and(self.find_targets(services)?);
         for step in 0..self.ring.steps() {
             let (have, more) = ((1 << step) * mine.len(), self.ring.blocks(step) * mine.len());
-            verdict = self.tell(services, step, verdict, &blocks[..more])?;
+            self.tell(services, step, verdict, &blocks[..more])?;
             verdict = verdict.and(self.hear(services, step, &mut blocks[have..have + more])?);
         }
         Ok((verdict, blocks))
@@ -296,24 +356,33 @@ impl Board {
         Address { offset: board.offset + FIRST + half + self.ring.sheet(step), ..board }
     }
 
+    /// Finds the boards that this rank writes on, as far as it does not know them yet; those who have none refuse. An
+    /// error comes before this rank has written anything, so nobody ends the exchange well.
+    fn find_targets(&mut self, services: &Services) -> Result<Verdict> {
+        let mut verdict = Verdict(0);
+        for step in 0..self.ring.steps() {
+            if self.targets[step].is_none() {
+                self.targets[step] = self.ring.reach(services, self.ring.target(step))?;
+            }
+            if self.targets[step].is_none() {
+                let rank = (self.ring.me + (1 << step)) % self.ring.size();
+                verdict = verdict.and(Verdict::of(rank, Status::ERR_NO_MEMORY));
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// Writes the sheet of a step, where the rank that it is for has a board.
     fn tell(
-        &mut self,
+        &self,
         services: &Services,
         step: usize,
         verdict: Verdict,
         blocks: &[u8],
-    ) -> Result<Verdict> {
-        let target = self.ring.target(step);
-        if self.targets[step].is_none() {
-            self.targets[step] = self.ring.reach(services, target)?;
-        }
-        let Some(board) = self.targets[step] else {
-            let rank = (self.ring.me + (1 << step)) % self.ring.size();
-            return Ok(verdict.and(Verdict::of(rank, Status::ERR_NO_MEMORY)));
-        };
+    ) -> Result<()> {
+        let Some(board) = self.targets[step] else { return Ok(()) };
         let sheet = self.sheet(step, board);
-        self.ring.write(services, target, sheet, (self.sequence, verdict, blocks))?;
-        Ok(verdict)
+        self.ring.write(services, self.ring.target(step), sheet, (self.sequence, verdict, blocks))
     }
 
     /// Waits for the sheet of a step on the own board.
@@ -330,6 +399,7 @@ impl Board {
                 backoff.renew();
             } else if !backoff.pause() {
                 self.ring.check_alive(services, &mut seen)?;
+                self.check_targets(services)?;
                 if services.sleep(place, Some(SLEEP), here) {
                     backoff.renew();
                 }
@@ -343,3 +413,6 @@ impl Board {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

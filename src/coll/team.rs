@@ -71,11 +71,8 @@ impl Team {
         match board.exchange(&services, Status::OK, &[]) {
             Ok(_) => Ok(Team::with(services, arena, board)),
             Err(error) => {
-                match error.status {
-                    // Others may still write on the board.
-                    Status::ERR_PEER_DEAD => board.leave(&services, &arena),
-                    _ => board.discard(&services, &arena),
-                }
+                // Others may still write on the board, or look at it.
+                board.leave(&services, &arena);
                 Err(error)
             }
         }
@@ -143,8 +140,15 @@ impl Team {
             }
             (None, Ok(_)) => Ok(None),
             (made, Err(error)) => {
-                if let Some(made) = made {
-                    made.discard(&self.services, &self.arena);
+                match (made, board.check_failed()) {
+                    // A verdict: nobody has the new team.
+                    (Some(made), Ok(())) => made.discard(&self.services, &self.arena),
+                    // This rank alone has failed: the others may have the new team, and learn there that it has not.
+                    (Some(made), Err(_)) => {
+                        made.fail(error.status);
+                        made.leave(&self.services, &self.arena);
+                    }
+                    (None, _) => {}
                 }
                 Err(error)
             }

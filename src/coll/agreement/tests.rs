@@ -1,0 +1,38 @@
+use super::*;
+use crate::bootstrap::World;
+use crate::core::context::Context;
+use crate::util::config::Config;
+use std::sync::mpsc::channel;
+
+/// Two ranks in one process. Rank 0's list names a rank that does not exist, so it reaches nobody; rank 1 waits
+/// for rank 0.
+#[test]
+fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it() {
+    let world = World::create(2).expect("a world of two");
+    let config = || Config::from_environment().expect("a configuration");
+    let contexts =
+        [0, 1].map(|rank| Context::create(config(), Some((&world, rank))).expect("a rank"));
+    let services = contexts.each_ref().map(|context| Arc::new(context.ground()));
+    let arenas = services.each_ref().map(|services| Arena::new(services.clone()));
+    let ring = |peers: [u32; 2], me| Ring { peers: Arc::new(peers), me, name: 77 };
+    let mut first = Board::new(&services[0], &arenas[0], ring([0, 99], 0)).expect("a board");
+    let mut second = Board::new(&services[1], &arenas[1], ring([0, 1], 1)).expect("a board");
+    let failure = first.exchange(&services[0], Status::OK, &[]).expect_err("a failure");
+    assert_eq!(failure.status, Status::ERR_INVALID);
+    // Whoever looks for the board only now finds it, and its memory is not used for anything else.
+    let (place, own) = (first.own.place, first.own.bytes);
+    first.leave(&services[0], &arenas[0]);
+    let next = arenas[0].allocate(own, 0).expect("memory");
+    assert_ne!(next.place.offset, place.offset);
+    let (tell, told) = channel();
+    let waiting = services[1].clone();
+    std::thread::spawn(move || {
+        let ends = [0, 1].map(|_| second.exchange(&waiting, Status::OK, &[]).map(drop));
+        drop(tell.send((ends, second)));
+    });
+    let (ends, second) = told.recv_timeout(Duration::from_secs(10)).expect("no rank hangs");
+    for end in ends {
+        assert_eq!(end.expect_err("a failure").status, Status::ERR_INVALID);
+    }
+    second.leave(&services[1], &arenas[1]);
+}
