@@ -1,4 +1,4 @@
-/* llcl.h - the C interface of libllcl 0.1.0
+/* llcl.h - the C interface of libllcl 0.2.0
  * Generated from src/api by `make header` (cbindgen 0.29.4); changes belong there.
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef LLCL_H
@@ -371,7 +371,7 @@ llcl_status_t llcl_world_free(llcl_world_t *world);
 #define LLCL_VERSION_MAJOR 0u
 
 /** Minor version: grows when functions are added. */
-#define LLCL_VERSION_MINOR 1u
+#define LLCL_VERSION_MINOR 2u
 
 /** Patch version. */
 #define LLCL_VERSION_PATCH 0u

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Major version: grows when programs must be changed.
 pub const LLCL_VERSION_MAJOR: u32 = 0;
 /// Minor version: grows when functions are added.
-pub const LLCL_VERSION_MINOR: u32 = 1;
+pub const LLCL_VERSION_MINOR: u32 = 2;
 /// Patch version.
 pub const LLCL_VERSION_PATCH: u32 = 0;
 

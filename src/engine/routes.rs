@@ -293,7 +293,7 @@ impl Routes {
     /// How many peers have died or left so far: who finds another number than before looks which.
     #[inline(always)]
     pub fn deaths(&self) -> u32 {
-        // Acquire: pairs with bury(); who sees the number sees who is dead.
+        // Acquire: pairs with mark_dead(); whoever sees the number sees who is dead.
         self.deaths.load(Ordering::Acquire)
     }
 
@@ -330,7 +330,7 @@ impl Routes {
     /// The same, and from now on it is the caller's to end what is pending on the dead.
     #[inline]
     pub fn take_deaths(&self) -> bool {
-        // Acquire: pairs with bury().
+        // Acquire: pairs with mark_dead().
         self.has_deaths() && self.deaths_pending.swap(false, Ordering::Acquire)
     }
 }

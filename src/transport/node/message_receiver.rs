@@ -117,7 +117,7 @@ pub struct MessageReceiver {
     astray: Option<Instant>,
 }
 
-// SAFETY: as for Outbox; who has the inlet is the one receiver.
+// SAFETY: as for MessageSender; whoever holds the MessageReceiver is the one receiver.
 unsafe impl Send for MessageReceiver {}
 
 impl MessageReceiver {

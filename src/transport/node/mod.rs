@@ -81,9 +81,9 @@ impl Node {
         receiver::NodeReceiver::new(self.own.clone(), self.dead.clone())
     }
 
-    /// Whether bury() was called for a peer.
+    /// Whether mark_dead() was called for a peer.
     pub fn is_dead(&self, peer: u32) -> bool {
-        // Acquire: pairs with the Release in bury().
+        // Acquire: pairs with the Release in mark_dead().
         self.dead.get(peer as usize).is_some_and(|dead| dead.load(Ordering::Acquire))
     }
 

@@ -160,7 +160,7 @@ impl Segment {
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(size, Ordering::Relaxed);
         entry.forget_users();
-        // Release: pairs with the Acquire in node::Shm::locate.
+        // Release: pairs with the Acquire in node::Node::locate.
         entry.key.store(key, Ordering::Release);
     }
 

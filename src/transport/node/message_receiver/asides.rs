@@ -105,7 +105,7 @@ impl MessageReceiver {
     }
 
     /// Gives up those whose senders have died.
-    pub(super) fn bury_asides(&mut self) {
+    pub(super) fn drop_dead_asides(&mut self) {
         for aside in &mut self.asides {
             let dead = self.dead.get(aside.rank as usize);
             // Acquire: pairs with the Release of the mark; what the dead has published comes before.

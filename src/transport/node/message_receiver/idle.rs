@@ -15,7 +15,7 @@ impl MessageReceiver {
     /// others that are busy do not keep from it.
     #[cold]
     pub(super) fn look_after_the_unfinished(&mut self) {
-        self.bury_asides();
+        self.drop_dead_asides();
         loop {
             let at = self.at;
             self.pass_asides();
@@ -30,7 +30,7 @@ impl MessageReceiver {
             let since = stand.unfinished.unwrap_or_else(Instant::now);
             let dead = |rank: u32| {
                 let flag = self.dead.get(rank as usize);
-                // Acquire: pairs with the Release in Shm::bury.
+                // Acquire: pairs with the Release in Node::mark_dead.
                 flag.is_none_or(|dead| dead.load(Ordering::Acquire))
             };
             if !share.pass_over(next, dead, since.elapsed() > UNCLAIMED) {
