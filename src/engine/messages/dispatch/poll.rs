@@ -88,8 +88,12 @@ impl Dispatcher {
     fn take_up_to(&self, most: usize) -> usize {
         self.end_messages();
         let [requests, _, responses] = &self.lookouts;
-        let waits = self.post.parked.any() && self.post.send_parked() == 0;
-        if !responses.has_come() && (waits || !requests.has_come()) {
+        if self.post.parked.any() {
+            self.post.send_parked();
+        }
+        // Responses that one peer has no credit for hold up no requests of others while there is room.
+        let may_serve = self.post.parked.has_room();
+        if !responses.has_come() && !(may_serve && requests.has_come()) {
             return 0;
         }
         let handled = &self.post.counts.handled;
