@@ -93,7 +93,7 @@ impl Dispatcher {
         }
         // Responses that one peer has no credit for hold up no requests of others while there is room.
         let may_serve = self.post.parked.has_room();
-        if !responses.has_come() && !(may_serve && requests.has_come()) {
+        if !(responses.has_come() || may_serve && requests.has_come()) {
             return 0;
         }
         let handled = &self.post.counts.handled;
