@@ -38,7 +38,7 @@ static void register_again(llcl_context_t *context, struct board *board)
     free(memory);
 }
 
-static void read_on(llcl_context_t *context, const struct board *board, struct shared *mine)
+static void read_on(llcl_context_t *context, struct board *board, struct shared *mine)
 {
     uint64_t good = 0, gone = 0, i;
     while (!word_get(&board->over)) {
@@ -47,8 +47,8 @@ static void read_on(llcl_context_t *context, const struct board *board, struct s
         llcl_status_t status;
         read.peer = 0;
         read.source = board->at;
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (sequence % 2 || sequence == 0 || word_get(&board->sequence) != sequence)
+        /* An addition, so that the loads above are not done after it. */
+        if (sequence % 2 || sequence == 0 || word_add(&board->sequence, 0) != sequence)
             continue;
         read.destination = llcl_region_local(mine->region, 0);
         read.size = WORDS * 8;
