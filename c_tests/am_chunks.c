@@ -20,8 +20,6 @@ struct rank {
 static void configure(llcl_config_t *config)
 {
     config->am_slots = 4;
-    CHECK(setenv("LLCL_AM_CHUNKS", "1", 1) == 0);
-    CHECK(setenv("LLCL_AM_RETAINED", "4", 1) == 0);
 }
 
 static void check_it(llcl_am_t *message, void *data)
@@ -112,4 +110,9 @@ static void run(llcl_context_t *context)
     fence(context);
 }
 
-TEST_MAIN_CONFIG(run, configure)
+int main(void)
+{
+    CHECK(setenv("LLCL_AM_CHUNKS", "1", 1) == 0);
+    CHECK(setenv("LLCL_AM_RETAINED", "4", 1) == 0);
+    return test_main(run, configure);
+}
