@@ -316,8 +316,12 @@ impl MessageReceiver {
             let header = (first >> 24) as usize & 127;
             let header = header.min(64);
             let (about, share) = (size, self.stands[self.at].number);
-            let size = (about as u32 as usize).min(mail.sizes.payload_of(share));
             let absent = about >> 48 & 1 == 1;
+            // A peer can write anything here: what is absent has no bytes, whatever it says.
+            let size = match absent {
+                true => 0,
+                false => (about as u32 as usize).min(mail.sizes.payload_of(share)),
+            };
             let bytes: *const u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
             let room = header.next_multiple_of(8);
             let payload = match room + size > INLINE_BYTES {
