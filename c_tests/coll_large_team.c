@@ -22,7 +22,7 @@ static llcl_coll_t *make(llcl_team_t *team, int operation, struct shared *input,
     CHECK_OK(coll_init(operation, 0, &params, &plan));
     info.struct_size = sizeof info;
     CHECK_OK(llcl_coll_query(plan, &info));
-    CHECK_EQUAL(info.shared, 0);
+    CHECK_EQUAL(info.any_rank, 0);
     CHECK(info.memory < 40000);
     return plan;
 }

@@ -50,9 +50,9 @@ static int one(const struct coll_case *asked, struct coll_memory *memory, const 
     CHECK(info->memory > 0 && info->memory < 1 << 20);
     CHECK(info->algorithm && info->reason && strlen(info->reason) > 5);
     CHECK(!name || strcmp(info->algorithm, name) == 0);
-    CHECK(info->shared <= 1);
+    CHECK(info->any_rank <= 1);
     if (info->engine == LLCL_ENGINE_THREAD)
-        CHECK_EQUAL(info->shared, 0);
+        CHECK_EQUAL(info->any_rank, 0);
     coll_rounds(&run, 2);
     CHECK_EQUAL(info_of(run.plan).rounds, 2);
     coll_drop(&run);
@@ -101,7 +101,7 @@ static void run(llcl_context_t *context)
         CHECK(one(&asked, &memory, operation == BROADCAST ? "chain" : operation == BARRIER ? "tree" : NULL,
                   &info));
         CHECK_EQUAL(info.engine, coll_engine_is("thread") ? LLCL_ENGINE_THREAD : LLCL_ENGINE_OFFLOAD);
-        CHECK_EQUAL(info.shared, info.engine == LLCL_ENGINE_OFFLOAD);
+        CHECK_EQUAL(info.any_rank, info.engine == LLCL_ENGINE_OFFLOAD);
         for (i = 0; i < 2; i++) {
             asked.engine = engines[i];
             CHECK(one(&asked, &memory, NULL, &info));
@@ -117,7 +117,7 @@ static void run(llcl_context_t *context)
         asked.algorithm = NULL;
         if (operation != BARRIER) {
             CHECK(one(&asked, &registered, NULL, &info));
-            CHECK_EQUAL(info.shared, 0);
+            CHECK_EQUAL(info.any_rank, 0);
         }
     }
     fence(context);

@@ -69,7 +69,7 @@ static void run(llcl_context_t *context)
             CHECK(run.plan != NULL);
             info.struct_size = sizeof info;
             CHECK_OK(llcl_coll_query(run.plan, &info));
-            CHECK_EQUAL(info.shared, 1);
+            CHECK_EQUAL(info.any_rank, 1);
             for (stopped = 0; stopped < ranks; stopped++)
                 one_round(&busy, &run, stopped);
             coll_drop(&run);

@@ -16,7 +16,8 @@
  * - Handles are opaque pointers, made and ended by matching calls. Contexts, regions, teams and plans
  *   that have ended are refused with LLCL_ERR_STATE, also after the end of their context, until 256
  *   later ones of their kind have ended. Any other handle that has ended must not be passed.
- * - Parameter structs are read during the call only. Flag bits and kinds that are not defined here
+ * - Parameter structs are read during the call only. Each has an initialiser, LLCL_WRITE_PARAMS_INIT for
+ *   llcl_write_params_t, for C and C++; what is not set behind it is 0. Flag bits and kinds that are not defined here
  *   are refused with LLCL_ERR_INVALID, and so is NULL wherever it is not allowed by name.
  * - Out-parameters are written on success only.
  * - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
@@ -187,6 +188,9 @@ typedef struct llcl_completion_t {
     void *target;
 } llcl_completion_t;
 
+/** All zeroes: `llcl_completion_t it = LLCL_COMPLETION_INIT;`. */
+#define LLCL_COMPLETION_INIT {0, 0, NULL, NULL}
+
 /**
  * The completion that does nothing. Its user learns of the end by llcl_flush.
  *
@@ -277,7 +281,7 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 typedef struct llcl_world_t llcl_world_t;
 
 /**
- * How a context is to be. Begin with llcl_config_default. A field that is 0 takes its value from
+ * How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros are out of reach. A field that is 0 takes its value from
  * the environment variable in brackets, else its default. An empty variable counts as unset; one that begins
  * with LLCL_ and is none of the library's is named on stderr, once, with the nearest that is.
  */
@@ -334,6 +338,9 @@ typedef struct llcl_config_t {
     /** 0. */
     uint32_t reserved;
 } llcl_config_t;
+
+/** Its size, and else zeroes: `llcl_config_t it = LLCL_CONFIG_INIT;`. */
+#define LLCL_CONFIG_INIT {sizeof(llcl_config_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Fills a configuration with "as the environment says, else the default" throughout.
@@ -430,6 +437,10 @@ typedef struct llcl_capabilities_t {
     uint32_t am_handlers;
 } llcl_capabilities_t;
 
+/** Its size, and else zeroes: `llcl_capabilities_t it = LLCL_CAPABILITIES_INIT;`. */
+#define LLCL_CAPABILITIES_INIT {sizeof(llcl_capabilities_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 0}
+
 /** How a peer is reached. */
 typedef struct llcl_peer_info_t {
     /** Bytes of this struct, set by the caller before the call. */
@@ -454,6 +465,9 @@ typedef struct llcl_peer_info_t {
      */
     int32_t kernel_error;
 } llcl_peer_info_t;
+
+/** Its size, and else zeroes: `llcl_peer_info_t it = LLCL_PEER_INFO_INIT;`. */
+#define LLCL_PEER_INFO_INIT {sizeof(llcl_peer_info_t), 0, 0, 0, 0, 0, 0}
 
 /**
  * Takes this rank's place in its world. Not collective: peers are contacted when they are used.
@@ -590,6 +604,9 @@ typedef struct llcl_local_t {
     uint64_t key;
 } llcl_local_t;
 
+/** All zeroes: `llcl_local_t it = LLCL_LOCAL_INIT;`. */
+#define LLCL_LOCAL_INIT {0, 0}
+
 /**
  * A place in a rank's memory: plain bytes, which mean the same in every rank and may be sent around
  * in any way. Add to `offset` to go further; leave `key` alone.
@@ -600,6 +617,9 @@ typedef struct llcl_remote_t {
     /** Names the region; 0 names none. */
     uint64_t key;
 } llcl_remote_t;
+
+/** All zeroes: `llcl_remote_t it = LLCL_REMOTE_INIT;`. */
+#define LLCL_REMOTE_INIT {0, 0}
 
 /**
  * Allocates a region of zeroed memory that the peers of the machine map when they first use it:
@@ -754,6 +774,10 @@ typedef struct llcl_read_params_t {
     llcl_completion_t on_complete;
 } llcl_read_params_t;
 
+/** All zeroes: `llcl_read_params_t it = LLCL_READ_PARAMS_INIT;`. */
+#define LLCL_READ_PARAMS_INIT {0, 0, LLCL_REMOTE_INIT, LLCL_LOCAL_INIT, 0, \
+    LLCL_COMPLETION_INIT}
+
 /** A write: from a region of the caller into a peer's memory. */
 typedef struct llcl_write_params_t {
     /** The rank to write to. */
@@ -771,6 +795,10 @@ typedef struct llcl_write_params_t {
     /** Fires when the bytes can be seen at the peer. */
     llcl_completion_t on_complete;
 } llcl_write_params_t;
+
+/** All zeroes: `llcl_write_params_t it = LLCL_WRITE_PARAMS_INIT;`. */
+#define LLCL_WRITE_PARAMS_INIT {0, 0, LLCL_LOCAL_INIT, LLCL_REMOTE_INIT, 0, \
+    LLCL_COMPLETION_INIT, LLCL_COMPLETION_INIT}
 
 /** A write, followed by a change of a word at the same peer. */
 typedef struct llcl_write_signal_params_t {
@@ -797,6 +825,10 @@ typedef struct llcl_write_signal_params_t {
     /** Fires when bytes and signal can be seen at the peer. */
     llcl_completion_t on_complete;
 } llcl_write_signal_params_t;
+
+/** All zeroes: `llcl_write_signal_params_t it = LLCL_WRITE_SIGNAL_PARAMS_INIT;`. */
+#define LLCL_WRITE_SIGNAL_PARAMS_INIT {0, 0, LLCL_LOCAL_INIT, LLCL_REMOTE_INIT, 0, \
+    LLCL_REMOTE_INIT, 0, 0, 0, LLCL_COMPLETION_INIT, LLCL_COMPLETION_INIT}
 
 /**
  * Reads from a peer, if that is possible now.
@@ -937,6 +969,9 @@ typedef struct llcl_write_value_params_t {
     llcl_completion_t on_complete;
 } llcl_write_value_params_t;
 
+/** All zeroes: `llcl_write_value_params_t it = LLCL_WRITE_VALUE_PARAMS_INIT;`. */
+#define LLCL_WRITE_VALUE_PARAMS_INIT {0, 0, LLCL_REMOTE_INIT, 0, 0, LLCL_COMPLETION_INIT}
+
 /** A write of a few bytes from anywhere. */
 typedef struct llcl_write_small_params_t {
     /** The rank to write to. */
@@ -957,6 +992,9 @@ typedef struct llcl_write_small_params_t {
     /** Fires when the bytes can be seen at the peer. */
     llcl_completion_t on_complete;
 } llcl_write_small_params_t;
+
+/** All zeroes: `llcl_write_small_params_t it = LLCL_WRITE_SMALL_PARAMS_INIT;`. */
+#define LLCL_WRITE_SMALL_PARAMS_INIT {0, 0, NULL, LLCL_REMOTE_INIT, 0, LLCL_COMPLETION_INIT}
 
 /**
  * Writes a value to a peer, if that is possible now.
@@ -1115,6 +1153,9 @@ typedef struct llcl_atomic_info_t {
     uint32_t reserved;
 } llcl_atomic_info_t;
 
+/** Its size, and else zeroes: `llcl_atomic_info_t it = LLCL_ATOMIC_INFO_INIT;`. */
+#define LLCL_ATOMIC_INFO_INIT {sizeof(llcl_atomic_info_t), 0, 0, 0, 0}
+
 /** An atomic operation. */
 typedef struct llcl_atomic_params_t {
     /** The rank whose word it is. */
@@ -1139,6 +1180,10 @@ typedef struct llcl_atomic_params_t {
     /** Fires when it has happened. */
     llcl_completion_t on_complete;
 } llcl_atomic_params_t;
+
+/** All zeroes: `llcl_atomic_params_t it = LLCL_ATOMIC_PARAMS_INIT;`. */
+#define LLCL_ATOMIC_PARAMS_INIT {0, 0, LLCL_REMOTE_INIT, 0, 0, 0, 0, NULL, \
+    LLCL_COMPLETION_INIT}
 
 /**
  * How an atomic operation on a word would be executed.
@@ -1218,6 +1263,9 @@ typedef struct llcl_fetch_add_params_t {
     llcl_completion_t on_complete;
 } llcl_fetch_add_params_t;
 
+/** All zeroes: `llcl_fetch_add_params_t it = LLCL_FETCH_ADD_PARAMS_INIT;`. */
+#define LLCL_FETCH_ADD_PARAMS_INIT {0, 0, LLCL_REMOTE_INIT, 0, NULL, LLCL_COMPLETION_INIT}
+
 /** A compare-and-swap on a uint64_t. */
 typedef struct llcl_compare_swap_params_t {
     /** The rank whose word it is. */
@@ -1238,6 +1286,10 @@ typedef struct llcl_compare_swap_params_t {
     /** Fires when it has happened, or not. */
     llcl_completion_t on_complete;
 } llcl_compare_swap_params_t;
+
+/** All zeroes: `llcl_compare_swap_params_t it = LLCL_COMPARE_SWAP_PARAMS_INIT;`. */
+#define LLCL_COMPARE_SWAP_PARAMS_INIT {0, 0, LLCL_REMOTE_INIT, 0, 0, NULL, \
+    LLCL_COMPLETION_INIT}
 
 /**
  * Adds to a uint64_t of a peer atomically, if that is possible now.
@@ -1461,7 +1513,7 @@ typedef struct llcl_am_t llcl_am_t;
  */
 typedef void (*llcl_am_handler_fn)(llcl_am_t *message, void *data);
 
-/** A message to be sent. Set all of it to 0 first, then what is wanted. */
+/** A message to be sent. Begin with LLCL_AM_PARAMS_INIT, and set what is wanted. */
 typedef struct llcl_am_params_t {
     /** The rank to send to; it may be the calling one. */
     uint32_t peer;
@@ -1504,6 +1556,10 @@ typedef struct llcl_am_params_t {
      */
     llcl_completion_t on_complete;
 } llcl_am_params_t;
+
+/** All zeroes: `llcl_am_params_t it = LLCL_AM_PARAMS_INIT;`. */
+#define LLCL_AM_PARAMS_INIT {0, 0, 0, 0, 0, NULL, 0, NULL, 0, LLCL_LOCAL_INIT, \
+    LLCL_REMOTE_INIT, NULL, 0, NULL, LLCL_COMPLETION_INIT, LLCL_COMPLETION_INIT}
 
 /**
  * Sets, replaces or removes a handler.
@@ -1645,6 +1701,9 @@ typedef struct llcl_am_view_t {
      */
     llcl_remote_t address;
 } llcl_am_view_t;
+
+/** All zeroes: `llcl_am_view_t it = LLCL_AM_VIEW_INIT;`. */
+#define LLCL_AM_VIEW_INIT {0, 0, 0, 0, 0, NULL, 0, NULL, 0, LLCL_REMOTE_INIT}
 
 /**
  * Tells all of a message in one call.
@@ -1951,7 +2010,7 @@ typedef struct llcl_coll_info_t {
      * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
      * function, memory that peers do not map or a team of more than 256 ranks wants it so.
      */
-    uint32_t shared;
+    uint32_t any_rank;
     /** Queues of this rank's program. */
     uint32_t queues;
     /** Steps of this rank's program. */
@@ -1964,6 +2023,9 @@ typedef struct llcl_coll_info_t {
     /** How often the plan was started. */
     uint64_t rounds;
 } llcl_coll_info_t;
+
+/** Its size, and else zeroes: `llcl_coll_info_t it = LLCL_COLL_INFO_INIT;`. */
+#define LLCL_COLL_INFO_INIT {sizeof(llcl_coll_info_t), NULL, NULL, 0, 0, 0, 0, 0, 0}
 
 /**
  * A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type, whole ones.
@@ -2041,6 +2103,10 @@ typedef struct llcl_coll_params_t {
     /** Fires at the end of every round, at this rank. */
     llcl_completion_t on_complete;
 } llcl_coll_params_t;
+
+/** All zeroes: `llcl_coll_params_t it = LLCL_COLL_PARAMS_INIT;`. */
+#define LLCL_COLL_PARAMS_INIT {NULL, LLCL_LOCAL_INIT, LLCL_LOCAL_INIT, 0, 0, 0, 0, 0, 0, 0, \
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, LLCL_COMPLETION_INIT}
 
 /**
  * Starts the next round of a plan: publishes that this rank's buffers are ready, and returns. What is ready
@@ -2480,6 +2546,10 @@ typedef struct llcl_stats_t {
      */
     uint64_t am_memory;
 } llcl_stats_t;
+
+/** Its size, and else zeroes: `llcl_stats_t it = LLCL_STATS_INIT;`. */
+#define LLCL_STATS_INIT {sizeof(llcl_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, \
+    0, 0, 0}
 
 /**
  * What a context has counted.

@@ -7,6 +7,8 @@ inside { doc = doc "\n" $0; if ($0 ~ /\*\//) inside = 0; next }
 
 /^#define LLCL_H$/ { next }
 /^#define / { if (!fresh) complain("constant " $2 " has no documentation"); items++ }
+/^    .*\}$/ && !struct { next } # the rest of an initialiser
+/^    .*\\$/ && !struct { next }
 /^typedef struct .*\{/ { if (!fresh) complain("struct " $3 " has no documentation"); items++; struct = $3; fresh = 0; next }
 /^typedef / { name = $0; sub(/;.*/, "", name); if (!fresh) complain("type \"" name "\" has no documentation"); items++ }
 struct && /^\}/ { struct = ""; next }

@@ -1,6 +1,6 @@
 # Puts cbindgen's output for one chapter into the form that a C programmer reads:
 # constants carry their type and negative ones parentheses, types go by their typedef names,
-# Rust's "# Safety" sections go, short comments take one line.
+# Rust's "# Safety" sections go, short comments take one line; behind each struct follows its initialiser.
 FILENAME == ARGV[1] { type[$1] = $2; next }
 
 /^\/\*\*$/ || /^[ ]+\/\*\*$/ { indent = $0; sub(/\/\*\*$/, "", indent); count = 0; skip = 0; comment = 1; next }
@@ -31,6 +31,34 @@ comment {
     if ($0 !~ /^typedef struct/) gsub(/struct llcl_/, "llcl_")
     if (/^$/) { if (blank) next; blank = 1 } else blank = 0
     print
+}
+
+/^typedef struct .*\{$/ { struct = $3; values = ""; sized = 0; next }
+struct && /^\} / { print_initialiser(struct, values, sized); struct = ""; next }
+struct && /;$/ { values = values (values == "" ? "" : ", ") value_of($0) }
+
+# What a member is initialised with. Every member is named by its place, because C99 and C++11 have no other
+# form in common that their compilers take without a warning.
+function value_of(member,   type) {
+    if (member ~ / struct_size;$/) { sized = 1; return "sizeof(" struct ")" }
+    if (member ~ /\[/) return "{0}"
+    type = member; sub(/^ +(const )?/, "", type); sub(/ .*/, "", type)
+    if (member ~ /\*/ || type ~ /_fn$/) return "NULL"
+    if (type ~ /^llcl_.*_t$/ && type != "llcl_status_t") return initialiser(type)
+    return "0"
+}
+
+function initialiser(type) { sub(/_t$/, "", type); return toupper(type) "_INIT" }
+
+function print_initialiser(type, values, sized,   line, n, i, parts) {
+    print "\n/** " (sized ? "Its size, and else zeroes" : "All zeroes") ": `" type " it = " initialiser(type) ";`. */"
+    line = "#define " initialiser(type) " {"
+    n = split(values, parts, ", ")
+    for (i = 1; i <= n; i++) {
+        if (length(line parts[i]) > 90) { print line " \\"; line = "   " }
+        line = line (line ~ /\{$/ ? "" : " ") parts[i] (i < n ? "," : "}")
+    }
+    print line
 }
 
 function flush_comment(   i) {

@@ -42,7 +42,7 @@ pub struct llcl_am_t(pub(super) Message);
 pub type llcl_am_handler_fn =
     Option<unsafe extern "C" fn(message: *mut llcl_am_t, data: *mut c_void)>;
 
-/// A message to be sent. Set all of it to 0 first, then what is wanted.
+/// A message to be sent. Begin with LLCL_AM_PARAMS_INIT, and set what is wanted.
 #[repr(C)]
 pub struct llcl_am_params_t {
     /// The rank to send to; it may be the calling one.

@@ -43,7 +43,7 @@ pub const LLCL_AM_HANDLERS_POLLED: u32 = 3;
 /// A world whose ranks are threads of this process.
 pub struct llcl_world_t(pub(super) World);
 
-/// How a context is to be. Begin with llcl_config_default. A field that is 0 takes its value from
+/// How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros are out of reach. A field that is 0 takes its value from
 /// the environment variable in brackets, else its default. An empty variable counts as unset; one that begins
 /// with LLCL_ and is none of the library's is named on stderr, once, with the nearest that is.
 #[repr(C)]

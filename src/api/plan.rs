@@ -166,7 +166,7 @@ pub struct llcl_coll_info_t {
     pub engine: u32,
     /// 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
     /// function, memory that peers do not map or a team of more than 256 ranks wants it so.
-    pub shared: u32,
+    pub any_rank: u32,
     /// Queues of this rank's program.
     pub queues: u32,
     /// Steps of this rank's program.
@@ -263,7 +263,7 @@ pub unsafe extern "C" fn llcl_coll_query(
             algorithm: texts[0].as_ptr(),
             reason: texts[1].as_ptr(),
             engine: about.engine as u32 + 1,
-            shared: about.shared.into(),
+            any_rank: about.shared.into(),
             queues: about.queues,
             steps: about.steps,
             memory: about.memory,
