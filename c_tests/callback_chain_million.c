@@ -89,7 +89,8 @@ static void run(llcl_context_t *context)
     uint64_t million = test_in_threads() ? 50000 : 1000000;
     chain_of(context, ALLOCATED, 0, million);
     chain_of(context, ALLOCATED, LLCL_FLAG_DEFER, million / 10);
-    chain_of(context, REGISTERED, 0, million / 50);
+    /* Where only the owner can do it and its program sleeps, a link takes as long as two naps. */
+    chain_of(context, REGISTERED, 0, million / 500);
 }
 
 TEST_MAIN(run)
