@@ -23,7 +23,8 @@
  * - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
  *   request carries fires exactly once, with a status, whatever happens. Refused means: none fires.
  * - Callbacks run on whatever thread ends the operation: the caller, before the call returns
- *   (unless LLCL_FLAG_DEFER is given); a thread that waits in this library; or the progress thread.
+ *   (unless LLCL_FLAG_DEFER is given); a thread that waits in this library; or one of its own
+ *   threads. In offload mode it is the progress thread.
  *   They may post requests by the try functions; they must not block. What they post may end at
  *   once; its callback then runs after the present one has returned, so a chain of any length
  *   needs no more stack than one link. A thread keeps at most 64 such callbacks waiting; beyond
@@ -488,7 +489,8 @@ llcl_status_t llcl_init(const llcl_config_t *config,
  * Leaves the world. Collective: returns when every living rank has come here.
  *
  * Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
- * LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served. All regions, teams and plans of
+ * LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served, and messages that were sent before, and
+ * responses to them, are handled. All regions, teams and plans of
  * the context end with it, and every pointer into their memory; nothing of it need be freed before.
  * `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
  * LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK; LLCL_ERR_SYSTEM: the
@@ -1650,7 +1652,7 @@ llcl_status_t llcl_am_poll(llcl_context_t *context,
  * Waits until a handler of this context has run: polling at first, then asleep until a message comes.
  *
  * To wait for something that handlers do, look at it, and while it is not there call this and look again:
- * handlers that have run since the calling thread's last llcl_am_poll or llcl_am_wait, on whatever thread,
+ * handlers that have run since the calling thread's last llcl_am_wait, or llcl_am_poll that took something, on whatever thread,
  * end the wait at once. Where the handlers set a word, llcl_wait_word does the same in one call.
  * `context`: a live context. `timeout_ns`: nanoseconds; negative: for ever; 0: polls once.
  * LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;

@@ -250,7 +250,7 @@ pub unsafe extern "C" fn llcl_am_poll(
 /// Waits until a handler of this context has run: polling at first, then asleep until a message comes.
 ///
 /// To wait for something that handlers do, look at it, and while it is not there call this and look again:
-/// handlers that have run since the calling thread's last llcl_am_poll or llcl_am_wait, on whatever thread,
+/// handlers that have run since the calling thread's last llcl_am_wait, or llcl_am_poll that took something, on whatever thread,
 /// end the wait at once. Where the handlers set a word, llcl_wait_word does the same in one call.
 /// `context`: a live context. `timeout_ns`: nanoseconds; negative: for ever; 0: polls once.
 /// LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;

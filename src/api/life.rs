@@ -166,7 +166,8 @@ pub unsafe extern "C" fn llcl_init(
 /// Leaves the world. Collective: returns when every living rank has come here.
 ///
 /// Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
-/// LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served. All regions, teams and plans of
+/// LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served, and messages that were sent before, and
+/// responses to them, are handled. All regions, teams and plans of
 /// the context end with it, and every pointer into their memory; nothing of it need be freed before.
 /// `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
 /// LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK; LLCL_ERR_SYSTEM: the

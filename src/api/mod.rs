@@ -16,7 +16,8 @@
 //! - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
 //!   request carries fires exactly once, with a status, whatever happens. Refused means: none fires.
 //! - Callbacks run on whatever thread ends the operation: the caller, before the call returns
-//!   (unless LLCL_FLAG_DEFER is given); a thread that waits in this library; or the progress thread.
+//!   (unless LLCL_FLAG_DEFER is given); a thread that waits in this library; or one of its own
+//!   threads. In offload mode it is the progress thread.
 //!   They may post requests by the try functions; they must not block. What they post may end at
 //!   once; its callback then runs after the present one has returned, so a chain of any length
 //!   needs no more stack than one link. A thread keeps at most 64 such callbacks waiting; beyond

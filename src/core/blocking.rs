@@ -72,8 +72,9 @@ impl<'a> Blocking<'a> {
         }
     }
 
+    /// Waits until `done`, which what is awaited announces.
     #[inline(never)]
-    fn until(self, awaited: Awaited, done: impl Fn() -> bool + Copy) {
+    pub(super) fn until(self, awaited: Awaited, done: impl Fn() -> bool + Copy) {
         let mut backoff = Backoff::new(self.spin);
         while !self.attend(&mut backoff, done) {
             if !backoff.pause() && self.sleep(awaited, None, done) {

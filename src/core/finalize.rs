@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// How long a thread may stay in one callback or handler when everything else is over, at least.
 const STUCK: Duration = Duration::from_secs(1);
+/// How long it sleeps between two looks at what other threads handle.
+const NAP: Duration = Duration::from_micros(100);
 
 impl Context {
     /// Refuses finalize() where it would wait for itself.
@@ -35,11 +37,14 @@ impl Context {
         }
         let mut free = self.cancel(limit + STUCK);
         // From here on this rank asks for nothing; its progress thread still serves the others, and
-        // messages are still handled.
+        // messages are still handled. Behind the first fence no message is sent but responses to what has come,
+        // behind the second one none at all.
         let fenced = self.bootstrap.fence_survivors();
-        // With polled handlers nobody else handles what has been sent before the fence.
-        while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
+        self.handle_the_rest(Instant::now() + if free { time } else { Duration::ZERO });
+        let fenced = fenced.and(self.bootstrap.fence_survivors());
         let limit = Instant::now() + if free { time.max(STUCK) } else { Duration::ZERO };
+        // With polled handlers nobody else handles them.
+        while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
         free &= self.handling.stop(limit) & self.progress.stop(limit);
         if free {
             // Not before: ranks that have not come to the fence may need what this one's tasks do.
@@ -65,11 +70,24 @@ impl Context {
         let idle = || {
             self.background.settle()
                 && self.dispatcher.is_idle()
+                && !self.post.parked.any()
                 && self.lane.is_idle() == Some(true)
         };
         while !idle() && Instant::now() < limit {
             if !self.rest().help_others() {
                 backoff.pause();
+            }
+        }
+    }
+
+    /// Handles what has come and sends the responses, until `limit`.
+    fn handle_the_rest(&self, limit: Instant) {
+        let mut backoff = Backoff::new(Duration::from_micros(100));
+        while !self.dispatcher.has_handled_all() && Instant::now() < limit {
+            if self.rest().help_others() {
+                backoff.renew();
+            } else if !backoff.pause() {
+                std::thread::sleep(NAP);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! From a request for an active message to the slot at its receiver: the checks, the short way, and
 //! the long one through the lane.
 
-use crate::core::blocking::accepted;
 use crate::core::context::Context;
 use crate::core::submit::{FLAG_DEFER, check_completion};
 use crate::engine::by_caller::{self, Local, Outcome};
@@ -14,13 +13,12 @@ use crate::engine::messages::{BULK, HEADER, Handler, LONG, MEDIUM};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::node::message_area::IDS;
-use crate::transport::node::message_sender::{Frame, MessageSender, Watched};
-use crate::transport::waiters::Awaited;
-use crate::util::backoff::Backoff;
+use crate::transport::node::message_sender::{Frame, MessageSender};
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
-use std::time::{Duration, Instant};
+
+mod wait;
 
 /// A message to be sent; the parameters of the interface.
 #[derive(Clone, Copy)]
@@ -50,49 +48,6 @@ impl Context {
         self.must_be_open()?;
         self.handling.start()?;
         self.dispatcher.register(id, handler, data)
-    }
-
-    /// A poll without result, unless one has to do more than to look. Never in a callback, where it does
-    /// nothing: the long way tells why.
-    #[inline(always)]
-    pub fn am_poll_finds_nothing(&self) -> bool {
-        self.routes.gate().is_open() && self.dispatcher.finds_nothing()
-    }
-
-    /// Runs up to `most` handlers of what has come; returns how many messages were taken.
-    #[inline]
-    pub fn am_poll(&self, most: usize) -> Result<usize> {
-        if !self.dispatcher.may_poll() {
-            // Why not.
-            return self.may_block("llcl_am_poll").map(|()| 0);
-        }
-        let handled = self.dispatcher.poll(most);
-        if handled > 0 {
-            self.dispatcher.tell();
-            self.dispatcher.knows_handled();
-        }
-        Ok(handled)
-    }
-
-    /// Waits until handlers have run of which the calling thread does not know; None: for ever.
-    pub fn am_wait(&self, timeout: Option<Duration>) -> Result<()> {
-        self.may_block("llcl_am_wait")?;
-        let known = self.dispatcher.known_handled();
-        let done = || self.dispatcher.handled() != known;
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut backoff = Backoff::new(Duration::from_micros(self.config().spin_us));
-        let rest = self.rest();
-        while !rest.attend(&mut backoff, done) {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Err(Error::bare(Status::ERR_TIMEOUT));
-            }
-            if !backoff.pause() && rest.sleep(Awaited::ANYTHING, left, done) {
-                backoff.renew();
-            }
-        }
-        self.dispatcher.knows_handled();
-        Ok(())
     }
 
     /// Sends a message whose end nobody waits for, if nothing is in the way. False: the long way tells
@@ -202,7 +157,7 @@ impl Context {
         tag: u64,
     ) -> Result<()> {
         if send.flags & FLAG_DEFER != 0 || self.lane.execution() == Execution::Offload {
-            return self.am_queue(send, local, tag);
+            return self.am_queue(send, outbox, local, tag);
         }
         let long = send.kind == LONG;
         if long {
@@ -212,7 +167,7 @@ impl Context {
             }
             let write = write_of(send);
             if by_caller::attempt(&self.routes, &write, local)? != Outcome::Done {
-                return self.am_queue(send, local, tag);
+                return self.am_queue(send, outbox, local, tag);
             }
         }
         let address = if send.kind == BULK { send.source } else { send.destination };
@@ -237,7 +192,13 @@ impl Context {
     }
 
     /// Lets the lane send it.
-    fn am_queue(&self, send: &Send, local: Local, tag: u64) -> Result<()> {
+    fn am_queue(
+        &self,
+        send: &Send,
+        outbox: &MessageSender<'static>,
+        local: Local,
+        tag: u64,
+    ) -> Result<()> {
         let mut header = [0; HEADER];
         // SAFETY: the caller's bytes, valid during the call.
         let given = unsafe { bytes(send.header, send.header_size) };
@@ -246,7 +207,7 @@ impl Context {
             // Until the command is in the queue, where a flush finds it, the pin keeps the region.
             let _pinned = pin();
             let payload = local.resolve(&self.routes, send.payload_size as u64)?;
-            let Some(admitted) = Admitted::begin(&self.post) else {
+            let Some(admitted) = Admitted::begin(&self.post, outbox, send.peer) else {
                 return Err(Error::bare(Status::RETRY_NO_CREDIT));
             };
             let late = Box::new(Deferred {
@@ -274,75 +235,6 @@ impl Context {
             false => self.lane.leave_to_others(asleep),
         }
         Ok(())
-    }
-
-    /// Tries until the message is accepted, running handlers meanwhile.
-    pub fn am_until_accepted(&self, send: &Send) -> Result<()> {
-        self.may_block("this form")?;
-        loop {
-            match self.am_try(send) {
-                Err(error)
-                    if error.status == Status::RETRY_NO_CREDIT
-                        && self.may_sleep_for_credit(send) =>
-                {
-                    if let Some(end) = self.await_credit(send) {
-                        return end;
-                    }
-                }
-                Err(error) if error.status == Status::RETRY_NO_CREDIT => {
-                    // Runs handlers between two tries.
-                    return self.rest().until_accepted(|| self.am_try(send));
-                }
-                Err(error) if error.status.is_retry() => {
-                    // Where it is credit that lacks then, it is waited for above.
-                    let attempt = || match self.am_try(send) {
-                        Err(error) if error.status == Status::RETRY_NO_CREDIT => Ok(false),
-                        end => end.map(|()| true),
-                    };
-                    if self.rest().until_accepted(attempt)? {
-                        return Ok(());
-                    }
-                }
-                end => return end,
-            }
-        }
-    }
-
-    /// Whether somebody else runs this rank's handlers meanwhile, and the peer's freed slots wake the sleeper: those
-    /// for large payloads do not.
-    fn may_sleep_for_credit(&self, send: &Send) -> bool {
-        let medium = self.routes.node().known_outbox(send.peer).map_or(0, MessageSender::medium);
-        !self.dispatcher.is_polled() && (send.kind != MEDIUM || send.payload_size <= medium)
-    }
-
-    /// Waits until the peer has slots again, or for a moment. Some: the message has been accepted, or
-    /// cannot be.
-    fn await_credit(&self, send: &Send) -> Option<Result<()>> {
-        /// Long enough for many others to have their turns.
-        const LONGEST: Duration = Duration::from_millis(50);
-        /// Who has had its share wakes the next; it could be that nobody posts any more.
-        const IN_LINE: Duration = Duration::from_millis(5);
-        let outbox = self.routes.node().known_outbox(send.peer)?;
-        if outbox.room.wait_for_turn() || self.rest().help_others() {
-            return None;
-        }
-        let attempt = || accepted(self.am_submit(send));
-        let before_sleep = || {
-            self.post.counts.credit_sleeps.up();
-            self.dispatcher.hand_over();
-        };
-        match outbox.watch(LONGEST, attempt, before_sleep) {
-            Watched::Accepted(end) => Some(end),
-            Watched::Over => None,
-            Watched::ByAnother => outbox.room.wait_asleep(IN_LINE, attempt),
-        }
-    }
-
-    /// Sends the message and waits for its end.
-    pub fn am_and_wait(&self, send: &Send) -> Result<()> {
-        self.until_ended([&send.on_local, &send.on_complete], |ended| {
-            self.am_until_accepted(&Send { on_complete: ended, ..*send })
-        })
     }
 }
 
@@ -430,3 +322,6 @@ fn check_peer(send: &Send, outbox: &MessageSender<'_>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

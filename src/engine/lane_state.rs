@@ -4,7 +4,7 @@ use crate::engine::by_owner::{InFlight, Stage};
 use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::command_queue::Consumer;
 use crate::engine::in_flight::{InFlightTable, Tag};
-use crate::engine::messages::deferred::{Deferred, take_deferred};
+use crate::engine::messages::deferred::{DeferredQueue, take_deferred};
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
@@ -13,7 +13,6 @@ use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply};
 use crate::util::admission::Admission;
 use crate::util::status::{Error, Status};
 use crossbeam_utils::CachePadded;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -40,7 +39,7 @@ pub struct LaneState {
     pub(super) post: Arc<MessagePost>,
     pub(super) unserved: Unserved,
     /// Active messages without credit.
-    pub(super) deferred: VecDeque<Box<Deferred>>,
+    pub(super) deferred: DeferredQueue,
     /// Whom to tell that the queue is half empty again.
     room: Arc<Admission>,
     half: usize,
@@ -79,7 +78,7 @@ impl LaneState {
             consumer,
             post,
             unserved: Unserved::default(),
-            deferred: VecDeque::new(),
+            deferred: DeferredQueue::default(),
             room,
             half,
             lot: (half / 8).clamp(1, 4),
@@ -277,11 +276,10 @@ impl LaneState {
     pub(super) fn end_flushes(&mut self, routes: &Routes) {
         let mut at = 0;
         while let Some((flush, order)) = self.flushes.get(at) {
-            let before = |its: u64, peer: u32| {
-                its < *order && (flush.peer == ALL_PEERS || flush.peer == peer)
-            };
-            let busy = self.slots.iter().any(|(_, it)| before(it.order, it.command.peer))
-                || self.deferred.iter().any(|deferred| before(deferred.order, deferred.peer));
+            let fits = |peer: u32| flush.peer == ALL_PEERS || flush.peer == peer;
+            let before = |it: &InFlight| it.order < *order && fits(it.command.peer);
+            let busy = self.slots.iter().any(|(_, it)| before(it))
+                || self.deferred.has_before(*order, fits);
             if busy {
                 at += 1;
             } else {
@@ -340,10 +338,7 @@ impl LaneState {
             self.consumer.release(shown);
         }
         count += self.end_if(routes, Status::ERR_CANCELED, |_| true);
-        while let Some(deferred) = self.deferred.pop_front() {
-            deferred.end(&self.post, Status::ERR_CANCELED);
-            count += 1;
-        }
+        count += self.deferred.cancel(&self.post);
         self.count_under_way();
         self.end_flushes(routes);
         count

@@ -11,8 +11,8 @@ use crate::util::status::Status;
 impl LaneState {
     /// Takes a message in; false: there is no room, and nothing has happened.
     pub(super) fn start_message(&mut self, routes: &Routes, command: &Command) -> bool {
-        // What waits for credit is bounded where it is accepted (`Deferred::admit`), so that a peer that
-        // handles nothing stops no command behind its messages. The write of a payload needs an entry.
+        // What waits for credit is bounded where it is accepted (`Admitted`), so that a peer that handles
+        // nothing stops no command behind its messages. The write of a payload needs an entry.
         if self.slots.is_full() {
             return false;
         }
@@ -50,35 +50,20 @@ impl LaneState {
     }
 
     fn send_or_keep(&mut self, deferred: Box<Deferred>) {
-        // Behind what waits already: for the same peer it would find no credit, either.
-        match self.deferred.is_empty().then(|| deferred.send(&self.post)) {
+        let behind_others = self.deferred.has(deferred.peer);
+        match (!behind_others).then(|| deferred.send(&self.post)) {
             Some(Ok(true)) => deferred.end(&self.post, Status::OK),
             Some(Err(error)) if !error.status.is_retry() => deferred.end(&self.post, error.status),
             Some(_) | None => {
-                self.deferred.push_back(deferred);
+                self.deferred.push(deferred);
                 self.count_under_way();
             }
         }
     }
 
-    /// Sends what has credit, up to the first that has none, which goes to the end: what waits for one
-    /// peer stops nothing that goes to another for long. Returns how much was sent.
+    /// Sends the messages that have credit now; returns how many.
     pub(super) fn send_late(&mut self, routes: &Routes) -> usize {
-        let before = self.deferred.len();
-        for _ in 0..before {
-            let Some(deferred) = self.deferred.pop_front() else { break };
-            match deferred.send(&self.post) {
-                Ok(true) => deferred.end(&self.post, Status::OK),
-                Err(error) if !error.status.is_retry() => {
-                    deferred.end(&self.post, error.status);
-                }
-                Ok(false) | Err(_) => {
-                    self.deferred.push_back(deferred);
-                    break;
-                }
-            }
-        }
-        let sent = before - self.deferred.len();
+        let sent = self.deferred.send(&self.post);
         if sent > 0 {
             self.count_under_way();
             self.end_flushes(routes);

@@ -14,6 +14,7 @@ pub mod lane;
 mod lane_state;
 mod message_commands;
 pub mod messages;
+mod peer_turns;
 pub mod queue_entry;
 mod role;
 pub mod routes;

@@ -5,7 +5,8 @@
 //! behind it, and a peer that takes nothing stops no other.
 
 use crate::engine::in_flight::Tag;
-use std::collections::{HashMap, VecDeque};
+use crate::engine::peer_turns::{PeerLine, PeerTurns};
+use std::collections::VecDeque;
 
 /// What became of an attempt to send an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,19 +28,17 @@ struct Line {
     words: VecDeque<(u64, Tag)>,
 }
 
-/// See the head of the file. Allocates only while there are more at a time than ever before.
+/// See the head of the file.
 #[derive(Default)]
-pub struct SendQueue {
-    lines: HashMap<u32, Line>,
-    /// Peers for which something waits; the first one is served first.
-    turns: VecDeque<u32>,
-}
+pub struct SendQueue(PeerTurns<Line>);
 
-impl Line {
+impl PeerLine for Line {
     fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.words.is_empty()
     }
+}
 
+impl Line {
     /// Sends the oldest operation that can be sent. False: none can.
     fn send_one(&mut self, send: &mut impl FnMut(Tag) -> Sent) -> bool {
         let oldest = |line: &VecDeque<(u64, Tag)>| line.front().map_or(u64::MAX, |(age, _)| *age);
@@ -64,36 +63,20 @@ impl Line {
 impl SendQueue {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.turns.is_empty()
+        self.0.is_empty()
     }
 
     /// Puts an operation behind those that wait for the same peer.
     pub fn push(&mut self, peer: u32, age: u64, tag: Tag, needs_chunk: bool) {
-        let line = self.lines.entry(peer).or_default();
-        if line.is_empty() {
-            self.turns.push_back(peer);
-        }
-        if needs_chunk { &mut line.bytes } else { &mut line.words }.push_back((age, tag));
+        let place = |line: &mut Line| {
+            if needs_chunk { &mut line.bytes } else { &mut line.words }.push_back((age, tag));
+        };
+        self.0.put(peer, place);
     }
 
-    /// Sends what can be sent, one of each peer at a time: whoever has been served goes to the end. Returns how many
-    /// operations have left the queue.
+    /// Sends what can be sent, see PeerTurns::serve(). Returns how many operations have left the queue.
     pub fn serve(&mut self, mut send: impl FnMut(Tag) -> Sent) -> usize {
-        let (mut served, mut refused) = (0, 0);
-        while let Some(peer) = self.turns.get(refused) {
-            let Some(line) = self.lines.get_mut(peer) else {
-                unreachable!("a turn without a line")
-            };
-            if !line.send_one(&mut send) {
-                refused += 1;
-                continue;
-            }
-            served += 1;
-            let left = !line.is_empty();
-            let peer = self.turns.remove(refused);
-            self.turns.extend(peer.filter(|_| left));
-        }
-        served
+        self.0.serve(|line| line.send_one(&mut send))
     }
 }
 

@@ -1,39 +1,111 @@
 //! Messages that the lane sends: those of offload mode, those that ask for it, and LONG ones whose
-//! payload only the peer's agent can write. They wait here for credit, in the order in which they came.
+//! payload only the peer's agent can write. They wait here for credit, those to one peer in the order in
+//! which they came.
 
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::Completion;
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::messages::{HEADER, LONG, MEDIUM, PLACE};
+use crate::engine::peer_turns::PeerTurns;
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::node::message_sender::Frame;
+use crate::transport::node::message_sender::{Frame, MessageSender};
 use crate::util::status::{Result, Status};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Messages of a context that may be accepted and not be sent at one time.
-const MOST: usize = 256;
+/// Messages to one peer that may be accepted and not be sent at one time.
+pub const MOST: u64 = 256;
 
 /// The right of one message to wait for credit in the lane. Dropping it gives it back.
-pub struct Admitted(Arc<MessagePost>);
+pub struct Admitted(Arc<MessagePost>, u32);
 
 impl Admitted {
-    /// None: as many wait as may. Else a peer that handles nothing would fill the queue, and stop all other
-    /// commands.
-    pub fn begin(post: &Arc<MessagePost>) -> Option<Admitted> {
+    /// None: as many wait for this peer as may. Else a peer that handles nothing would take all memory.
+    pub fn begin(
+        post: &Arc<MessagePost>,
+        outbox: &MessageSender<'static>,
+        peer: u32,
+    ) -> Option<Admitted> {
         // Relaxed: only a number.
-        if post.deferred.fetch_add(1, Ordering::Relaxed) < MOST {
-            return Some(Admitted(post.clone()));
+        if outbox.deferred.fetch_add(1, Ordering::Relaxed) < MOST {
+            return Some(Admitted(post.clone(), peer));
         }
-        post.deferred.fetch_sub(1, Ordering::Relaxed);
+        outbox.deferred.fetch_sub(1, Ordering::Relaxed);
         None
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.0.deferred.fetch_sub(1, Ordering::Relaxed);
+        let Some(outbox) = self.0.routes.node().known_outbox(self.1) else { return };
+        if outbox.deferred.fetch_sub(1, Ordering::Relaxed) == MOST {
+            // Threads may sleep until there is room again, see `core::messages`.
+            self.0.routes.waiters().touched_word(outbox.deferred.as_ptr() as u64);
+        }
+    }
+}
+
+/// The messages that have been accepted and not been sent, by peers.
+#[derive(Default)]
+pub struct DeferredQueue {
+    lines: PeerTurns<VecDeque<Box<Deferred>>>,
+    count: usize,
+}
+
+impl DeferredQueue {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether something waits for this peer, behind which the next message to it belongs.
+    pub fn has(&self, peer: u32) -> bool {
+        self.lines.line(peer).is_some_and(|line| !line.is_empty())
+    }
+
+    /// Whether something waits that was accepted before the number `order`, for a peer that fits.
+    pub fn has_before(&self, order: u64, fits: impl Fn(u32) -> bool) -> bool {
+        let oldest = |line: &VecDeque<Box<Deferred>>| line.iter().map(|it| it.order).min();
+        let mut waiting = self.lines.waiting();
+        waiting.any(|(peer, line)| fits(peer) && oldest(line).is_some_and(|its| its < order))
+    }
+
+    /// Puts a message behind those that wait for the same peer.
+    pub fn push(&mut self, deferred: Box<Deferred>) {
+        self.count += 1;
+        self.lines.put(deferred.peer, |line| line.push_back(deferred));
+    }
+
+    /// Sends what has credit, one message of each peer at a time. Returns how many have left the queue.
+    pub fn send(&mut self, post: &MessagePost) -> usize {
+        let sent = self.lines.serve(|line| {
+            let end = line.front().map(|deferred| deferred.send(post));
+            let status = match end {
+                Some(Ok(true)) => Status::OK,
+                Some(Err(error)) if !error.status.is_retry() => error.status,
+                _ => return false,
+            };
+            line.pop_front().inspect(|deferred| deferred.end(post, status)).is_some()
+        });
+        self.count -= sent;
+        sent
+    }
+
+    /// Ends all without sending them; returns how many there were.
+    pub fn cancel(&mut self, post: &MessagePost) -> usize {
+        let canceled = self.lines.serve(|line| {
+            let next = line.pop_front();
+            next.inspect(|deferred| deferred.end(post, Status::ERR_CANCELED)).is_some()
+        });
+        self.count -= canceled;
+        canceled
     }
 }
 

@@ -15,21 +15,20 @@
 //! With polled handlers (`HandlerMode::Polled`) no thread of the library runs any: `poll` has what the
 //! threads of the program do, `sleep` how they sleep until a message comes.
 
-use crate::engine::completion::{enter, enter_response, in_callback};
+use crate::engine::completion::in_callback;
 use crate::engine::messages::Handler;
-use crate::engine::messages::message::Message;
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::role::{Held, Role};
 use crate::transport::node::lookout::Lookout;
 use crate::transport::node::message_area::IDS;
 use crate::transport::node::message_receiver::{Arrived, MessageReceiver, Takes};
-use crate::util::status::Status;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+mod handle;
 mod handlers;
 mod poll;
 mod sleep;
@@ -87,6 +86,8 @@ unsafe impl Send for Requests {}
 
 /// See the head of the file.
 pub struct Dispatcher {
+    /// By which threads remember it, see `poll`.
+    name: u64,
     post: Arc<MessagePost>,
     requests: Role<Requests>,
     replies: Role<MessageReceiver>,
@@ -192,6 +193,7 @@ impl Dispatcher {
         let empty = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
         let table = (0..IDS).map(|_| Cell::new(empty)).collect();
         Dispatcher {
+            name: poll::new_name(),
             lookouts: [inlet.lookout(), replies.lookout(), responses.lookout()],
             requests: Role::new(Requests { inlet, responses, table, told: Instant::now() }),
             replies: Role::new(replies),
@@ -225,10 +227,12 @@ impl Dispatcher {
         self.post.pending.is_empty()
     }
 
-    /// Whether all messages that have come have been handled. False also where somebody is at it.
+    /// Whether all messages that have come have been handled, and their responses sent. False also where somebody
+    /// is at it.
     pub fn has_handled_all(&self) -> bool {
         !self.has_handlers.load(Ordering::Relaxed)
-            || self.requests.take_unfenced().is_some_and(|mut requests| !requests.inlet.has_come())
+            || self.requests.take_unfenced().is_some_and(|mut requests| !requests.has_come())
+                && !self.post.parked.any()
     }
 
     /// Whether there ever was a message whose end is waited for.
@@ -373,68 +377,5 @@ impl Dispatcher {
             }
         }
         most
-    }
-
-    /// Handles a message without the role: its bytes move out of its slot first.
-    fn handle_outside(&self, mut requests: Held<'_, Requests, false>, arrived: &Arrived) {
-        let entry = requests.entry(arrived);
-        let id = usize::from(arrived.id) % IDS;
-        let call = &self.calls[id][entry.version as usize % 2];
-        call.fetch_add(1, Ordering::Relaxed);
-        let _running = Running::begin(self, id);
-        let (header_size, payload_size) = (arrived.header.1, arrived.payload.1);
-        let mut bytes = vec![0_u64; header_size.div_ceil(8) + payload_size.div_ceil(8)];
-        let base: *mut u8 = bytes.as_mut_ptr().cast();
-        let payload = base.wrapping_add(header_size.next_multiple_of(8));
-        // SAFETY: the slot is ours until done(), and there is place for both.
-        unsafe {
-            std::ptr::copy_nonoverlapping(arrived.header.0, base, header_size);
-            std::ptr::copy_nonoverlapping(arrived.payload.0, payload, payload_size);
-        }
-        requests.done(arrived.response);
-        drop(requests);
-        let payload = if arrived.payload.0.is_null() { std::ptr::null() } else { payload };
-        let (header, payload) = ((base.cast_const(), header_size), (payload, payload_size));
-        self.handle(&entry, &Arrived { header, payload, ..*arrived });
-        self.post.routes.waiters().touched_anything();
-        // Release: pairs with the Acquire in register().
-        call.fetch_sub(1, Ordering::Release);
-    }
-
-    #[inline(always)]
-    fn handle(&self, entry: &Entry, arrived: &Arrived) {
-        let counts = &self.post.counts;
-        if arrived.source >= self.post.routes.size() {
-            return counts.unknown.up();
-        }
-        // Used where it is made: a message that is moved costs as much as its handler.
-        let status = match (&mut Message::new(&self.post, arrived), entry.handler) {
-            (Ok(message), Some(handler)) => {
-                // SAFETY: the user gave a function of this type for just this; the message lives until it
-                // returns.
-                let call = || unsafe { handler(&raw mut *message, entry.data) };
-                match arrived.response {
-                    false => enter(handler as *const c_void, call),
-                    true => enter_response(handler as *const c_void, call),
-                }
-                // Behind the handler: wait_handled() says that what is counted has run.
-                match self.mode {
-                    HandlerMode::Parallel => counts.handled.up(),
-                    HandlerMode::Serial | HandlerMode::Polled => counts.handled.up_alone(1),
-                }
-                if arrived.response {
-                    return self.post.responded(arrived.tag, Status::OK);
-                }
-                return message.close(Status::OK);
-            }
-            (Ok(_), None) => Status::ERR_NO_HANDLER,
-            (Err(error), _) => error.status,
-        };
-        counts.unknown.up();
-        if arrived.response {
-            self.post.responded(arrived.tag, status);
-        } else if arrived.tag != 0 {
-            self.post.reply(arrived.source, arrived.tag, status, &[]);
-        }
     }
 }

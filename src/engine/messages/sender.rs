@@ -22,8 +22,6 @@ pub struct MessagePost {
     pub counts: Arc<Counters>,
     /// Messages whose end is waited for.
     pub pending: Requests,
-    /// Messages that the lane has accepted and not sent.
-    pub deferred: AtomicUsize,
     /// Responses without credit.
     pub parked: Parked,
     /// Messages that handlers have kept, and how many there may be.
@@ -43,17 +41,9 @@ impl MessagePost {
         requests: usize,
         retained: usize,
     ) -> MessagePost {
-        let (pending, deferred) = (Requests::new(requests), AtomicUsize::new(0));
+        let pending = Requests::new(requests);
         let (parked, retained) = (Parked::default(), (AtomicUsize::new(0), retained));
-        MessagePost {
-            routes,
-            counts,
-            pending,
-            deferred,
-            parked,
-            retained,
-            owed: Default::default(),
-        }
+        MessagePost { routes, counts, pending, parked, retained, owed: Default::default() }
     }
 
     /// The outbox to a living peer. At first use RETRY_CONNECTING, until the peer was contacted, and the rank that
@@ -149,12 +139,8 @@ impl MessagePost {
         }
     }
 
-    /// The response to the request `tag` has been handled here, or could not be: the request has ended.
-    #[inline]
+    /// The response to the request `tag` has been handled here, or could not be: ends the request.
     pub fn responded(&self, tag: u64, status: Status) {
-        if tag == 0 {
-            return;
-        }
         let none = (std::ptr::null(), 0);
         let id = status.0.unsigned_abs() as u16;
         let (kind, label, response) = (REPLY, 0, true);

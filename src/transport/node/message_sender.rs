@@ -76,6 +76,8 @@ pub struct MessageSender<'a> {
     /// Threads of this process that wait for credit, but for the one that watches for it.
     pub room: CachePadded<Admission>,
     watched: AtomicBool,
+    /// Messages to this peer that the lane has accepted and not sent.
+    pub deferred: AtomicU64,
     /// What is left of this process's turn; below 0 the refusals, counted. Threads that meet here may lose
     /// some.
     left: CachePadded<AtomicI32>,
@@ -143,6 +145,7 @@ impl<'a> MessageSender<'a> {
             progress,
             room: CachePadded::default(),
             watched: AtomicBool::new(false),
+            deferred: AtomicU64::new(0),
             left: CachePadded::new(AtomicI32::new(TURN)),
         }
     }

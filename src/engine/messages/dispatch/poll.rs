@@ -9,8 +9,8 @@ use super::{BATCH, Dispatcher, LOOKS, MOST};
 use crate::engine::completion::{
     in_callback, polled_in_vain, polled_in_vain_again, polled_with_result,
 };
-use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Polls without result after which a thread does, under the roles, what is due when nothing comes: it skips
 /// what dead senders have begun, and wakes senders that sleep for credit.
@@ -22,27 +22,54 @@ const YIELD: u32 = 8 * EMPTY;
 /// Polls that found the role taken, and a message waiting, after which it offers its core.
 const TAKEN: u32 = 16;
 
-/// What a thread knows of its own polls.
-struct Polls {
+/// Of how many contexts a thread remembers its polls. Of one that it has forgotten it takes all handlers for new.
+const CONTEXTS: usize = 16;
+
+/// What a thread knows of its polls of one context.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Polls {
+    /// Names the dispatcher.
+    of: u64,
     /// Polls that found the role taken since the last one that offered its core for it.
-    taken: Cell<u32>,
+    taken: u32,
     /// Handlers that this thread has run.
-    ran: Cell<u64>,
+    ran: u64,
     /// When others_handle() was asked last: handlers that had run, and those of this thread.
-    seen: Cell<(u64, u64)>,
-    /// For wait_handled(): of which dispatcher this thread knows how many handlers have run, and how many.
-    waited: Cell<(*const Dispatcher, u64)>,
+    seen: (u64, u64),
+    /// How many handlers had run when knows_handled() was called last.
+    known: u64,
 }
 
 thread_local! {
-    static POLLS: Polls = const {
-        Polls {
-            taken: Cell::new(0),
-            ran: Cell::new(0),
-            seen: Cell::new((0, 0)),
-            waited: Cell::new((std::ptr::null(), 0)),
-        }
-    };
+    /// The one that was used last comes first.
+    static POLLS: RefCell<Vec<Polls>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A name that no other dispatcher of the process has or had.
+pub(super) fn new_name() -> u64 {
+    static NAMES: AtomicU64 = AtomicU64::new(1);
+    NAMES.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Polls {
+    /// Has `change` work on what the calling thread knows of a dispatcher; a thread that is ending knows nothing.
+    fn of<T>(dispatcher: &Dispatcher, change: impl Fn(&mut Polls) -> T) -> T {
+        let found = POLLS.try_with(|all| {
+            let mut all = all.borrow_mut();
+            if all.first().is_none_or(|polls| polls.of != dispatcher.name) {
+                Polls::bring_to_front(&mut all, dispatcher.name);
+            }
+            all.first_mut().map(&change)
+        });
+        found.ok().flatten().unwrap_or_else(|| change(&mut Polls::default()))
+    }
+
+    #[cold]
+    fn bring_to_front(all: &mut Vec<Polls>, of: u64) {
+        let found = all.iter().position(|polls| polls.of == of).map(|at| all.remove(at));
+        all.truncate(CONTEXTS - 1);
+        all.insert(0, found.unwrap_or(Polls { of, ..Polls::default() }));
+    }
 }
 
 impl Dispatcher {
@@ -102,17 +129,17 @@ impl Dispatcher {
                 let before = handled.get();
                 let count = self.serve(requests, most, &|| false);
                 let ran = handled.get().wrapping_sub(before).min(count as u64);
-                POLLS.with(|polls| polls.ran.set(polls.ran.get().wrapping_add(ran)));
+                Polls::of(self, |polls| polls.ran = polls.ran.wrapping_add(ran));
                 count
             }
             None => {
-                POLLS.with(|polls| {
-                    polls.taken.set(polls.taken.get() + 1);
-                    if polls.taken.get() == TAKEN {
-                        polls.taken.set(0);
-                        std::thread::yield_now();
-                    }
+                let again = Polls::of(self, |polls| {
+                    polls.taken = (polls.taken + 1) % TAKEN;
+                    polls.taken == 0
                 });
+                if again {
+                    std::thread::yield_now();
+                }
                 0
             }
         }
@@ -158,22 +185,21 @@ impl Dispatcher {
     /// Whether other threads have run handlers since the calling one asked last.
     pub(super) fn others_handle(&self) -> bool {
         let total = self.post.counts.handled.get();
-        POLLS.with(|polls| {
-            let (before, own) = polls.seen.replace((total, polls.ran.get()));
-            total.wrapping_sub(before) > polls.ran.get().wrapping_sub(own)
+        Polls::of(self, |polls| {
+            let (before, own) = std::mem::replace(&mut polls.seen, (total, polls.ran));
+            total.wrapping_sub(before) > polls.ran.wrapping_sub(own)
         })
     }
 
     /// How many handlers had run when the calling thread was told last, by knows_handled(): 0 where it was not.
     pub fn known_handled(&self) -> u64 {
-        let (of, count) = POLLS.with(|polls| polls.waited.get());
-        if std::ptr::eq(of, self) { count } else { 0 }
+        Polls::of(self, |polls| polls.known)
     }
 
     /// How many handlers have run, of which the calling thread now knows.
     pub fn knows_handled(&self) -> u64 {
         let count = self.handled();
-        POLLS.with(|polls| polls.waited.set((self, count)));
+        Polls::of(self, |polls| polls.known = count);
         count
     }
 

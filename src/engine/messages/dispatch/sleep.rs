@@ -44,10 +44,11 @@ impl Dispatcher {
             self.naps[0].store(true, Ordering::SeqCst);
             return NAP;
         }
+        let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
+        // Under the role: a handler that has just run may have left a response behind.
         if self.post.parked.any() {
             return NAP.min(longest);
         }
-        let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
         // What has come already is not slept over; what is just coming may be long in coming.
         requests.arm(longest).unwrap_or_else(|| match requests.has_come() {
             true => Duration::ZERO,
@@ -146,11 +147,16 @@ impl Dispatcher {
     fn park_polling(&self) -> Parked {
         /// Longer than any sleep of the waiters.
         const LONGEST: Duration = Duration::from_secs(1);
-        if self.others_handle() || self.post.parked.any() {
+        if self.others_handle() {
             return Parked::Nap(NAP);
         }
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut requests) = self.requests.take_unfenced() else { return Parked::Nap(BUSY) };
+        // Under the role: a handler that has just run on another thread may have left a response behind, whose
+        // ring came before this thread is known to sleep.
+        if self.post.parked.any() {
+            return Parked::Nap(NAP);
+        }
         let armed = requests.arm(LONGEST);
         let come = armed.is_none() && requests.has_come();
         drop(requests);

@@ -1,0 +1,145 @@
+//! The calls on messages that wait, or look for what has come.
+
+use super::Send;
+use crate::core::blocking::accepted;
+use crate::core::context::Context;
+use crate::core::submit::FLAG_DEFER;
+use crate::engine::lane::Execution;
+use crate::engine::messages::deferred::MOST;
+use crate::engine::messages::{LONG, MEDIUM};
+use crate::transport::node::message_sender::{MessageSender, Watched};
+use crate::transport::waiters::Awaited;
+use crate::util::backoff::Backoff;
+use crate::util::status::{Error, Result, Status};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+impl Context {
+    /// A poll without result, unless one has to do more than to look. Never in a callback, where it does
+    /// nothing: the long way tells why.
+    #[inline(always)]
+    pub fn am_poll_finds_nothing(&self) -> bool {
+        self.routes.gate().is_open() && self.dispatcher.finds_nothing()
+    }
+
+    /// Runs up to `most` handlers of what has come; returns how many messages were taken.
+    #[inline]
+    pub fn am_poll(&self, most: usize) -> Result<usize> {
+        self.may_block("llcl_am_poll")?;
+        let handled = self.dispatcher.poll(most);
+        if handled > 0 {
+            self.dispatcher.tell();
+            self.dispatcher.knows_handled();
+        }
+        Ok(handled)
+    }
+
+    /// Waits until handlers have run of which the calling thread does not know; None: for ever.
+    pub fn am_wait(&self, timeout: Option<Duration>) -> Result<()> {
+        self.may_block("llcl_am_wait")?;
+        let known = self.dispatcher.known_handled();
+        let done = || self.dispatcher.handled() != known;
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut backoff = Backoff::new(Duration::from_micros(self.config().spin_us));
+        let rest = self.rest();
+        while !rest.attend(&mut backoff, done) {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Err(Error::bare(Status::ERR_TIMEOUT));
+            }
+            if !backoff.pause() && rest.sleep(Awaited::ANYTHING, left, done) {
+                backoff.renew();
+            }
+        }
+        self.dispatcher.knows_handled();
+        Ok(())
+    }
+
+    /// Tries until the message is accepted, running handlers meanwhile.
+    pub fn am_until_accepted(&self, send: &Send) -> Result<()> {
+        self.may_block("this form")?;
+        loop {
+            match self.am_try(send) {
+                Err(error)
+                    if error.status == Status::RETRY_NO_CREDIT && self.lane_is_full(send) => {}
+                Err(error)
+                    if error.status == Status::RETRY_NO_CREDIT
+                        && self.may_sleep_for_credit(send) =>
+                {
+                    if let Some(end) = self.await_credit(send) {
+                        return end;
+                    }
+                }
+                Err(error) if error.status == Status::RETRY_NO_CREDIT => {
+                    // Runs handlers between two tries.
+                    return self.rest().until_accepted(|| self.am_try(send));
+                }
+                Err(error) if error.status.is_retry() => {
+                    // Where it is credit that lacks then, it is waited for above.
+                    let attempt = || match self.am_try(send) {
+                        Err(error) if error.status == Status::RETRY_NO_CREDIT => Ok(false),
+                        end => end.map(|()| true),
+                    };
+                    if self.rest().until_accepted(attempt)? {
+                        return Ok(());
+                    }
+                }
+                end => return end,
+            }
+        }
+    }
+
+    /// Where a message that the lane would send finds as many to the same peer there as may be: waits until there
+    /// are fewer. False: that is not what the message lacks.
+    fn lane_is_full(&self, send: &Send) -> bool {
+        let for_lane = send.flags & FLAG_DEFER != 0
+            || send.kind == LONG
+            || self.lane.execution() == Execution::Offload;
+        let outbox = self.routes.node().known_outbox(send.peer);
+        let Some(deferred) = outbox.filter(|_| for_lane).map(|outbox| &outbox.deferred) else {
+            return false;
+        };
+        let full = || deferred.load(Ordering::Relaxed) >= MOST;
+        full() && {
+            self.rest().until(Awaited::private(deferred.as_ptr()), || !full());
+            true
+        }
+    }
+
+    /// Whether somebody else runs this rank's handlers meanwhile, and the peer's freed slots wake the sleeper: those
+    /// for large payloads do not.
+    fn may_sleep_for_credit(&self, send: &Send) -> bool {
+        let medium = self.routes.node().known_outbox(send.peer).map_or(0, MessageSender::medium);
+        !self.dispatcher.is_polled() && (send.kind != MEDIUM || send.payload_size <= medium)
+    }
+
+    /// Waits until the peer has slots again, or for a moment. Some: the message has been accepted, or
+    /// cannot be.
+    fn await_credit(&self, send: &Send) -> Option<Result<()>> {
+        /// Long enough for many others to have their turns.
+        const LONGEST: Duration = Duration::from_millis(50);
+        /// Who has had its share wakes the next; it could be that nobody posts any more.
+        const IN_LINE: Duration = Duration::from_millis(5);
+        let outbox = self.routes.node().known_outbox(send.peer)?;
+        if outbox.room.wait_for_turn() || self.rest().help_others() {
+            return None;
+        }
+        let attempt = || accepted(self.am_submit(send));
+        let before_sleep = || {
+            self.post.counts.credit_sleeps.up();
+            self.dispatcher.hand_over();
+        };
+        match outbox.watch(LONGEST, attempt, before_sleep) {
+            Watched::Accepted(end) => Some(end),
+            Watched::Over => None,
+            Watched::ByAnother => outbox.room.wait_asleep(IN_LINE, attempt),
+        }
+    }
+
+    /// Sends the message and waits for its end.
+    pub fn am_and_wait(&self, send: &Send) -> Result<()> {
+        self.until_ended([&send.on_local, &send.on_complete], |ended| {
+            self.am_until_accepted(&Send { on_complete: ended, ..*send })
+        })
+    }
+}
