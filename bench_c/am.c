@@ -14,7 +14,7 @@ void am_register(const bench_world_t *world, uint32_t id, llcl_am_handler_fn han
     bench_check(llcl_am_register(world->context, id, handler, data), "llcl_am_register");
 }
 
-void am_fence(const bench_world_t *world) { bench_check(llcl_exchange(world->context, NULL, 0, NULL), "llcl_exchange"); }
+void am_fence(const bench_world_t *world) { bench_check(llcl_allgather_bytes(world->context, NULL, 0, NULL), "llcl_allgather_bytes"); }
 
 llcl_am_params_t am_message(uint32_t peer, uint32_t id, const void *bytes, size_t size)
 {
@@ -60,7 +60,7 @@ llcl_stats_t *am_stats(const bench_world_t *world)
         bench_die("no memory for the figures of %u ranks", world->size);
     mine.struct_size = sizeof mine;
     bench_check(llcl_stats_get(world->context, &mine), "llcl_stats_get");
-    bench_check(llcl_exchange(world->context, &mine, sizeof mine, all), "llcl_exchange");
+    bench_check(llcl_allgather_bytes(world->context, &mine, sizeof mine, all), "llcl_allgather_bytes");
     return all;
 }
 

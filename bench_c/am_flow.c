@@ -63,7 +63,7 @@ flow_world_t *flow_open(bench_world_t *world, bench_options_t *options, size_t c
     flows->boards = calloc(world->size, sizeof *flows->boards);
     if (flows->addresses == NULL || flows->boards == NULL)
         bench_die("no memory for %u boards", world->size);
-    bench_check(llcl_exchange(world->context, &address, sizeof address, flows->addresses), "llcl_exchange");
+    bench_check(llcl_allgather_bytes(world->context, &address, sizeof address, flows->addresses), "llcl_allgather_bytes");
     for (uint32_t rank = 0; world->rank == 0 && rank < world->size; rank++) {
         flows->boards[rank] = llcl_remote_pointer(world->context, rank, flows->addresses[rank], sizeof(board_t));
         if (flows->boards[rank] == NULL)
@@ -204,7 +204,7 @@ static uint64_t settle(flow_world_t *flows, uint64_t came_before, account_t mine
     account_t *all = calloc(flows->world->size, sizeof *all);
     if (all == NULL)
         bench_die("no memory for the accounts");
-    bench_check(llcl_exchange(flows->world->context, &mine, sizeof mine, all), "llcl_exchange");
+    bench_check(llcl_allgather_bytes(flows->world->context, &mine, sizeof mine, all), "llcl_allgather_bytes");
     uint64_t expected = 0, accepted = 0, came;
     for (uint32_t rank = 0; rank < flows->world->size; rank++) {
         accepted += all[rank].accepted;

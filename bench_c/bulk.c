@@ -34,7 +34,7 @@ static llcl_read_params_t pull_of(const bench_world_t *world, llcl_am_t *kept)
     params.source = view.address;
     params.size = view.payload_size;
     params.destination = llcl_region_local(world->source, 0);
-    params.on_complete = llcl_call(release, kept);
+    params.on_complete = llcl_callback(release, kept);
     return params;
 }
 

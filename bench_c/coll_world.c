@@ -15,7 +15,7 @@ void coll_must(llcl_status_t status, const char *call)
 static void gather(void *self, const void *mine, size_t size, void *all)
 {
     coll_world_t *world = self;
-    coll_must(llcl_exchange(world->context, mine, size, all), "llcl_exchange");
+    coll_must(llcl_allgather_bytes(world->context, mine, size, all), "llcl_allgather_bytes");
 }
 
 void coll_fence(coll_world_t *world) { gather(world, NULL, 0, NULL); }
@@ -131,7 +131,7 @@ static double slowest(coll_world_t *world, double mine)
 static llcl_status_t now(coll_op_t op, const llcl_coll_params_t *params)
 {
     switch (op) {
-    case COLL_BARRIER: return llcl_barrier(params->team);
+    case COLL_BARRIER: return llcl_team_barrier(params->team);
     case COLL_BROADCAST: return llcl_broadcast(params);
     case COLL_ALLREDUCE: return llcl_allreduce(params);
     case COLL_REDUCE: return llcl_reduce(params);

@@ -17,7 +17,7 @@ static void arrived(void *data, llcl_status_t status)
 /* t0: post; t1: accepted; t2: the callback has been here. */
 static void one_by_one(const bench_world_t *world, bench_op_t op)
 {
-    bench_request_t request = world_request(world, op, BENCH_MAPPED, 0, 8, llcl_call(arrived, &flag), 0);
+    bench_request_t request = world_request(world, op, BENCH_MAPPED, 0, 8, llcl_callback(arrived, &flag), 0);
     for (int i = 0; i < ROUNDS; i++) {
         __atomic_store_n(&flag, 0, __ATOMIC_RELAXED);
         uint64_t t0 = bench_ticks();

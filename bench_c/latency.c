@@ -74,7 +74,7 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
     record.limit_name = by_message ? NULL : limit_name(offload, memory, size);
     if (offload && memory == BENCH_MAPPED && size == 8)
         record.target = "ratio<=2.5";
-    bench_request_t request = world_request(world, op, memory, 0, size, llcl_call(set_flag, &flag), 0);
+    bench_request_t request = world_request(world, op, memory, 0, size, llcl_callback(set_flag, &flag), 0);
     for (int i = 0; i < options->repeats; i++) {
         double limit = by_message ? NAN : 0, median, p99;
         if (offload && !by_message)

@@ -99,11 +99,11 @@ int main(int argc, char **argv)
         alone = alone_resident(&options);
     llcl_context_t *context = open_context(&options);
     uint32_t size = llcl_size(context);
-    bench_check(llcl_exchange(context, NULL, 0, NULL), "llcl_exchange"); /* everyone is there */
+    bench_check(llcl_allgather_bytes(context, NULL, 0, NULL), "llcl_allgather_bytes"); /* everyone is there */
     resident_t mine = resident(), *all = calloc(size, sizeof *all);
     if (all == NULL)
         bench_die("memory: no memory for %u ranks", size);
-    bench_check(llcl_exchange(context, &mine, sizeof mine, all), "llcl_exchange");
+    bench_check(llcl_allgather_bytes(context, &mine, sizeof mine, all), "llcl_allgather_bytes");
     if (llcl_rank(context) == 0)
         report(&options, size, all, alone);
     free(all);

@@ -90,7 +90,7 @@ typedef struct rate {
 static void prepare(worker_t *w, const bench_world_t *world, bench_op_t op, tell_t tell, size_t offset)
 {
     llcl_completion_t on_complete = tell == TELL_ADD    ? llcl_add_on(&w->completed)
-                                    : tell == TELL_CALL ? llcl_call(count_one, &w->completed)
+                                    : tell == TELL_CALL ? llcl_callback(count_one, &w->completed)
                                                         : llcl_no_completion();
     w->flushes = tell == TELL_FLUSH;
     w->world = world;

@@ -67,7 +67,7 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
     ticks.unit = "ticks";
     if (world->execution == LLCL_EXECUTION_OFFLOAD && lane && flags == 0)
         ns.target = "value<=60";
-    bench_request_t request = world_request(world, op, memory, 0, 8, llcl_call(count, &flag), flags);
+    bench_request_t request = world_request(world, op, memory, 0, 8, llcl_callback(count, &flag), flags);
     __atomic_store_n(&flag, 0, __ATOMIC_RELAXED);
     posted = 0;
     for (int i = 0; i < options->repeats; i++) {

@@ -125,9 +125,9 @@ static void collectives(llcl_context_t *context, llcl_region_t *region, int show
     double world, first, second, sum;
     bench_check(llcl_team_world(context, &team), "llcl_team_world");
     world = lap(&clock);
-    bench_check(llcl_barrier(team), "llcl_barrier");
+    bench_check(llcl_team_barrier(team), "llcl_team_barrier");
     first = lap(&clock);
-    bench_check(llcl_barrier(team), "llcl_barrier");
+    bench_check(llcl_team_barrier(team), "llcl_team_barrier");
     second = lap(&clock);
     llcl_coll_params_t params = {.team = team, .count = 1, .type = LLCL_TYPE_U64, .op = LLCL_OP_ADD};
     params.send = llcl_region_local(region, 8);
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
     llcl_remote_t mine = llcl_region_remote(region, 0), *words = calloc(size, sizeof *words);
     if (words == NULL)
         bench_die("start: no memory for %u ranks", (unsigned)size);
-    bench_check(llcl_exchange(context, &mine, sizeof mine, words), "llcl_exchange");
+    bench_check(llcl_allgather_bytes(context, &mine, sizeof mine, words), "llcl_allgather_bytes");
     double all_in = since_launch();
     usage_t before = usage();
     if (me == 0) {
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
     collectives(context, region, me == 0);
     if (me == 0)
         contact(context, words, before);
-    bench_check(llcl_exchange(context, NULL, 0, NULL), "llcl_exchange");
+    bench_check(llcl_allgather_bytes(context, NULL, 0, NULL), "llcl_allgather_bytes");
     clock = bench_now_ns();
     bench_check(llcl_finalize(context), "llcl_finalize");
     if (me == 0) {

@@ -44,7 +44,7 @@ static void share(bench_world_t *world)
     card_t *all = calloc(world->size, sizeof *all);
     if (all == NULL)
         bench_die("no memory for %u cards", world->size);
-    bench_check(llcl_exchange(world->context, &mine, sizeof mine, all), "llcl_exchange");
+    bench_check(llcl_allgather_bytes(world->context, &mine, sizeof mine, all), "llcl_allgather_bytes");
     const card_t *peer = &all[world->peer];
     world->remote[BENCH_MAPPED] = peer->mapped;
     world->remote[BENCH_REGISTERED] = peer->registered;
@@ -106,7 +106,7 @@ void world_open(bench_world_t *world, bench_options_t *options, size_t bytes)
 
 void world_close(bench_world_t *world)
 {
-    bench_check(llcl_exchange(world->context, NULL, 0, NULL), "llcl_exchange");
+    bench_check(llcl_allgather_bytes(world->context, NULL, 0, NULL), "llcl_allgather_bytes");
     bench_check(llcl_finalize(world->context), "llcl_finalize");
     free(world->registered_memory);
     free(world->source_memory);

@@ -122,7 +122,7 @@ static void completions(llcl_context_t *context, const llcl_am_params_t *right)
         wrong[i] = llcl_no_completion();
     wrong[0].kind = 4;
     wrong[1].kind = UINT32_MAX;
-    wrong[2] = llcl_call(NULL, &word);
+    wrong[2] = llcl_callback(NULL, &word);
     wrong[3] = llcl_store_on(NULL);
     wrong[4] = llcl_add_on((uint64_t *)(void *)(bytes + 4));
     wrong[5] = llcl_store_on(&word);

@@ -77,7 +77,7 @@ static llcl_status_t read_it(struct pull *pull)
     read.source = pull->source;
     read.destination = llcl_region_local(pull->rank->places[pull->place].region, 0);
     read.size = pull->order.size;
-    read.on_complete = llcl_call(arrived, pull);
+    read.on_complete = llcl_callback(arrived, pull);
     status = llcl_try_read_async(pull->rank->context, &read);
     if (status != LLCL_OK)
         __atomic_fetch_and(&pull->rank->in_use, ~(UINT64_C(1) << pull->place), __ATOMIC_ACQ_REL);

@@ -60,13 +60,13 @@ static void run(llcl_context_t *context)
             CHECK_STATUS(llcl_wait_word(context, &handled, UINT64_MAX, SPELL_NS), LLCL_ERR_TIMEOUT);
         else
             mine[0] += send_for(context, SPELL_NS);
-        CHECK_OK(llcl_exchange(context, mine, sizeof mine, all));
+        CHECK_OK(llcl_allgather_bytes(context, mine, sizeof mine, all));
         for (i = 0; i <= SENDERS; i++)
             counts[i] = all[i][0];
         if (llcl_rank(context) == 0)
             mine[1] = (uint64_t)judge(counts);
         /* Rank 0 tells whether that was enough. */
-        CHECK_OK(llcl_exchange(context, mine, sizeof mine, all));
+        CHECK_OK(llcl_allgather_bytes(context, mine, sizeof mine, all));
         mine[1] = all[0][1];
     }
     for (i = 1; i <= SENDERS; i++)

@@ -51,7 +51,7 @@ static void chain(llcl_am_t *message, void *data)
         llcl_am_params_t am;
         left--;
         am = am_to(am_source(message), CHAIN, &left, sizeof left);
-        am.on_complete = llcl_call(fire, rank);
+        am.on_complete = llcl_callback(fire, rank);
         word_add(&rank->chained, 1);
         later_send(&rank->later, rank->context, &am);
     } else {
@@ -91,7 +91,7 @@ static void run(llcl_context_t *context)
         CHECK(pthread_create(&threads[i], NULL, flood, rank) == 0);
     for (i = 0; i < chains; i++) {
         llcl_am_params_t am = am_to((me + 1) % size, CHAIN, &left, sizeof left);
-        am.on_complete = llcl_call(fire, rank);
+        am.on_complete = llcl_callback(fire, rank);
         word_add(&rank->chained, 1);
         CHECK_OK(llcl_am_async(context, &am));
     }
@@ -103,7 +103,7 @@ static void run(llcl_context_t *context)
         later_drain(&rank->later, context);
         mine[0] = word_get(&rank->ended);
         mine[1] = word_get(&rank->answered);
-        CHECK_OK(llcl_exchange(context, mine, sizeof mine, all));
+        CHECK_OK(llcl_allgather_bytes(context, mine, sizeof mine, all));
         for (i = 0; i < size; i++)
             ended += all[i][0];
         if (ended == chains * size)

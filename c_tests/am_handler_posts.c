@@ -109,7 +109,7 @@ static void run(llcl_context_t *context)
         later_drain(&rank->later, context);
         llcl_wait_word(context, &rank->ledger.total, STARTED, 1000000);
         left = word_get(&rank->ledger.total) < STARTED || word_get(&rank->tally.fired) != word_get(&rank->posted);
-        CHECK_OK(llcl_exchange(context, &left, sizeof left, all));
+        CHECK_OK(llcl_allgather_bytes(context, &left, sizeof left, all));
         for (over = 1, i = 0; i < size; i++)
             over = over && !all[i];
     }
@@ -120,7 +120,7 @@ static void run(llcl_context_t *context)
     /* As many notes as hops with something left: each hop but the last of a chain. */
     mine[0] = word_get(&rank->noted);
     mine[1] = (uint64_t)STARTED * HOPS;
-    CHECK_OK(llcl_exchange(context, mine, sizeof mine, counts));
+    CHECK_OK(llcl_allgather_bytes(context, mine, sizeof mine, counts));
     for (mine[0] = mine[1] = 0, i = 0; i < size; i++) {
         mine[0] += counts[i][0];
         mine[1] += counts[i][1];

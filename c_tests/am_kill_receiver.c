@@ -59,7 +59,7 @@ static void *by_try(void *data)
     for (round = 0; status >= 0; round++) {
         llcl_am_params_t am = am_to(0, round % 16 ? SLOW : KEEP, &round, sizeof round);
         if (rank->posted - word_get(&rank->fired) < PENDING)
-            am.on_complete = llcl_call(fire, rank);
+            am.on_complete = llcl_callback(fire, rank);
         else
             am.id = SLOW;
         status = llcl_try_am_async(rank->context, &am);

@@ -69,7 +69,7 @@ static int ask_victim(struct rank *rank, uint32_t victim)
     llcl_status_t status;
     if (rank->posted - word_get(&rank->fired) >= PENDING)
         return llcl_peer_alive(rank->context, victim) == LLCL_ERR_PEER_DEAD;
-    am.on_complete = llcl_call(fire, rank);
+    am.on_complete = llcl_callback(fire, rank);
     status = llcl_try_am_async(rank->context, &am);
     if (status == LLCL_OK)
         rank->posted++;

@@ -41,7 +41,7 @@ static void blocking_is_refused(struct inside *in)
     CHECK_STATUS(llcl_flush_all(context), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_wait_word(context, &word, 1, 1000000), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_progress(context), LLCL_ERR_STATE);
-    CHECK_STATUS(llcl_exchange(context, byte, 1, all), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_allgather_bytes(context, byte, 1, all), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_finalize(context), LLCL_ERR_STATE);
 }
 
@@ -100,7 +100,7 @@ static void run(llcl_context_t *context)
     for (i = 0; i < 20; i++) {
         llcl_am_params_t am = am_to(peer, 1, NULL, 0);
         am.flags = i % 2 ? LLCL_FLAG_DEFER : 0;
-        am.on_complete = llcl_call(fire, in);
+        am.on_complete = llcl_callback(fire, in);
         POST(llcl_try_am_async(context, &am));
     }
     later_await(&in->later, context, &in->done, 20);

@@ -54,7 +54,7 @@ static void send_until_over(struct rank *rank)
     while (!word_get(&rank->over)) {
         llcl_am_params_t am = am_to(0, 1, &rank->sent, 8);
         llcl_status_t status;
-        am.on_complete = llcl_call(fire, rank);
+        am.on_complete = llcl_callback(fire, rank);
         status = llcl_am_async(rank->context, &am);
         if (status == LLCL_ERR_NO_HANDLER)
             continue;
@@ -109,7 +109,7 @@ static void run(llcl_context_t *context)
         send_until_over(rank);
     }
     mine = word_get(&rank->accepted);
-    CHECK_OK(llcl_exchange(context, &mine, sizeof mine, all));
+    CHECK_OK(llcl_allgather_bytes(context, &mine, sizeof mine, all));
     for (mine = 0, i = 1; i < size; i++)
         mine += all[i];
     if (llcl_rank(context) == 0) {

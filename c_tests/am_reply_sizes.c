@@ -129,7 +129,7 @@ static void send_batch(struct rank *rank, uint32_t peer, const size_t *sizes, ui
         am.reply = place->bytes + GUARD;
         am.reply_capacity = i % 3 ? sizes[i] : MEDIUM; /* just enough, or more */
         am.reply_size = &place->size;
-        am.on_complete = llcl_call(replied, place);
+        am.on_complete = llcl_callback(replied, place);
         if (am.flags || test_mode_is("offload")) {
             uint64_t local = 0;
             am.on_local = llcl_store_on(&local);

@@ -135,7 +135,7 @@ static void run(llcl_context_t *context)
             CHECK_OK(llcl_am_async(context, &am));
             break;
         case 1:
-            am.on_complete = llcl_call(end, rank);
+            am.on_complete = llcl_callback(end, rank);
             waited++;
             CHECK_OK(llcl_am_async(context, &am));
             break;

@@ -76,7 +76,7 @@ static void run(llcl_context_t *context)
         sleep_ms(100); /* outside of the library for a while */
     if (llcl_rank(context) == 0)
         llcl_wait_word(context, &handled, UINT64_MAX, SPELL_NS);
-    CHECK_OK(llcl_exchange(context, &accepted, sizeof accepted, all));
+    CHECK_OK(llcl_allgather_bytes(context, &accepted, sizeof accepted, all));
     for (accepted = 0, i = 1; i < llcl_size(context); i++)
         accepted += all[i];
     if (llcl_rank(context) == 0) {

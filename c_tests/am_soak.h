@@ -270,7 +270,7 @@ static inline llcl_status_t soak_send(struct soak_sender *sender, uint32_t to, u
             am.reply = request->reply;
             am.reply_capacity = sizeof request->reply;
             am.reply_size = &request->reply_size;
-            am.on_complete = llcl_call(soak_fire, request);
+            am.on_complete = llcl_callback(soak_fire, request);
             word_add(in_flight, 1);
         }
         am.on_local = llcl_store_on(&local);
@@ -338,7 +338,7 @@ static inline struct soak *soak_begin(llcl_context_t *context, uint64_t seed)
         soak->medium = SOAK_LARGEST;
     CHECK(soak->ranks <= 64);
     CHECK(pthread_mutex_init(&soak->lock, NULL) == 0);
-    CHECK_OK(llcl_exchange(context, &seed, sizeof seed, seeds));
+    CHECK_OK(llcl_allgather_bytes(context, &seed, sizeof seed, seeds));
     soak->seed = seeds[0];
     if (soak->me == 0) {
         printf("seed %llu\n", (unsigned long long)seed);
@@ -388,7 +388,7 @@ static inline uint64_t soak_expected(struct soak *soak)
     uint64_t mine[64] = {0}, all[64 * 64], sum = 0, from;
     for (from = 0; from < soak->ranks; from++)
         mine[from] = word_get(&soak->accepted[from]);
-    CHECK_OK(llcl_exchange(soak->context, mine, sizeof mine, all));
+    CHECK_OK(llcl_allgather_bytes(soak->context, mine, sizeof mine, all));
     for (from = 0; from < soak->ranks; from++)
         sum += all[from * 64 + soak->me];
     return sum;
@@ -405,7 +405,7 @@ static inline void soak_all(struct soak *soak, int64_t span)
     do {
         usleep(200);
         left = soak_expected(soak) != word_get(&soak->handled.total);
-        CHECK_OK(llcl_exchange(soak->context, &left, sizeof left, all));
+        CHECK_OK(llcl_allgather_bytes(soak->context, &left, sizeof left, all));
         for (left = 0, i = 0; i < soak->ranks; i++)
             left += all[i];
     } while (left);

@@ -97,7 +97,7 @@ static void run(llcl_context_t *context)
     } else {
         AM_AWAIT(context, &rank->over, 1);
     }
-    CHECK_OK(llcl_exchange(context, &passed, sizeof passed, all));
+    CHECK_OK(llcl_allgather_bytes(context, &passed, sizeof passed, all));
     if (llcl_rank(context) == 0) {
         AM_AWAIT(context, &rank->from[2], rank->sent);
         AM_AWAIT(context, &rank->from[1], all[1]);

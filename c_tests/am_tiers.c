@@ -48,7 +48,7 @@ static void fire(void *data, llcl_status_t status)
 static llcl_completion_t completion(uint32_t kind, struct watch *watch)
 {
     switch (kind) {
-    case LLCL_COMPLETE_CALL: return llcl_call(fire, watch);
+    case LLCL_COMPLETE_CALL: return llcl_callback(fire, watch);
     case LLCL_COMPLETE_STORE: return llcl_store_on(&watch->fired);
     case LLCL_COMPLETE_ADD: return llcl_add_on(&watch->fired);
     default: return llcl_no_completion();

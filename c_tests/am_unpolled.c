@@ -84,7 +84,7 @@ static void run(llcl_context_t *context)
             usleep(1000);
         CHECK_EQUAL(word_get(&handled), 0);
     }
-    CHECK_OK(llcl_exchange(context, &accepted, sizeof accepted, sent));
+    CHECK_OK(llcl_allgather_bytes(context, &accepted, sizeof accepted, sent));
     if (me == 0)
         AM_AWAIT(context, &handled, sent[1]);
     fence(context);

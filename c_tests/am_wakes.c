@@ -51,7 +51,7 @@ static void sleeper(llcl_context_t *context, struct rank *rank, int in_library)
             mine[1] = now_ns();
             mine[0] = rank->handled_at;
         }
-        CHECK_OK(llcl_exchange(context, mine, sizeof mine, both));
+        CHECK_OK(llcl_allgather_bytes(context, mine, sizeof mine, both));
         best_there = both[1][0] - both[0][0] < best_there ? both[1][0] - both[0][0] : best_there;
         best_back = both[0][1] - both[1][0] < best_back ? both[0][1] - both[1][0] : best_back;
         best_seen = both[1][1] - both[1][0] < best_seen ? both[1][1] - both[1][0] : best_seen;

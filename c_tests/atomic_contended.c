@@ -62,7 +62,7 @@ static void history(llcl_context_t *context, int kind)
         CHECK(pthread_join(threads[i], NULL) == 0);
         memcpy(mine + i * EACH, workers[i].got, sizeof workers[i].got);
     }
-    CHECK_OK(llcl_exchange(context, mine, THREADS * EACH * 8, all));
+    CHECK_OK(llcl_allgather_bytes(context, mine, THREADS * EACH * 8, all));
     for (i = 0; i < total; i++) {
         CHECK(all[i] < total);
         CHECK_EQUAL(seen[all[i]]++, 0);

@@ -22,7 +22,7 @@ static void next(void *data, llcl_status_t status);
 static void link_on(struct chain *chain)
 {
     llcl_status_t status;
-    chain->add.on_complete = llcl_call(next, chain);
+    chain->add.on_complete = llcl_callback(next, chain);
     status = llcl_try_fetch_add_async(chain->context, &chain->add);
     if (status > 0) {
         word_set(&chain->done, 2);

@@ -32,7 +32,7 @@ static llcl_status_t post(llcl_context_t *context, llcl_callback_fn function, ui
     value.destination = llcl_region_remote(region, 0);
     value.size = 8;
     value.flags = flags;
-    value.on_complete = llcl_call(function, NULL);
+    value.on_complete = llcl_callback(function, NULL);
     return llcl_try_write_value_async(context, &value);
 }
 

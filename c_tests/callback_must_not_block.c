@@ -32,7 +32,7 @@ static void fire(void *data, llcl_status_t status)
     CHECK_STATUS(llcl_flush(context, in->wild.peer), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_flush_all(context), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_wait_word(context, &word, 1, 1000000), LLCL_ERR_STATE);
-    CHECK_STATUS(llcl_exchange(context, byte, 1, all), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_allgather_bytes(context, byte, 1, all), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_finalize(context), LLCL_ERR_STATE);
     found.struct_size = sizeof found;
     CHECK_OK(llcl_query(context, &found));
@@ -67,7 +67,7 @@ static void run(llcl_context_t *context)
             wild = in.wild;
             wild.operation = WILD_WRITE;
             wild.tier = TIER_TRY;
-            wild.on_complete = llcl_call(fire, &in);
+            wild.on_complete = llcl_callback(fire, &in);
             POST(wild_post(context, &wild));
             AWAIT(&in.done, 1);
             if (in.done == 1)

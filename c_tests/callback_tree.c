@@ -34,7 +34,7 @@ static void post(struct tree *tree, uint32_t number)
 {
     llcl_fetch_add_params_t add = tree->add;
     llcl_status_t status;
-    add.on_complete = llcl_call(fire, &tree->nodes[number - 1]);
+    add.on_complete = llcl_callback(fire, &tree->nodes[number - 1]);
     if (number % 3 == 0)
         add.flags = LLCL_FLAG_DEFER;
     status = llcl_try_fetch_add_async(tree->context, &add);

@@ -59,7 +59,7 @@ static void run(llcl_context_t *context)
                     refused(&asked, &memory);
                 once(&asked, &memory);
             }
-    CHECK_STATUS(llcl_barrier(NULL), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_team_barrier(NULL), LLCL_ERR_INVALID);
     for (asked.operation = BROADCAST; asked.operation < OPERATIONS; asked.operation++)
         for (asked.varied = 0; asked.varied <= coll_operations[asked.operation].has_varied;
              asked.varied++) {

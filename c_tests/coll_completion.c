@@ -81,7 +81,7 @@ static void chained(const struct coll_case *asked, struct coll_memory *memory)
     struct chain *chain = calloc(1, sizeof *chain);
     CHECK(chain != NULL);
     coll_prepare(&chain->run, asked, memory, memory);
-    chain->run.params.on_complete = llcl_call(next_link, chain);
+    chain->run.params.on_complete = llcl_callback(next_link, chain);
     CHECK_OK(coll_init(asked->operation, 0, &chain->run.params, &chain->run.plan));
     coll_start(&chain->run);
     AWAIT(&chain->over, 1);

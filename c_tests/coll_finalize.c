@@ -23,7 +23,7 @@ static llcl_coll_t *barrier(llcl_team_t *team, struct seen *seen)
     llcl_coll_params_t params = {0};
     llcl_coll_t *plan = NULL;
     params.team = team;
-    params.on_complete = llcl_call(fire, seen);
+    params.on_complete = llcl_callback(fire, seen);
     CHECK_OK(llcl_barrier_init(&params, &plan));
     return plan;
 }

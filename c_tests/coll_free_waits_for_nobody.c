@@ -39,7 +39,7 @@ static void run(llcl_context_t *context)
     llcl_team_t *world = NULL, *copy = NULL;
     uint32_t round, me = llcl_rank(context);
     CHECK_OK(llcl_am_register(context, 1, keep, &rank));
-    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+    CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
     if (me == 0) {
         llcl_am_params_t message = {0};
         message.peer = 1;
@@ -59,7 +59,7 @@ static void run(llcl_context_t *context)
         CHECK_OK(llcl_team_free(copy));
     }
     CHECK_EQUAL(word_get(&ended), 0);
-    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+    CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
     if (me == 1)
         CHECK_OK(llcl_am_release(rank.kept));
     else

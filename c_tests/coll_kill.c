@@ -167,7 +167,7 @@ static void afterwards(struct rank *rank)
     params.team = rank->world;
     CHECK_STATUS(llcl_barrier_init(&params, &plan), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_team_split(rank->world, 0, 0, &team), LLCL_ERR_PEER_DEAD);
-    CHECK_STATUS(llcl_barrier(rank->world), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_team_barrier(rank->world), LLCL_ERR_PEER_DEAD);
     CHECK(plan == NULL && team == NULL);
     for (i = 0; i < 20; i++)
         CHECK_EQUAL(agree(rank, 1), RANKS - 1);
@@ -175,7 +175,7 @@ static void afterwards(struct rank *rank)
     asked.root = 0;
     CHECK_OK(coll_whole(&asked, &rank->memory[ALLOCATED], 20));
     CHECK_OK(llcl_team_split(rank->survivors, 0, 0, &team));
-    CHECK_OK(llcl_barrier(team));
+    CHECK_OK(llcl_team_barrier(team));
     CHECK_OK(llcl_team_free(team));
     coll_drop(&rank->agreement);
 }

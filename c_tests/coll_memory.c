@@ -46,7 +46,7 @@ static void free_late(llcl_team_t *team, struct coll_memory *memory)
         if (first)
             coll_drop(&runs[i]);
     }
-    CHECK_OK(llcl_barrier(team));
+    CHECK_OK(llcl_team_barrier(team));
     for (i = 0; i < LATE && !first; i++)
         coll_drop(&runs[i]);
     memory->used = 0;
@@ -56,7 +56,7 @@ static void split_and_free(llcl_team_t *team)
 {
     llcl_team_t *half = NULL;
     CHECK_OK(llcl_team_split(team, llcl_team_rank(team) % 2, 0, &half));
-    CHECK_OK(llcl_barrier(half));
+    CHECK_OK(llcl_team_barrier(half));
     CHECK_OK(llcl_team_free(half));
 }
 

@@ -166,7 +166,7 @@ static void nonsense(struct scene *scene)
     NEVER(ALLREDUCE, 0, element_size, 1, LLCL_ERR_INVALID, "element_size");
     NEVER(BARRIER, 0, engine, 3, LLCL_ERR_INVALID, "engine");
     NEVER(BARRIER, 0, on_complete, bad_kind, LLCL_ERR_INVALID, "on_complete");
-    NEVER(ALLGATHER, 0, on_complete, llcl_call(NULL, NULL), LLCL_ERR_INVALID, "on_complete");
+    NEVER(ALLGATHER, 0, on_complete, llcl_callback(NULL, NULL), LLCL_ERR_INVALID, "on_complete");
     NEVER(ALLGATHER, 0, on_complete, llcl_store_on(NULL), LLCL_ERR_INVALID, "on_complete");
     NEVER(ALLGATHER, 0, on_complete, odd_word, LLCL_ERR_INVALID, "on_complete");
     NEVER(ALLGATHER, 0, send, none, LLCL_ERR_KEY, "send");

@@ -67,7 +67,7 @@ static inline llcl_status_t coll_init(int operation, int varied, const llcl_coll
 static inline llcl_status_t coll_now(int operation, int varied, const llcl_coll_params_t *params)
 {
     switch (operation) {
-    case BARRIER: return llcl_barrier(params->team);
+    case BARRIER: return llcl_team_barrier(params->team);
     case BROADCAST: return llcl_broadcast(params);
     case REDUCE: return llcl_reduce(params);
     case ALLREDUCE: return llcl_allreduce(params);

@@ -23,7 +23,7 @@ static void run(llcl_context_t *context)
     CHECK_STATUS(llcl_allreduce(&params), LLCL_ERR_INVALID);
     params.on_complete = llcl_no_completion();
     CHECK_OK(llcl_allreduce(&params));
-    CHECK_OK(llcl_barrier(team));
+    CHECK_OK(llcl_team_barrier(team));
 }
 
 TEST_MAIN(run)

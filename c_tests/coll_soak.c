@@ -124,7 +124,7 @@ static void begin(struct soak *soak, llcl_context_t *context)
     int kind;
     soak->context = context;
     soak->me = llcl_rank(context);
-    CHECK_OK(llcl_exchange(context, &seed, sizeof seed, seeds));
+    CHECK_OK(llcl_allgather_bytes(context, &seed, sizeof seed, seeds));
     if (soak->me == 0) {
         printf("seed %llu\n", (unsigned long long)seeds[0]);
         fflush(stdout);
@@ -162,7 +162,7 @@ static void run(llcl_context_t *context)
                 make(soak, place);
             }
         over = now_ns() > end;
-        CHECK_OK(llcl_exchange(context, &over, sizeof over, all));
+        CHECK_OK(llcl_allgather_bytes(context, &over, sizeof over, all));
         over = all[0];
     }
     for (place = 0; place < PLANS; place++)

@@ -17,7 +17,7 @@ static llcl_coll_info_t info_of(llcl_coll_t *plan)
     return info;
 }
 
-/* Rank 0's part of a barrier that the others start only after the next llcl_exchange. */
+/* Rank 0's part of a barrier that the others start only after the next llcl_allgather_bytes. */
 static void under_way(llcl_coll_t *plan)
 {
     int64_t begin;
@@ -152,9 +152,9 @@ static void inside_a_callback(llcl_context_t *context, llcl_team_t *team)
     in.team = team;
     params.team = team;
     CHECK_OK(llcl_team_split(team, 0, 0, &in.spare));
-    CHECK_OK(llcl_barrier(in.spare));
+    CHECK_OK(llcl_team_barrier(in.spare));
     CHECK_OK(llcl_barrier_init(&params, &in.idle));
-    params.on_complete = llcl_call(look, &in);
+    params.on_complete = llcl_callback(look, &in);
     CHECK_OK(llcl_barrier_init(&params, &in.own));
     CHECK_OK(llcl_coll_start(in.own));
     AWAIT(&in.done, 1);
@@ -162,7 +162,7 @@ static void inside_a_callback(llcl_context_t *context, llcl_team_t *team)
     fence(context);
     /* A refused free has not ended half of the team. */
     if (!in.spare_freed) {
-        CHECK_OK(llcl_barrier(in.spare));
+        CHECK_OK(llcl_team_barrier(in.spare));
         CHECK_OK(llcl_team_free(in.spare));
     }
     CHECK_OK(llcl_coll_free(in.idle));

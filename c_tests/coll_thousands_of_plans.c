@@ -50,7 +50,7 @@ static void run(llcl_context_t *context)
         CHECK_OK(llcl_coll_wait(plans[i], TEST_PATIENCE_NS));
         CHECK(out[7] == (double)ranks * i + ranks * (ranks - 1) / 2);
     }
-    CHECK_OK(llcl_barrier(team));
+    CHECK_OK(llcl_team_barrier(team));
     for (i = 0; i < PLANS; i++)
         CHECK_OK(llcl_coll_free(plans[i]));
     fence(context);

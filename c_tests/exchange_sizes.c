@@ -1,4 +1,4 @@
-/* Broken if this fails: llcl_exchange loses, mixes or reorders contributions of some size, or its own
+/* Broken if this fails: llcl_allgather_bytes loses, mixes or reorders contributions of some size, or its own
  * buffer is changed; or size 0 is no fence.
  * ranks: 1 2 3 5 8
  * modes: auto
@@ -18,16 +18,16 @@ static void run(llcl_context_t *context)
         pattern_fill(mine, n, me + 10 * (uint32_t)i);
         memset(all, 0, size * n);
         all[size * n] = 0xee;
-        CHECK_OK(llcl_exchange(context, mine, n, all));
+        CHECK_OK(llcl_allgather_bytes(context, mine, n, all));
         for (r = 0; r < size; r++)
             CHECK(pattern_holds(all + r * n, n, r + 10 * (uint32_t)i));
         CHECK(pattern_holds(mine, n, me + 10 * (uint32_t)i));
         CHECK_EQUAL(all[size * n], 0xee);
     }
-    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
-    CHECK_STATUS(llcl_exchange(NULL, NULL, 0, NULL), LLCL_ERR_INVALID);
-    CHECK_STATUS(llcl_exchange(context, NULL, 8, all), LLCL_ERR_INVALID);
-    CHECK_STATUS(llcl_exchange(context, mine, 8, NULL), LLCL_ERR_INVALID);
+    CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
+    CHECK_STATUS(llcl_allgather_bytes(NULL, NULL, 0, NULL), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_allgather_bytes(context, NULL, 8, all), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_allgather_bytes(context, mine, 8, NULL), LLCL_ERR_INVALID);
     free(mine);
     free(all);
 }

@@ -10,8 +10,8 @@ static void run(llcl_context_t *context)
 {
     unsigned char mine[64] = {0}, all[64 * 8];
     uint32_t me = llcl_rank(context), size = llcl_size(context), all_ranks[64], r;
-    CHECK_STATUS(llcl_exchange(context, mine, me == 0 ? 8 : 16, all), LLCL_ERR_INVALID);
-    CHECK_OK(llcl_exchange(context, &me, sizeof me, all_ranks));
+    CHECK_STATUS(llcl_allgather_bytes(context, mine, me == 0 ? 8 : 16, all), LLCL_ERR_INVALID);
+    CHECK_OK(llcl_allgather_bytes(context, &me, sizeof me, all_ranks));
     for (r = 0; r < size; r++)
         CHECK_EQUAL(all_ranks[r], r);
 }

@@ -13,14 +13,14 @@ static void run(llcl_context_t *context)
     uint64_t mine = me, all[8];
     size_t i;
     for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        CHECK_STATUS(llcl_exchange(context, &mine, sizes[i], all), LLCL_ERR_RANGE);
+        CHECK_STATUS(llcl_allgather_bytes(context, &mine, sizes[i], all), LLCL_ERR_RANGE);
         CHECK(strstr(llcl_last_error(), "size is ") != NULL);
-        CHECK_OK(llcl_exchange(context, &mine, sizeof mine, all));
+        CHECK_OK(llcl_allgather_bytes(context, &mine, sizeof mine, all));
         CHECK_EQUAL(all[ranks - 1], ranks - 1);
         if (ranks > 1) {
-            CHECK_STATUS(llcl_exchange(context, &mine, me == 1 ? sizes[i] : 8, all),
+            CHECK_STATUS(llcl_allgather_bytes(context, &mine, me == 1 ? sizes[i] : 8, all),
                          LLCL_ERR_INVALID);
-            CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+            CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
         }
     }
 }

@@ -18,7 +18,7 @@ static llcl_remote_t *share_read_only(llcl_context_t *context)
     CHECK(all != NULL && memory != MAP_FAILED);
     CHECK_OK(llcl_region_register(context, memory, SIZE, 0, &region));
     mine = llcl_region_remote(region, 0);
-    CHECK_OK(llcl_exchange(context, &mine, sizeof mine, all));
+    CHECK_OK(llcl_allgather_bytes(context, &mine, sizeof mine, all));
     return all;
 }
 

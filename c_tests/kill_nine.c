@@ -59,7 +59,7 @@ static void post(struct rank *rank, uint32_t peer)
     wild.memory = &rank->mine.words[8 * peer + 1];
     wild.remote = remote_at(target, peer, 64 * rank->me);
     wild.signal = remote_at(target, peer, 64 * rank->me + 8);
-    wild.on_complete = llcl_call(fire, traffic);
+    wild.on_complete = llcl_callback(fire, traffic);
     status = wild_post(rank->context, &wild);
     if (status == LLCL_OK)
         traffic->posted++;
@@ -165,7 +165,7 @@ static void run(llcl_context_t *context)
     CHECK_STATUS(llcl_peer_alive(context, rank->victim), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_flush(context, rank->victim), LLCL_ERR_PEER_DEAD);
     CHECK_OK(llcl_flush(context, RANKS - rank->me - rank->victim));
-    CHECK_STATUS(llcl_exchange(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
     for (kind = 0; kind < RANKS; kind++) {
         CHECK_EQUAL(word_get(&rank->traffic[kind].fired), rank->traffic[kind].posted);
         if (rank->traffic[kind].other)

@@ -30,7 +30,7 @@ static void ended(llcl_context_t *context, llcl_region_t *region, llcl_team_t *t
     CHECK_STATUS(llcl_try_am_async(context, &am), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_flush_all(context), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_wait_word(context, &word, 1, 1000), LLCL_ERR_STATE);
-    CHECK_STATUS(llcl_exchange(context, NULL, 0, NULL), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_query(context, &about), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_region_allocate(context, 64, 0, &other), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_team_world(context, &another), LLCL_ERR_STATE);
@@ -46,7 +46,7 @@ static void ended(llcl_context_t *context, llcl_region_t *region, llcl_team_t *t
     CHECK_STATUS(llcl_coll_wait(plan, 0), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_coll_query(plan, &info), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_coll_free(plan), LLCL_ERR_STATE);
-    CHECK_STATUS(llcl_barrier(team), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_team_barrier(team), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_team_split(part, 0, 0, &another), LLCL_ERR_STATE);
     CHECK_EQUAL(llcl_team_size(part), 0);
     CHECK_STATUS(llcl_team_free(part), LLCL_ERR_STATE);
@@ -66,7 +66,7 @@ static void run(llcl_context_t *context)
     CHECK_OK(llcl_team_split(team, 0, 0, &part));
     params.team = team;
     CHECK_OK(llcl_barrier_init(&params, &plan));
-    CHECK_OK(llcl_barrier(team));
+    CHECK_OK(llcl_team_barrier(team));
     CHECK_OK(test_finalize(context));
     ended(context, region, team, part, plan, there);
 }

@@ -53,7 +53,7 @@ int main(void)
     CHECK_EQUAL(llcl_rank(context), 0);
     CHECK_EQUAL(llcl_size(context), 1);
     CHECK_OK(llcl_peer_alive(context, 0));
-    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+    CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
     found.struct_size = sizeof found;
     CHECK_OK(llcl_query(context, &found));
     CHECK_EQUAL(found.execution, LLCL_EXECUTION_AUTO);

@@ -40,10 +40,10 @@ static int become_another(char **argv)
         fprintf(stderr, "llcl_init: %s\n", llcl_last_error());
         return 6;
     }
-    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+    CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
     if (llcl_rank(context) == 1)
         execv("/proc/self/exe", argv);
-    CHECK_STATUS(llcl_exchange(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
     CHECK_OK(llcl_finalize(context));
     return 0;
 }
@@ -52,10 +52,10 @@ static int leave_without_finalize(void)
 {
     llcl_context_t *context = NULL;
     CHECK_OK(llcl_init(NULL, &context));
-    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+    CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
     if (llcl_rank(context) == 1)
         exit(0);
-    llcl_exchange(context, NULL, 0, NULL);
+    llcl_allgather_bytes(context, NULL, 0, NULL);
     sleep(60);
     return 0;
 }

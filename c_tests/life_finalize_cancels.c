@@ -36,7 +36,7 @@ static llcl_status_t post(llcl_context_t *context, const struct shared *target,
     unsigned char bytes[400] = {0};
     read.peer = small.peer = 1;
     read.source = small.destination = remote_at(target, 1, 0);
-    read.on_complete = small.on_complete = llcl_call(fire, &fired[i]);
+    read.on_complete = small.on_complete = llcl_callback(fire, &fired[i]);
     read.destination = llcl_region_local(mine->region, i * 8);
     read.size = 8;
     small.source = bytes;

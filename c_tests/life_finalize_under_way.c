@@ -35,7 +35,7 @@ static llcl_status_t post_chain(struct mine *mine)
     value.destination = remote_at(&mine->target, mine->peer, 0);
     value.value = 1;
     value.size = 8;
-    value.on_complete = llcl_call(again, mine);
+    value.on_complete = llcl_callback(again, mine);
     return llcl_try_write_value_async(mine->context, &value);
 }
 
@@ -70,7 +70,7 @@ static void run(llcl_context_t *context)
         value.destination = remote_at(&mine->target, mine->peer, 8 * (i % 500 + 1));
         value.value = i;
         value.size = 8;
-        value.on_complete = llcl_call(fire, &mine->fired[i]);
+        value.on_complete = llcl_callback(fire, &mine->fired[i]);
         POST(llcl_try_write_value_async(context, &value));
     }
     word_add(&mine->chain_accepted, 1);

@@ -67,7 +67,7 @@ static void child(llcl_context_t *context, struct everything *all)
     REFUSED(llcl_flush_all(context));
     REFUSED(llcl_progress(context));
     REFUSED(llcl_wait_word(context, &word, 1, 1000));
-    REFUSED(llcl_exchange(context, NULL, 0, NULL));
+    REFUSED(llcl_allgather_bytes(context, NULL, 0, NULL));
     REFUSED(llcl_query(context, &about));
     REFUSED(llcl_peer_alive(context, all->peer));
     REFUSED(llcl_region_allocate(context, 64, 0, &region));
@@ -75,7 +75,7 @@ static void child(llcl_context_t *context, struct everything *all)
     REFUSED(llcl_team_world(context, &team));
     REFUSED(llcl_team_split(all->team, 0, 0, &team));
     REFUSED(llcl_team_free(all->team));
-    REFUSED(llcl_barrier(all->team));
+    REFUSED(llcl_team_barrier(all->team));
     REFUSED(llcl_coll_start(all->plan));
     REFUSED(llcl_coll_test(all->plan));
     REFUSED(llcl_coll_wait(all->plan, 1000));
@@ -110,7 +110,7 @@ static void run(llcl_context_t *context)
         CHECK(WIFEXITED(status));
         CHECK_EQUAL(WEXITSTATUS(status), 7);
         CHECK_OK(llcl_coll_wait(all.plan, -1));
-        CHECK_OK(llcl_barrier(all.team));
+        CHECK_OK(llcl_team_barrier(all.team));
         fence(context);
         CHECK_EQUAL(word_get(all.memory.words), 0);
     }

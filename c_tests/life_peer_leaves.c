@@ -34,7 +34,7 @@ static void run(llcl_context_t *context)
     wild.remote = remote_at(&registered, last, 0);
     WILD_REFUSED(context, &wild, LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_flush(context, last), LLCL_ERR_PEER_DEAD);
-    CHECK_STATUS(llcl_exchange(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
     /* The others are as alive as before. */
     for (peer = 0; peer < last; peer++) {
         llcl_write_value_params_t value = {0};

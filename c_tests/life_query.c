@@ -19,7 +19,7 @@ static void peers(llcl_context_t *context)
     uint32_t me = llcl_rank(context), size = llcl_size(context), peer, pid = (uint32_t)getpid();
     uint32_t all[64];
     llcl_peer_info_t info;
-    CHECK_OK(llcl_exchange(context, &pid, sizeof pid, all));
+    CHECK_OK(llcl_allgather_bytes(context, &pid, sizeof pid, all));
     for (peer = 0; peer < size; peer++) {
         memset(&info, 0, sizeof info);
         info.struct_size = sizeof info;

@@ -15,7 +15,7 @@ static void run(llcl_context_t *context)
         CHECK_EQUAL(mine[0], atoi(rank));
         CHECK_EQUAL(mine[1], atoi(size));
     }
-    CHECK_OK(llcl_exchange(context, mine, sizeof mine, all));
+    CHECK_OK(llcl_allgather_bytes(context, mine, sizeof mine, all));
     for (r = 0; r < mine[1]; r++) {
         CHECK_EQUAL(all[r][0], r);
         CHECK_EQUAL(all[r][1], mine[1]);

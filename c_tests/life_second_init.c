@@ -12,7 +12,7 @@ int main(void)
     test_rank = llcl_rank(context);
     CHECK_STATUS(llcl_init(NULL, &second), LLCL_ERR_STATE);
     CHECK(second == NULL);
-    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+    CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
     CHECK_OK(llcl_finalize(context));
     CHECK_STATUS(llcl_init(NULL, &second), LLCL_ERR_STATE);
     CHECK(second == NULL);

@@ -37,7 +37,7 @@ static void run(llcl_context_t *context)
         value.destination = remote_at(&memory, me, 0);
         value.size = 8;
         value.flags = LLCL_FLAG_DEFER;
-        value.on_complete = llcl_call(stuck, NULL);
+        value.on_complete = llcl_callback(stuck, NULL);
         if (!in_handler)
             POST(llcl_try_write_value_async(context, &value));
     } else if (in_handler) {

@@ -46,7 +46,7 @@ static void run(llcl_context_t *context)
         memset(&held, 0, sizeof held);
         pthread_mutex_init(&held.lock, NULL);
         pthread_mutex_lock(&held.lock);
-        write.on_complete = llcl_call(hold, &held);
+        write.on_complete = llcl_callback(hold, &held);
         POST(llcl_try_write_async(context, &write));
         AWAIT(&held.entered, 1);
         write.on_complete = count_in(&held.tally);

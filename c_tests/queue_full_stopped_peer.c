@@ -30,7 +30,7 @@ static llcl_status_t post(llcl_context_t *context, const struct shared *target, 
     add.peer = 1;
     add.target = remote_at(target, 1, 0);
     add.operand = 1;
-    add.on_complete = llcl_call(fire, &fired[number]);
+    add.on_complete = llcl_callback(fire, &fired[number]);
     return llcl_try_fetch_add_async(context, &add);
 }
 

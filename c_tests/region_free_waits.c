@@ -50,7 +50,7 @@ static void callback_is_told(llcl_context_t *context, struct shared *mine)
     value.destination = llcl_region_remote(mine->region, 128);
     value.value = 5;
     value.size = 8;
-    value.on_complete = llcl_call(in_callback, &freeing);
+    value.on_complete = llcl_callback(in_callback, &freeing);
     POST(llcl_try_write_value_async(context, &value));
     AWAIT(&freeing.returned, 1);
     CHECK_STATUS(freeing.status, LLCL_RETRY_BUSY);

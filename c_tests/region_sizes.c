@@ -43,7 +43,7 @@ static void exchanged(llcl_context_t *context, void *memory, size_t size)
     shared.remote = calloc(llcl_size(context), sizeof mine);
     CHECK(shared.remote != NULL);
     mine = llcl_region_remote(shared.region, 0);
-    CHECK_OK(llcl_exchange(context, &mine, sizeof mine, shared.remote));
+    CHECK_OK(llcl_allgather_bytes(context, &mine, sizeof mine, shared.remote));
     use(context, &shared);
     CHECK_OK(llcl_region_free(shared.region));
     free(shared.remote);

@@ -54,7 +54,7 @@ static void completions(llcl_context_t *context, struct wild *wild)
         wrong[i] = llcl_no_completion();
     wrong[0].kind = 4;
     wrong[1].kind = UINT32_MAX;
-    wrong[2] = llcl_call(NULL, words);
+    wrong[2] = llcl_callback(NULL, words);
     wrong[3] = llcl_store_on(NULL);
     wrong[4] = llcl_add_on((uint64_t *)(void *)((unsigned char *)words + 4));
     wrong[5] = llcl_store_on(words);

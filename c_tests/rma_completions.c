@@ -44,7 +44,7 @@ static void kinds(llcl_context_t *context, struct shared *target, struct shared 
     uint64_t stored[2] = {0, 0}, added[2] = {5, 1000};
     struct order order = {0, 0, 0};
     CHECK_EQUAL(llcl_no_completion().kind, LLCL_COMPLETE_NONE);
-    CHECK_EQUAL(llcl_call(local_done, &order).kind, LLCL_COMPLETE_CALL);
+    CHECK_EQUAL(llcl_callback(local_done, &order).kind, LLCL_COMPLETE_CALL);
     CHECK_EQUAL(llcl_store_on(stored).kind, LLCL_COMPLETE_STORE);
     CHECK_EQUAL(llcl_add_on(added).kind, LLCL_COMPLETE_ADD);
     write_with(context, target, mine, flags, llcl_no_completion(), llcl_no_completion());
@@ -57,8 +57,8 @@ static void kinds(llcl_context_t *context, struct shared *target, struct shared 
     CHECK_OK(llcl_wait_word(context, &added[1], 1002, TEST_PATIENCE_NS));
     AWAIT(&added[0], 7);
     CHECK(added[0] == 7 && added[1] == 1002);
-    write_with(context, target, mine, flags, llcl_call(local_done, &order),
-               llcl_call(complete_done, &order));
+    write_with(context, target, mine, flags, llcl_callback(local_done, &order),
+               llcl_callback(complete_done, &order));
     AWAIT(&order.complete_at, 1);
     CHECK(order.local_at >= 1 && order.local_at < order.complete_at);
 }

@@ -37,7 +37,7 @@ static void run(llcl_context_t *context)
         wild.local = llcl_region_local(mine.region, 0);
         wild.remote = remote_at(&target, peer, 0);
         wild.signal = remote_at(&target, peer, 64);
-        wild.on_complete = llcl_call(fire, &watch);
+        wild.on_complete = llcl_callback(fire, &watch);
         for (round = 0; round < 200; round++) {
             for (wild.operation = 0; wild.operation < WILD_OPERATIONS; wild.operation++) {
                 llcl_status_t status;

@@ -53,7 +53,7 @@ static void keep_writing(llcl_context_t *context, const struct shared *target, s
         write->destination = remote_at(target, 1, 0);
         write->size = SIZE;
         write->on_local = llcl_no_completion();
-        write->on_complete = llcl_call(again, &rank->operations[i]);
+        write->on_complete = llcl_callback(again, &rank->operations[i]);
         CHECK_OK(llcl_write_async(context, write));
     }
     while (word_get(&rank->open) != 0)

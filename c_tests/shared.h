@@ -22,7 +22,7 @@ struct shared {
 
 static inline void fence(llcl_context_t *context)
 {
-    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+    CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
 }
 
 static inline void region_make(llcl_context_t *context, int kind, size_t size, struct shared *out)
@@ -65,7 +65,7 @@ static inline void share(llcl_context_t *context, int kind, size_t size, struct 
     mine = llcl_region_remote(out->region, 0);
     out->remote = calloc(llcl_size(context), sizeof mine);
     CHECK(out->remote != NULL);
-    CHECK_OK(llcl_exchange(context, &mine, sizeof mine, out->remote));
+    CHECK_OK(llcl_allgather_bytes(context, &mine, sizeof mine, out->remote));
 }
 
 /* Collective: nobody uses the region any more when it goes. */
@@ -142,7 +142,7 @@ static inline void tally_fire(void *data, llcl_status_t status)
 
 static inline llcl_completion_t count_in(struct tally *tally)
 {
-    return llcl_call(tally_fire, tally);
+    return llcl_callback(tally_fire, tally);
 }
 
 /* A small random generator: tests print their seed, and one seed gives one run. */

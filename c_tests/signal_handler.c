@@ -68,7 +68,7 @@ static void run(llcl_context_t *context)
         CHECK_OK(llcl_region_allocate(context, 64, 0, &region));
         mine[i] = llcl_region_remote(region, 0);
     }
-    CHECK_OK(llcl_exchange(context, mine, sizeof mine, all));
+    CHECK_OK(llcl_allgather_bytes(context, mine, sizeof mine, all));
     memcpy(theirs, all + REGIONS, sizeof theirs);
     if (llcl_rank(context) == 0)
         use_all(context);

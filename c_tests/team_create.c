@@ -24,7 +24,7 @@ static void check_team(llcl_team_t *team, const uint32_t *ranks, uint32_t n, str
         CHECK_EQUAL(llcl_team_peer(team, i), ranks[i]);
         CHECK_EQUAL(llcl_team_find(team, ranks[i]), i);
     }
-    CHECK_OK(llcl_barrier(team));
+    CHECK_OK(llcl_team_barrier(team));
 }
 
 /* Every set of ranks with this one in it, in rising order and turned; the others do theirs at the same time. */

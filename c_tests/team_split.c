@@ -37,7 +37,7 @@ static void check_team(llcl_context_t *context, llcl_team_t *team, const uint32_
     CHECK_OK(llcl_allgather(&params));
     for (i = 0; i < size; i++)
         CHECK_EQUAL(words[i], members[i]);
-    CHECK_OK(llcl_barrier(team));
+    CHECK_OK(llcl_team_barrier(team));
 }
 
 /* The ranks of the world that give the same colour as `colour`, by key, then by number. */
@@ -129,7 +129,7 @@ static void freed_and_null(llcl_context_t *context, llcl_team_t *world)
     CHECK_STATUS(llcl_team_split(team, 0, 0, &other), LLCL_ERR_STATE);
     params.team = team;
     CHECK_STATUS(llcl_barrier_init(&params, &plan), LLCL_ERR_STATE);
-    CHECK_STATUS(llcl_barrier(team), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_team_barrier(team), LLCL_ERR_STATE);
     CHECK(plan == NULL && other == NULL);
     CHECK_STATUS(llcl_team_free(NULL), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_team_split(NULL, 0, 0, &other), LLCL_ERR_INVALID);

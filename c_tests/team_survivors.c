@@ -39,7 +39,7 @@ static llcl_team_t *team_of_the_living(llcl_context_t *context, uint32_t victim)
     return team;
 }
 
-/* What the living do together: a sum, a split by halves, and what llcl_exchange would have done. */
+/* What the living do together: a sum, a split by halves, and what llcl_allgather_bytes would have done. */
 static void work(llcl_context_t *context, llcl_team_t *team, uint32_t victim)
 {
     uint32_t me = llcl_rank(context), in_team = llcl_team_rank(team), i;
@@ -58,12 +58,12 @@ static void work(llcl_context_t *context, llcl_team_t *team, uint32_t victim)
     CHECK_EQUAL(memory.words[8], UINT64_C(0x0101010101) & ~(UINT64_C(1) << (8 * victim)));
     CHECK_OK(llcl_team_split(team, in_team % 2, 0, &half));
     CHECK_EQUAL(llcl_team_size(half), 2);
-    CHECK_OK(llcl_barrier(half));
+    CHECK_OK(llcl_team_barrier(half));
     CHECK_OK(llcl_team_free(half));
     CHECK_OK(llcl_allgather(&params));
     for (i = 0; i < RANKS - 1; i++)
         CHECK_EQUAL(memory.words[8 + i], UINT64_C(1) << (8 * llcl_team_peer(team, i)));
-    CHECK_OK(llcl_barrier(team));
+    CHECK_OK(llcl_team_barrier(team));
     region_drop(&memory);
 }
 
@@ -76,10 +76,10 @@ static void run(llcl_context_t *context)
     int64_t began;
     CHECK_EQUAL(llcl_size(context), RANKS);
     CHECK_OK(llcl_team_world(context, &world));
-    CHECK_OK(llcl_exchange(context, NULL, 0, NULL));
+    CHECK_OK(llcl_allgather_bytes(context, NULL, 0, NULL));
     if (seed / RANKS % 2) {
         /* Some may still be in it when the victim is killed. */
-        status = llcl_barrier(world);
+        status = llcl_team_barrier(world);
         CHECK(status == LLCL_OK || status == LLCL_ERR_PEER_DEAD);
     }
     if (me == victim) {
@@ -94,8 +94,8 @@ static void run(llcl_context_t *context)
     fflush(stdout);
     work(context, team, victim);
     CHECK_STATUS(llcl_team_split(world, 0, 0, &other), LLCL_ERR_PEER_DEAD);
-    CHECK_STATUS(llcl_barrier(world), LLCL_ERR_PEER_DEAD);
-    CHECK_STATUS(llcl_exchange(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_team_barrier(world), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
     CHECK_OK(llcl_team_free(team));
     /* The same list once more. */
     team = team_of_the_living(context, victim);

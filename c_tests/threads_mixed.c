@@ -105,12 +105,12 @@ static void run(llcl_context_t *context)
         CHECK(pthread_join(threads[i], NULL) == 0);
         adds += workers[i].adds;
     }
-    CHECK_OK(llcl_exchange(context, &adds, sizeof adds, all));
+    CHECK_OK(llcl_allgather_bytes(context, &adds, sizeof adds, all));
     for (adds = 0, i = 0; i < llcl_size(context); i++)
         adds += all[i];
     for (kind = 0; kind < MEMORY_KINDS; kind++)
         seen += word_get(&targets[kind].words[8192 - 8]);
-    CHECK_OK(llcl_exchange(context, &seen, sizeof seen, all));
+    CHECK_OK(llcl_allgather_bytes(context, &seen, sizeof seen, all));
     for (seen = 0, i = 0; i < llcl_size(context); i++)
         seen += all[i];
     CHECK_EQUAL(seen, adds);

@@ -63,7 +63,7 @@ static int64_t one_try(llcl_context_t *context, struct shared *target, const str
         CHECK_OK(llcl_wait_word(context, target->words, 1, TEST_PATIENCE_NS));
         mine = now_ns();
     }
-    CHECK_OK(llcl_exchange(context, &mine, sizeof mine, both));
+    CHECK_OK(llcl_allgather_bytes(context, &mine, sizeof mine, both));
     return both[1] - both[0];
 }
 

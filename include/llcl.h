@@ -144,6 +144,18 @@ const char *llcl_status_string(llcl_status_t status);
  */
 const char *llcl_last_error(void);
 
+/**
+ * For programs that end where a call fails, by the macro LLCL_CHECK: prints who called what where, the status and
+ * llcl_last_error() on stderr, and ends the process by exit(1), so that its job ends.
+ *
+ * `status`: what the call has answered; for LLCL_OK nothing happens. `call`: the call as text; `file`: where it stands, static text or
+ * NULL; `line`: the line there. Any thread may call it; exit handlers run on it.
+ */
+void llcl_must_succeed(llcl_status_t status,
+                       const char *call,
+                       const char *file,
+                       uint32_t line);
+
 /*
  * 1. Completions: what happens when an operation ends.
  */
@@ -206,7 +218,7 @@ llcl_completion_t llcl_no_completion(void);
  * NULL. Returns the struct by value. Any thread may call it; on which thread the function runs
  * is told in the conventions.
  */
-llcl_completion_t llcl_call(llcl_callback_fn call, void *data);
+llcl_completion_t llcl_callback(llcl_callback_fn call, void *data);
 
 /**
  * The completion that sets a word: to 1, or to the negative status as a 64-bit number.
@@ -624,6 +636,38 @@ typedef struct llcl_remote_t {
 #define LLCL_REMOTE_INIT {0, 0}
 
 /**
+ * The place at an address of this process, for the near side of this process's operations: stack, heap, static or
+ * mapped memory that was never made a region of. Nothing is registered, and nothing need be ended.
+ *
+ * Not for LLCL_AM_BULK, whose payload the receiver reads, and for no far side: what peers are to reach lies in a
+ * region. In `send` and `receive` of a collective it is treated as registered memory.
+ * `pointer`: the first byte, of any alignment; the memory stays the caller's, who keeps it until the operation has
+ * ended. NULL: the place fits nothing, but size 0. Not checked: the address of nothing ends the process where the
+ * operation touches it, or the operation with LLCL_ERR_SYSTEM.
+ * Any thread may call it.
+ * After the local buffers of MPI's and OpenSHMEM's puts, which need not be in a window either.
+ */
+llcl_local_t llcl_local_address(const void *pointer);
+
+/**
+ * The place some bytes further on in a peer's memory.
+ *
+ * `remote`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not here. Any thread
+ * may call it.
+ */
+llcl_remote_t llcl_at(llcl_remote_t remote,
+                             uint64_t offset);
+
+/**
+ * The place some bytes further on in one's own memory.
+ *
+ * `local`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not here. Any thread may
+ * call it.
+ */
+llcl_local_t llcl_local_at(llcl_local_t local,
+                                  uint64_t offset);
+
+/**
  * Allocates a region of zeroed memory that the peers of the machine map when they first use it:
  * their operations then are loads, stores and atomic instructions.
  *
@@ -638,6 +682,23 @@ llcl_status_t llcl_region_allocate(llcl_context_t *context,
                                    size_t size,
                                    uint32_t flags,
                                    llcl_region_t **region);
+
+/**
+ * Allocates a region at every rank and tells every rank where all of them are. Collective.
+ *
+ * `context`: a live context. `size`: bytes of this rank's region, at least 1; ranks may give different ones.
+ * `region`: where the new region goes, as of llcl_region_allocate. `remotes`: place for llcl_size addresses, filled
+ * in the order of ranks: the beginning of each rank's region.
+ * LLCL_OK; else as llcl_region_allocate and llcl_allgather_bytes. Where one rank is refused all are: that one with its
+ * reason, the others with its status, and no region is made. A rank that is refused before it can tell the others, because
+ * `context` is NULL, inside a callback or during llcl_finalize, is refused alone.
+ * Threads of one rank must not call collective functions of the world at the same time. The calling thread sleeps meanwhile.
+ * As shmem_malloc of OpenSHMEM and MPI_Win_allocate, with addresses that are plain bytes.
+ */
+llcl_status_t llcl_region_allocate_shared(llcl_context_t *context,
+                                          size_t size,
+                                          llcl_region_t **region,
+                                          llcl_remote_t *remotes);
 
 /**
  * Makes a region of memory that the caller owns: heap, stack or static. Peers reach it through the
@@ -720,10 +781,10 @@ llcl_remote_t llcl_region_remote(const llcl_region_t *region,
  * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
  * unless they do not care which call meets which. The calling thread sleeps meanwhile.
  */
-llcl_status_t llcl_exchange(llcl_context_t *context,
-                            const void *mine,
-                            size_t size,
-                            void *all);
+llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
+                                   const void *mine,
+                                   size_t size,
+                                   void *all);
 
 /**
  * Where a peer's memory is mapped in this process: loads, stores and atomic instructions through
@@ -1813,13 +1874,13 @@ llcl_status_t llcl_team_split(llcl_team_t *team,
 
 /**
  * Makes a team from a list of ranks. Collective over the ranks on the list, and over nobody else: this is how the
- * living go on after a death, which ends everything collective of every team with the dead rank, and llcl_exchange.
+ * living go on after a death, which ends everything collective of every team with the dead rank, and llcl_allgather_bytes.
  *
  * All ranks on the list must call it with the same list in the same order. A list may be used again; its n-th call
  * at one rank meets the n-th call at the others.
  * After a death: take the dead (llcl_peer_alive) out of the list and call this. Ranks may hear of a death at
  * different times; where a rank on the list is dead this answers LLCL_ERR_PEER_DEAD, and the caller tries again with
- * a shorter list, until all living ranks have come to the same one. Instead of llcl_exchange use llcl_allgather over the
+ * a shorter list, until all living ranks have come to the same one. Instead of llcl_allgather_bytes use llcl_allgather over the
  * new team.
  * `context`: a live context. `ranks`: `n` numbers of ranks of the world, each once, the caller's among them; the
  * new ranks follow this order. Read during the call only. `n`: 1 to 4,095. `team`: where the new team goes; it ends by
@@ -2376,12 +2437,20 @@ llcl_status_t llcl_exscan_init(const llcl_coll_params_t *params,
  */
 
 /**
+ * Waits until every rank of the world has called it: llcl_team_barrier of the team of all ranks.
+ *
+ * `context`: a live context.
+ * LLCL_OK; other statuses, and threads: as llcl_team_world, llcl_barrier_init and llcl_coll_wait.
+ */
+llcl_status_t llcl_barrier(llcl_context_t *context);
+
+/**
  * Waits until every rank of a team has called it. The plan behind it is made at the first call and kept.
  *
  * `team`: a live team.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init and llcl_coll_wait.
  */
-llcl_status_t llcl_barrier(llcl_team_t *team);
+llcl_status_t llcl_team_barrier(llcl_team_t *team);
 
 /**
  * The root's data for every rank. Blocking.
@@ -2561,6 +2630,16 @@ typedef struct llcl_stats_t {
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
  */
 llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
+
+/*
+ * Macros of C and C++.
+ */
+
+/**
+ * Calls a function that answers a status; on any other answer than LLCL_OK, "try again" included, says so on stderr
+ * and ends the process, and with it the job. For examples, tests and small programs.
+ */
+#define LLCL_CHECK(call) llcl_must_succeed((call), #call, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

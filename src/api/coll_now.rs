@@ -5,18 +5,34 @@
 
 use crate::api::coll::now;
 use crate::api::guard::{given, guard};
+use crate::api::life::llcl_context_t;
 use crate::api::plan::llcl_coll_params_t;
 use crate::api::status::llcl_status_t;
 use crate::api::team::llcl_team_t;
 use crate::coll::plan::asked::Form;
 use crate::coll::problem::Operation;
 
+/// Waits until every rank of the world has called it: llcl_team_barrier of the team of all ranks.
+///
+/// `context`: a live context.
+/// LLCL_OK; other statuses, and threads: as llcl_team_world, llcl_barrier_init and llcl_coll_wait.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_barrier(context: *mut llcl_context_t) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { given(context, "context")? };
+        let world = context.live().and_then(|live| context.collectives.world(live))?;
+        // SAFETY: the team of all ranks is kept as long as the context.
+        unsafe { &*world }.barrier()
+    })
+}
+
 /// Waits until every rank of a team has called it. The plan behind it is made at the first call and kept.
 ///
 /// `team`: a live team.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init and llcl_coll_wait.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_barrier(team: *mut llcl_team_t) -> llcl_status_t {
+pub unsafe extern "C" fn llcl_team_barrier(team: *mut llcl_team_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
     guard(|| unsafe { given(team, "team")? }.0.barrier())
 }

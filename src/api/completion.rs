@@ -70,7 +70,7 @@ pub extern "C" fn llcl_no_completion() -> llcl_completion_t {
 /// NULL. Returns the struct by value. Any thread may call it; on which thread the function runs
 /// is told in the conventions.
 #[unsafe(no_mangle)]
-pub extern "C" fn llcl_call(call: llcl_callback_fn, data: *mut c_void) -> llcl_completion_t {
+pub extern "C" fn llcl_callback(call: llcl_callback_fn, data: *mut c_void) -> llcl_completion_t {
     make(LLCL_COMPLETE_CALL, call, data)
 }
 

@@ -5,7 +5,7 @@ use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
 use crate::core::region_handle::{RegionHandle, free_region};
 use crate::fail;
-use crate::transport::address::Address;
+use crate::transport::address::{ANY, Address};
 use crate::util::narrow::narrow;
 use crate::util::status::Result;
 use std::ffi::c_void;
@@ -49,6 +49,40 @@ impl llcl_local_t {
     }
 }
 
+/// The place at an address of this process, for the near side of this process's operations: stack, heap, static or
+/// mapped memory that was never made a region of. Nothing is registered, and nothing need be ended.
+///
+/// Not for LLCL_AM_BULK, whose payload the receiver reads, and for no far side: what peers are to reach lies in a
+/// region. In `send` and `receive` of a collective it is treated as registered memory.
+/// `pointer`: the first byte, of any alignment; the memory stays the caller's, who keeps it until the operation has
+/// ended. NULL: the place fits nothing, but size 0. Not checked: the address of nothing ends the process where the
+/// operation touches it, or the operation with LLCL_ERR_SYSTEM.
+/// Any thread may call it.
+/// After the local buffers of MPI's and OpenSHMEM's puts, which need not be in a window either.
+#[unsafe(no_mangle)]
+pub extern "C" fn llcl_local_address(pointer: *const c_void) -> llcl_local_t {
+    let key = if pointer.is_null() { 0 } else { ANY.0 };
+    llcl_local_t { offset: pointer as u64, key }
+}
+
+/// The place some bytes further on in a peer's memory.
+///
+/// `remote`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not here. Any thread
+/// may call it.
+#[unsafe(no_mangle)]
+pub extern "C" fn llcl_at(remote: llcl_remote_t, offset: u64) -> llcl_remote_t {
+    llcl_remote_t { offset: remote.offset.wrapping_add(offset), ..remote }
+}
+
+/// The place some bytes further on in one's own memory.
+///
+/// `local`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not here. Any thread may
+/// call it.
+#[unsafe(no_mangle)]
+pub extern "C" fn llcl_local_at(local: llcl_local_t, offset: u64) -> llcl_local_t {
+    llcl_local_t { offset: local.offset.wrapping_add(offset), ..local }
+}
+
 fn check_size(size: usize, flags: u32) -> Result<()> {
     if size == 0 {
         fail!(ERR_INVALID, "size is 0, expected at least 1 byte");
@@ -85,6 +119,44 @@ pub unsafe extern "C" fn llcl_region_allocate(
         let made = context.make_region(None, size)?;
         // SAFETY: checked above; a handle is all that a llcl_region_t holds.
         unsafe { give(region, "region", made.cast()) }
+    })
+}
+
+/// Allocates a region at every rank and tells every rank where all of them are. Collective.
+///
+/// `context`: a live context. `size`: bytes of this rank's region, at least 1; ranks may give different ones.
+/// `region`: where the new region goes, as of llcl_region_allocate. `remotes`: place for llcl_size addresses, filled
+/// in the order of ranks: the beginning of each rank's region.
+/// LLCL_OK; else as llcl_region_allocate and llcl_allgather_bytes. Where one rank is refused all are: that one with its
+/// reason, the others with its status, and no region is made. A rank that is refused before it can tell the others, because
+/// `context` is NULL, inside a callback or during llcl_finalize, is refused alone.
+/// Threads of one rank must not call collective functions of the world at the same time. The calling thread sleeps meanwhile.
+/// As shmem_malloc of OpenSHMEM and MPI_Win_allocate, with addresses that are plain bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_region_allocate_shared(
+    context: *mut llcl_context_t,
+    size: usize,
+    region: *mut *mut llcl_region_t,
+    remotes: *mut llcl_remote_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { live(context)? };
+        let places = || {
+            // SAFETY: the caller gives NULL or places for what they are to hold.
+            unsafe {
+                given(region, "region")?;
+                given(remotes, "remotes")?;
+            }
+            check_size(size, 0)
+        };
+        let (made, all) = context.make_shared_region(size, places())?;
+        // SAFETY: checked above; a handle is all that a llcl_region_t holds, and an address is all that a
+        // llcl_remote_t holds. The caller gives place for one of each rank.
+        unsafe {
+            std::ptr::copy_nonoverlapping(all.as_ptr().cast(), remotes, all.len());
+            give(region, "region", made.cast())
+        }
     })
 }
 
@@ -188,7 +260,7 @@ pub unsafe extern "C" fn llcl_region_remote(
     llcl_remote_t { offset, key: at.map_or(0, |at| at.key) }
 }
 
-/// Most bytes that llcl_exchange gathers, of all ranks together.
+/// Most bytes that llcl_allgather_bytes gathers, of all ranks together.
 const MOST: usize = 1 << 30;
 
 /// Gathers bytes from every rank at every rank. Collective; meant for addresses and small tables.
@@ -203,7 +275,7 @@ const MOST: usize = 1 << 30;
 /// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
 /// unless they do not care which call meets which. The calling thread sleeps meanwhile.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_exchange(
+pub unsafe extern "C" fn llcl_allgather_bytes(
     context: *mut llcl_context_t,
     mine: *const c_void,
     size: usize,

@@ -1,7 +1,7 @@
 //! 0. Statuses
 
 use crate::util::status::{Status, last_message};
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 
 /// What a call answers: 0, "try again" if positive, an error if negative.
 pub type llcl_status_t = i32;
@@ -60,6 +60,33 @@ pub extern "C" fn llcl_status_string(status: llcl_status_t) -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_last_error() -> *const c_char {
     last_message()
+}
+
+/// For programs that end where a call fails, by the macro LLCL_CHECK: prints who called what where, the status and
+/// llcl_last_error() on stderr, and ends the process by exit(1), so that its job ends.
+///
+/// `status`: what the call has answered; for LLCL_OK nothing happens. `call`: the call as text; `file`: where it stands, static text or
+/// NULL; `line`: the line there. Any thread may call it; exit handlers run on it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_must_succeed(
+    status: llcl_status_t,
+    call: *const c_char,
+    file: *const c_char,
+    line: u32,
+) {
+    if status == LLCL_OK {
+        return;
+    }
+    let text = |text: *const c_char| match text.is_null() {
+        true => "?".into(),
+        // SAFETY: text that ends with a zero, as the caller promises.
+        false => unsafe { CStr::from_ptr(text) }.to_string_lossy(),
+    };
+    let (name, why) = (Status(status).text().trim_end_matches('\0'), text(last_message()));
+    let why = if status < LLCL_OK && !why.is_empty() { format!(" ({why})") } else { String::new() };
+    eprintln!("{}:{line}: {}: {name}{why}", text(file), text(call));
+    // SAFETY: ends the process as the program itself would.
+    unsafe { libc::exit(1) }
 }
 
 #[cfg(test)]

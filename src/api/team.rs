@@ -68,13 +68,13 @@ pub unsafe extern "C" fn llcl_team_split(
 }
 
 /// Makes a team from a list of ranks. Collective over the ranks on the list, and over nobody else: this is how the
-/// living go on after a death, which ends everything collective of every team with the dead rank, and llcl_exchange.
+/// living go on after a death, which ends everything collective of every team with the dead rank, and llcl_allgather_bytes.
 ///
 /// All ranks on the list must call it with the same list in the same order. A list may be used again; its n-th call
 /// at one rank meets the n-th call at the others.
 /// After a death: take the dead (llcl_peer_alive) out of the list and call this. Ranks may hear of a death at
 /// different times; where a rank on the list is dead this answers LLCL_ERR_PEER_DEAD, and the caller tries again with
-/// a shorter list, until all living ranks have come to the same one. Instead of llcl_exchange use llcl_allgather over the
+/// a shorter list, until all living ranks have come to the same one. Instead of llcl_allgather_bytes use llcl_allgather over the
 /// new team.
 /// `context`: a live context. `ranks`: `n` numbers of ranks of the world, each once, the caller's among them; the
 /// new ranks follow this order. Read during the call only. `n`: 1 to 4,095. `team`: where the new team goes; it ends by

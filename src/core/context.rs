@@ -271,13 +271,13 @@ impl Context {
 
     /// Gathers `mine` of every rank, in the order of ranks.
     pub fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
-        self.may_block("llcl_exchange")?;
+        self.may_block("llcl_allgather_bytes")?;
         self.bootstrap.exchange(mine, all)
     }
 
     /// In the place of an exchange of `size` bytes that this rank cannot do.
     pub fn exchange_refused(&self, size: usize) -> Result<()> {
-        self.may_block("llcl_exchange")?;
+        self.may_block("llcl_allgather_bytes")?;
         self.bootstrap.exchange_refused(size)
     }
 

@@ -11,7 +11,7 @@ use crate::engine::messages::deferred::{Admitted, Deferred, encode, take_deferre
 use crate::engine::messages::requests::Waiting;
 use crate::engine::messages::{BULK, HEADER, Handler, LONG, MEDIUM};
 use crate::fail;
-use crate::transport::address::Address;
+use crate::transport::address::{ANY, Address, Key};
 use crate::transport::node::message_area::IDS;
 use crate::transport::node::message_sender::{Frame, MessageSender};
 use crate::util::pin::pin;
@@ -282,6 +282,9 @@ fn check(send: &Send) -> Result<()> {
     if kind != MEDIUM && !send.payload.is_null() {
         let payload = send.payload;
         fail!(ERR_INVALID, "payload is {payload:?}, expected NULL: this kind takes a source");
+    }
+    if kind == BULK && Key(send.source.key) == ANY {
+        fail!(ERR_INVALID, "source is no place in a region, where the peer could read it");
     }
     if send.reply.is_null() && send.reply_capacity > 0 {
         fail!(ERR_INVALID, "reply is NULL, expected {} bytes", send.reply_capacity);

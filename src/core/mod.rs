@@ -12,6 +12,7 @@ pub mod region;
 pub mod region_handle;
 pub mod rma;
 pub mod services;
+pub mod shared_region;
 pub mod stats;
 pub mod submit;
 pub mod wait_word;

@@ -12,7 +12,7 @@ use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::fail;
-use crate::transport::address::{Address, Key};
+use crate::transport::address::{ANY, Address, Key};
 use crate::transport::waiters::Awaited;
 use crate::util::config::Config;
 use crate::util::pin::pin;
@@ -88,6 +88,12 @@ impl Services {
 
     /// Where `size` bytes of this rank's own memory lie.
     pub fn own(&self, local: Address, size: u64, name: &str) -> Result<Own> {
+        if Key(local.key) == ANY {
+            return match self.routes.own().find_near(local, size) {
+                Some(pointer) => Ok(Own { pointer, mapped: false }),
+                None => fail!(ERR_RANGE, "{name} has {size} bytes, more than the address space"),
+            };
+        }
         let Some(length) = self.routes.own().length(Key(local.key)) else {
             fail!(ERR_KEY, "{name}.key {:#x} names no live region of this rank", local.key);
         };

@@ -6,7 +6,7 @@ use crate::engine::command::{Command, Op};
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::Access;
-use crate::transport::address::{Address, Key};
+use crate::transport::address::{ANY, Address, Key};
 use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
@@ -20,7 +20,7 @@ const LOOKS: usize = 4;
 pub enum Local {
     /// Memory that stays valid until the operation has ended.
     Pointer(*mut u8),
-    /// A place in a region of ours, which another thread may free at any moment.
+    /// A place in a region of ours, which another thread may free at any moment; or with the key ANY in any memory.
     Region(Address),
 }
 
@@ -29,7 +29,7 @@ impl Local {
     pub fn resolve(self, routes: &Routes, size: u64) -> Result<*mut u8> {
         match self {
             Local::Pointer(pointer) => Ok(pointer),
-            Local::Region(address) => match routes.own().find(address, size) {
+            Local::Region(address) => match routes.own().find_near(address, size) {
                 Some(pointer) => Ok(pointer),
                 None => missing(routes, address, size),
             },
@@ -40,6 +40,10 @@ impl Local {
 /// Says why a local address is not found.
 #[cold]
 fn missing(routes: &Routes, address: Address, size: u64) -> Result<*mut u8> {
+    if Key(address.key) == ANY {
+        let from = address.offset;
+        fail!(ERR_RANGE, "size is {size}, which from {from:#x} leaves the address space");
+    }
     match routes.own().length(Key(address.key)) {
         Some(length) => address.check(size, length)?,
         None if Key(address.key).owner() != routes.own().peer => {

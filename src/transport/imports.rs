@@ -1,7 +1,7 @@
 //! The table of a peer's regions as this process knows them, and the look-up that every access
 //! begins with.
 
-use crate::transport::address::{Address, INDICES, Key};
+use crate::transport::address::{ANY, Address, INDICES, Key};
 use crate::util::memory::Mapping;
 use crate::util::status::Result;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -24,6 +24,11 @@ struct Entry {
 
 /// Bytes of a word.
 const WORD: u64 = 8;
+/// Bytes of an address space, and more.
+const EVERYTHING: u64 = 1 << 63;
+
+/// The life of [`ANY`] in the eyes of all look-ups but those for the near side: there is none.
+static NO_LIFE: AtomicU64 = AtomicU64::new(0);
 
 impl Entry {
     #[inline(always)]
@@ -135,6 +140,18 @@ impl ImportTable {
     /// The table stays where it is, and is used no longer than it is there.
     pub unsafe fn own(&self) -> OwnTable {
         OwnTable(self.entries.base().cast())
+    }
+
+    /// Lets look-ups for the near side find all memory of this process by the key [`ANY`]. All others see that it
+    /// does not live: what a peer asks for, and what is sent to oneself as to a peer, must lie in a region.
+    pub fn know_own_memory(&self) {
+        self.learn(ANY, std::ptr::null_mut(), EVERYTHING, (&raw const NO_LIFE).cast_mut());
+    }
+
+    /// As find(), in the table of one's own regions and for the near side of an operation.
+    pub fn find_near(&self, address: Address, size: u64) -> Option<*mut u8> {
+        // SAFETY: used no longer than `self`.
+        unsafe { self.own() }.find(address, size)
     }
 
     /// The length of the region, if it is known and lives.

@@ -55,7 +55,9 @@ impl Loopback {
     /// The path to oneself, rank `me`.
     pub fn connect(&self, me: u32) -> Result<Port> {
         // SAFETY: see new().
-        unsafe { Port::new(me, std::process::id(), self.waiters) }
+        let port = unsafe { Port::new(me, std::process::id(), self.waiters) }?;
+        port.know_own_memory();
+        Ok(port)
     }
 
     /// The receiving end; to be taken once.

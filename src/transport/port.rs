@@ -79,6 +79,18 @@ impl Port {
         self.imports.find_word(address)
     }
 
+    /// In a port to oneself: as find(), for the near side of an operation, which may also be any memory of the
+    /// process, by the key ANY.
+    #[inline(always)]
+    pub fn find_near(&self, address: Address, size: u64) -> Option<*mut u8> {
+        self.imports.find_near(address, size)
+    }
+
+    /// Makes this a port to oneself, whose near side may be any memory of the process.
+    pub fn know_own_memory(&self) {
+        self.imports.know_own_memory();
+    }
+
     /// The table of a port to oneself.
     ///
     /// # Safety

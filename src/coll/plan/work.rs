@@ -212,7 +212,7 @@ impl Plan {
     fn bounce(&self, bounces: &[Bounce], inwards: bool) -> bool {
         let _pinned = pin();
         bounces.iter().all(|bounce| {
-            let Some(user) = self.services.routes.own().find(bounce.user, bounce.bytes) else {
+            let Some(user) = self.services.routes.own().find_near(bounce.user, bounce.bytes) else {
                 return false;
             };
             let (from, to) = if inwards { (user, bounce.plan) } else { (bounce.plan, user) };

@@ -1,0 +1,63 @@
+//! A region at every rank, made and told of in one collective call.
+
+use crate::core::context::Context;
+use crate::core::region_handle::{RegionHandle, free_region};
+use crate::transport::address::Address;
+use crate::util::status::{Error, Result, Status};
+
+/// What a rank tells the others: its status, and where its region begins.
+type Told = [u64; 3];
+
+impl Context {
+    /// Allocates `size` bytes, unless `allowed` says why not, and learns where those of all ranks lie. One rank that
+    /// is refused refuses all.
+    pub fn make_shared_region(
+        &self,
+        size: usize,
+        allowed: Result<()>,
+    ) -> Result<(*mut RegionHandle, Vec<Address>)> {
+        self.may_block("llcl_region_allocate_shared")?;
+        let made = allowed.and_then(|()| self.make_region(None, size));
+        let told: Told = match &made {
+            Ok(region) => {
+                // SAFETY: made just now, and nobody else has it.
+                let Address { offset, key } = unsafe { &**region }.at(0);
+                [Status::OK.0 as u64, offset, key]
+            }
+            Err(error) => [error.status.0 as u64, 0, 0],
+        };
+        let all = self.tell_all(&told).and_then(|all| succeeded(&all).map(|()| all));
+        match (made, all) {
+            // This rank's own reason says more than that it has one.
+            (Err(error), _) => Err(error),
+            (Ok(region), Ok(all)) => {
+                let address = |told: &Told| Address { offset: told[1], key: told[2] };
+                Ok((region, all.iter().map(address).collect()))
+            }
+            (Ok(region), Err(error)) => {
+                // SAFETY: as above. Nobody has used it.
+                let _ = free_region(unsafe { &*region });
+                Err(error)
+            }
+        }
+    }
+
+    fn tell_all(&self, told: &Told) -> Result<Vec<Told>> {
+        let mine: Vec<u8> = told.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut all = vec![0; mine.len() * self.size() as usize];
+        self.exchange(&mine, &mut all)?;
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+        let words: Vec<u64> = all.chunks_exact(size_of::<u64>()).map(word).collect();
+        Ok(words.chunks_exact(3).map(|told| [told[0], told[1], told[2]]).collect())
+    }
+}
+
+/// Refuses all where one rank was refused.
+fn succeeded(all: &[Told]) -> Result<()> {
+    let Some(rank) = all.iter().position(|told| told[0] != Status::OK.0 as u64) else {
+        return Ok(());
+    };
+    let status = Status(all[rank][0] as i32);
+    let why = status.text().trim_end_matches('\0');
+    Err(Error::new(status, format!("rank {rank} was refused, and so are all: {why}")))
+}
