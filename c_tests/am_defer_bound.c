@@ -66,7 +66,7 @@ static void send_all(llcl_context_t *context, const struct shared *words)
     for (i = 0; i < OTHERS; i++)
         CHECK_OK(llcl_am_async(context, &am));
     accepted += OTHERS;
-    CHECK_OK(llcl_exchange(context, &accepted, sizeof accepted, all));
+    CHECK_OK(llcl_allgather_bytes(context, &accepted, sizeof accepted, all));
 }
 
 static void run(llcl_context_t *context)
@@ -85,7 +85,7 @@ static void run(llcl_context_t *context)
             AWAIT(words.words, 1);
         else
             AM_AWAIT(context, counted, 2 * OTHERS);
-        CHECK_OK(llcl_exchange(context, &none, sizeof none, all));
+        CHECK_OK(llcl_allgather_bytes(context, &none, sizeof none, all));
         if (llcl_rank(context) == 1)
             AM_AWAIT(context, counted, all[0]);
     }

@@ -47,7 +47,7 @@ static void run(llcl_context_t *context)
         value.size = 8;
         value.flags = LLCL_FLAG_DEFER;
         value.destination = remote_at(&words, 1, 0);
-        value.on_complete = llcl_call(hold, held);
+        value.on_complete = llcl_callback(hold, held);
         CHECK_OK(llcl_write_value_async(context, &value));
         AWAIT(&held->entered, 1);
         am.on_complete = llcl_store_on(ended);

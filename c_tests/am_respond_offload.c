@@ -50,7 +50,7 @@ static void run(llcl_context_t *context)
     am_register(context, ASK, ask, rank);
     am_register(context, ANSWER, answer, rank);
     fence(context);
-    am.on_complete = llcl_call(ended, rank);
+    am.on_complete = llcl_callback(ended, rank);
     for (i = 0; i < ALL && llcl_rank(context) == 0; i++) {
         CHECK_OK(llcl_am_async(context, &am));
         while (word_get(&rank->ended) <= i) {
