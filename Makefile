@@ -69,6 +69,12 @@ bench: all
 	$(MAKE) --no-print-directory -C bench_c BUILD=$(abspath $(BUILD))
 	bench_c/run $(BENCH_OPTIONS)
 
+# The experiments of the papers that the library grew out of: their figures as ratios, beside ours.
+papers: all
+	$(MAKE) --no-print-directory -C bench_c BUILD=$(abspath $(BUILD))
+	bench_c/run --no-plots --only "latency overhead msgrate incast coll" $(BENCH_OPTIONS) > /dev/null
+	bench_c/papers bench_c/results
+
 header:
 	scripts/make-header include/llcl.h
 
@@ -78,6 +84,6 @@ include scripts/check.mk
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all library tools demo bench header clean FORCE
+.PHONY: all library tools demo bench papers header clean FORCE
 FORCE:
 .DELETE_ON_ERROR:
