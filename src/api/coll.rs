@@ -148,7 +148,8 @@ pub unsafe extern "C" fn llcl_barrier_init(
 /// `params`: read during the call. `receive`: `count` elements at every rank; the data at the root. `plan`:
 /// where the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
-/// From: Trinaryx3: three fragments through three ternary pipelines, as on the K computer.
+/// From: Trinaryx3 of the K computer: three fragments through three ternary pipelines. There three
+/// trees without a common edge lie in a torus; here no rank but the root is inside two of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_broadcast_init(
     params: *const llcl_coll_params_t,

@@ -100,10 +100,11 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// Trinaryx3 (Fujitsu's broadcast of the K computer and the FX100): the data fall into three
-/// fragments, and each goes its own way down a ternary tree, as a pipeline of segments. The trees
-/// are turned against each other such that no node but the root passes on data in more than one. So
-/// each of them sends one vector at most (the root three), and the three trees work at the same
+/// After Trinaryx3, Fujitsu's broadcast of the K computer and the FX100: the data fall into three
+/// fragments, and each goes its own way down a ternary tree, as a pipeline of segments. The
+/// published algorithm embeds three trees without a common edge in a torus. A node has no torus, so
+/// here the trees are turned against each other such that no rank but the root passes on data in
+/// more than one: each sends one vector at most (the root three), and the trees work at the same
 /// time.
 fn trinaryx3(problem: &Problem, rank: usize) -> Program {
     let mut program = Program::new(3);
