@@ -5,6 +5,8 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR ?= $(PREFIX)/bin
 DOCDIR ?= $(PREFIX)/share/doc/llcl
+# Modules are files of one compiler.
+FMODDIR ?= $(LIBDIR)/llcl/fortran
 DESTDIR ?=
 BUILD ?= build
 CARGO ?= cargo
@@ -77,7 +79,9 @@ papers: all
 
 header:
 	scripts/make-header include/llcl.h
+	scripts/make-fortran include/llcl.h fortran/generated
 
+include fortran/build.mk
 include packaging/install.mk
 include scripts/check.mk
 

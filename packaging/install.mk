@@ -4,16 +4,20 @@ MANIFEST = $(LIBDIR)/libllcl.so.$(VERSION) $(LIBDIR)/$(SONAME) $(LIBDIR)/libllcl
 	$(LIBDIR)/cmake/LLCL/LLCLConfig.cmake $(LIBDIR)/cmake/LLCL/LLCLConfigVersion.cmake \
 	$(addprefix $(DOCDIR)/,README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE)
 
+# Only where the module was built, or can be.
+FORTRAN_MANIFEST = $(LIBDIR)/libllcl_fortran.a $(FMODDIR)/llcl.mod $(FMODDIR)/llcl_c.mod $(LIBDIR)/pkgconfig/llcl-fortran.pc
+WITH_FORTRAN := $(if $(or $(FORTRAN),$(wildcard $(FORTRAN_LIB))),yes)
+
 # The CMake package finds its files from where it lies, so that the tree can be moved.
 FROM_CMAKE = realpath -m -s --relative-to=$(LIBDIR)/cmake/LLCL
 FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -e 's|@PREFIX@|$(PREFIX)|g' \
-	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g' \
+	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@FMODDIR@|$(FMODDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g' \
 	-e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|g' -e "s|@REL_LIBDIR@|$$($(FROM_CMAKE) $(LIBDIR))|g" \
-	-e "s|@REL_INCLUDEDIR@|$$($(FROM_CMAKE) $(INCLUDEDIR))|g" -e "s|@REL_BINDIR@|$$($(FROM_CMAKE) $(BINDIR))|g"
+	-e "s|@REL_FMODDIR@|$$($(FROM_CMAKE) $(FMODDIR))|g" -e "s|@REL_INCLUDEDIR@|$$($(FROM_CMAKE) $(INCLUDEDIR))|g" -e "s|@REL_BINDIR@|$$($(FROM_CMAKE) $(BINDIR))|g"
 
 # What is built already is installed as it is: root often has no cargo.
-install: $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all)
-	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MANIFEST))))
+install: $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(FORTRAN_LIB))
+	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MANIFEST) $(if $(WITH_FORTRAN),$(FORTRAN_MANIFEST)))))
 	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf libllcl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libllcl.so
@@ -24,10 +28,15 @@ install: $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,al
 	$(FILL) packaging/llcl.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/llcl.pc
 	for f in LLCLConfig.cmake LLCLConfigVersion.cmake; do \
 		$(FILL) packaging/$$f.in > $(DESTDIR)$(LIBDIR)/cmake/LLCL/$$f || exit 1; done
+ifneq ($(WITH_FORTRAN),)
+	$(INSTALL) -m 644 $(FORTRAN_LIB) $(DESTDIR)$(LIBDIR)/
+	$(INSTALL) -m 644 $(FORTRAN_MODS) $(DESTDIR)$(FMODDIR)/
+	$(FILL) packaging/llcl-fortran.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/llcl-fortran.pc
+endif
 
 # Directories of other packages stay; ours go when they are empty.
 uninstall:
-	rm -f $(addprefix $(DESTDIR),$(MANIFEST))
-	-rmdir $(DESTDIR)$(LIBDIR)/cmake/LLCL $(DESTDIR)$(DOCDIR) 2>/dev/null
+	rm -f $(addprefix $(DESTDIR),$(MANIFEST) $(FORTRAN_MANIFEST))
+	-rmdir $(DESTDIR)$(FMODDIR) $(DESTDIR)$(LIBDIR)/llcl $(DESTDIR)$(LIBDIR)/cmake/LLCL $(DESTDIR)$(DOCDIR) 2>/dev/null
 
 .PHONY: install uninstall

@@ -2,7 +2,7 @@
 #   check      what a contributor runs: everything once
 #   check-more what a release needs besides: models, sanitizers, and the set-ups that check left out
 #   check-all  both
-CHECKS = check-rust check-header check-docs check-symbols check-c check-install
+CHECKS = check-rust check-header check-docs check-symbols check-fortran check-c check-install
 MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -40,6 +40,10 @@ check-docs:
 
 check-symbols: library
 	@scripts/check-symbols include/llcl.h $(SHARED) $(STATIC) $(SONAME)
+
+# Says so and passes where no Fortran compiler is to be had.
+check-fortran:
+	@scripts/check-fortran include/llcl.h
 
 check-c: all
 	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))

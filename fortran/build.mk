@@ -1,0 +1,12 @@
+# The Fortran module, built where there is a Fortran compiler: FC, or gfortran 12 or newer.
+FORTRAN := $(shell scripts/fortran-compiler $(if $(filter-out default undefined,$(origin FC)),$(FC)))
+FORTRAN_LIB := $(BUILD)/fortran/libllcl_fortran.a
+FORTRAN_MODS := $(BUILD)/fortran/llcl.mod $(BUILD)/fortran/llcl_c.mod
+
+all: $(if $(FORTRAN),fortran)
+fortran: $(FORTRAN_LIB)
+$(FORTRAN_LIB): $(wildcard fortran/*.f90 fortran/*.c fortran/*.h fortran/generated/*.f90) include/llcl.h scripts/build-fortran
+	scripts/build-fortran $(FORTRAN) $(BUILD)/fortran
+$(FORTRAN_MODS): $(FORTRAN_LIB)
+
+.PHONY: fortran

@@ -1,0 +1,146 @@
+! Subroutines for the functions of llcl.h that answer a status, which comes last and may be left out.
+! Generated from llcl.h by `make header`; changes belong into scripts/fortran.awk.
+! SPDX-License-Identifier: MIT OR Apache-2.0
+module llcl_calls_colls
+  use, intrinsic :: iso_c_binding
+  use llcl_types
+  use llcl_c_colls, only: c_barrier => llcl_barrier, c_team_barrier => llcl_team_barrier, &
+      c_broadcast => llcl_broadcast, c_reduce => llcl_reduce, c_allreduce => llcl_allreduce, &
+      c_gather => llcl_gather, c_gatherv => llcl_gatherv, c_scatter => llcl_scatter, &
+      c_scatterv => llcl_scatterv, c_allgather => llcl_allgather, c_allgatherv => llcl_allgatherv, &
+      c_alltoall => llcl_alltoall, c_alltoallv => llcl_alltoallv, &
+      c_reduce_scatter => llcl_reduce_scatter, c_reduce_scatterv => llcl_reduce_scatterv, &
+      c_scan => llcl_scan, c_exscan => llcl_exscan, c_stats_get => llcl_stats_get
+  use llcl_finish, only: finish
+  implicit none
+  private
+  public :: llcl_barrier; interface llcl_barrier; procedure call_barrier; end interface
+  public :: llcl_team_barrier; interface llcl_team_barrier; procedure call_team_barrier; end interface
+  public :: llcl_broadcast; interface llcl_broadcast; procedure call_broadcast; end interface
+  public :: llcl_reduce; interface llcl_reduce; procedure call_reduce; end interface
+  public :: llcl_allreduce; interface llcl_allreduce; procedure call_allreduce; end interface
+  public :: llcl_gather; interface llcl_gather; procedure call_gather; end interface
+  public :: llcl_gatherv; interface llcl_gatherv; procedure call_gatherv; end interface
+  public :: llcl_scatter; interface llcl_scatter; procedure call_scatter; end interface
+  public :: llcl_scatterv; interface llcl_scatterv; procedure call_scatterv; end interface
+  public :: llcl_allgather; interface llcl_allgather; procedure call_allgather; end interface
+  public :: llcl_allgatherv; interface llcl_allgatherv; procedure call_allgatherv; end interface
+  public :: llcl_alltoall; interface llcl_alltoall; procedure call_alltoall; end interface
+  public :: llcl_alltoallv; interface llcl_alltoallv; procedure call_alltoallv; end interface
+  public :: llcl_reduce_scatter; interface llcl_reduce_scatter; procedure call_reduce_scatter; end interface
+  public :: llcl_reduce_scatterv; interface llcl_reduce_scatterv; procedure call_reduce_scatterv; end interface
+  public :: llcl_scan; interface llcl_scan; procedure call_scan; end interface
+  public :: llcl_exscan; interface llcl_exscan; procedure call_exscan; end interface
+  public :: llcl_stats_get; interface llcl_stats_get; procedure call_stats_get; end interface
+
+contains
+
+  subroutine call_barrier(context, status)
+    type(llcl_context_t), intent(in) :: context
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_barrier'//c_null_char, c_barrier(context), status)
+  end subroutine
+
+  subroutine call_team_barrier(team, status)
+    type(llcl_team_t), intent(in) :: team
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_team_barrier'//c_null_char, c_team_barrier(team), status)
+  end subroutine
+
+  subroutine call_broadcast(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_broadcast'//c_null_char, c_broadcast(params), status)
+  end subroutine
+
+  subroutine call_reduce(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_reduce'//c_null_char, c_reduce(params), status)
+  end subroutine
+
+  subroutine call_allreduce(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_allreduce'//c_null_char, c_allreduce(params), status)
+  end subroutine
+
+  subroutine call_gather(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_gather'//c_null_char, c_gather(params), status)
+  end subroutine
+
+  subroutine call_gatherv(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_gatherv'//c_null_char, c_gatherv(params), status)
+  end subroutine
+
+  subroutine call_scatter(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_scatter'//c_null_char, c_scatter(params), status)
+  end subroutine
+
+  subroutine call_scatterv(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_scatterv'//c_null_char, c_scatterv(params), status)
+  end subroutine
+
+  subroutine call_allgather(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_allgather'//c_null_char, c_allgather(params), status)
+  end subroutine
+
+  subroutine call_allgatherv(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_allgatherv'//c_null_char, c_allgatherv(params), status)
+  end subroutine
+
+  subroutine call_alltoall(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_alltoall'//c_null_char, c_alltoall(params), status)
+  end subroutine
+
+  subroutine call_alltoallv(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_alltoallv'//c_null_char, c_alltoallv(params), status)
+  end subroutine
+
+  subroutine call_reduce_scatter(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_reduce_scatter'//c_null_char, c_reduce_scatter(params), status)
+  end subroutine
+
+  subroutine call_reduce_scatterv(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_reduce_scatterv'//c_null_char, c_reduce_scatterv(params), status)
+  end subroutine
+
+  subroutine call_scan(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_scan'//c_null_char, c_scan(params), status)
+  end subroutine
+
+  subroutine call_exscan(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_exscan'//c_null_char, c_exscan(params), status)
+  end subroutine
+
+  subroutine call_stats_get(context, stats, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_stats_t), intent(inout) :: stats
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_stats_get'//c_null_char, c_stats_get(context, stats), status)
+  end subroutine
+end module llcl_calls_colls

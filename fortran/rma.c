@@ -1,0 +1,160 @@
+/* Reads and writes of arrays. For each operation one function that fills in the parameters, and three that
+ * name what is called: the try function, the one that is accepted at last, and the one that waits for the end.
+ * SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "arrays.h"
+
+typedef llcl_status_t read_call(llcl_context_t *, const llcl_read_params_t *);
+typedef llcl_status_t write_call(llcl_context_t *, const llcl_write_params_t *);
+typedef llcl_status_t write_small_call(llcl_context_t *, const llcl_write_small_params_t *);
+typedef llcl_status_t write_signal_call(llcl_context_t *, const llcl_write_signal_params_t *);
+
+/* What the functions below take from Fortran: handles and numbers by value; `array` any; the rest may be NULL. */
+#define CONTEXT llcl_context_t *context, uint32_t peer
+#define ENDS const llcl_completion_t *on_local, const llcl_completion_t *on_complete, const uint32_t *flags
+#define SIGNAL llcl_remote_t signal, uint64_t value, uint32_t op
+
+static inline void read_array(read_call *call, const char *name, CONTEXT, llcl_remote_t remote,
+                              const CFI_cdesc_t *array, const llcl_completion_t *on_complete,
+                              const uint32_t *flags, llcl_status_t *status)
+{
+    llcl_read_params_t params = LLCL_READ_PARAMS_INIT;
+    if (!one_piece(array, &params.size)) {
+        llclf_refuse(name, llclf_scattered, status);
+        return;
+    }
+    params.peer = peer;
+    params.flags = flags_of(flags);
+    params.source = remote;
+    params.destination = llcl_local_address(array->base_addr);
+    params.on_complete = completion_of(on_complete);
+    llclf_finish(name, call(context, &params), status);
+}
+
+void llclf_try_read_async(CONTEXT, llcl_remote_t remote, const CFI_cdesc_t *array,
+                          const llcl_completion_t *on_complete, const uint32_t *flags, llcl_status_t *status)
+{
+    read_array(llcl_try_read_async, "llcl_try_read_async", context, peer, remote, array, on_complete, flags, status);
+}
+
+void llclf_read_async(CONTEXT, llcl_remote_t remote, const CFI_cdesc_t *array,
+                      const llcl_completion_t *on_complete, const uint32_t *flags, llcl_status_t *status)
+{
+    read_array(llcl_read_async, "llcl_read_async", context, peer, remote, array, on_complete, flags, status);
+}
+
+void llclf_read(CONTEXT, llcl_remote_t remote, const CFI_cdesc_t *array, llcl_status_t *status)
+{
+    read_array(llcl_read, "llcl_read", context, peer, remote, array, NULL, NULL, status);
+}
+
+static inline void write_array(write_call *call, const char *name, CONTEXT, const CFI_cdesc_t *array,
+                               llcl_remote_t remote, ENDS, llcl_status_t *status)
+{
+    llcl_write_params_t params = LLCL_WRITE_PARAMS_INIT;
+    if (!one_piece(array, &params.size)) {
+        llclf_refuse(name, llclf_scattered, status);
+        return;
+    }
+    params.peer = peer;
+    params.flags = flags_of(flags);
+    params.source = llcl_local_address(array->base_addr);
+    params.destination = remote;
+    params.on_local = completion_of(on_local);
+    params.on_complete = completion_of(on_complete);
+    llclf_finish(name, call(context, &params), status);
+}
+
+void llclf_try_write_async(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote, ENDS, llcl_status_t *status)
+{
+    write_array(llcl_try_write_async, "llcl_try_write_async", context, peer, array, remote, on_local, on_complete,
+                flags, status);
+}
+
+void llclf_write_async(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote, ENDS, llcl_status_t *status)
+{
+    write_array(llcl_write_async, "llcl_write_async", context, peer, array, remote, on_local, on_complete, flags,
+                status);
+}
+
+void llclf_write(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote, llcl_status_t *status)
+{
+    write_array(llcl_write, "llcl_write", context, peer, array, remote, NULL, NULL, NULL, status);
+}
+
+static inline void write_small_array(write_small_call *call, const char *name, CONTEXT, const CFI_cdesc_t *array,
+                                     llcl_remote_t remote, const llcl_completion_t *on_complete,
+                                     const uint32_t *flags, llcl_status_t *status)
+{
+    llcl_write_small_params_t params = LLCL_WRITE_SMALL_PARAMS_INIT;
+    if (!one_piece(array, &params.size)) {
+        llclf_refuse(name, llclf_scattered, status);
+        return;
+    }
+    params.peer = peer;
+    params.flags = flags_of(flags);
+    params.source = array->base_addr;
+    params.destination = remote;
+    params.on_complete = completion_of(on_complete);
+    llclf_finish(name, call(context, &params), status);
+}
+
+void llclf_try_write_small_async(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote,
+                                 const llcl_completion_t *on_complete, const uint32_t *flags,
+                                 llcl_status_t *status)
+{
+    write_small_array(llcl_try_write_small_async, "llcl_try_write_small_async", context, peer, array, remote,
+                      on_complete, flags, status);
+}
+
+void llclf_write_small_async(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote,
+                             const llcl_completion_t *on_complete, const uint32_t *flags, llcl_status_t *status)
+{
+    write_small_array(llcl_write_small_async, "llcl_write_small_async", context, peer, array, remote, on_complete,
+                      flags, status);
+}
+
+void llclf_write_small(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote, llcl_status_t *status)
+{
+    write_small_array(llcl_write_small, "llcl_write_small", context, peer, array, remote, NULL, NULL, status);
+}
+
+static inline void write_signal_array(write_signal_call *call, const char *name, CONTEXT,
+                                      const CFI_cdesc_t *array, llcl_remote_t remote, SIGNAL, ENDS,
+                                      llcl_status_t *status)
+{
+    llcl_write_signal_params_t params = LLCL_WRITE_SIGNAL_PARAMS_INIT;
+    if (!one_piece(array, &params.size)) {
+        llclf_refuse(name, llclf_scattered, status);
+        return;
+    }
+    params.peer = peer;
+    params.flags = flags_of(flags);
+    params.source = llcl_local_address(array->base_addr);
+    params.destination = remote;
+    params.signal = signal;
+    params.signal_value = value;
+    params.signal_op = op;
+    params.on_local = completion_of(on_local);
+    params.on_complete = completion_of(on_complete);
+    llclf_finish(name, call(context, &params), status);
+}
+
+void llclf_try_write_signal_async(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote, SIGNAL, ENDS,
+                                  llcl_status_t *status)
+{
+    write_signal_array(llcl_try_write_signal_async, "llcl_try_write_signal_async", context, peer, array, remote,
+                       signal, value, op, on_local, on_complete, flags, status);
+}
+
+void llclf_write_signal_async(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote, SIGNAL, ENDS,
+                              llcl_status_t *status)
+{
+    write_signal_array(llcl_write_signal_async, "llcl_write_signal_async", context, peer, array, remote, signal,
+                       value, op, on_local, on_complete, flags, status);
+}
+
+void llclf_write_signal(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote, SIGNAL, llcl_status_t *status)
+{
+    write_signal_array(llcl_write_signal, "llcl_write_signal", context, peer, array, remote, signal, value, op,
+                       NULL, NULL, NULL, status);
+}

@@ -1,0 +1,218 @@
+/* What a descriptor's type is good for: atomics and collectives on values of any type, messages and memory.
+ * SPDX-License-Identifier: MIT OR Apache-2.0 */
+#include "arrays.h"
+#include <string.h>
+
+/* LLCL_TYPE_* of an array's elements; LLCL_TYPE_BYTES for those that no type of the library is the same as. */
+static uint32_t type_of(const CFI_cdesc_t *array)
+{
+    switch (array->type) {
+    case CFI_type_int8_t: return LLCL_TYPE_I8;
+    case CFI_type_int16_t: return LLCL_TYPE_I16;
+    case CFI_type_int32_t: return LLCL_TYPE_I32;
+    case CFI_type_int64_t: return LLCL_TYPE_I64;
+    case CFI_type_float: return LLCL_TYPE_F32;
+    case CFI_type_double: return LLCL_TYPE_F64;
+    case CFI_type_float_Complex: return LLCL_TYPE_COMPLEX_F32;
+    case CFI_type_double_Complex: return LLCL_TYPE_COMPLEX_F64;
+    case CFI_type_Bool: return LLCL_TYPE_BOOL;
+    default: return LLCL_TYPE_BYTES;
+    }
+}
+
+static uint64_t elements(const CFI_cdesc_t *array)
+{
+    uint64_t count = 1;
+    for (int i = 0; i < array->rank; i++)
+        count *= (uint64_t)array->dim[i].extent;
+    return count;
+}
+
+/* Parameters of a collective on arrays, one of which may be absent. Without `count` it is the smaller array's
+ * number of elements: what one rank gives or gets, but for all-to-alls, whose arrays both have a block for each rank.
+ * Where an array cannot be used, the struct has a type that the library refuses. */
+llcl_coll_params_t llclf_coll_params(llcl_team_t *team, const CFI_cdesc_t *send, const CFI_cdesc_t *receive,
+                                     const uint32_t *op, const uint32_t *root, const uint64_t *count,
+                                     const uint32_t *flags)
+{
+    llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
+    const CFI_cdesc_t *array = send != NULL ? send : receive;
+    size_t size;
+    params.team = team;
+    params.op = op != NULL ? *op : 0;
+    params.root = root != NULL ? *root : 0;
+    params.flags = flags_of(flags);
+    if ((send != NULL && !one_piece(send, &size)) || (receive != NULL && !one_piece(receive, &size)) ||
+        (send != NULL && receive != NULL && send->type != receive->type))
+        return params; /* type 0 */
+    if (send != NULL)
+        params.send = llcl_local_address(send->base_addr);
+    if (receive != NULL)
+        params.receive = llcl_local_address(receive->base_addr);
+    if (array == NULL)
+        return params;
+    params.type = type_of(array);
+    params.element_size = params.type == LLCL_TYPE_BYTES ? (uint32_t)array->elem_len : 0;
+    params.count = elements(array);
+    if (send != NULL && receive != NULL && elements(receive) < params.count)
+        params.count = elements(receive);
+    if (count != NULL)
+        params.count = *count;
+    return params;
+}
+
+static const char not_one_type[] =
+    "operand, compare and result are scalars of one type, integer or real of 4 or 8 bytes, and one of them is there";
+
+/* The bits of a scalar in the low-order part of a word; 0 if it is absent. */
+static uint64_t bits(const CFI_cdesc_t *scalar)
+{
+    uint64_t word = 0;
+    uint32_t half;
+    if (scalar == NULL)
+        return 0;
+    if (scalar->elem_len == 8) {
+        memcpy(&word, scalar->base_addr, 8);
+        return word;
+    }
+    memcpy(&half, scalar->base_addr, 4);
+    return half;
+}
+
+typedef llcl_status_t atomic_call(llcl_context_t *, const llcl_atomic_params_t *);
+#define SCALARS const CFI_cdesc_t *operand, const CFI_cdesc_t *result, const CFI_cdesc_t *compare
+
+static void atomic(atomic_call *call, const char *name, llcl_context_t *context, uint32_t peer,
+                   llcl_remote_t target, uint32_t op, SCALARS, const llcl_completion_t *on_complete,
+                   const uint32_t *flags, llcl_status_t *status)
+{
+    llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
+    const CFI_cdesc_t *scalars[3] = {operand, result, compare};
+    for (int i = 0; i < 3; i++) {
+        uint32_t type = scalars[i] == NULL ? params.type : scalars[i]->rank != 0 ? 0 : type_of(scalars[i]);
+        if (params.type == 0)
+            params.type = type;
+        if (type != params.type || type > LLCL_TYPE_F64 || (type == 0 && scalars[i] != NULL)) {
+            llclf_refuse(name, not_one_type, status);
+            return;
+        }
+    }
+    if (params.type == 0) {
+        llclf_refuse(name, not_one_type, status);
+        return;
+    }
+    params.peer = peer;
+    params.flags = flags_of(flags);
+    params.target = target;
+    params.op = op;
+    params.operand = bits(operand);
+    params.compare = bits(compare);
+    params.result = result != NULL ? result->base_addr : NULL;
+    params.on_complete = completion_of(on_complete);
+    llclf_finish(name, call(context, &params), status);
+}
+
+void llclf_try_atomic_async(llcl_context_t *context, uint32_t peer, llcl_remote_t target, uint32_t op, SCALARS,
+                            const llcl_completion_t *on_complete, const uint32_t *flags, llcl_status_t *status)
+{
+    atomic(llcl_try_atomic_async, "llcl_try_atomic_async", context, peer, target, op, operand, result, compare,
+           on_complete, flags, status);
+}
+
+void llclf_atomic_async(llcl_context_t *context, uint32_t peer, llcl_remote_t target, uint32_t op, SCALARS,
+                        const llcl_completion_t *on_complete, const uint32_t *flags, llcl_status_t *status)
+{
+    atomic(llcl_atomic_async, "llcl_atomic_async", context, peer, target, op, operand, result, compare, on_complete,
+           flags, status);
+}
+
+void llclf_atomic(llcl_context_t *context, uint32_t peer, llcl_remote_t target, uint32_t op, SCALARS,
+                  llcl_status_t *status)
+{
+    atomic(llcl_atomic, "llcl_atomic", context, peer, target, op, operand, result, compare, NULL, NULL, status);
+}
+
+typedef llcl_status_t am_call(llcl_context_t *, const llcl_am_params_t *);
+#define MESSAGE                                                                                   \
+    llcl_context_t *context, uint32_t peer, uint32_t id, const CFI_cdesc_t *payload,              \
+        const CFI_cdesc_t *reply, size_t *reply_size, const CFI_cdesc_t *header, const uint16_t *tag
+
+static void am(am_call *call, const char *name, MESSAGE, const llcl_completion_t *on_local,
+               const llcl_completion_t *on_complete, const uint32_t *flags, llcl_status_t *status)
+{
+    llcl_am_params_t params = LLCL_AM_PARAMS_INIT;
+    void *bytes[3];
+    if (!piece(payload, &bytes[0], &params.payload_size) || !piece(reply, &bytes[1], &params.reply_capacity) ||
+        !piece(header, &bytes[2], &params.header_size)) {
+        llclf_refuse(name, llclf_scattered, status);
+        return;
+    }
+    params.peer = peer;
+    params.flags = flags_of(flags);
+    params.id = id;
+    params.tag = tag != NULL ? *tag : 0;
+    params.payload = bytes[0];
+    params.reply = bytes[1];
+    params.header = bytes[2];
+    params.reply_size = reply_size;
+    params.on_local = completion_of(on_local);
+    params.on_complete = completion_of(on_complete);
+    llclf_finish(name, call(context, &params), status);
+}
+
+void llclf_try_am_async(MESSAGE, const llcl_completion_t *on_local, const llcl_completion_t *on_complete,
+                        const uint32_t *flags, llcl_status_t *status)
+{
+    am(llcl_try_am_async, "llcl_try_am_async", context, peer, id, payload, reply, reply_size, header, tag, on_local,
+       on_complete, flags, status);
+}
+
+void llclf_am_async(MESSAGE, const llcl_completion_t *on_local, const llcl_completion_t *on_complete,
+                    const uint32_t *flags, llcl_status_t *status)
+{
+    am(llcl_am_async, "llcl_am_async", context, peer, id, payload, reply, reply_size, header, tag, on_local,
+       on_complete, flags, status);
+}
+
+void llclf_am(MESSAGE, llcl_status_t *status)
+{
+    am(llcl_am, "llcl_am", context, peer, id, payload, reply, reply_size, header, tag, NULL, NULL, NULL, status);
+}
+
+void llclf_am_reply(llcl_am_t *message, const CFI_cdesc_t *data, llcl_status_t *status)
+{
+    void *address;
+    size_t size;
+    if (!piece(data, &address, &size))
+        llclf_refuse("llcl_am_reply", llclf_scattered, status);
+    else
+        llclf_finish("llcl_am_reply", llcl_am_reply(message, address, size), status);
+}
+
+llcl_local_t llclf_local_address(const CFI_cdesc_t *array)
+{
+    return llcl_local_address(array->base_addr);
+}
+
+void llclf_region_register(llcl_context_t *context, const CFI_cdesc_t *array, llcl_region_t **region,
+                           llcl_status_t *status)
+{
+    size_t size;
+    if (!one_piece(array, &size))
+        llclf_refuse("llcl_region_register", llclf_scattered, status);
+    else
+        llclf_finish("llcl_region_register", llcl_region_register(context, array->base_addr, size, 0, region), status);
+}
+
+void llclf_allgather_bytes(llcl_context_t *context, const CFI_cdesc_t *mine, const CFI_cdesc_t *all,
+                           llcl_status_t *status)
+{
+    size_t one, every;
+    if (!one_piece(mine, &one) || !one_piece(all, &every))
+        llclf_refuse("llcl_allgather_bytes", llclf_scattered, status);
+    else if (one > 0 && every / one < llcl_size(context))
+        llclf_refuse("llcl_allgather_bytes", "`all` has less room than llcl_size times the bytes of `mine`", status);
+    else
+        llclf_finish("llcl_allgather_bytes", llcl_allgather_bytes(context, mine->base_addr, one, all->base_addr),
+                     status);
+}
