@@ -41,6 +41,34 @@ static void expect(llcl_status_t expected, const char *const *settings)
         expect(status, settings_);                           \
     } while (0)
 
+/* Other launchers that have started several ranks. */
+static void another_launcher(void)
+{
+    int state = 0;
+    pid_t child;
+    EXPECT(LLCL_ERR_INVALID, "PMI_SIZE=2");
+    EXPECT(LLCL_ERR_INVALID, "PMIX_RANK=1");
+    EXPECT(LLCL_ERR_INVALID, "OMPI_COMM_WORLD_SIZE=4");
+    EXPECT(LLCL_ERR_INVALID, "SLURM_STEP_NUM_TASKS=3", "LLCL_ALONE=0");
+    EXPECT(LLCL_ERR_INVALID, "LLCL_ALONE=yes");
+    fflush(NULL);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        llcl_context_t *context = NULL;
+        CHECK(setenv("OMPI_COMM_WORLD_SIZE", "4", 1) == 0 && setenv("LLCL_ALONE", "1", 1) == 0);
+        CHECK_OK(llcl_init(NULL, &context));
+        CHECK_EQUAL(llcl_size(context), 1);
+        CHECK_OK(llcl_finalize(context));
+        CHECK(setenv("OMPI_COMM_WORLD_SIZE", "1", 1) == 0 && unsetenv("LLCL_ALONE") == 0);
+        CHECK_OK(llcl_init(NULL, &context));
+        CHECK_OK(llcl_finalize(context));
+        test_end(0);
+    }
+    CHECK(waitpid(child, &state, 0) == child);
+    CHECK(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+}
+
 static void hub_that_has_gone(void)
 {
     int ends[2];
@@ -80,6 +108,7 @@ int main(void)
     EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=1", "LLCL_HUB_FD=987");
     hub_of_another_kind();
     hub_that_has_gone();
+    another_launcher();
 
     EXPECT(LLCL_ERR_INVALID, "LLCL_EXECUTION=fast");
     EXPECT(LLCL_ERR_INVALID, "LLCL_QUEUE_ENTRIES=7");

@@ -294,6 +294,47 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 typedef struct llcl_world_t llcl_world_t;
 
 /**
+ * Gathers bytes from every rank at every rank, by means of the program: `all` becomes the `size` bytes at `mine` of
+ * each rank, in their order. Returns 0 when that has been done. `data`: as in llcl_bootstrap_t.
+ */
+typedef int32_t (*llcl_allgather_fn)(void *data, const void *mine, size_t size, void *all);
+
+/**
+ * Ends the whole job with this exit code, by means of the program, as MPI_Abort does; need not return. `data`: as in
+ * llcl_bootstrap_t.
+ */
+typedef void (*llcl_abort_fn)(void *data, int32_t exit_code);
+
+/**
+ * The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or the program itself.
+ * llcl_init is then collective over them. All run on one machine, in the name of one user. Rank 0 serves the others, as llcl-run
+ * does elsewhere: when it dies the others hear of the death of all ranks.
+ */
+typedef struct llcl_bootstrap_t {
+    /** Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it. */
+    uint64_t struct_size;
+    /** This process's number, from 0 on, below `size`. */
+    uint32_t rank;
+    /** How many ranks there are, 1 to 4096; the same at each. */
+    uint32_t size;
+    /**
+     * Called twice, inside llcl_init and by its thread. It may block, and must not call this library.
+     */
+    llcl_allgather_fn allgather;
+    /**
+     * Called by llcl_abort, on the thread that calls that. NULL: rank 0 kills the processes of all.
+     */
+    llcl_abort_fn abort;
+    /**
+     * The first argument of both functions; may be NULL. Stays valid until the context has ended.
+     */
+    void *data;
+} llcl_bootstrap_t;
+
+/** Its size, and else zeroes: `llcl_bootstrap_t it = LLCL_BOOTSTRAP_INIT;`. */
+#define LLCL_BOOTSTRAP_INIT {sizeof(llcl_bootstrap_t), 0, 0, NULL, NULL, NULL}
+
+/**
  * How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros are out of reach. A field that is 0 takes its value from
  * the environment variable in brackets, else its default. An empty variable counts as unset; one that begins
  * with LLCL_ and is none of the library's is named on stderr, once, with the nearest that is.
@@ -302,10 +343,14 @@ typedef struct llcl_config_t {
     /** Bytes of this struct, as llcl_config_default sets it. */
     uint64_t struct_size;
     /**
-     * The world of this process to take a place in; NULL: the place that llcl-run gave to this
-     * process, or a world of one rank. Must outlive the context.
+     * The world of this process to take a place in. NULL: `bootstrap`, else the place that llcl-run gave to this
+     * process, else a world of one rank. Must outlive the context.
      */
     llcl_world_t *world;
+    /**
+     * The place among ranks that somebody else has started, read during llcl_init; NULL: none. Not with `world`.
+     */
+    const llcl_bootstrap_t *bootstrap;
     /** The place in `world`, from 0 on; without a world it is ignored. */
     uint32_t rank;
     /** One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto]. */
@@ -353,7 +398,8 @@ typedef struct llcl_config_t {
 } llcl_config_t;
 
 /** Its size, and else zeroes: `llcl_config_t it = LLCL_CONFIG_INIT;`. */
-#define LLCL_CONFIG_INIT {sizeof(llcl_config_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define LLCL_CONFIG_INIT {sizeof(llcl_config_t), NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 0}
 
 /**
  * Fills a configuration with "as the environment says, else the default" throughout.
@@ -483,12 +529,14 @@ typedef struct llcl_peer_info_t {
 #define LLCL_PEER_INFO_INIT {sizeof(llcl_peer_info_t), 0, 0, 0, 0, 0, 0}
 
 /**
- * Takes this rank's place in its world. Not collective: peers are contacted when they are used.
+ * Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted when they are used.
  *
  * `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
  * caller ends it by llcl_finalize.
  * LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
- * variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there; LLCL_ERR_RANGE: there is no
+ * variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI, Slurm) has started
+ * several ranks and neither hands them over by `bootstrap` nor sets LLCL_ALONE=1; LLCL_ERR_UNSUPPORTED: ranks of the bootstrap are
+ * on different machines; LLCL_ERR_RANGE: there is no
  * such rank in `world`; LLCL_ERR_STATE: the place is or was taken; LLCL_ERR_NO_MEMORY or
  * LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
  * Any thread may call it. It starts the progress thread and one that hears of deaths; both block
@@ -515,7 +563,8 @@ llcl_status_t llcl_init(const llcl_config_t *config,
 llcl_status_t llcl_finalize(llcl_context_t *context);
 
 /**
- * Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code` (1 for 0).
+ * Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a system has the low 8
+ * bits: 0 is success, other codes in which these bits are 0 count as 1.
  *
  * `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
  * call it, also inside a callback. No exit handler runs.

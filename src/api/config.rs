@@ -2,11 +2,13 @@
 
 use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
-use crate::bootstrap::World;
+use crate::bootstrap::{Abort, Handed, World};
+use crate::core::context::Place;
 use crate::fail;
 use crate::util::config::Config;
 use crate::util::misspelt;
 use crate::util::status::{Error, Result, Status};
+use std::ffi::c_void;
 
 /// As the environment variable LLCL_EXECUTION says, else LLCL_EXECUTION_AUTO.
 pub const LLCL_EXECUTION_FROM_ENVIRONMENT: u32 = 0;
@@ -43,6 +45,40 @@ pub const LLCL_AM_HANDLERS_POLLED: u32 = 3;
 /// A world whose ranks are threads of this process.
 pub struct llcl_world_t(pub(super) World);
 
+/// Gathers bytes from every rank at every rank, by means of the program: `all` becomes the `size` bytes at `mine` of
+/// each rank, in their order. Returns 0 when that has been done. `data`: as in llcl_bootstrap_t.
+pub type llcl_allgather_fn = Option<
+    unsafe extern "C" fn(
+        data: *mut c_void,
+        mine: *const c_void,
+        size: usize,
+        all: *mut c_void,
+    ) -> i32,
+>;
+
+/// Ends the whole job with this exit code, by means of the program, as MPI_Abort does; need not return. `data`: as in
+/// llcl_bootstrap_t.
+pub type llcl_abort_fn = Option<unsafe extern "C" fn(data: *mut c_void, exit_code: i32)>;
+
+/// The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or the program itself.
+/// llcl_init is then collective over them. All run on one machine, in the name of one user. Rank 0 serves the others, as llcl-run
+/// does elsewhere: when it dies the others hear of the death of all ranks.
+#[repr(C)]
+pub struct llcl_bootstrap_t {
+    /// Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it.
+    pub struct_size: u64,
+    /// This process's number, from 0 on, below `size`.
+    pub rank: u32,
+    /// How many ranks there are, 1 to 4096; the same at each.
+    pub size: u32,
+    /// Called twice, inside llcl_init and by its thread. It may block, and must not call this library.
+    pub allgather: llcl_allgather_fn,
+    /// Called by llcl_abort, on the thread that calls that. NULL: rank 0 kills the processes of all.
+    pub abort: llcl_abort_fn,
+    /// The first argument of both functions; may be NULL. Stays valid until the context has ended.
+    pub data: *mut c_void,
+}
+
 /// How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros are out of reach. A field that is 0 takes its value from
 /// the environment variable in brackets, else its default. An empty variable counts as unset; one that begins
 /// with LLCL_ and is none of the library's is named on stderr, once, with the nearest that is.
@@ -50,9 +86,11 @@ pub struct llcl_world_t(pub(super) World);
 pub struct llcl_config_t {
     /// Bytes of this struct, as llcl_config_default sets it.
     pub struct_size: u64,
-    /// The world of this process to take a place in; NULL: the place that llcl-run gave to this
-    /// process, or a world of one rank. Must outlive the context.
+    /// The world of this process to take a place in. NULL: `bootstrap`, else the place that llcl-run gave to this
+    /// process, else a world of one rank. Must outlive the context.
     pub world: *mut llcl_world_t,
+    /// The place among ranks that somebody else has started, read during llcl_init; NULL: none. Not with `world`.
+    pub bootstrap: *const llcl_bootstrap_t,
     /// The place in `world`, from 0 on; without a world it is ignored.
     pub rank: u32,
     /// One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto].
@@ -95,6 +133,7 @@ pub unsafe extern "C" fn llcl_config_default(config: *mut llcl_config_t) -> llcl
         let default = llcl_config_t {
             struct_size: size_of::<llcl_config_t>() as u64,
             world: std::ptr::null_mut(),
+            bootstrap: std::ptr::null(),
             rank: 0,
             execution: LLCL_EXECUTION_FROM_ENVIRONMENT,
             queue_entries: 0,
@@ -154,6 +193,47 @@ pub(super) fn resolve(config: Option<&llcl_config_t>) -> Result<Config> {
     resolved.in_flight(config.in_flight.into())?;
     resolved.regions(config.regions.into())?;
     Ok(resolved)
+}
+
+/// Somebody's data, which any thread may hand on.
+struct Data(*mut c_void);
+
+// SAFETY: the program promises that its functions may be called with it by any thread.
+unsafe impl Send for Data {}
+// SAFETY: as above.
+unsafe impl Sync for Data {}
+
+/// Hands the program's own start over to `join`.
+///
+/// # Safety
+/// The functions are as the contract says.
+pub(super) unsafe fn with_place<T>(
+    given: &llcl_bootstrap_t,
+    join: impl FnOnce(Place<'_>) -> Result<T>,
+) -> Result<T> {
+    let size = size_of::<llcl_bootstrap_t>() as u64;
+    if given.struct_size != size {
+        let other = given.struct_size;
+        fail!(
+            ERR_INVALID,
+            "bootstrap.struct_size is {other}, expected {size}: LLCL_BOOTSTRAP_INIT"
+        );
+    }
+    let Some(allgather) = given.allgather else {
+        fail!(ERR_INVALID, "bootstrap.allgather is NULL, expected a function");
+    };
+    let data = given.data;
+    let allgather = |mine: &[u8], all: &mut [u8]| {
+        // SAFETY: as the caller promises; `all` has room for the bytes of all ranks.
+        unsafe { allgather(data, mine.as_ptr().cast(), mine.len(), all.as_mut_ptr().cast()) }
+    };
+    let data = Data(data);
+    let abort = given.abort.map(|abort| {
+        // SAFETY: as the caller promises.
+        Box::new(move |code| unsafe { abort({ &data }.0, code) }) as Abort
+    });
+    let (rank, size) = (given.rank, given.size);
+    join(Place::Handed(Handed { rank, size, allgather: &allgather, abort }))
 }
 
 /// Makes a world whose ranks are threads of this process. Each rank then calls llcl_init with its

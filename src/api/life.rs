@@ -1,13 +1,14 @@
 //! 3. Life: contexts, worlds, and what can be asked of them.
 
-use crate::api::config::{llcl_config_t, resolve};
+use crate::api::config::{llcl_config_t, resolve, with_place};
 use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
 use crate::coll::collectives::Collectives;
-use crate::core::context::Context;
+use crate::core::context::{Context, Place};
 use crate::engine::queue_entry::INLINE;
 use crate::fail;
 use crate::transport::Access;
+use crate::util::config::Config;
 use crate::util::memory::page_size;
 use crate::util::shells::Shells;
 use crate::util::status::{Result, Status};
@@ -127,12 +128,14 @@ pub struct llcl_peer_info_t {
     pub kernel_error: i32,
 }
 
-/// Takes this rank's place in its world. Not collective: peers are contacted when they are used.
+/// Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted when they are used.
 ///
 /// `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
 /// caller ends it by llcl_finalize.
 /// LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
-/// variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there; LLCL_ERR_RANGE: there is no
+/// variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI, Slurm) has started
+/// several ranks and neither hands them over by `bootstrap` nor sets LLCL_ALONE=1; LLCL_ERR_UNSUPPORTED: ranks of the bootstrap are
+/// on different machines; LLCL_ERR_RANGE: there is no
 /// such rank in `world`; LLCL_ERR_STATE: the place is or was taken; LLCL_ERR_NO_MEMORY or
 /// LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
 /// Any thread may call it. It starts the progress thread and one that hears of deaths; both block
@@ -148,12 +151,10 @@ pub unsafe extern "C" fn llcl_init(
         // SAFETY: the caller gives a place for a pointer.
         unsafe { given(context, "context")? };
         let resolved = resolve(config)?;
-        // SAFETY: a world that is not NULL is alive, by contract.
-        let world =
-            config.and_then(|config| Some((unsafe { config.world.as_ref() }?, config.rank)));
-        let place = world.map(|(world, rank)| (&world.0, rank));
+        // SAFETY: what the configuration points to is NULL or alive, by contract.
+        let made = unsafe { create(config, resolved)? };
         let created = ENDED.place(llcl_context_t {
-            context: ManuallyDrop::new(Context::create(resolved, place)?),
+            context: ManuallyDrop::new(made),
             collectives: ManuallyDrop::default(),
             ended: AtomicBool::new(false),
         });
@@ -161,6 +162,26 @@ pub unsafe extern "C" fn llcl_init(
         // SAFETY: checked above.
         unsafe { give(context, "context", Box::into_raw(created)) }
     })
+}
+
+/// The context in its place.
+///
+/// # Safety
+/// What the configuration points to is as its contract says.
+unsafe fn create(config: Option<&llcl_config_t>, resolved: Config) -> Result<Context> {
+    let Some(config) = config else { return Context::create(resolved, Place::Environment) };
+    // SAFETY: NULL or alive, as the caller promises.
+    match unsafe { (config.world.as_ref(), config.bootstrap.as_ref()) } {
+        (Some(_), Some(_)) => {
+            fail!(ERR_INVALID, "world and bootstrap are set, expected one of them")
+        }
+        (Some(world), None) => Context::create(resolved, Place::World(&world.0, config.rank)),
+        // SAFETY: as the caller promises.
+        (None, Some(bootstrap)) => unsafe {
+            with_place(bootstrap, |place| Context::create(resolved, place))
+        },
+        (None, None) => Context::create(resolved, Place::Environment),
+    }
 }
 
 /// Leaves the world. Collective: returns when every living rank has come here.
@@ -201,13 +222,14 @@ pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_sta
     })
 }
 
-/// Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code` (1 for 0).
+/// Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a system has the low 8
+/// bits: 0 is success, other codes in which these bits are 0 count as 1.
 ///
 /// `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
 /// call it, also inside a callback. No exit handler runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32) {
-    let code = if exit_code & 0xff == 0 { 1 } else { exit_code };
+    let code = if exit_code != 0 && exit_code & 0xff == 0 { 1 } else { exit_code };
     guard(|| {
         // SAFETY: the caller gives NULL or a context of llcl_init.
         unsafe { live(context)? }.abort(code);

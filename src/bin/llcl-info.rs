@@ -9,7 +9,7 @@ use llcl::bootstrap::World;
 use llcl::coll::problem::{Operation, Problem};
 use llcl::coll::schedule::QUEUES;
 use llcl::coll::select::{OPERATIONS, choose, forced};
-use llcl::core::context::Context;
+use llcl::core::context::{Context, Place};
 use llcl::engine::queue_entry::INLINE;
 use llcl::transport::Access;
 use llcl::util::config::{Config, EXECUTIONS, Origin, TABLE};
@@ -63,8 +63,8 @@ fn main() -> ExitCode {
 fn print_capabilities(config: Config) -> Result<()> {
     let (execution, kernel_copies) = (EXECUTIONS[config.execution as usize], config.cma == 1);
     let world = World::create(2)?;
-    let context = Context::create(config.clone(), Some((&world, 0)))?;
-    let other = Context::create(config, Some((&world, 1)))?;
+    let context = Context::create(config.clone(), Place::World(&world, 0))?;
+    let other = Context::create(config, Place::World(&world, 1))?;
     let (routes, port) = (context.routes(), context.port(1)?);
     let registered = match routes.transport(port).registered_access(port) {
         Access::Kernel(_) => "process_vm_readv, process_vm_writev",

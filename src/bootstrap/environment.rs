@@ -15,6 +15,37 @@ pub const SIZE: &str = "LLCL_SIZE";
 /// The inherited descriptor that leads to the hub.
 pub const HUB: &str = "LLCL_HUB_FD";
 
+/// Variables by which other launchers tell a process that it is one of several, and the least number that says so.
+const FOREIGN: [(&str, u64); 5] = [
+    ("PMI_SIZE", 2),
+    ("OMPI_COMM_WORLD_SIZE", 2),
+    ("MV2_COMM_WORLD_SIZE", 2),
+    // Of a step, that is, of what srun has started; a batch script has the number of its job.
+    ("SLURM_STEP_NUM_TASKS", 2),
+    // There is no size with it.
+    ("PMIX_RANK", 1),
+];
+
+/// Refuses a world of one where another launcher has started several ranks, each of which would have its own.
+pub fn must_be_alone() -> Result<()> {
+    match foreign(|name| std::env::var_os(name)) {
+        None => Ok(()),
+        Some((name, value)) => fail!(
+            ERR_INVALID,
+            "{name} is {value}: another launcher has started this program as several ranks, each of which would be \
+             alone. Start it by llcl-run, or hand those ranks over by llcl_config_t.bootstrap \
+             (examples/beside_mpi.c), or set LLCL_ALONE=1 if each is to be alone"
+        ),
+    }
+}
+
+fn foreign(get: impl Fn(&str) -> Option<OsString>) -> Option<(&'static str, u64)> {
+    FOREIGN.iter().find_map(|(name, least)| {
+        let value = get(name)?.to_str()?.parse().ok()?;
+        (value >= *least).then_some((*name, value))
+    })
+}
+
 /// A place in a world that was started by a launcher.
 #[derive(Debug)]
 pub struct Place {
@@ -139,6 +170,20 @@ mod tests {
             values[only] = Some("1");
             assert_eq!(given(values).unwrap_err().status, Status::ERR_INVALID);
         }
+    }
+
+    #[test]
+    fn other_launchers_are_known_by_what_they_set() {
+        let found = |set: &[(&str, &str)]| {
+            let value = |name: &str| set.iter().find(|it| it.0 == name).map(|it| it.1.into());
+            foreign(value).map(|it| it.0)
+        };
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[("PMI_SIZE", "1"), ("PMIX_RANK", "0"), ("PMI_RANK", "0")]), None);
+        assert_eq!(found(&[("SLURM_NTASKS", "8"), ("PMI_SIZE", ""), ("PMI_SIZE", "x")]), None);
+        assert_eq!(found(&[("PMI_SIZE", "2")]), Some("PMI_SIZE"));
+        assert_eq!(found(&[("SLURM_STEP_NUM_TASKS", "4")]), Some("SLURM_STEP_NUM_TASKS"));
+        assert_eq!(found(&[("PMIX_RANK", "3")]), Some("PMIX_RANK"));
     }
 
     #[test]

@@ -63,6 +63,14 @@ impl Hub {
         if !(1..=MAX_RANKS).contains(&size) {
             fail!(ERR_INVALID, "size is {size}, expected 1 to {MAX_RANKS}");
         }
+        let pairs = (0..size).map(|_| socket::pair()).collect::<Result<Vec<_>>>()?;
+        let (ours, theirs) = pairs.into_iter().unzip();
+        Ok((Hub::of(ours)?, theirs))
+    }
+
+    /// A hub whose sockets lead to the ranks 0, 1, ...
+    pub fn of(sockets: Vec<OwnedFd>) -> Result<Hub> {
+        let size = sockets.len() as u32;
         let mut hub = Hub {
             epoll: Epoll::new()?,
             rules: Rules::new(size),
@@ -70,16 +78,23 @@ impl Hub {
             processes: (0..size).map(|_| None).collect(),
             buffer: vec![0; PACKET],
         };
-        let mut ends = Vec::with_capacity(size as usize);
-        for rank in 0..u64::from(size) {
-            let (ours, theirs) = socket::pair()?;
+        for (rank, socket) in (0..).zip(sockets) {
             let interest = libc::EPOLLIN;
-            hub.epoll.add(ours.as_fd(), interest, rank)?;
-            let queue = VecDeque::new();
-            hub.connections.push(Some(Connection { socket: ours, queue, interest }));
-            ends.push(theirs);
+            hub.epoll.add(socket.as_fd(), interest, rank)?;
+            hub.connections.push(Some(Connection { socket, queue: VecDeque::new(), interest }));
         }
-        Ok((hub, ends))
+        Ok(hub)
+    }
+
+    /// Whether no rank is in the world any more, nor will be.
+    pub fn is_over(&self) -> bool {
+        self.rules.all_gone()
+    }
+
+    /// Kills every process that has joined and has neither left nor ended, but this one.
+    pub fn kill_others(&self, own: u32) {
+        let others = self.processes.iter().zip(0..).filter(|(_, rank)| *rank != own);
+        others.filter_map(|(process, _)| process.as_ref()).for_each(|it| socket::kill(it.as_fd()));
     }
 
     /// Serves what is ready, without waiting. Call it when [`Hub::as_fd`] is readable.

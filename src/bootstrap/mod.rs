@@ -7,12 +7,14 @@
 mod alone;
 mod client;
 pub mod environment;
+mod external;
 pub mod hub;
 mod protocol;
 mod rules;
 mod wanted;
 mod world;
 
+pub use external::{Abort, Handed};
 pub use protocol::{MAX_BLOB, MAX_RANKS};
 pub use world::World;
 
@@ -21,6 +23,7 @@ use crate::util::status::Result;
 use alone::Alone;
 pub use client::OnCard;
 use client::{Client, lock};
+use external::HubThread;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use world::Seat;
@@ -44,6 +47,9 @@ pub struct Bootstrap {
     link: Link,
     /// A place in a world of this process, until this rank has left it.
     seat: Mutex<Option<Seat>>,
+    /// In a world that somebody else has started: the hub, at rank 0, and what ends the job.
+    host: Mutex<Option<HubThread>>,
+    abort: Option<Abort>,
 }
 
 enum Link {
@@ -53,18 +59,40 @@ enum Link {
 
 impl Bootstrap {
     /// The place that the launcher has set in `LLCL_RANK`, `LLCL_SIZE` and `LLCL_HUB_FD`; where
-    /// none of them is set, a world of one.
+    /// none of them is set, a world of one, which is refused where another launcher has started several ranks unless
+    /// `alone` says that this is meant.
     ///
     /// `ERR_INVALID`: they are incomplete, malformed or lead nowhere. `ERR_STATE`: this process,
     /// or another program in this place, has been in the world before.
-    pub fn from_environment() -> Result<Bootstrap> {
+    pub fn from_environment(alone: bool) -> Result<Bootstrap> {
         let Some(place) = environment::take()? else {
-            let link = Link::Alone(Alone::default());
-            return Ok(Bootstrap { rank: 0, size: 1, link, seat: Mutex::new(None) });
+            if !alone {
+                environment::must_be_alone()?;
+            }
+            return Ok(Bootstrap::of(0, 1, Link::Alone(Alone::default())));
         };
         let client = Client::join(place.hub, place.rank, place.size, true)?;
-        let link = Link::Hub(client);
-        Ok(Bootstrap { rank: place.rank, size: place.size, link, seat: Mutex::new(None) })
+        Ok(Bootstrap::of(place.rank, place.size, Link::Hub(client)))
+    }
+
+    /// The place that the program hands over, whose ranks somebody else has started. Collective over them; where one
+    /// cannot join, nobody does.
+    pub fn from_program(handed: Handed<'_>) -> Result<Bootstrap> {
+        let (rank, size) = (handed.rank, handed.size);
+        if !(1..=MAX_RANKS).contains(&size) || rank >= size {
+            fail!(
+                ERR_INVALID,
+                "bootstrap.rank is {rank} and bootstrap.size is {size}, expected a rank below a size of 1 to {MAX_RANKS}"
+            );
+        }
+        let (end, host) = external::join(&handed)?;
+        let link = Link::Hub(Client::join(end, rank, size, true)?);
+        let joined = Bootstrap::of(rank, size, link);
+        Ok(Bootstrap { host: Mutex::new(host), abort: handed.abort, ..joined })
+    }
+
+    fn of(rank: u32, size: u32, link: Link) -> Bootstrap {
+        Bootstrap { rank, size, link, seat: Mutex::new(None), host: Mutex::new(None), abort: None }
     }
 
     /// The place of `rank` in a world of this process. `ERR_STATE` the second time, `ERR_RANGE`
@@ -72,7 +100,7 @@ impl Bootstrap {
     pub fn from_world(world: &World, rank: u32) -> Result<Bootstrap> {
         let (end, seat) = world.take(rank)?;
         let link = Link::Hub(Client::join(end, rank, world.size(), false)?);
-        Ok(Bootstrap { rank, size: world.size(), link, seat: Mutex::new(Some(seat)) })
+        Ok(Bootstrap { seat: Mutex::new(Some(seat)), ..Bootstrap::of(rank, world.size(), link) })
     }
 
     /// This rank's number.
@@ -180,6 +208,9 @@ impl Bootstrap {
 
     /// Tells the launcher to end the whole job with this exit code; the caller then exits.
     pub fn abort(&self, code: i32) {
+        if let Some(abort) = &self.abort {
+            return abort(code);
+        }
         if let Link::Hub(client) = &self.link {
             client.abort(code);
         }
@@ -192,5 +223,6 @@ impl Bootstrap {
             Link::Hub(client) => client.close(true),
         }
         drop(lock(&self.seat).take());
+        drop(lock(&self.host).take());
     }
 }

@@ -122,6 +122,11 @@ impl Rules {
         self.members[rank as usize].is_gone()
     }
 
+    /// Have all ranks died or left?
+    pub fn all_gone(&self) -> bool {
+        self.news.len() == self.members.len()
+    }
+
     /// Is the rank in the world now?
     pub fn is_joined(&self, rank: u32) -> bool {
         self.members[rank as usize].phase == Phase::Joined

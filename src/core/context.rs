@@ -1,6 +1,6 @@
 //! The context: one rank's place in its world, with its memory, its lane and its progress thread.
 
-use crate::bootstrap::{Bootstrap, World};
+use crate::bootstrap::{Bootstrap, Handed, World};
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
 use crate::core::handler_thread::HandlerThread;
@@ -84,13 +84,24 @@ fn handler_mode(config: &Config) -> HandlerMode {
     }
 }
 
+/// Where a context is.
+pub enum Place<'a> {
+    /// A rank of a world of this process.
+    World(&'a World, u32),
+    /// Where the program says that somebody else has put it.
+    Handed(Handed<'a>),
+    /// Where the launcher has put this process, else in a world of one.
+    Environment,
+}
+
 impl Context {
-    /// Takes this rank's place: in `world`, else where the launcher has put this process, else in a
-    /// world of one. Not collective: peers are contacted when they are first used.
-    pub fn create(config: Config, world: Option<(&World, u32)>) -> Result<Context> {
-        let bootstrap = Arc::new(match world {
-            Some((world, rank)) => Bootstrap::from_world(world, rank)?,
-            None => Bootstrap::from_environment()?,
+    /// Takes this rank's place. Not collective, but for ranks that the program hands over: peers are contacted when
+    /// they are first used.
+    pub fn create(config: Config, place: Place<'_>) -> Result<Context> {
+        let bootstrap = Arc::new(match place {
+            Place::World(world, rank) => Bootstrap::from_world(world, rank)?,
+            Place::Handed(handed) => Bootstrap::from_program(handed)?,
+            Place::Environment => Bootstrap::from_environment(config.alone == 1)?,
         });
         let created = Context::build(config, &bootstrap);
         if created.is_err() {

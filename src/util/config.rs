@@ -190,6 +190,8 @@ table! {
         "Which algorithm does a scan; auto leaves it to the table that llcl-info -a prints.";
     coll_exscan: "LLCL_COLL_EXSCAN", "auto", "", Kind::Words(EXSCANS),
         "Which algorithm does an exclusive scan; auto leaves it to the table that llcl-info -a prints.";
+    alone: "LLCL_ALONE", "0", "", Kind::Number(0, 1, 1),
+        "1: a world of one, though another launcher (MPI, PMI, Slurm) has started several ranks.";
     finalize_ms: "LLCL_FINALIZE_MS", "1000", "milliseconds", Kind::Number(0, 600_000, 1),
         "How long llcl_finalize lets operations finish before it cancels them.";
 }

@@ -17,6 +17,7 @@ pub mod narrow;
 pub mod pin;
 pub mod prefetch;
 pub mod random;
+pub mod rendezvous;
 pub mod rounding;
 pub mod shells;
 pub mod socket;

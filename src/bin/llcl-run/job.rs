@@ -133,8 +133,8 @@ impl Job<'_> {
             match event {
                 Event::Abort { rank, code } if self.kill_at.is_none() => {
                     report(&format!("rank {rank} ends the job with code {code}"));
-                    let code = code as u8;
-                    self.verdict.get_or_insert(if code == 0 { 1 } else { code });
+                    // An error whose low bits are 0 is no success.
+                    self.verdict.get_or_insert(if code == 0 { 0 } else { (code as u8).max(1) });
                     self.end_all();
                 }
                 Event::Abort { .. } => {}

@@ -1,6 +1,6 @@
 use super::*;
 use crate::bootstrap::World;
-use crate::core::context::Context;
+use crate::core::context::{Context, Place};
 use crate::util::config::Config;
 use std::sync::mpsc::channel;
 
@@ -11,7 +11,7 @@ fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it
     let world = World::create(2).expect("a world of two");
     let config = || Config::from_environment().expect("a configuration");
     let contexts =
-        [0, 1].map(|rank| Context::create(config(), Some((&world, rank))).expect("a rank"));
+        [0, 1].map(|rank| Context::create(config(), Place::World(&world, rank)).expect("a rank"));
     let services = contexts.each_ref().map(|context| Arc::new(context.ground()));
     let arenas = services.each_ref().map(|services| Arena::new(services.clone()));
     let ring = |peers: [u32; 2], me| Ring { peers: Arc::new(peers), me, name: 77 };

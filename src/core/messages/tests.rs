@@ -1,4 +1,5 @@
 use super::*;
+use crate::core::context::Place;
 use crate::engine::messages::message::Message;
 use crate::util::config::Config;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +31,7 @@ unsafe extern "C-unwind" fn answer(_: *mut Message, count: *mut c_void) {
 fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
     let mut config = Config::from_environment().expect("a configuration");
     config.am_handlers = 2;
-    let context = Context::create(config, None).expect("a world of one");
+    let context = Context::create(config, Place::Environment).expect("a world of one");
     let answered = AtomicU64::new(0);
     context.am_register(ASK, Some(ask), std::ptr::null_mut()).expect("a handler");
     context.am_register(ANSWER, Some(answer), answered.as_ptr().cast()).expect("a handler");

@@ -1,0 +1,242 @@
+/* Broken if this fails: ranks that another launcher has started do not become one world by llcl_config_t.bootstrap; a rank
+ * that cannot join leaves others waiting; a stranger gets in, or keeps ranks out; wrong parameters are taken; deaths and
+ * llcl_abort reach nobody there.
+ * kind: alone
+ * modes: auto offload
+ * timeout: 60
+ */
+#include "own_start.h"
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* Every rank writes to every other, all meet, and all leave. */
+static void one_world(struct own_rank *me)
+{
+    llcl_context_t *context = NULL;
+    llcl_region_t *region = NULL;
+    llcl_remote_t remotes[OWN_RANKS];
+    llcl_write_value_params_t out = LLCL_WRITE_VALUE_PARAMS_INIT;
+    uint32_t size = me->start->ranks, r;
+    uint64_t *words;
+    CHECK_OK(own_init(me, NULL, &context));
+    CHECK_EQUAL(me->rounds, 2);
+    CHECK_EQUAL(llcl_rank(context), me->rank);
+    CHECK_EQUAL(llcl_size(context), size);
+    CHECK_OK(llcl_region_allocate_shared(context, 8 * OWN_RANKS, &region, remotes));
+    words = llcl_region_address(region);
+    for (r = 0; r < size; r++) {
+        out.peer = r;
+        out.destination = llcl_at(remotes[r], 8 * me->rank);
+        out.value = 1 + me->rank;
+        out.size = 8;
+        CHECK_OK(llcl_write_value(context, &out));
+    }
+    for (r = 0; r < size; r++) {
+        CHECK_OK(llcl_wait_word(context, &words[r], 1, TEST_PATIENCE_NS));
+        CHECK_EQUAL(words[r], 1 + r);
+    }
+    CHECK_OK(llcl_finalize(context));
+}
+
+/* One whose own start fails refuses all. */
+static void refused(struct own_rank *me)
+{
+    llcl_context_t *context = NULL;
+    int fails = me->rank == me->start->ranks - 1;
+    me->refuse = fails ? 1 : 0;
+    CHECK_STATUS(own_init(me, NULL, &context), LLCL_ERR_SYSTEM);
+    CHECK(context == NULL && strlen(llcl_last_error()) > 0);
+    if (fails) {
+        /* The others are in the second round. */
+        unsigned char failed[4] = {1, 0, 0, 0}, all[4 * OWN_RANKS];
+        me->refuse = 0;
+        CHECK(own_allgather(me, failed, sizeof failed, all) == 0);
+    }
+}
+
+static void twice_the_same_number(struct own_rank *me)
+{
+    llcl_context_t *context = NULL;
+    llcl_bootstrap_t bootstrap = LLCL_BOOTSTRAP_INIT;
+    llcl_config_t config = LLCL_CONFIG_INIT;
+    bootstrap.size = me->start->ranks;
+    bootstrap.allgather = own_allgather;
+    bootstrap.data = me;
+    config.bootstrap = &bootstrap;
+    CHECK_STATUS(llcl_init(&config, &context), LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), "rank 0") != NULL);
+}
+
+/* The address under which rank 0 listens, as anybody can see it who looks: it is the one of which `told` speaks. */
+static socklen_t listening(struct sockaddr_un *address, const unsigned char *told, size_t size,
+                           const unsigned char **secret)
+{
+    char line[512];
+    FILE *file = fopen("/proc/net/unix", "r");
+    socklen_t length = 0;
+    CHECK(file != NULL);
+    while (fgets(line, sizeof line, file)) {
+        char *name = strstr(line, "@llcl-");
+        unsigned char key[16];
+        size_t i;
+        unsigned byte;
+        for (i = 0; name && i < sizeof key; i++)
+            key[i] = sscanf(name + 6 + 2 * i, "%2x", &byte) == 1 ? (unsigned char)byte : 0;
+        for (i = 0; name && i + sizeof key <= size; i++) {
+            if (memcmp(told + i, key, sizeof key) != 0)
+                continue;
+            *secret = told + i + sizeof key; /* lies behind the name */
+            memset(address, 0, sizeof *address);
+            address->sun_family = AF_UNIX;
+            memcpy(address->sun_path + 1, name + 1, 5 + 2 * sizeof key);
+            length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6 + 2 * sizeof key);
+        }
+    }
+    fclose(file);
+    return length;
+}
+
+/* Comes as a process of `user` and says it is rank 2, with a secret, or nothing. It finds the connection closed. */
+static void knock(uid_t user, const struct sockaddr_un *address, socklen_t length, const unsigned char *secret)
+{
+    int state = 0;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        char packet[20] = {0}, answer;
+        int end = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+        if (secret)
+            memcpy(packet, secret, 16);
+        packet[16] = 2;
+        if (user != geteuid() && setuid(user) != 0)
+            _exit(2);
+        if (connect(end, (const struct sockaddr *)address, length) != 0)
+            _exit(3);
+        if (!secret)
+            _exit(0);
+        (void)!send(end, packet, sizeof packet, MSG_NOSIGNAL);
+        _exit(recv(end, &answer, 1, 0) <= 0 ? 0 : 4);
+    }
+    CHECK(waitpid(child, &state, 0) == child);
+    CHECK(WIFEXITED(state));
+    CHECK_EQUAL(WEXITSTATUS(state), 0);
+}
+
+/* At the end of the first round rank 1 has not connected, so the door is open. */
+static void knock_at_the_door(struct own_rank *me, unsigned round, const void *all, size_t size)
+{
+    struct sockaddr_un address;
+    const unsigned char *secret = NULL, wrong[16] = {0};
+    socklen_t length;
+    if (round != 1 || me->rank != 1)
+        return;
+    length = listening(&address, all, size, &secret);
+    CHECK(length > 0);
+    knock(geteuid(), &address, length, NULL);
+    knock(geteuid(), &address, length, wrong);
+    if (geteuid() == 0)
+        knock(65534, &address, length, secret);
+}
+
+static void strangers(struct own_rank *me)
+{
+    me->after = knock_at_the_door;
+    one_world(me);
+}
+
+static void a_death(struct own_rank *me)
+{
+    llcl_context_t *context = NULL;
+    int64_t end = now_ns() + TEST_PATIENCE_NS;
+    CHECK_OK(own_init(me, NULL, &context));
+    CHECK_OK(llcl_barrier(context));
+    if (me->rank == 1)
+        raise(SIGKILL);
+    while (llcl_peer_alive(context, 1) == LLCL_OK) {
+        CHECK(now_ns() < end);
+        sched_yield();
+    }
+    CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
+    CHECK_OK(llcl_finalize(context));
+}
+
+static void one_aborts(struct own_rank *me)
+{
+    llcl_context_t *context = NULL;
+    CHECK_OK(own_init(me, NULL, &context));
+    CHECK_OK(llcl_barrier(context));
+    if (me->rank == 2)
+        llcl_abort(context, 9);
+    sleep_ms(60000);
+}
+
+static void own_abort(void *data, int32_t code)
+{
+    struct own_rank *me = data;
+    CHECK(me->rank == 1 && code == 7);
+    test_end(77);
+}
+
+static void one_aborts_by_the_launcher(struct own_rank *me)
+{
+    llcl_context_t *context = NULL;
+    CHECK_OK(own_init(me, own_abort, &context));
+    CHECK_OK(llcl_barrier(context));
+    if (me->rank == 1)
+        llcl_abort(context, 7);
+    CHECK_OK(llcl_finalize(context));
+}
+
+static int32_t not_called(void *data, const void *mine, size_t size, void *all)
+{
+    (void)data, (void)mine, (void)size, (void)all;
+    test_end(1);
+    return 0;
+}
+
+static void wrong_parameters(void)
+{
+    llcl_bootstrap_t good = LLCL_BOOTSTRAP_INIT, bad;
+    llcl_config_t config = LLCL_CONFIG_INIT;
+    llcl_context_t *context = NULL;
+    good.size = 2;
+    good.allgather = not_called;
+#define REFUSED(change, word)                                              \
+    do {                                                                   \
+        bad = good;                                                        \
+        change;                                                            \
+        config.bootstrap = &bad;                                           \
+        CHECK_STATUS(llcl_init(&config, &context), LLCL_ERR_INVALID);      \
+        CHECK(context == NULL && strstr(llcl_last_error(), word) != NULL); \
+    } while (0)
+    REFUSED(bad.struct_size = 0, "struct_size");
+    REFUSED(bad.struct_size++, "struct_size");
+    REFUSED(bad.allgather = NULL, "allgather");
+    REFUSED(bad.size = 0, "size");
+    REFUSED(bad.size = 4097, "size");
+    REFUSED(bad.rank = 2, "rank");
+    CHECK_OK(llcl_world_create(1, &config.world));
+    REFUSED(bad.rank = 0, "world");
+    CHECK_OK(llcl_world_free(config.world));
+}
+
+int main(void)
+{
+    int codes[OWN_RANKS];
+    uint32_t ranks;
+    wrong_parameters();
+    for (ranks = 1; ranks <= OWN_RANKS; ranks++)
+        own_ranks_succeed(ranks, one_world);
+    own_ranks_succeed(3, refused);
+    own_ranks_succeed(3, twice_the_same_number);
+    own_ranks_succeed(3, strangers);
+    own_ranks(3, a_death, codes);
+    CHECK(codes[0] == 0 && codes[1] == 256 + SIGKILL && codes[2] == 0);
+    own_ranks(4, one_aborts, codes);
+    CHECK(codes[0] == 9 && codes[1] == 256 + SIGKILL && codes[3] == 256 + SIGKILL);
+    CHECK(codes[2] == 9 || codes[2] == 256 + SIGKILL);
+    own_ranks(2, one_aborts_by_the_launcher, codes);
+    CHECK_EQUAL(codes[1], 77);
+    return 0;
+}

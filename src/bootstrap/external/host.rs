@@ -1,0 +1,148 @@
+//! The hub of a world that somebody else has started: a thread of rank 0. It lets in who knows the secret, until every
+//! rank has come, and then serves them until all have left.
+
+use crate::bootstrap::hub::{Event, Hub};
+use crate::util::rendezvous::{Secret, accept};
+use crate::util::socket::{self, Wake, interest};
+use crate::util::status::Result;
+use crate::util::thread::spawn_quiet;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The hub's buffers are on the heap.
+const STACK: usize = 128 << 10;
+/// How long rank 0, when it has left, serves those that are about to leave.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a process may run on that has closed its connection; as under `llcl-run`.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How many may stand in the door at one time that have not said who they are.
+const STRANGERS: usize = 64;
+
+/// Dropped when rank 0 has left.
+pub struct Host {
+    leaving: Arc<Wake>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The first packet of a rank.
+pub(super) fn hello(secret: &Secret, rank: u32) -> Vec<u8> {
+    secret.iter().copied().chain(rank.to_ne_bytes()).collect()
+}
+
+const HELLO: usize = size_of::<Secret>() + 4;
+
+impl Host {
+    /// Starts the thread; answers rank 0's end.
+    pub(super) fn start(listener: OwnedFd, secret: Secret, size: u32) -> Result<(OwnedFd, Host)> {
+        let (ours, theirs) = socket::pair()?;
+        let leaving = Arc::new(Wake::new()?);
+        let mut seats: Vec<Option<OwnedFd>> = (0..size).map(|_| None).collect();
+        seats[0] = Some(ours);
+        let door = Door { listener, secret, seats, strangers: Vec::new() };
+        let left = leaving.clone();
+        let thread = spawn_quiet("llcl-hub", STACK, move || {
+            if let Some(Ok(hub)) = door.all_seated(&left).map(Hub::of) {
+                serve(hub, &left);
+            }
+        })?;
+        Ok((theirs, Host { leaving, thread: Some(thread) }))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.leaving.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Door {
+    listener: OwnedFd,
+    secret: Secret,
+    seats: Vec<Option<OwnedFd>>,
+    /// Who has come and has not said who it is.
+    strangers: Vec<OwnedFd>,
+}
+
+impl Door {
+    /// Lets all ranks in. None: rank 0 leaves before.
+    fn all_seated(mut self, leaving: &Wake) -> Option<Vec<OwnedFd>> {
+        while self.seats.iter().any(Option::is_none) {
+            let mut waits = vec![interest(leaving.as_fd(), libc::POLLIN)];
+            let room = self.strangers.len() < STRANGERS;
+            waits.push(interest(self.listener.as_fd(), if room { libc::POLLIN } else { 0 }));
+            waits.extend(self.strangers.iter().map(|it| interest(it.as_fd(), libc::POLLIN)));
+            if socket::poll(&mut waits, -1).is_err() || waits[0].revents != 0 {
+                return None;
+            }
+            for at in (0..self.strangers.len()).rev().filter(|at| waits[at + 2].revents != 0) {
+                let stranger = self.strangers.swap_remove(at);
+                self.seat(stranger);
+            }
+            if waits[1].revents != 0
+                && let Ok(stranger) = accept(self.listener.as_fd())
+            {
+                self.strangers.push(stranger);
+            }
+        }
+        self.seats.into_iter().collect()
+    }
+
+    /// Gives a rank its seat; whoever else it is finds the connection closed.
+    fn seat(&mut self, stranger: OwnedFd) {
+        let mut buffer = [0; HELLO + 1];
+        let said = socket::receive(stranger.as_fd(), &mut buffer).map_or(0, |(size, _)| size);
+        for (rank, seat) in (0..).zip(&mut self.seats) {
+            if seat.is_none() && buffer[..said] == hello(&self.secret, rank)[..] {
+                *seat = Some(stranger);
+                return;
+            }
+        }
+    }
+}
+
+fn serve(mut hub: Hub, leaving: &Wake) {
+    let mut until = None;
+    // Ranks that have closed their connections, and until when their processes may run on.
+    let mut closed: VecDeque<(Instant, u32)> = VecDeque::new();
+    while !hub.is_over() {
+        let now = Instant::now();
+        while closed.front().is_some_and(|(at, _)| *at <= now) {
+            closed.pop_front().map(|(_, rank)| hub.evict(rank));
+        }
+        if until.is_some_and(|until| until <= now) {
+            return;
+        }
+        let next = until.into_iter().chain(closed.front().map(|(at, _)| *at)).min();
+        let wait = next.map_or(-1, |at| at.duration_since(now).as_millis() as i32 + 1);
+        let wanted = if until.is_none() { libc::POLLIN } else { 0 };
+        let mut waits = [interest(hub.as_fd(), libc::POLLIN), interest(leaving.as_fd(), wanted)];
+        if socket::poll(&mut waits, wait).is_err() {
+            return;
+        }
+        if waits[1].revents != 0 {
+            until = Some(Instant::now() + FAREWELL);
+        }
+        let Ok(events) = hub.turn() else { return };
+        for event in events {
+            match event {
+                Event::Abort { code, .. } => end_all(&hub, code),
+                Event::Closed { rank } => closed.push_back((Instant::now() + LAST_WORDS, rank)),
+                // The hub has killed it.
+                Event::Nonsense { .. } => {}
+            }
+        }
+    }
+}
+
+/// Ends the processes of all ranks, this one last.
+fn end_all(hub: &Hub, code: i32) -> ! {
+    hub.kill_others(0);
+    // SAFETY: ends the process without running anything of the program.
+    unsafe { libc::_exit(code) }
+}

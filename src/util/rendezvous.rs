@@ -1,0 +1,141 @@
+//! Local packet sockets under a name in the kernel's abstract space, which no file holds: how processes meet that nobody
+//! has started together. Everybody on the machine can see such a name, so both ends look whose process the other is.
+
+use crate::fail;
+use crate::util::status::{Error, Result};
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Bytes that nobody else can know.
+pub type Secret = [u8; 16];
+
+/// A new secret from the kernel.
+pub fn secret() -> Result<Secret> {
+    let mut bytes = Secret::default();
+    // SAFETY: `bytes` has room for as many bytes as are asked for.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match usize::try_from(got) {
+        Ok(got) if got == bytes.len() => Ok(bytes),
+        _ => Err(Error::system("getrandom")),
+    }
+}
+
+/// The user in whose name this process runs.
+pub fn user() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+fn socket(flags: i32) -> Result<OwnedFd> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags;
+    // SAFETY: socket takes integers only.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if fd < 0 {
+        return Err(Error::system("socket"));
+    }
+    // SAFETY: the kernel has just made it and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The address of a name, and its length.
+fn address(name: &Secret) -> (libc::sockaddr_un, libc::socklen_t) {
+    // SAFETY: all-zero is a valid address.
+    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    // The first byte is 0: the name is one of the abstract space.
+    let text =
+        "llcl-".bytes().chain(name.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()));
+    let mut length = mem::offset_of!(libc::sockaddr_un, sun_path) + 1;
+    for (place, byte) in address.sun_path[1..].iter_mut().zip(text) {
+        *place = byte as libc::c_char;
+        length += 1;
+    }
+    (address, length as libc::socklen_t)
+}
+
+/// Waits for others under `name`; accept() does not block.
+pub fn listen(name: &Secret, backlog: u32) -> Result<OwnedFd> {
+    let listener = socket(libc::SOCK_NONBLOCK)?;
+    let (address, length) = address(name);
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    // SAFETY: `address` holds `length` bytes of an address.
+    let done = unsafe {
+        libc::bind(listener.as_raw_fd(), (&raw const address).cast(), length) == 0
+            && libc::listen(listener.as_raw_fd(), backlog) == 0
+    };
+    if done { Ok(listener) } else { Err(Error::system("bind or listen")) }
+}
+
+/// The next who came; WouldBlock: nobody. One that another user's process holds is closed and passed over.
+pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    loop {
+        let null = std::ptr::null_mut::<libc::sockaddr>();
+        let flags = libc::SOCK_CLOEXEC;
+        // SAFETY: null asks for no address.
+        let fd = unsafe { libc::accept4(listener.as_raw_fd(), null, std::ptr::null_mut(), flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made it and nobody else owns it.
+        let stranger = unsafe { OwnedFd::from_raw_fd(fd) };
+        if user_of(stranger.as_fd()) == Some(user()) {
+            return Ok(stranger);
+        }
+    }
+}
+
+/// A connection to who listens under `name`, in the name of the same user.
+pub fn connect(name: &Secret) -> Result<OwnedFd> {
+    let end = socket(0)?;
+    let (address, length) = address(name);
+    // SAFETY: `address` holds `length` bytes of an address.
+    while unsafe { libc::connect(end.as_raw_fd(), (&raw const address).cast(), length) } != 0 {
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return Err(Error::system("connect"));
+        }
+    }
+    match user_of(end.as_fd()) {
+        Some(other) if other == user() => Ok(end),
+        other => {
+            fail!(ERR_SYSTEM, "the other end belongs to user {other:?}, expected {}", user())
+        }
+    }
+}
+
+/// In whose name the process at the other end has connected or listened.
+fn user_of(end: BorrowedFd<'_>) -> Option<u32> {
+    // SAFETY: all-zero is a valid struct of numbers.
+    let mut who: libc::ucred = unsafe { mem::zeroed() };
+    let mut size = mem::size_of_val(&who) as libc::socklen_t;
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+    // SAFETY: `who` and `size` are valid for the writes of this call.
+    let done = unsafe {
+        libc::getsockopt(end.as_raw_fd(), level, option, (&raw mut who).cast(), &mut size)
+    };
+    (done == 0).then_some(who.uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::socket::{Room, receive, send};
+
+    #[test]
+    fn who_knows_the_name_meets_who_listens_and_nobody_else_does() {
+        let (name, other) = (secret().unwrap(), secret().unwrap());
+        assert_ne!(name, other);
+        let listener = listen(&name, 4).unwrap();
+        assert!(listen(&name, 4).is_err());
+        assert_eq!(accept(listener.as_fd()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(connect(&other).is_err());
+        let near = connect(&name).unwrap();
+        let far = accept(listener.as_fd()).unwrap();
+        assert_eq!((user_of(near.as_fd()), user_of(far.as_fd())), (Some(user()), Some(user())));
+        send(near.as_fd(), b"hello", None, Room::Now).unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(receive(far.as_fd(), &mut buffer).unwrap().0, 5);
+        drop(listener);
+        assert!(connect(&name).is_err());
+    }
+}
