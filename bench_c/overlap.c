@@ -135,7 +135,7 @@ static void past_computing(coll_world_t *world, const bench_options_t *options)
             char what[96];
             snprintf(what, sizeof what, "broadcast; all compute; %s", names[told]);
             bench_set_mode("offload");
-            emit(what, "us", sizes[s], NULL, NULL, &offload);
+            emit(what, "us", sizes[s], NULL, told && sizes[s] <= 1024 ? "value<=5" : NULL, &offload);
             bench_set_mode("thread");
             emit(what, "us", sizes[s], "engine offload", sizes[s] == 1024 && !told ? "ratio>=2.2" : "ratio>=0.95", &both);
         }

@@ -2212,7 +2212,11 @@ typedef struct llcl_coll_params_t {
      * names are those of the LLCL_COLL_* variables, which llcl-info -c lists.
      */
     const char *algorithm;
-    /** Fires at the end of every round, at this rank. */
+    /**
+     * Fires at the end of every round, at this rank. A word (LLCL_COMPLETE_STORE, LLCL_COMPLETE_ADD) in allocated memory is changed by
+     * whichever rank runs the last step, also while this one computes, if `send` and `receive` lie in such memory too; any other
+     * completion waits for a thread of this rank. If that other rank is killed at that moment, the word says so, and may have been changed before.
+     */
     llcl_completion_t on_complete;
 } llcl_coll_params_t;
 

@@ -148,7 +148,9 @@ pub struct llcl_coll_params_t {
     /// The algorithm by name, the same at every rank; NULL: as the environment says, else the best known. The
     /// names are those of the LLCL_COLL_* variables, which llcl-info -c lists.
     pub algorithm: *const c_char,
-    /// Fires at the end of every round, at this rank.
+    /// Fires at the end of every round, at this rank. A word (LLCL_COMPLETE_STORE, LLCL_COMPLETE_ADD) in allocated memory is changed by
+    /// whichever rank runs the last step, also while this one computes, if `send` and `receive` lie in such memory too; any other
+    /// completion waits for a thread of this rank. If that other rank is killed at that moment, the word says so, and may have been changed before.
     pub on_complete: llcl_completion_t,
 }
 

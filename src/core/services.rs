@@ -109,6 +109,12 @@ impl Services {
         }
     }
 
+    /// A word of this process as its peers name it; None where they do not map it, or where it has several names.
+    pub fn shared_word(&self, word: usize) -> Option<Address> {
+        let name = self.regions.name_of(word).ok()??;
+        (!self.regions.is_registered(Key(name.key))).then_some(name)
+    }
+
     /// Refuses a completion that is not well formed.
     pub fn check_completion(&self, completion: &Completion, name: &str) -> Result<()> {
         check_completion(completion, name)

@@ -109,6 +109,12 @@ impl Completion {
             run(Requests { call, data: self.target, status }, waiters);
             return;
         }
+        self.change_word(status);
+        waiters.touched_word(self.target as u64);
+    }
+
+    /// Changes the word of a STORE or ADD completion. The caller wakes who sleeps on it.
+    pub fn change_word(&self, status: Status) {
         // SAFETY: an aligned word that its user keeps alive until now, as the type's doc says.
         let word = unsafe { AtomicU64::from_ptr(self.target.cast()) };
         // Release, always: what the operation did is seen by whoever sees the word.
@@ -125,7 +131,6 @@ impl Completion {
                 let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, failed);
             }
         }
-        waiters.touched_word(self.target as u64);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::coll::select;
 use crate::coll::team::Team;
 use crate::core::background::Task;
 use crate::core::services::Own;
-use crate::engine::completion;
+use crate::engine::completion::{self, Completion};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::status::{Error, Result, Status};
@@ -148,6 +148,14 @@ impl Site<'_> {
         unmapped(&self.checked.send.1) || unmapped(&self.checked.receive.1)
     }
 
+    /// The word of the completion, where the peers may change it: kind, key and offset.
+    fn word(&self) -> Option<[u64; 3]> {
+        let Completion { kind, target, .. } = self.asked.on_complete;
+        let is_word = kind == completion::STORE || kind == completion::ADD;
+        let place = is_word.then(|| self.team.services.shared_word(target as usize))??;
+        Some([kind.into(), place.key, place.offset])
+    }
+
     /// Writes the card and the session.
     fn lay_out(&self, made: &arena::Block, layout: &Layout, program: &Program, records: &[Record]) {
         let lengths = program.queues.iter().map(Vec::len).collect::<Vec<_>>();
@@ -175,6 +183,7 @@ impl Site<'_> {
                 side(&self.checked.receive, self.asked.receive, receive),
                 [0, scratch, program.scratch],
             ],
+            word: self.word().filter(|_| shared).unwrap_or_default(),
         };
         // SAFETY: the block begins with room for a card; nobody else knows it yet.
         unsafe { made.address.cast::<Card>().write(card) };

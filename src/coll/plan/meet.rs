@@ -1,11 +1,12 @@
 //! How the ranks of a plan find each other's sessions: each tells all others where its own lies, and those that have to know
 //! more read it there.
 
-use crate::coll::runner::members::{EVERYBODY, Member, Members, Memory};
+use crate::coll::runner::members::{EVERYBODY, Member, Members, Memory, Word};
 use crate::coll::runner::session::Session;
 use crate::coll::schedule::Space;
 use crate::coll::team::Team;
 use crate::core::services::Services;
+use crate::engine::completion;
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
@@ -26,6 +27,8 @@ pub struct Card {
     pub turns: u64,
     /// For Send, Receive and Scratch: key (0: in the block), offset and length.
     pub memory: [[u64; 3]; 3],
+    /// The word of the completion: its kind (0: others do not change it), key and offset.
+    pub word: [u64; 3],
 }
 
 /// Where in a block the session begins.
@@ -126,7 +129,17 @@ fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> 
     let address = Address { offset: place.offset + SESSION, ..place };
     // Where not everybody knows everybody, who delivers may not know whom the next step names.
     let (shared, told) = (card.shared != 0 && team.size() <= EVERYBODY, card.told != 0);
-    Ok(Member { rank, peer, session, address, memory, shared, told })
+    let word = word(services, peer, card.word).filter(|_| shared);
+    Ok(Member { rank, peer, session, address, memory, shared, told, word })
+}
+
+/// The word of a rank's completion. One that cannot be mapped, or that is none, is left to its owner.
+fn word(services: &Services, peer: u32, [kind, key, offset]: [u64; 3]) -> Option<Word> {
+    let kind =
+        [completion::STORE, completion::ADD].into_iter().find(|known| kind == (*known).into())?;
+    let place = Address { key, offset };
+    map(services, peer, place, 8).ok().filter(|()| offset.is_multiple_of(8))?;
+    Some(Word { kind, place })
 }
 
 fn map(services: &Services, peer: u32, place: Address, bytes: u64) -> Result<()> {

@@ -1,12 +1,11 @@
 //! A plan: made once by all ranks of a team, started and waited for any number of times.
 //!
 //! The rounds of a plan at one rank are counted by four numbers that follow each other: `rounds` (started),
-//! `opened` (its queues are active), `closed` (somebody has taken it on himself to end it), `settled` (its user
-//! knows). Between start and end, whoever is at hand works for it; see `work`.
+//! `opened` (its queues are active), `closed` (somebody has taken it on himself to end it), `ended`. The last two lie in the
+//! session; see `runner::ends`. Where no completion tells the user there is a fifth, `settled` (he has waited). Between start and end, whoever is at hand works for it; see `work`.
 
 pub mod asked;
 mod compare;
-mod ends;
 pub mod make;
 mod meet;
 #[cfg(test)]
@@ -16,8 +15,8 @@ mod wait;
 mod work;
 
 use crate::coll::arena::{Arena, Block};
-use crate::coll::plan::ends::Ends;
 use crate::coll::plan::meet::SESSION;
+use crate::coll::runner::ends::Ends;
 use crate::coll::runner::queue::between_word_and_look;
 use crate::coll::runner::record::Record;
 use crate::coll::runner::session::Session;
@@ -73,6 +72,11 @@ pub struct Bounce {
 const LIGHT: u64 = 4 << 10;
 /// What a start may move of a light program, and of the steps of other ranks that this releases.
 const AT_START: u64 = 4 * LIGHT;
+/// How often who tests gives its core away for the sake of one that is about to end the round.
+const TURNS_TO_END: u32 = 64;
+
+/// See Plan::enlisted: so that round 0, which comes again, is not taken for none.
+const ENLISTED: u64 = 1 << 32;
 
 /// From so many bytes on a round leaves little in the caches of what was there before.
 const SWEEPS: u64 = 256 << 10;
@@ -106,11 +110,11 @@ pub struct Plan {
     rounds: AtomicU32,
     opening: AtomicU32,
     opened: AtomicU32,
-    ends: Ends,
     settled: AtomicU32,
     /// How the last round ended.
     outcome: AtomicI32,
-    enlisted: AtomicBool,
+    /// The round, plus ENLISTED, for which the progress thread has been asked to look; 0: none.
+    enlisted: AtomicU64,
     /// Steps of some rank were ready and were left to the progress thread.
     debts: AtomicBool,
     /// A thread is awake and waits for the round: the progress thread need not work for it.
@@ -185,10 +189,9 @@ impl Plan {
             rounds: AtomicU32::new(0),
             opening: AtomicU32::new(0),
             opened: AtomicU32::new(0),
-            ends: Ends::default(),
             settled: AtomicU32::new(0),
             outcome: AtomicI32::new(0),
-            enlisted: AtomicBool::new(false),
+            enlisted: AtomicU64::new(0),
             debts: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             deaths: AtomicU32::new(deaths),
@@ -232,6 +235,9 @@ impl Plan {
         // A forked child would run steps in its parent's place.
         self.services.routes.gate().must_be_own()?;
         let Some(round) = self.under_way()? else { return Ok(()) };
+        if self.is_ending(round) {
+            return self.settle(round);
+        }
         if self.about.engine == Engine::Offload {
             let opened = self.open(round, u64::MAX);
             if self.plain {
@@ -255,7 +261,7 @@ impl Plan {
     /// The round that is under way; None: it has ended, and its completion has told.
     fn under_way(&self) -> Result<Option<u32>> {
         let round = self.rounds.load(Ordering::Relaxed);
-        if self.settled.load(Ordering::Acquire) != round {
+        if !self.is_settled(round) || !self.is_told(round) {
             return Ok(Some(round));
         }
         let outcome = Status(self.outcome.load(Ordering::Relaxed));
@@ -266,14 +272,45 @@ impl Plan {
         }
     }
 
+    /// How far the rounds have ended.
+    #[inline(always)]
+    pub(crate) fn ends(&self) -> &Ends {
+        self.stage.members[self.stage.me].session.ends()
+    }
+
+    /// Whether the next round may be started after this one: the user has waited for it, or may have been told by its completion.
+    #[inline(always)]
+    fn is_settled(&self, round: u32) -> bool {
+        // Acquire: what a completion has stored before is seen.
+        self.settled.load(Ordering::Acquire) == round || self.has_told(round)
+    }
+
+    #[inline(never)]
+    fn has_told(&self, round: u32) -> bool {
+        match self.on_complete.kind {
+            completion::NONE => false,
+            completion::CALL => self.ends().has_ended(round),
+            // Who has changed the word may not have come to say that the round has ended.
+            _ => self.ends().is_closed(round),
+        }
+    }
+
     /// Whether the round has ended and the user may know. Where a completion tells him, it may have started
     /// further rounds.
     fn is_told(&self, round: u32) -> bool {
-        match self.on_complete.kind {
-            completion::NONE => self.ends.has_ended(round),
-            // Acquire: pairs with end().
-            _ => self.settled.load(Ordering::Acquire).wrapping_sub(round) as i32 >= 0,
-        }
+        self.ends().has_ended(round)
+    }
+
+    /// To be asked by who tests. Somebody has taken it on himself to end the round, perhaps changed the user's word, and has some
+    /// instructions left until that may be relied upon. True: the round has ended meanwhile.
+    fn is_ending(&self, round: u32) -> bool {
+        let ended = || {
+            std::thread::yield_now();
+            self.is_told(round)
+        };
+        self.on_complete.kind != completion::NONE
+            && self.ends().is_closed(round)
+            && (self.is_told(round) || (0..TURNS_TO_END).any(|_| ended()))
     }
 
     /// Tells the user that the round has ended.
@@ -290,7 +327,11 @@ impl Plan {
     /// Ends the plan at this rank. The last user of it drops it.
     pub fn free(plan: &Arc<Plan>) -> Result<()> {
         plan.services.may_block("llcl_coll_free")?;
-        if plan.settled.load(Ordering::Acquire) != plan.rounds.load(Ordering::Relaxed) {
+        let round = plan.rounds.load(Ordering::Relaxed);
+        if plan.is_settled(round) && !plan.is_told(round) {
+            plan.wait_slowly(round, None)?;
+        }
+        if !plan.is_settled(round) {
             fail!(ERR_STATE, "a round of the plan has not been waited for");
         }
         let task = plan.clone() as Arc<dyn Task>;

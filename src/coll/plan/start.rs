@@ -1,7 +1,7 @@
 //! Starting a round: a few stores, and of a small program what is ready at once.
 
 use crate::coll::plan::work::WORTH_A_WAKE_UP;
-use crate::coll::plan::{AT_START, Engine, LIGHT, Plan, failed};
+use crate::coll::plan::{AT_START, ENLISTED, Engine, LIGHT, Plan, failed};
 use crate::coll::runner::queue::{Claim, between_word_and_look};
 use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::schedule::QUEUES;
@@ -32,8 +32,7 @@ impl Plan {
     fn begin(&self, by: u32) -> Result<()> {
         self.services.must_be_open()?;
         let rounds = self.rounds.load(Ordering::Relaxed);
-        // Acquire: what a completion has stored before is seen.
-        if self.settled.load(Ordering::Acquire) != rounds {
+        if !self.is_settled(rounds) {
             fail!(ERR_STATE, "the plan's previous round has not been waited for");
         }
         if let Some(status) = self.trouble() {
@@ -48,8 +47,7 @@ impl Plan {
         }
         if self.tasked {
             // Before the round can be ended by somebody else.
-            self.enlisted.store(by != 0, Ordering::Relaxed);
-            self.services.background.enlist(by);
+            self.enlist(round, by);
         }
         let offload = self.about.engine == Engine::Offload;
         if offload && self.inputs.is_empty() {
@@ -76,6 +74,16 @@ impl Plan {
             self.close(round);
         }
         Ok(())
+    }
+
+    /// The progress thread is to look at this round until it has ended; discharge() takes that back. Where another rank has ended
+    /// the round before, it may not have been taken back yet, and goes on.
+    #[inline(always)]
+    fn enlist(&self, round: u32, by: u32) {
+        let wanted = if by == 0 { 0 } else { ENLISTED | u64::from(round) };
+        if self.enlisted.swap(wanted, Ordering::Relaxed) == 0 {
+            self.services.background.enlist(by);
+        }
     }
 
     /// Tells the progress thread, if this plan needs it.
@@ -125,7 +133,7 @@ impl Plan {
         let end = self.stage.run_claimed(me, 0, &mut mine, &mut worklist);
         match end {
             End::Finished => {
-                self.ends.end_own(round);
+                self.ends().end_own(round);
                 self.note_quick_end();
                 if self.is_prompt() {
                     // Whoever signals for the next round need not ask whether that has begun.

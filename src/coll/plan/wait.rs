@@ -78,7 +78,7 @@ impl Plan {
         while idle < looks {
             let Some(mine) = &mut held else {
                 if line.control().finished() == round {
-                    self.ends.end_own(round);
+                    self.ends().end_own(round);
                     self.note_quick_end();
                     return true;
                 }
@@ -96,7 +96,7 @@ impl Plan {
             let mut worklist = Worklist::new(BURST, true);
             let end = self.stage.run_claimed(me, 0, mine, &mut worklist);
             if end == End::Finished {
-                self.ends.end_own(round);
+                self.ends().end_own(round);
                 self.note_quick_end();
             } else if worklist.has_released() && self.keeps() {
                 line.lease(*mine, true);
@@ -162,7 +162,7 @@ impl Plan {
     }
 
     /// The second phase: gives the core away between looks, and sleeps in the end.
-    fn wait_slowly(&self, round: u32, timeout: Option<Duration>) -> Result<()> {
+    pub(super) fn wait_slowly(&self, round: u32, timeout: Option<Duration>) -> Result<()> {
         let offload = self.about.engine == Engine::Offload;
         let begin = Instant::now();
         let mut since = begin;

@@ -1,6 +1,6 @@
 //! Working for a plan between the start of a round and its end.
 
-use crate::coll::plan::{Bounce, Engine, Plan};
+use crate::coll::plan::{Bounce, ENLISTED, Engine, Plan};
 use crate::coll::runner::queue::{Claim, between_word_and_look};
 use crate::coll::runner::record::compile;
 use crate::coll::runner::shared::Worklist;
@@ -176,14 +176,14 @@ impl Plan {
     pub(super) fn close(&self, round: u32) {
         if self.opened.load(Ordering::Acquire) == round && self.unfinished(round).is_none() {
             match self.plain {
-                true => self.ends.end_own(round),
+                true => self.ends().end_own(round),
                 false => self.end(round, Status::OK),
             }
         }
     }
 
     pub(super) fn end(&self, round: u32, status: Status) {
-        if !self.ends.take(round) {
+        if !self.ends().take(round, self.stage.me) && !self.inherit(round) {
             return;
         }
         let status = match status {
@@ -196,15 +196,32 @@ impl Plan {
             self.wait_for_quiet();
         }
         self.outcome.store(status.0, Ordering::Relaxed);
-        if self.tasked && self.enlisted.swap(false, Ordering::Relaxed) {
-            self.services.background.discharge();
-        }
-        self.ends.end(round);
-        if self.on_complete.kind != completion::NONE {
-            // Before the user is told, who may start the next round at once.
-            self.settled.store(round, Ordering::Release);
+        self.discharge(round);
+        // See the head of `runner::ends` for the order.
+        let by_word = matches!(self.on_complete.kind, completion::STORE | completion::ADD);
+        if by_word {
             self.services.fire(&self.on_complete, status);
         }
+        self.ends().end(round);
+        if !by_word {
+            self.services.fire(&self.on_complete, status);
+        }
+    }
+
+    /// The progress thread need not look at this round any more.
+    fn discharge(&self, round: u32) {
+        let (enlisted, ok) = (ENLISTED | u64::from(round), Ordering::Relaxed);
+        if self.tasked && self.enlisted.compare_exchange(enlisted, 0, ok, ok).is_ok() {
+            self.services.background.discharge();
+        }
+    }
+
+    /// Whether another rank has taken it on itself to end the round, and has died before it did.
+    fn inherit(&self, round: u32) -> bool {
+        let closer = self.ends().closer(round).filter(|closer| *closer != self.stage.me);
+        let peer = closer.and_then(|closer| self.stage.peers.get(closer));
+        peer.is_some_and(|peer| self.services.routes.is_dead(*peer))
+            && closer.is_some_and(|dead| self.ends().take_over(round, dead, self.stage.me))
     }
 
     /// Copies between buffers that peers do not map and their places in the session. False: the user has freed
@@ -301,7 +318,12 @@ impl Task for Plan {
                 return true;
             }
         }
-        if self.ends.is_closed(round) {
+        if self.ends().is_closed(round) {
+            match self.is_told(round) {
+                true => self.discharge(round),
+                // Another rank is at it, and may have died.
+                false => _ = self.end_if_in_trouble(round),
+            }
             return false;
         }
         let session = &self.stage.members[self.stage.me].session;
@@ -326,7 +348,7 @@ impl Task for Plan {
             return worked;
         }
         self.close(round);
-        worked || self.ends.is_closed(round) || self.end_if_in_trouble(round)
+        worked || self.ends().is_closed(round) || self.end_if_in_trouble(round)
     }
 
     fn rest(&self) -> bool {
@@ -341,7 +363,7 @@ impl Task for Plan {
         }
         // What has come before others knew that they must ring.
         let round = self.rounds.load(Ordering::Acquire);
-        let under_way = !self.ends.is_closed(round);
+        let under_way = !self.ends().is_closed(round);
         under_way
             && !(offload && self.waiting.load(Ordering::Relaxed))
             && (self.is_ready()
@@ -351,7 +373,7 @@ impl Task for Plan {
 
     fn is_idle(&self) -> bool {
         let round = self.rounds.load(Ordering::Acquire);
-        self.ends.is_closed(round) || self.plain && self.unfinished(round).is_none()
+        self.ends().is_closed(round) || self.plain && self.unfinished(round).is_none()
     }
 
     fn is_crowded(&self) -> bool {

@@ -19,6 +19,15 @@ pub enum Memory {
     Turns(*mut u8, u64, u32),
 }
 
+/// The word of a rank's completion, of kind STORE or ADD.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// Which of the two.
+    pub kind: u32,
+    /// Where it lies.
+    pub place: Address,
+}
+
 /// A rank of the plan, as this process reaches it.
 #[derive(Clone, Copy)]
 pub struct Member {
@@ -36,6 +45,8 @@ pub struct Member {
     pub shared: bool,
     /// Its progress thread is to be told when a round ends.
     pub told: bool,
+    /// The word of its completion, where all ranks map it: whoever runs the last step of a round changes it.
+    pub word: Option<Word>,
 }
 
 /// In teams of up to so many ranks each knows all others, and may run steps of any of them.
@@ -121,7 +132,7 @@ mod tests {
     fn member(rank: usize) -> Member {
         let (session, address) = (Session::nowhere(), Address { offset: 0, key: 0 });
         let memory = [Memory::Plan(std::ptr::null_mut(), 0); 3];
-        Member { rank, peer: 0, session, address, memory, shared: true, told: true }
+        Member { rank, peer: 0, session, address, memory, shared: true, told: true, word: None }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! How the steps of a plan are run: sessions in memory that all ranks map (`session`, `record`), the
-//! queues in them (`queue`), and the threads of any rank that run what a signal releases (`shared`).
+//! queues in them (`queue`), the end of a round (`ends`), and the threads of any rank that run what a signal
+//! releases (`shared`).
 
+pub mod ends;
 pub mod members;
 pub mod queue;
 pub mod record;

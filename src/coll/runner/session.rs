@@ -3,11 +3,12 @@
 //! signal words that its owner stores, which let others' steps go on; and behind them the plan's own buffers.
 //!
 //! ```text
-//! header | queue 0 | queue 1 ... | records | buffers
+//! header | ends | queue 0 | queue 1 ... | records | buffers
 //! ```
 //! Header and records are written at init, before the other ranks are told of them.
 
 use crate::coll::arena::say_left;
+use crate::coll::runner::ends::Ends;
 use crate::coll::runner::queue::{Head, Queue, RANKS};
 use crate::coll::runner::record::{Lying, Record};
 use crate::coll::schedule::{Program, QUEUES};
@@ -37,7 +38,10 @@ struct Header {
 
 // Loom's atomics are larger.
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Header>() == 64);
+const _: () = assert!(size_of::<Header>() == 64 && size_of::<Ends>() == 64);
+
+/// Bytes before the first queue.
+const HEADS: usize = size_of::<Header>() + size_of::<Ends>();
 
 /// Lines of a queue with so many signal words.
 fn lines(words: usize) -> usize {
@@ -47,7 +51,7 @@ fn lines(words: usize) -> usize {
 /// Bytes of a session without the buffers: `words` has the number of signal words of each queue.
 pub fn size(words: &[usize], records: usize) -> usize {
     let lines = words.iter().map(|words| lines(*words)).sum::<usize>();
-    size_of::<Header>() + 64 * lines + records * size_of::<Record>()
+    HEADS + 64 * lines + records * size_of::<Record>()
 }
 
 /// Up to so many signal words fit into one line.
@@ -124,7 +128,7 @@ impl Session {
     /// # Safety
     /// As create(), for `bytes` bytes.
     pub unsafe fn open(base: *mut u8, bytes: usize) -> Option<Session> {
-        if bytes < size_of::<Header>() || !(base as usize).is_multiple_of(64) {
+        if bytes < HEADS || !(base as usize).is_multiple_of(64) {
             return None;
         }
         let mut session = Session::empty(base);
@@ -159,7 +163,7 @@ impl Session {
 
     fn empty(base: *mut u8) -> Session {
         let mut starts = [0; QUEUES + 1];
-        starts[0] = (size_of::<Header>() / 64) as u16;
+        starts[0] = (HEADS / 64) as u16;
         Session { base, queues: 0, firsts: [0; QUEUES + 1], starts, words: [1; QUEUES] }
     }
 
@@ -177,6 +181,13 @@ impl Session {
     fn header(&self) -> &Header {
         // SAFETY: whoever made this vouches for the memory; a header is made of atomics.
         unsafe { &*self.base.cast() }
+    }
+
+    /// How far the owner's rounds have ended.
+    #[inline(always)]
+    pub fn ends(&self) -> &Ends {
+        // SAFETY: as in header(); it follows the header.
+        unsafe { &*self.base.add(size_of::<Header>()).cast() }
     }
 
     /// How many queues there are.

@@ -2,7 +2,7 @@
 //! a signal plays the network card for a rank that is computing.
 
 use crate::coll::reduction::Kernel;
-use crate::coll::runner::members::{Members, Memory};
+use crate::coll::runner::members::{Member, Members, Memory};
 use crate::coll::runner::queue::{
     Claim, between_word_and_look, between_word_and_look_at_what_is_kept, has_reached, signal,
 };
@@ -10,6 +10,7 @@ use crate::coll::runner::record::{Lying, NOBODY, act};
 use crate::coll::runner::worklist::Line;
 use crate::coll::schedule::{CELL, CELL_WORD};
 use crate::engine::by_caller::copy;
+use crate::engine::completion::Completion;
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::util::pin::pin;
@@ -248,7 +249,7 @@ impl Stage {
         };
         self.ask_told(worklist);
         if end == End::Finished {
-            self.tell_finished(rank, queue);
+            self.tell_finished(rank, queue, round.wrapping_add(1));
         }
         end
     }
@@ -337,8 +338,14 @@ impl Stage {
         }
     }
 
-    fn tell_finished(&self, rank: usize, queue: usize) {
+    /// A queue of `rank` has been counted as finished for the last of so many rounds.
+    #[inline(always)]
+    fn tell_finished(&self, rank: usize, queue: usize, round: u32) {
         let member = &self.members[rank];
+        // The owner's own threads look for the end after they have run steps.
+        if member.word.is_some() && rank != self.me {
+            self.end_for(member, round);
+        }
         if let Some(port) = self.routes.known(member.peer) {
             let control = member.session.offset(queue) as u64;
             port.waiters()
@@ -347,6 +354,28 @@ impl Stage {
         if member.told && rank != self.me && member.session.is_asleep() {
             self.routes.ring(member.peer);
         }
+    }
+
+    /// Ends the round of a rank whose completion is a word that is mapped here, if all its queues have finished: the rank may compute,
+    /// and look at nothing but the word.
+    #[inline(never)]
+    fn end_for(&self, member: &Member, round: u32) {
+        let (Some(word), Some(port)) = (member.word, self.routes.known(member.peer)) else {
+            return;
+        };
+        let _pinned = pin();
+        // Where the user has freed the word the owner tells him why that is wrong, or the process ends, as with any completion.
+        let Some(place) = port.find(word.place, 8) else { return };
+        let target = place.cast();
+        let completion = Completion { kind: word.kind, target, ..Completion::NOTHING };
+        let session = &member.session;
+        let queues = (0..session.queues()).filter(|queue| !session.records(*queue).is_empty());
+        let finished = queues.map(|queue| session.queue(queue).control().finished());
+        session
+            .ends()
+            .end_if_last((round, self.me), finished, || completion.change_word(Status::OK));
+        // Also where another one has changed it: who waits for it is woken once too often.
+        port.waiters().touched(word.place, 8);
     }
 
     /// Does what a step does with bytes, in this round.

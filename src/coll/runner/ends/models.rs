@@ -1,0 +1,193 @@
+//! Loom models of a round's end: ranks that finish queues, an owner that looks, starts the next round as soon as it sees its
+//! word, or finds that a rank has died.
+//!
+//! Faults that were planted, one at a time, and the models that failed:
+//!
+//! | fault | models |
+//! |---|---|
+//! | end_if_last: no fence before the look | two ranks |
+//! | end_if_last: the first that looks ends the round | the next round |
+//! | take: a store instead of the exchange | two ranks |
+//! | end: a plain store | the next round |
+//! | end: before the word is changed | the word |
+//! | take_over: also what has ended, or is another's | the dead |
+
+use super::*;
+use crate::coll::runner::queue::{Head, Queue};
+use crate::util::sync::{Arc, AtomicU8, UnsafeCell};
+use loom::thread;
+
+/// A rank with two queues, of one step each, and its user's word.
+struct Owner {
+    ends: Ends,
+    queues: [(Head, AtomicU8, [AtomicU32; 1]); 2],
+    /// What the steps write, and the user reads when it is told.
+    data: [UnsafeCell<u32>; 2],
+    word: AtomicU64,
+}
+
+/// Ranks of the model.
+const OWNER: usize = 0;
+
+impl Owner {
+    fn new() -> Arc<Owner> {
+        let queue = || (Head::default(), AtomicU8::new(0), [AtomicU32::new(0)]);
+        Arc::new(Owner {
+            ends: Ends::default(),
+            queues: [queue(), queue()],
+            data: [UnsafeCell::new(0), UnsafeCell::new(0)],
+            word: AtomicU64::new(0),
+        })
+    }
+
+    fn queue(&self, at: usize) -> Queue<'_> {
+        let (head, attended, sent) = &self.queues[at];
+        Queue { head, attended, sent }
+    }
+
+    fn counts(&self) -> impl Iterator<Item = u32> {
+        (0..2).map(|at| self.queue(at).control().finished())
+    }
+
+    /// The owner starts round number `round`, counted from 1.
+    fn start(&self, round: u32) {
+        (0..2).for_each(|at| self.queue(at).activate(round - 1, 1));
+    }
+
+    /// Rank `me` runs the step of a queue, as in Stage::run_claimed(), and ends the round if it was the last one.
+    fn run(&self, me: usize, at: usize, round: u32) {
+        let Some(mine) = self.queue(at).claim(me) else { return };
+        // SAFETY: nobody else touches it before it is told of the round's end, or loom reports it.
+        self.data[at].with_mut(|data| unsafe { *data = round });
+        self.queue(at).finish(mine);
+        self.ends.end_if_last((round, me), self.counts(), || self.tell());
+    }
+
+    fn tell(&self) {
+        self.word.fetch_add(1, Ordering::Release);
+    }
+
+    /// The owner looks, as in Plan::close() and Plan::end().
+    fn close(&self, round: u32) {
+        if self.counts().all(|finished| finished == round) && self.ends.take(round, OWNER) {
+            self.tell();
+            self.ends.end(round);
+        }
+    }
+
+    fn assert_data(&self, round: u32) {
+        // SAFETY: the steps of the round are over, or loom reports it.
+        self.data.iter().for_each(|data| data.with(|data| assert_eq!(unsafe { *data }, round)));
+    }
+}
+
+fn spawn(owner: &Arc<Owner>, run: impl FnOnce(&Owner) + 'static) -> thread::JoinHandle<()> {
+    let owner = owner.clone();
+    thread::spawn(move || run(&owner))
+}
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// Two ranks finish a queue each, and the owner computes: the word is changed once, although nobody else looks.
+#[test]
+fn loom_ends_the_last_of_two_ranks_tells() {
+    check(|| {
+        let owner = Owner::new();
+        owner.start(1);
+        let one = spawn(&owner, |owner| owner.run(1, 0, 1));
+        let two = spawn(&owner, |owner| owner.run(2, 1, 1));
+        one.join().unwrap();
+        two.join().unwrap();
+        assert_eq!(owner.word.load(Ordering::Relaxed), 1);
+        assert!(owner.ends.has_ended(1));
+        owner.assert_data(1);
+    });
+}
+
+/// The same while a thread of the owner looks.
+#[test]
+fn loom_ends_the_owner_and_a_rank_tell_once() {
+    check(|| {
+        let owner = Owner::new();
+        owner.start(1);
+        let one = spawn(&owner, |owner| (0..2).for_each(|at| owner.run(1, at, 1)));
+        owner.close(1);
+        if owner.ends.has_ended(1) {
+            assert_eq!(owner.word.load(Ordering::Relaxed), 1);
+            owner.assert_data(1);
+        }
+        one.join().unwrap();
+        assert_eq!(owner.word.load(Ordering::Relaxed), 1);
+        assert!(owner.ends.has_ended(1));
+    });
+}
+
+/// Who has seen that a round has ended may set the word back: no late store meets it.
+#[test]
+fn loom_ends_the_word_is_changed_before_the_round_has_ended() {
+    check(|| {
+        let owner = Owner::new();
+        owner.start(1);
+        let one = spawn(&owner, |owner| (0..2).for_each(|at| owner.run(1, at, 1)));
+        while !owner.ends.has_ended(1) {
+            thread::yield_now();
+        }
+        owner.word.store(0, Ordering::Relaxed);
+        one.join().unwrap();
+        assert_eq!(owner.word.load(Ordering::Relaxed), 0);
+    });
+}
+
+/// The owner sees its word and starts the next round, which another rank ends while the one that has ended the first is still at it.
+#[test]
+fn loom_ends_the_next_round_overtakes() {
+    check(|| {
+        let owner = Owner::new();
+        owner.start(1);
+        let one = spawn(&owner, |owner| (0..2).for_each(|at| owner.run(1, at, 1)));
+        while owner.word.load(Ordering::Acquire) == 0 {
+            thread::yield_now();
+        }
+        assert!(owner.ends.is_closed(1));
+        owner.assert_data(1);
+        owner.start(2);
+        (0..2).for_each(|at| owner.run(2, at, 2));
+        one.join().unwrap();
+        assert_eq!(owner.word.load(Ordering::Relaxed), 2);
+        assert!(owner.ends.has_ended(2));
+        owner.assert_data(2);
+    });
+}
+
+/// A rank dies after it has taken the round; two threads of the owner learn of it.
+#[test]
+fn loom_ends_what_the_dead_have_taken_is_taken_over_once() {
+    check(|| {
+        let owner = Owner::new();
+        owner.start(1);
+        let mine = [0, 1].map(|at| owner.queue(at).claim(1).unwrap());
+        (0..2).for_each(|at| owner.queue(at).finish(mine[at]));
+        assert!(owner.ends.take(1, 1));
+        let inherit = |owner: &Owner| {
+            owner.close(1);
+            let dead = owner.ends.closer(1).filter(|closer| *closer == 1);
+            if dead.is_some_and(|dead| owner.ends.take_over(1, dead, OWNER)) {
+                owner.tell();
+                owner.ends.end(1);
+            }
+        };
+        let progress = spawn(&owner, inherit);
+        inherit(&owner);
+        progress.join().unwrap();
+        assert_eq!(owner.word.load(Ordering::Relaxed), 1);
+        assert!(owner.ends.has_ended(1));
+        // A rank that dies later has left nothing behind.
+        assert!(owner.ends.take(2, 1));
+        owner.ends.end(2);
+        assert!(!owner.ends.take_over(2, 1, OWNER));
+    });
+}
