@@ -2,7 +2,8 @@
 //! when there is nothing to do.
 
 use crate::core::background::{Background, Nap};
-use crate::engine::lane::{Lane, Turn};
+use crate::engine::handover::Turn;
+use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::util::backoff::Backoff;

@@ -39,7 +39,7 @@
 //!   sleeper's ticket is older than every ring that follows, which is all it needs.
 //! - Who wants to sleep and finds the role taken has armed nothing, so it must not sleep: it yields
 //!   and tries again. The holder is awake, so this ends soon. It may sleep only where the holder
-//!   has promised to look for sleepers when it leaves, as the rules of `engine::lane` have it.
+//!   has promised to look for sleepers when it leaves, as the rules of `engine::handover` have it.
 //!
 //! # What the models do not show
 //!

@@ -1,24 +1,6 @@
 //! The lane: a command queue, the role that works on it, and the three ways in which a thread comes
 //! to hold the role: as the requester itself, as one that waits, as the progress thread.
-//!
-//! # Who sees to it that nothing is left lying
-//!
-//! Work comes from three sources: the queue, the inbox, the reply board. Each can be *armed*: its
-//! next producer then learns that it must ring the bell (`engine::doorbell`). The rules:
-//!
-//! 1. The progress thread counts `parked` up before it sleeps and when it is awake again: odd means
-//!    that it sleeps. It sleeps only if it could arm all sources, or if somebody else holds the role.
-//! 2. Whoever gives the role up while `parked` is odd arms all sources before; if one of them has
-//!    work, it rings the bell instead.
-//! 3. After giving the role up, whoever held it, the progress thread included, looks once more at
-//!    the queue and at `parked`: a requester that found the role taken, and a progress thread that
-//!    parked because of that, rely on it. Between "give up" and "look", and on the other side
-//!    between "publish" and "try to take", lies a full fence (`engine::role`).
-//! 4. What was armed counts only if `parked` is the same at that last look. Else the progress thread
-//!    was woken meanwhile, found the role taken, and sleeps again: the source that rang lies open,
-//!    and what it brought nobody has seen.
-//!
-//! `engine::role` has models of these rules.
+//! `engine::handover` has the rules by which none of them leaves work lying.
 //!
 //! A thread inside a callback never works for the lane: the callbacks of others would have to wait
 //! for the one it is in. It rings instead.
@@ -27,29 +9,23 @@ use crate::engine::by_caller::Local;
 use crate::engine::command::Command;
 use crate::engine::command_queue::CommandQueue;
 use crate::engine::completion::in_callback;
+use crate::engine::handover::{Around, Handover, ROUNDS, Turn, Work};
 use crate::engine::lane_state::LaneState;
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::queue_entry::{QueueEntry, SLOT_BYTES, slots_for};
-use crate::engine::role::{Held, Role};
+use crate::engine::role::Held;
 use crate::engine::routes::Routes;
 use crate::util::admission::Admission;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Rounds that a thread works for others before it hands over to the progress thread.
-const ROUNDS: usize = 16;
 /// How many commands a requester that joins in leaves, or a quarter of a small queue: the lines behind them are just being written
 /// on another core.
 const LEFT: usize = 32;
-/// Looks without result after which a waiting thread gives the role up for a moment.
-const LOOKS: usize = 32;
-/// Rounds with work after which the progress thread gives the role up for a moment.
-const STRETCH: usize = 16;
-
 /// How long the progress thread steps aside while requesters wait for room.
 const ASIDE: Duration = Duration::from_micros(50);
 
@@ -65,17 +41,6 @@ pub enum Execution {
     Direct,
 }
 
-/// What a burst of looks for work came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// There was work, and now there is none.
-    Worked,
-    /// There was much work, and there may be more: whoever wants the core should have it first.
-    Stretched,
-    /// There was none, or somebody else does it.
-    Idle,
-}
-
 /// What a post has found: the consumer asleep, another requester at the same place.
 #[derive(Clone, Copy)]
 #[must_use = "somebody may have to be woken"]
@@ -87,10 +52,7 @@ pub struct Posted {
 /// See the head of the file.
 pub struct Lane {
     ring: CommandQueue<QueueEntry>,
-    /// On a line of its own, as `parked`: the progress thread writes them all the time, and every
-    /// requester reads what stands beside them.
-    role: CachePadded<Role<LaneState>>,
-    parked: CachePadded<AtomicU64>,
+    turns: Handover<LaneState>,
     room: Arc<Admission>,
     under_way: Arc<CachePadded<AtomicUsize>>,
     routes: Arc<Routes>,
@@ -112,8 +74,7 @@ impl Lane {
         let to_tell = (room.clone(), queue_entries / 2);
         let work = LaneState::new(consumer, to_tell, routes.receivers(), post, in_flight);
         let under_way = work.under_way();
-        let (role, parked) = (CachePadded::new(Role::new(work)), CachePadded::default());
-        Lane { ring, role, parked, room, under_way, routes, execution }
+        Lane { ring, turns: Handover::new(work), room, under_way, routes, execution }
     }
 
     /// The paths to the peers.
@@ -188,8 +149,7 @@ impl Lane {
         if in_callback() {
             return false;
         }
-        let Some(mut work) = self.role.take() else { return false };
-        work.disarm();
+        let Some(mut work) = self.turns.take() else { return false };
         let worked = work.round(&self.routes) > 0;
         self.finish(work);
         worked
@@ -204,16 +164,14 @@ impl Lane {
         if self.ring.backlog() <= left || in_callback() {
             return;
         }
-        let Some(mut work) = self.role.take() else { return };
-        work.disarm();
+        let Some(mut work) = self.turns.take() else { return };
         work.execute_small(&self.routes, left);
         self.finish(work);
     }
 
     /// Works on the queue until it is half empty, for a caller that would have to wait otherwise.
     pub fn drain(&self) -> bool {
-        let Some(mut work) = self.role.take() else { return false };
-        work.disarm();
+        let Some(mut work) = self.turns.take() else { return false };
         for _ in 0..ROUNDS {
             if work.round(&self.routes) == 0 || work.is_half_empty() {
                 break;
@@ -232,10 +190,9 @@ impl Lane {
     /// Executes a command at once, without the queue. `local` is looked up while the role is held:
     /// whoever frees the region waits for a flush, which needs the role.
     pub fn post_directly(&self, mut command: Command, local: Local) -> Result<()> {
-        let Some(mut work) = self.role.take() else {
+        let Some(mut work) = self.turns.take() else {
             return Err(Error::bare(Status::RETRY_BUSY));
         };
-        work.disarm();
         let found = {
             let _pinned = pin();
             local.resolve(&self.routes, command.size)
@@ -256,27 +213,7 @@ impl Lane {
     /// Takes the role, if it is free, and works until there is nothing to do or it is somebody
     /// else's turn. True: something was done.
     pub fn help(&self) -> bool {
-        if in_callback() {
-            self.routes.bell().ring();
-            return false;
-        }
-        let (mut worked, mut left) = (false, ROUNDS);
-        while left > 0 {
-            let Some(mut work) = self.role.take() else { return worked };
-            work.disarm();
-            while left > 0 {
-                left -= 1;
-                if work.round(&self.routes) == 0 {
-                    break;
-                }
-                worked = true;
-            }
-            if self.leave(work) {
-                return worked;
-            }
-        }
-        self.routes.bell().ring();
-        worked
+        self.turns.help(self)
     }
 
     /// Lends the calling thread to the lane for a moment, where the execution in force allows it.
@@ -290,67 +227,21 @@ impl Lane {
         if self.execution == Execution::Offload {
             return done();
         }
-        let Some(mut work) = self.role.take() else { return done() };
-        work.disarm();
-        self.burst(&mut work, &done);
+        let Some(mut work) = self.turns.take() else { return done() };
+        self.turns.burst(&mut work, self, &done);
         self.finish(work);
         done()
     }
 
-    /// Looks for work until there was none for a while, or enough of it, or until `done`.
-    #[inline]
-    fn burst(&self, work: &mut LaneState, done: impl Fn() -> bool) -> Turn {
-        let (mut stretch, mut looks) = (0, 0);
-        while looks < LOOKS && stretch < STRETCH && !done() {
-            match work.round(&self.routes) {
-                0 => {
-                    looks += 1;
-                    std::hint::spin_loop();
-                }
-                _ => (stretch, looks) = (stretch + 1, 0),
-            }
-        }
-        match stretch {
-            0 => Turn::Idle,
-            STRETCH => Turn::Stretched,
-            _ => Turn::Worked,
-        }
-    }
-
-    /// Gives the role up by the rules above. False: there is something to do again.
-    fn leave(&self, mut work: Held<'_, LaneState>) -> bool {
-        // Acquire: a death that woke the progress thread before is seen by arm(), which reads it and
-        // changes nothing; pairs with count_parked().
-        let parked = self.parked.load(Ordering::Acquire);
-        let asleep = is_asleep(parked);
-        let armed = asleep && work.arm(&self.routes);
-        work.check_count();
-        drop(work);
-        if asleep && !armed {
-            self.routes.bell().ring();
-            return true;
-        }
-        // Rule 3. The fence is in drop(). In offload mode a requester rings and does not rely on it.
-        let queue = self.execution == Execution::Offload || self.ring.is_empty();
-        // Rule 4.
-        let now = self.parked.load(Ordering::Relaxed);
-        queue && (!is_asleep(now) || (armed && now == parked))
-    }
-
     /// Gives the role up, and helps if there is something to do again.
     fn finish(&self, work: Held<'_, LaneState>) {
-        if !self.leave(work) {
-            self.help();
-        }
+        self.turns.finish(work, self);
     }
 
     /// One turn of the progress thread: a burst of looks, so that what comes within a microsecond
     /// is met by somebody who is awake and has the role.
     pub fn turn(&self) -> Turn {
-        let Some(mut work) = self.role.take() else { return Turn::Idle };
-        work.disarm();
-        let turn = self.burst(&mut work, || false);
-        self.finish(work);
+        let turn = self.turns.turn(self);
         if self.room.is_wanted() {
             match turn {
                 // Whoever was let in posts nothing. (Where commands lie there that cannot be executed now, there is no room.)
@@ -366,35 +257,18 @@ impl Lane {
     /// Prepares the progress thread's sleep. The ticket of the bell was read before. False: there
     /// is something to do, or to look after soon.
     pub fn park(&self) -> bool {
-        self.count_parked();
-        // The fence between this and the look at the role is in take().
-        match self.role.take() {
-            Some(mut work) => {
-                let armed = work.arm(&self.routes);
-                drop(work);
-                // Rule 3: a requester may have found the role taken by us.
-                armed && self.ring.is_empty()
-            }
-            None => true,
-        }
+        self.turns.park(self)
     }
 
     /// The progress thread is awake again.
     pub fn unpark(&self) {
-        self.count_parked();
-    }
-
-    /// Only the progress thread counts.
-    fn count_parked(&self) {
-        // Release: pairs with the Acquire in leave().
-        self.parked.store(self.parked.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.turns.unpark();
     }
 
     /// Ends whatever is still in the queue or in flight; says how much that was. Nobody puts
     /// anything in any more. None: the role is taken.
     pub fn cancel(&self) -> Option<usize> {
-        let mut work = self.role.take()?;
-        work.disarm();
+        let mut work = self.turns.take()?;
         let count = work.cancel(&self.routes);
         self.finish(work);
         Some(count)
@@ -409,8 +283,7 @@ impl Lane {
 
     /// Whether nothing is in the queue or in flight; None: the role is taken.
     pub fn is_idle(&self) -> Option<bool> {
-        self.role.take().map(|mut work| {
-            work.disarm();
+        self.turns.take().map(|work| {
             let idle = work.is_idle();
             self.finish(work);
             idle
@@ -418,6 +291,40 @@ impl Lane {
     }
 }
 
-fn is_asleep(parked: u64) -> bool {
-    parked % 2 == 1
+impl Around for Lane {
+    fn ring(&self) {
+        self.routes.bell().ring();
+    }
+
+    /// In offload mode a requester rings and does not rely on the holder.
+    #[inline]
+    fn has_queued(&self) -> bool {
+        self.execution != Execution::Offload && !self.ring.is_empty()
+    }
+
+    fn may_work(&self) -> bool {
+        !in_callback()
+    }
+}
+
+impl Work for LaneState {
+    type Around = Lane;
+
+    #[inline]
+    fn round(&mut self, lane: &Lane) -> usize {
+        self.round(&lane.routes)
+    }
+
+    fn arm(&mut self, lane: &Lane) -> bool {
+        self.arm(&lane.routes)
+    }
+
+    #[inline]
+    fn disarm(&mut self) {
+        self.disarm();
+    }
+
+    fn check(&self) {
+        self.check_count();
+    }
 }

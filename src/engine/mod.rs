@@ -9,6 +9,7 @@ mod completer;
 pub mod completion;
 pub mod doorbell;
 mod executor;
+pub mod handover;
 pub mod in_flight;
 pub mod lane;
 mod lane_state;

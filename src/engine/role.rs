@@ -3,9 +3,6 @@
 use crate::util::sync::{AtomicU32, Ordering, UnsafeCell, fence};
 use std::ops::{Deref, DerefMut};
 
-#[cfg(all(test, loom))]
-mod models;
-
 /// A value that belongs to whoever holds the role.
 pub struct Role<T> {
     held: AtomicU32,
@@ -15,7 +12,7 @@ pub struct Role<T> {
 // SAFETY: only the one holder reaches the value, and `held` hands it on by Release and Acquire.
 unsafe impl<T: Send> Sync for Role<T> {}
 
-/// The role, held. Dropping it gives it up; FENCED: with the full fence that `engine::lane` needs.
+/// The role, held. Dropping it gives it up; FENCED: with the full fence that `engine::handover` needs.
 pub struct Held<'a, T, const FENCED: bool = true>(&'a Role<T>);
 
 impl<T> Role<T> {
@@ -31,7 +28,7 @@ impl<T> Role<T> {
 
     /// Takes the role if it is free. What the caller has done before, a holder that this call
     /// found sees after giving the role up: both sides have a full fence between their own word
-    /// and the other's (see `engine::lane`).
+    /// and the other's (see `engine::handover`).
     #[inline]
     pub fn take(&self) -> Option<Held<'_, T>> {
         // SeqCst fence: between what the caller published and the look at `held`; pairs with drop.

@@ -77,7 +77,7 @@ pub struct MessageSender<'a> {
     pub room: CachePadded<Admission>,
     watched: AtomicBool,
     /// Messages to this peer that the lane has accepted and not sent.
-    pub deferred: AtomicU64,
+    pub deferred: std::sync::atomic::AtomicU64,
     /// What is left of this process's turn; below 0 the refusals, counted. Threads that meet here may lose
     /// some.
     left: CachePadded<AtomicI32>,
@@ -145,7 +145,7 @@ impl<'a> MessageSender<'a> {
             progress,
             room: CachePadded::default(),
             watched: AtomicBool::new(false),
-            deferred: AtomicU64::new(0),
+            deferred: std::sync::atomic::AtomicU64::new(0),
             left: CachePadded::new(AtomicI32::new(TURN)),
         }
     }

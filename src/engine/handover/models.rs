@@ -1,18 +1,16 @@
-//! Loom models of how the lane's role is taken, given up and left to a sleeping progress thread.
-//! `Lane` and `LaneState` below follow `engine::lane` step by step, with its own role, ring and bell; an
-//! inbox or reply board is the word that it comes down to, and a round takes in all there is. Work
-//! left lying while everybody sleeps is a deadlock, which loom reports.
+//! Loom models of the handover: the role, its rules, the command queue and the bell are the library's own.
+//! The work stands for the lane's: a source is the word that a receiver comes down to, and a round takes in all there
+//! is. Work left lying while every thread sleeps is a deadlock, which loom reports.
 
 use super::*;
 use crate::engine::command_queue::{CommandQueue, Consumer};
 use crate::util::bell::Bell;
+use crate::util::sync::AtomicU32;
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
-/// Bit 0 of a source: nobody polls. The rest counts what has come.
+/// Bit 0 of a source: no thread polls. The rest counts what has come.
 const WAITING: u32 = 1;
-/// As in `engine::lane`, smaller.
-const ROUNDS: usize = 3;
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -20,19 +18,19 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-struct LaneState {
+struct Pieces {
     consumer: Consumer<u32>,
     armed: bool,
     /// Pieces of work that have been done.
     done: u32,
+    /// What peers bring; shared with them.
+    source: Arc<AtomicU32>,
 }
 
 struct Lane {
     ring: CommandQueue<u32>,
-    role: Role<LaneState>,
-    parked: AtomicU32,
-    /// What peers bring.
-    source: AtomicU32,
+    turns: Handover<Pieces>,
+    source: Arc<AtomicU32>,
     deaths: AtomicU32,
     bell: std::sync::Arc<Bell>,
     /// No work is expected any more: the progress thread ends.
@@ -46,28 +44,24 @@ fn lane(expected: u32) -> Arc<Lane> {
     let for_drops = bell.clone();
     let (ring, consumer) = CommandQueue::new(8, move || for_drops.ring());
     let word = || AtomicU32::new(0);
-    Arc::new(Lane {
-        ring,
-        role: Role::new(LaneState { consumer, armed: false, done: 0 }),
-        parked: word(),
-        source: word(),
-        deaths: word(),
-        bell,
-        stop: word(),
-        expected,
-    })
+    let source = Arc::new(word());
+    let work = Pieces { consumer, armed: false, done: 0, source: source.clone() };
+    let turns = Handover::new(work);
+    Arc::new(Lane { ring, turns, source, deaths: word(), bell, stop: word(), expected })
 }
 
-impl LaneState {
+impl Work for Pieces {
+    type Around = Lane;
+
     fn round(&mut self, lane: &Lane) -> usize {
         let mut count = 0;
         while self.consumer.peek(0).is_some() {
             self.consumer.release(1);
             count += 1;
         }
-        // As an inbox and a reply board do: a relaxed look, then a read-modify-write.
-        if lane.source.load(Ordering::Relaxed) & !WAITING != 0 {
-            let taken = lane.source.fetch_and(WAITING, Ordering::AcqRel);
+        // As a receiver does: a relaxed look, then a read-modify-write.
+        if self.source.load(Ordering::Relaxed) & !WAITING != 0 {
+            let taken = self.source.fetch_and(WAITING, Ordering::AcqRel);
             count += taken >> 1;
         }
         if lane.deaths.load(Ordering::Relaxed) != 0 {
@@ -85,16 +79,30 @@ impl LaneState {
         self.armed = true;
         lane.deaths.load(Ordering::Relaxed) == 0 && self.consumer.try_wait() && {
             let (expected, new, order) = (0, WAITING, Ordering::AcqRel);
-            let armed = lane.source.compare_exchange(expected, new, order, Ordering::Acquire);
+            let armed = self.source.compare_exchange(expected, new, order, Ordering::Acquire);
             matches!(armed, Ok(_) | Err(WAITING))
         }
     }
 
-    fn disarm(&mut self, lane: &Lane) {
+    fn disarm(&mut self) {
         if std::mem::take(&mut self.armed) {
             self.consumer.cancel_wait();
-            lane.source.fetch_and(!WAITING, Ordering::AcqRel);
+            self.source.fetch_and(!WAITING, Ordering::AcqRel);
         }
+    }
+}
+
+impl Around for Lane {
+    fn ring(&self) {
+        self.bell.ring();
+    }
+
+    fn has_queued(&self) -> bool {
+        !self.ring.is_empty()
+    }
+
+    fn may_work(&self) -> bool {
+        true
     }
 }
 
@@ -108,7 +116,7 @@ impl Lane {
     /// A requester in auto mode.
     fn request(&self) {
         let _takes_the_ringing_over = self.put();
-        self.help();
+        self.turns.help(self);
     }
 
     /// A requester in offload mode or inside a callback.
@@ -118,7 +126,7 @@ impl Lane {
         }
     }
 
-    /// A peer: brings something, and rings where nobody polls.
+    /// A peer: brings something, and rings where no thread polls.
     fn deliver(&self) {
         let before = self.source.fetch_add(2, Ordering::AcqRel);
         if before & WAITING != 0 && self.source.fetch_and(!WAITING, Ordering::AcqRel) & WAITING != 0
@@ -127,79 +135,17 @@ impl Lane {
         }
     }
 
-    fn mourn(&self) {
+    /// The thread that learns of a death.
+    fn mark_dead(&self) {
         self.deaths.store(1, Ordering::Release);
         self.bell.ring();
     }
 
-    fn help(&self) -> bool {
-        let (mut worked, mut left) = (false, ROUNDS);
-        while left > 0 {
-            let Some(mut work) = self.role.take() else { return worked };
-            work.disarm(self);
-            while left > 0 {
-                left -= 1;
-                if work.round(self) == 0 {
-                    break;
-                }
-                worked = true;
-            }
-            if self.leave(work) {
-                return worked;
-            }
-        }
-        self.bell.ring();
-        worked
-    }
-
     /// A holder that looks at something and does no work.
     fn is_idle(&self) {
-        if let Some(mut work) = self.role.take() {
-            work.disarm(self);
-            self.finish(work);
+        if let Some(work) = self.turns.take() {
+            self.turns.finish(work, self);
         }
-    }
-
-    fn leave(&self, mut work: Held<'_, LaneState>) -> bool {
-        let parked = self.parked.load(Ordering::Acquire);
-        let asleep = parked & 1 == 1;
-        let armed = asleep && work.arm(self);
-        drop(work);
-        if asleep && !armed {
-            self.bell.ring();
-            return true;
-        }
-        let now = self.parked.load(Ordering::Relaxed);
-        self.ring.is_empty() && (now & 1 == 0 || (armed && now == parked))
-    }
-
-    fn finish(&self, work: Held<'_, LaneState>) {
-        if !self.leave(work) {
-            self.help();
-        }
-    }
-
-    fn turn(&self) -> bool {
-        let Some(mut work) = self.role.take() else { return false };
-        work.disarm(self);
-        let mut worked = false;
-        while work.round(self) != 0 {
-            worked = true;
-        }
-        self.finish(work);
-        worked
-    }
-
-    fn park(&self) -> bool {
-        self.count_parked();
-        let Some(mut work) = self.role.take() else { return true };
-        let armed = work.arm(self);
-        drop(work);
-        armed && self.ring.is_empty()
-    }
-
-    fn count_parked(&self) {
-        self.parked.store(self.parked.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     /// The progress thread, as in `core::progress_thread`. A nap is a yield: the model has no clock.
@@ -209,20 +155,20 @@ impl Lane {
             if self.stop.load(Ordering::Acquire) != 0 {
                 return;
             }
-            if self.turn() {
+            if self.turns.turn(self) != Turn::Idle {
                 continue;
             }
-            if self.park() {
+            if self.turns.park(self) {
                 self.bell.wait(ticket, None);
             } else {
                 thread::yield_now();
             }
-            self.count_parked();
+            self.turns.unpark();
         }
     }
 
     fn done(&self) -> u32 {
-        self.role.take().unwrap().done
+        self.turns.take().unwrap().done
     }
 }
 
@@ -293,10 +239,10 @@ fn loom_a_request_from_a_callback_and_a_peer() {
 /// awake and the role taken.
 #[test]
 fn loom_a_death_beside_a_holder_that_only_looks() {
-    against_progress(3, 1, Lane::is_idle, Lane::mourn);
+    against_progress(3, 1, Lane::is_idle, Lane::mark_dead);
 }
 
 #[test]
 fn loom_a_death_and_a_requester() {
-    against_progress(2, 2, Lane::request, Lane::mourn);
+    against_progress(2, 2, Lane::request, Lane::mark_dead);
 }
