@@ -6,15 +6,14 @@ use crate::bootstrap::Card;
 use crate::bootstrap::protocol::{PAYLOAD, Request};
 use crate::bootstrap::wanted::Wanted;
 use crate::fail;
+use crate::util::once::Once;
 use crate::util::socket::{self, Room, Wake};
 use crate::util::status::{Error, Result, Status};
-use crate::util::thread::spawn_quiet;
-use once_cell::sync::OnceCell;
+use crate::util::thread::{Thread, spawn_quiet};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long a thread that has something else to do sleeps between two looks at it.
@@ -89,8 +88,8 @@ pub(super) struct Client {
     /// Held through a collective call: the hub knows one per rank at a time.
     collective: Mutex<()>,
     /// What a thread does that waits for other ranks.
-    meanwhile: OnceCell<Meanwhile>,
-    watcher: Mutex<Option<JoinHandle<()>>>,
+    meanwhile: Once<Meanwhile>,
+    watcher: Mutex<Option<Thread>>,
 }
 
 impl Client {
@@ -115,7 +114,7 @@ impl Client {
         let client = Client {
             shared,
             collective: Mutex::new(()),
-            meanwhile: OnceCell::new(),
+            meanwhile: Once::new(),
             watcher: Mutex::new(Some(watcher)),
         };
         // A kernel without pidfds costs the early notice only.
@@ -250,8 +249,8 @@ impl Client {
         self.shared.stop.wake();
         if let Some(watcher) = lock(&self.watcher).take() {
             // A death callback that closes runs on the watcher itself, which then just returns.
-            if watcher.thread().id() != std::thread::current().id() {
-                let _ = watcher.join();
+            if !watcher.is_current() {
+                watcher.join();
             }
         }
         self.shared.end(Over::Left);

@@ -6,11 +6,10 @@ use crate::fail;
 use crate::util::fork::Gate;
 use crate::util::socket::{self, Wake, interest};
 use crate::util::status::Result;
-use crate::util::thread::spawn_quiet;
+use crate::util::thread::{Thread, spawn_quiet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 /// The hub's buffers are on the heap.
 const STACK: usize = 128 << 10;
@@ -24,7 +23,7 @@ pub struct World {
     seated: Arc<AtomicUsize>,
     gate: Gate,
     stop: Arc<Wake>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 /// Proof that a rank was taken; dropped when that rank has left or has gone.
@@ -84,7 +83,7 @@ impl Drop for World {
     fn drop(&mut self) {
         self.stop.wake();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            thread.join();
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::core::services::Services;
 use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::util::memory::clear;
+use crate::util::reserve;
 use crate::util::status::Result;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,6 +115,7 @@ impl Arena {
     /// A block of zeroed memory, within the limit of the configuration, where `private` bytes that the caller takes elsewhere
     /// for the same purpose count as well.
     pub fn allocate(&self, bytes: u64, private: u64) -> Result<Block> {
+        reserve::must_be_left()?;
         self.collect();
         let limit = self.services.config.coll_memory << 20;
         let mut books = self.books();

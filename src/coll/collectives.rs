@@ -5,22 +5,22 @@ use crate::coll::objects::{Handles, TeamHandle};
 use crate::coll::team::Team;
 use crate::core::context::Context;
 use crate::core::services::Services;
+use crate::util::once::Once;
 use crate::util::status::Result;
-use once_cell::sync::OnceCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the head of the file. Made at first use.
 #[derive(Default)]
 pub struct Collectives {
-    inner: OnceCell<Inner>,
+    inner: Once<Inner>,
 }
 
 struct Inner {
     services: Arc<Services>,
     arena: Arc<Arena>,
     handles: Arc<Handles>,
-    world: OnceCell<WorldTeam>,
+    world: Once<WorldTeam>,
     /// Lists of which teams were made, and how often: calls with one list meet in the order in which they come.
     lists: Mutex<HashMap<Box<[u32]>, u64>>,
 }
@@ -37,7 +37,7 @@ impl Collectives {
         let inner = self.inner.get_or_init(|| {
             let services = Arc::new(context.ground());
             let arena = Arc::new(Arena::new(services.clone()));
-            let (handles, world, lists) = (Arc::default(), OnceCell::new(), Mutex::default());
+            let (handles, world, lists) = (Arc::default(), Once::new(), Mutex::default());
             Inner { services, arena, handles, world, lists }
         });
         inner.services.must_be_open()?;

@@ -7,10 +7,10 @@ use crate::coll::plan::{About, Plan};
 use crate::coll::problem::Operation;
 use crate::coll::team::Team;
 use crate::fail;
+use crate::util::once::Once;
 use crate::util::prefetch::prefetch;
 use crate::util::shells::Shells;
 use crate::util::status::{Error, Result, Status};
-use once_cell::sync::OnceCell;
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -69,7 +69,7 @@ struct LiveTeam {
     team: Team,
     /// It is the team of all ranks, which is not freed.
     world: bool,
-    barrier: OnceCell<Arc<Plan>>,
+    barrier: Once<Arc<Plan>>,
 }
 
 /// A plan as its user holds it.
@@ -128,7 +128,7 @@ impl Handles {
         let mut shelf = open(&self.teams);
         let home = Arc::downgrade(self);
         let handle = shelf.place(&TEAMS, |at| TeamHandle { team: empty(), home, at });
-        handle.team.put(LiveTeam { team, world, barrier: OnceCell::new() });
+        handle.team.put(LiveTeam { team, world, barrier: Once::new() });
         (&raw const *handle).cast_mut()
     }
 

@@ -23,6 +23,7 @@ use crate::util::config::Config;
 use crate::util::counters::Counters;
 use crate::util::fork::ZeroInChild;
 use crate::util::pin;
+use crate::util::reserve;
 use crate::util::status::Result;
 use once_cell::race::OnceBox;
 use std::os::fd::AsFd;
@@ -98,6 +99,7 @@ impl Context {
     /// Takes this rank's place. Not collective, but for ranks that the program hands over: peers are contacted when
     /// they are first used.
     pub fn create(config: Config, place: Place<'_>) -> Result<Context> {
+        reserve::must_be_left()?;
         let bootstrap = Arc::new(match place {
             Place::World(world, rank) => Bootstrap::from_world(world, rank)?,
             Place::Handed(handed) => Bootstrap::from_program(handed)?,
@@ -149,7 +151,7 @@ impl Context {
                 }
             }));
         }
-        let lane = Lane::new(routes.clone(), post.clone(), execution, queue, in_flight);
+        let lane = Lane::new(routes.clone(), post.clone(), execution, queue, in_flight)?;
         let lane = Arc::new(lane);
         let spin = match execution {
             Execution::Offload => config.progress_spin_us,
@@ -236,6 +238,7 @@ impl Context {
     /// Makes a region of fresh memory, or of the caller's at `address`.
     pub fn make_region(&self, address: Option<*mut u8>, size: usize) -> Result<*mut RegionHandle> {
         self.must_be_open()?;
+        reserve::must_be_left()?;
         self.handles.make(address, size)
     }
 

@@ -8,10 +8,9 @@ use crate::engine::messages::dispatch::{Dispatcher, NAP};
 use crate::engine::routes::Routes;
 use crate::util::backoff::Backoff;
 use crate::util::status::Result;
-use crate::util::thread::{join_until, spawn_quiet};
+use crate::util::thread::{Thread, spawn_quiet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The thread, once it is started and until it is stopped.
@@ -20,7 +19,7 @@ pub struct HandlerThread {
     routes: Arc<Routes>,
     dispatcher: Arc<Dispatcher>,
     spin: Duration,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Thread>>,
 }
 
 impl HandlerThread {
@@ -51,7 +50,7 @@ impl HandlerThread {
         self.stop.store(true, Ordering::Release);
         self.routes.node().mail_head().requests.bell().ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        thread.is_none_or(|thread| join_until(thread, limit))
+        thread.is_none_or(|thread| thread.join_until(limit))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::transport::address::{ANY, Address, Key};
 use crate::transport::node::message_area::IDS;
 use crate::transport::node::message_sender::{Frame, MessageSender};
 use crate::util::pin::pin;
+use crate::util::reserve;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
 
@@ -46,6 +47,7 @@ impl Context {
     /// Sets or removes a handler.
     pub fn am_register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
         self.must_be_open()?;
+        reserve::must_be_left()?;
         self.handling.start()?;
         self.dispatcher.register(id, handler, data)
     }

@@ -8,10 +8,9 @@ use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::util::backoff::Backoff;
 use crate::util::status::Result;
-use crate::util::thread::{join_until, spawn_quiet};
+use crate::util::thread::{Thread, spawn_quiet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long it naps at first, and at most, while something cannot go on: a full inbox, a table
@@ -38,7 +37,7 @@ pub struct Crew {
 pub struct ProgressThread {
     stop: Arc<AtomicBool>,
     routes: Arc<Routes>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Thread>>,
 }
 
 impl ProgressThread {
@@ -52,15 +51,18 @@ impl ProgressThread {
     ) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, bell) = (stop.clone(), routes.clone());
-        let (tell, told) = mpsc::channel();
+        let resident = Arc::new((Mutex::new(false), Condvar::new()));
+        let begun = resident.clone();
         let run = move || {
             bell.set_resident();
-            let _ = tell.send(());
+            *begun.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            begun.1.notify_one();
             run(&stopped, &bell, &crew, (spin, alert));
         };
         let thread = spawn_quiet("llcl-progress", STACK, run)?;
         // Peers reach this process by that thread where its first one has left.
-        let _ = told.recv();
+        let is_resident = resident.0.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(resident.1.wait_while(is_resident, |is_resident| !*is_resident));
         Ok(ProgressThread { stop, routes, thread: Mutex::new(Some(thread)) })
     }
 
@@ -70,7 +72,7 @@ impl ProgressThread {
         self.stop.store(true, Ordering::Release);
         self.routes.bell().ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        thread.is_none_or(|thread| join_until(thread, limit))
+        thread.is_none_or(|thread| thread.join_until(limit))
     }
 }
 

@@ -123,6 +123,9 @@ impl Regions {
                 self.capacity
             );
         }
+        if table.entries.try_reserve(1).is_err() {
+            fail!(ERR_NO_MEMORY, "no memory for more than {} regions", table.entries.len());
+        }
         table.entries.push((self.first_life, None));
         Ok(table.entries.len() - 1)
     }

@@ -43,6 +43,8 @@ use std::fmt;
 use crossbeam_utils::{Backoff, CachePadded};
 
 use crate::engine::command_queue::shared::{AHEAD, STEP, Shared, Slot, Tail, WAITING, mark};
+use crate::util::reserve::boxed;
+use crate::util::status::Result;
 use crate::util::sync::{Arc, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
 #[cfg(all(test, loom))]
@@ -99,12 +101,14 @@ impl<T: Entry> CommandQueue<T> {
     /// calls it only where a dropped reservation leaves the duty to ring with nobody; a commit
     /// hands it to its caller, who may prefer to take the executor's role itself.
     ///
+    /// Fails where there is no memory for it.
+    ///
     /// # Panics
     /// When the capacity is not as said; configuration is checked before it gets here.
     pub fn new(
         capacity: usize,
         wake: impl Fn() + Send + Sync + 'static,
-    ) -> (CommandQueue<T>, Consumer<T>) {
+    ) -> Result<(CommandQueue<T>, Consumer<T>)> {
         CommandQueue::starting_at(0, capacity, Box::new(wake))
     }
 
@@ -113,7 +117,7 @@ impl<T: Entry> CommandQueue<T> {
         position: u64,
         capacity: usize,
         wake: Box<dyn Fn() + Send + Sync>,
-    ) -> (CommandQueue<T>, Consumer<T>) {
+    ) -> Result<(CommandQueue<T>, Consumer<T>)> {
         assert!(
             capacity.is_power_of_two() && (MAX_RUN..=MOST_SLOTS).contains(&capacity),
             "ring capacity is {capacity}, expected a power of two from {MAX_RUN} to {MOST_SLOTS}"
@@ -129,11 +133,11 @@ impl<T: Entry> CommandQueue<T> {
                 cached_head: AtomicU64::new(position),
             }),
             head: CachePadded::new(AtomicU64::new(position)),
-            slots: (0..capacity).map(|_| slot()).collect(),
+            slots: boxed("slots of a command queue", (0..capacity).map(|_| slot()))?,
             wake,
         });
         let ring = CommandQueue { shared: shared.clone() };
-        (ring, Consumer { shared, position, seen: Cell::new(0) })
+        Ok((ring, Consumer { shared, position, seen: Cell::new(0) }))
     }
 
     /// Takes `count` consecutive slots (1 to [`MAX_RUN`]), or none: `None` means full, at once.

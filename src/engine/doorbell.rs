@@ -104,7 +104,7 @@ mod tests {
         const EACH: u64 = 2_000;
         let bell = Arc::new(Bell::new());
         let for_drops = bell.clone();
-        let (ring, mut consumer) = CommandQueue::new(8, move || for_drops.ring());
+        let (ring, mut consumer) = CommandQueue::new(8, move || for_drops.ring()).unwrap();
         let rings = AtomicU64::new(0);
         let mut sleeps = 0;
         std::thread::scope(|s| {

@@ -67,14 +67,14 @@ impl Lane {
         execution: Execution,
         queue_entries: usize,
         in_flight: usize,
-    ) -> Lane {
+    ) -> Result<Lane> {
         let bell = routes.clone();
-        let (ring, consumer) = CommandQueue::new(queue_entries, move || bell.bell().ring());
+        let (ring, consumer) = CommandQueue::new(queue_entries, move || bell.bell().ring())?;
         let room = Arc::new(Admission::default());
         let to_tell = (room.clone(), queue_entries / 2);
         let work = LaneState::new(consumer, to_tell, routes.receivers(), post, in_flight);
         let under_way = work.under_way();
-        Lane { ring, turns: Handover::new(work), room, under_way, routes, execution }
+        Ok(Lane { ring, turns: Handover::new(work), room, under_way, routes, execution })
     }
 
     /// The paths to the peers.

@@ -1,5 +1,6 @@
 //! The path to one peer, as any thread uses it.
 
+use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::transport::imports::{ImportTable, OwnTable};
 use crate::transport::waiters::Waiters;
@@ -126,6 +127,9 @@ impl Port {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learned.closed || self.imports.knows(key) {
             return Ok(());
+        }
+        if learned.mappings.try_reserve(1).is_err() {
+            fail!(ERR_NO_MEMORY, "no memory for more than {} regions", learned.mappings.len());
         }
         let (mapping, base, length) = make()?;
         if let Some(old) = learned.mappings.remove(&key.index()) {

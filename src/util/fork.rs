@@ -8,8 +8,8 @@
 //! right: such a child runs in its parent's memory until it becomes another program.
 
 use crate::fail;
+use crate::util::once::Once;
 use crate::util::status::{Error, Result, Status};
-use once_cell::sync::OnceCell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -22,7 +22,7 @@ struct Entry {
 }
 
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
-static INSTALLED: OnceCell<()> = OnceCell::new();
+static INSTALLED: Once<()> = Once::new();
 
 /// While it lives the word is 0 in every child that is forked.
 pub struct ZeroInChild(&'static Entry);

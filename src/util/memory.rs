@@ -2,8 +2,8 @@
 //! unmap themselves.
 
 use crate::fail;
+use crate::util::once::Once;
 use crate::util::status::{Error, Result, Status};
-use once_cell::sync::OnceCell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -152,7 +152,7 @@ unsafe fn remove(first: *mut u8, bytes: usize) -> bool {
 /// Whether pages are zero after remove(). Advice may be ignored: the emulation of a process by qemu says that all went
 /// well, and does nothing. So it is tried once.
 fn removes() -> bool {
-    static REMOVES: OnceCell<bool> = OnceCell::new();
+    static REMOVES: Once<bool> = Once::new();
     let try_one = || -> Result<bool> {
         let file = MemoryFile::create()?;
         file.extend(page_size() as u64)?;

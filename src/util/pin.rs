@@ -13,10 +13,9 @@
 //! context: a thread pins itself once, whatever number of contexts it uses.
 
 use crossbeam_utils::CachePadded;
-use once_cell::sync::Lazy;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// One thread's pin: the epoch in which it was taken, or 0 while it is not held. Written by its
 /// thread alone. It is stored and not counted up, so that one operation does not wait for the last.
@@ -36,8 +35,8 @@ struct Registry {
     asymmetric: bool,
 }
 
-static REGISTRY: Lazy<Registry> =
-    Lazy::new(|| Registry { pins: Mutex::new(Vec::new()), asymmetric: register_membarrier() });
+static REGISTRY: LazyLock<Registry> =
+    LazyLock::new(|| Registry { pins: Mutex::new(Vec::new()), asymmetric: register_membarrier() });
 
 thread_local! {
     /// This thread's pin in any case; given back when the thread ends.

@@ -1,57 +1,131 @@
 //! Threads that a library may start in somebody else's process.
+//!
+//! Not those of the standard library: it allocates behind the allocator that this library has put in, and ends the
+//! process where that fails.
 
 use crate::util::status::{Error, Result, Status};
-use std::mem;
+use std::ffi::{CString, c_void};
+use std::io;
+use std::mem::{MaybeUninit, forget, zeroed};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::thread::{Builder, JoinHandle};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// A thread of the library. Dropping it leaves the thread to itself.
+pub struct Thread {
+    id: libc::pthread_t,
+    finished: Arc<AtomicBool>,
+}
+
+/// What a new thread finds.
+struct Start<F> {
+    run: F,
+    name: CString,
+    finished: Arc<AtomicBool>,
+}
+
 /// Starts a thread on which every signal is blocked, so that the program's handlers run on the
-/// program's own threads only.
-pub fn spawn_quiet<F>(name: &str, stack: usize, run: F) -> Result<JoinHandle<()>>
+/// program's own threads only. `name`: at most 15 bytes.
+pub fn spawn_quiet<F>(name: &str, stack: usize, run: F) -> Result<Thread>
 where
     F: FnOnce() + Send + 'static,
 {
-    let builder = Builder::new().name(name.to_owned()).stack_size(stack);
+    let finished = Arc::new(AtomicBool::new(false));
+    let start = Start { run, name: CString::new(name).unwrap_or_default(), finished };
+    let finished = start.finished.clone();
+    let start = Box::into_raw(Box::new(start));
+    let mut id = MaybeUninit::uninit();
     // A new thread inherits the mask of its maker: blocked here, so that not even its first
     // instruction can be interrupted.
-    // SAFETY: all-zero is a valid signal set to be overwritten; both sets live through the calls.
-    let before = unsafe {
-        let mut all: libc::sigset_t = mem::zeroed();
-        let mut before: libc::sigset_t = mem::zeroed();
+    // SAFETY: all-zero signal sets and attributes are valid to be overwritten; all live through the calls. `start` is
+    // handed to the thread.
+    let errno = unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (zeroed(), zeroed());
+        let mut attributes: libc::pthread_attr_t = zeroed();
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        before
+        let mut errno = libc::pthread_attr_init(&mut attributes);
+        if errno == 0 {
+            errno = libc::pthread_attr_setstacksize(&mut attributes, stack);
+        }
+        if errno == 0 {
+            let first = begin::<F>;
+            errno = libc::pthread_create(id.as_mut_ptr(), &attributes, first, start.cast());
+        }
+        libc::pthread_attr_destroy(&mut attributes);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        errno
     };
-    let spawned = builder.spawn(run);
-    // SAFETY: `before` was filled by the call above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut()) };
-    spawned.map_err(|e| Error::new(Status::ERR_NO_MEMORY, format!("starting thread {name}: {e}")))
+    if errno != 0 {
+        // SAFETY: made above, and no thread has got it.
+        drop(unsafe { Box::from_raw(start) });
+        let why = io::Error::from_raw_os_error(errno);
+        return Err(Error::new(Status::ERR_NO_MEMORY, format!("starting thread {name}: {why}")));
+    }
+    // SAFETY: pthread_create() has written it.
+    Ok(Thread { id: unsafe { id.assume_init() }, finished })
 }
 
-/// Waits for the end of a thread until `limit`. False: it runs on, and is nobody's from now on.
-pub fn join_until(thread: JoinHandle<()>, limit: Instant) -> bool {
-    let mut nap = Duration::from_micros(20);
-    while !thread.is_finished() {
-        if Instant::now() >= limit {
-            return false;
-        }
-        std::thread::sleep(nap);
-        nap = (nap * 2).min(Duration::from_millis(5));
+extern "C" fn begin<F: FnOnce()>(start: *mut c_void) -> *mut c_void {
+    // SAFETY: spawn_quiet() made it from a box of this type, for this thread alone.
+    let Start { run, name, finished } = *unsafe { Box::from_raw(start.cast::<Start<F>>()) };
+    // SAFETY: a thread may name itself; the name is terminated.
+    unsafe { libc::pthread_setname_np(libc::pthread_self(), name.as_ptr()) };
+    // A panic has been reported; nothing may unwind into the C library.
+    let _ = catch_unwind(AssertUnwindSafe(run));
+    // Release: pairs with the Acquire in join_until().
+    finished.store(true, Ordering::Release);
+    ptr::null_mut()
+}
+
+impl Thread {
+    /// Whether the caller is this thread.
+    pub fn is_current(&self) -> bool {
+        // SAFETY: plain numbers; the thread was not joined, so that its number is no other's.
+        unsafe { libc::pthread_equal(self.id, libc::pthread_self()) != 0 }
     }
-    // A panic of the thread has been reported; there is nothing left to save here.
-    let _ = thread.join();
-    true
+
+    /// Waits for the end of the thread.
+    pub fn join(self) {
+        // SAFETY: neither joined nor detached before.
+        unsafe { libc::pthread_join(self.id, ptr::null_mut()) };
+        forget(self);
+    }
+
+    /// Waits for the end of the thread until `limit`. False: it runs on, and is nobody's from now on.
+    pub fn join_until(self, limit: Instant) -> bool {
+        let mut nap = Duration::from_micros(20);
+        // Acquire: pairs with begin().
+        while !self.finished.load(Ordering::Acquire) {
+            if Instant::now() >= limit {
+                return false;
+            }
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(Duration::from_millis(5));
+        }
+        self.join();
+        true
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // SAFETY: neither joined nor detached before.
+        unsafe { libc::pthread_detach(self.id) };
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::CStr;
 
     fn is_blocked(signal: i32) -> bool {
         // SAFETY: the set is filled by pthread_sigmask before it is read.
         unsafe {
-            let mut mask: libc::sigset_t = mem::zeroed();
+            let mut mask: libc::sigset_t = zeroed();
             libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &mut mask);
             libc::sigismember(&mask, signal) == 1
         }
@@ -60,11 +134,45 @@ mod tests {
     #[test]
     fn signals_are_blocked_there_and_not_here() {
         let before = is_blocked(libc::SIGUSR1);
-        let thread = spawn_quiet("quiet", 128 << 10, || {
-            assert!(is_blocked(libc::SIGUSR1) && is_blocked(libc::SIGTERM));
-            assert_eq!(std::thread::current().name(), Some("quiet"));
+        let checked = Arc::new(AtomicBool::new(false));
+        let seen = checked.clone();
+        let thread = spawn_quiet("quiet", 128 << 10, move || {
+            let mut name = [0; 16];
+            // SAFETY: 16 bytes are enough for every name.
+            let named = unsafe {
+                libc::pthread_getname_np(libc::pthread_self(), name.as_mut_ptr(), name.len());
+                CStr::from_ptr(name.as_ptr())
+            };
+            let quiet = is_blocked(libc::SIGUSR1) && is_blocked(libc::SIGTERM);
+            seen.store(quiet && named == c"quiet", Ordering::Relaxed);
         });
-        thread.unwrap().join().unwrap();
+        let thread = thread.unwrap();
+        assert!(!thread.is_current());
+        assert!(thread.join_until(Instant::now() + Duration::from_secs(10)));
+        assert!(checked.load(Ordering::Relaxed));
         assert_eq!(is_blocked(libc::SIGUSR1), before);
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_started_is_a_status_and_drops_what_it_was_given() {
+        let kept = Arc::new(());
+        let given = kept.clone();
+        let error = spawn_quiet("small", 1, move || drop(given)).err().unwrap();
+        assert_eq!(error.status, Status::ERR_NO_MEMORY);
+        assert!(error.message().starts_with("starting thread small: "), "{error}");
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    #[test]
+    fn the_end_of_a_thread_that_goes_on_is_not_waited_for() {
+        let go_on = Arc::new(AtomicBool::new(true));
+        let seen = go_on.clone();
+        let thread = spawn_quiet("goes on", 128 << 10, move || {
+            while seen.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        });
+        assert!(!thread.unwrap().join_until(Instant::now()));
+        go_on.store(false, Ordering::Relaxed);
     }
 }

@@ -5,11 +5,10 @@ use crate::bootstrap::hub::{Event, Hub};
 use crate::util::rendezvous::{Secret, accept};
 use crate::util::socket::{self, Wake, interest};
 use crate::util::status::Result;
-use crate::util::thread::spawn_quiet;
+use crate::util::thread::{Thread, spawn_quiet};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The hub's buffers are on the heap.
@@ -24,7 +23,7 @@ const STRANGERS: usize = 64;
 /// Dropped when rank 0 has left.
 pub struct Host {
     leaving: Arc<Wake>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 /// The first packet of a rank.
@@ -56,7 +55,7 @@ impl Drop for Host {
     fn drop(&mut self) {
         self.leaving.wake();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            thread.join();
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::core::services::Own;
 use crate::engine::completion::{self, Completion};
 use crate::fail;
 use crate::transport::address::Address;
+use crate::util::reserve;
 use crate::util::status::{Error, Result, Status};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +41,8 @@ struct Layout {
 pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     team.services.may_block("what makes a plan")?;
     let (me, ranks) = (team.me, team.size());
-    let checked = asked.check(&team.services, me, ranks);
+    let checked = reserve::must_hold(takes(asked.form, ranks as u64))
+        .and_then(|()| asked.check(&team.services, me, ranks));
     let asked_for = asked.algorithm.as_deref();
     let configured = select::forced(&team.services.config, asked.operation);
     let forced = asked_for.or(configured).filter(|name| *name != "auto");
@@ -69,6 +71,12 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         _ => (choice.0, choice.1.to_string()),
     };
     Site { team, asked, checked, problem, choice }.build()
+}
+
+/// About how many bytes of this process's memory it takes to make a plan. A v form gathers the tables of all ranks.
+fn takes(form: Form, ranks: u64) -> u64 {
+    let tables = if form == Form::Varied { 160 * ranks * ranks } else { 0 };
+    4096 * ranks + tables
 }
 
 /// A plan that is being made.

@@ -20,7 +20,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
 }
 
 fn ring_at(start: u64) -> (CommandQueue<u32>, Consumer<u32>) {
-    CommandQueue::starting_at(start, 8, Box::new(|| panic!("nobody waits")))
+    CommandQueue::starting_at(start, 8, Box::new(|| panic!("nobody waits"))).unwrap()
 }
 
 fn post(ring: &CommandQueue<u32>, values: &[u32]) -> bool {
@@ -159,7 +159,8 @@ fn loom_exactly_one_rings() {
             Box::new(move || {
                 count.fetch_add(1, Relaxed);
             }),
-        );
+        )
+        .unwrap();
         assert!(consumer.try_wait());
         let other = ring.clone();
         let a = thread::spawn(move || drop(other.reserve(1).unwrap()));

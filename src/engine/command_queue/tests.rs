@@ -23,7 +23,7 @@ impl Item {
 }
 
 fn ring_at(start: u64) -> (CommandQueue<Item>, Consumer<Item>) {
-    CommandQueue::starting_at(start, 8, Box::new(|| panic!("nobody waits")))
+    CommandQueue::starting_at(start, 8, Box::new(|| panic!("nobody waits"))).unwrap()
 }
 
 /// Positions at the beginning, in the middle, and so that the arithmetic, or that of the marks alone, wraps during the test.
@@ -160,7 +160,8 @@ fn dropping_the_reservation_that_cleared_waiting_rings() {
     let count = rung.clone();
     let (ring, mut consumer) = CommandQueue::<Item>::new(8, move || {
         count.fetch_add(1, Relaxed);
-    });
+    })
+    .unwrap();
     assert!(consumer.try_wait());
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         let _owes = ring.reserve(1).unwrap();
@@ -184,7 +185,10 @@ fn misuse_is_refused() {
     assert!(post(&ring, &[1]));
     assert!(refused(&mut || consumer.release(1)), "what was not looked at is not released");
     for capacity in [0, 4, 7, 12] {
-        assert!(refused(&mut || drop(CommandQueue::<Item>::new(capacity, || ()))), "{capacity}");
+        assert!(
+            refused(&mut || drop(CommandQueue::<Item>::new(capacity, || ()).unwrap())),
+            "{capacity}"
+        );
     }
     let mut run = ring.reserve(2).unwrap();
     assert!(refused(&mut || run.write(2, Item::NOTHING)));
@@ -259,7 +263,7 @@ fn produce(ring: &CommandQueue<Item>, producer: u64, each: u64) {
 
 /// Large enough for producers to fetch lines ahead.
 fn large_ring_at(start: u64) -> (CommandQueue<Item>, Consumer<Item>) {
-    CommandQueue::starting_at(start, 64, Box::new(|| panic!("nobody waits")))
+    CommandQueue::starting_at(start, 64, Box::new(|| panic!("nobody waits"))).unwrap()
 }
 
 #[test]
@@ -294,7 +298,7 @@ fn an_entry_behind_a_hole_is_not_shown() {
 #[test]
 fn a_consumer_that_lies_down_and_gets_up_is_no_contention() {
     const POSTS: u64 = 20_000;
-    let (ring, mut consumer) = CommandQueue::<Item>::starting_at(0, 64, Box::new(|| ()));
+    let (ring, mut consumer) = CommandQueue::<Item>::starting_at(0, 64, Box::new(|| ())).unwrap();
     std::thread::scope(|scope| {
         let producer = scope.spawn(move || {
             let mut posted = 0;

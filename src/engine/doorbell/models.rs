@@ -26,7 +26,7 @@ impl World {
     fn new() -> (World, Consumer<u32>) {
         let (bell, rings) = (Arc::new(Bell::new()), Arc::new(AtomicUsize::new(0)));
         let for_drops = bell.clone();
-        let (ring, consumer) = CommandQueue::new(8, move || for_drops.ring());
+        let (ring, consumer) = CommandQueue::new(8, move || for_drops.ring()).unwrap();
         (World { bell, ring, rings }, consumer)
     }
 

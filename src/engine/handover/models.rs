@@ -42,7 +42,7 @@ struct Lane {
 fn lane(expected: u32) -> Arc<Lane> {
     let bell = std::sync::Arc::new(Bell::new());
     let for_drops = bell.clone();
-    let (ring, consumer) = CommandQueue::new(8, move || for_drops.ring());
+    let (ring, consumer) = CommandQueue::new(8, move || for_drops.ring()).unwrap();
     let word = || AtomicU32::new(0);
     let source = Arc::new(word());
     let work = Pieces { consumer, armed: false, done: 0, source: source.clone() };

@@ -32,7 +32,7 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
         let segment = Arc::new(Segment::create(&config, 1).unwrap());
         bootstrap.publish(&node::card(&segment), segment.descriptor()).unwrap();
         let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
-        let (ring, consumer) = CommandQueue::new(16, || ());
+        let (ring, consumer) = CommandQueue::new(16, || ()).unwrap();
         let to_tell = (Arc::new(Admission::default()), 8);
         let post = Arc::new(MessagePost::new(routes.clone(), Arc::default(), 64, 1));
         let work = LaneState::new(consumer, to_tell, routes.receivers(), post, in_flight);

@@ -7,6 +7,7 @@ use crate::transport::address::Address;
 use crate::transport::node::message_receiver::Arrived;
 use crate::transport::node::message_sender::Frame;
 use crate::util::pin::pin;
+use crate::util::reserve::boxed;
 use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -211,20 +212,23 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
         fail!(ERR_STATE, "the message has been answered or retained before");
     }
     let (count, most) = &message.post().retained;
-    if count.fetch_add(1, Ordering::Relaxed) >= *most {
+    let not_retained = |error| {
         count.fetch_sub(1, Ordering::Relaxed);
         message.retained.store(false, Ordering::Release);
-        fail!(ERR_NO_MEMORY, "{most} messages are retained, LLCL_AM_RETAINED, expected fewer");
+        error
+    };
+    if count.fetch_add(1, Ordering::Relaxed) >= *most {
+        let text = format!("{most} messages are retained, LLCL_AM_RETAINED, expected fewer");
+        return Err(not_retained(Error::new(Status::ERR_NO_MEMORY, text)));
     }
     let (header, header_size) = message.header;
-    let mut bytes = vec![0_u64; HEADER / 8].into_boxed_slice();
     let (from, inline) = match message.body {
         Body::Here(from, size) if !message.long => (from, size),
         _ => (std::ptr::null(), 0),
     };
-    if inline > 0 {
-        bytes = vec![0_u64; HEADER / 8 + inline.div_ceil(8)].into_boxed_slice();
-    }
+    let words = HEADER / 8 + inline.div_ceil(8);
+    let bytes = boxed("words of a retained message", (0..words).map(|_| 0_u64));
+    let mut bytes = bytes.map_err(not_retained)?;
     let base: *mut u8 = bytes.as_mut_ptr().cast();
     let payload = base.wrapping_add(HEADER);
     // SAFETY: the message's bytes are valid, and the copy was made as large.

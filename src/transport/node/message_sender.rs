@@ -9,10 +9,10 @@ use crate::transport::node::slots::{BODY_WORDS, SlotShare, Taken, Tally};
 use crate::util::admission::Admission;
 use crate::util::bell::Bell;
 use crate::util::counters::{Counters, SHARES};
+use crate::util::once::Once;
 use crate::util::status::{Result, Status};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
-use once_cell::sync::OnceCell;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 use std::time::{Duration, Instant};
 
@@ -91,13 +91,13 @@ unsafe impl Sync for MessageSender<'_> {}
 
 struct Near<'a> {
     /// None: its host cannot be reached.
-    share: OnceCell<Option<SlotShare<'a>>>,
+    share: Once<Option<SlotShare<'a>>>,
     cached: CachePadded<AtomicU64>,
 }
 
 impl Near<'_> {
     fn new(cached: u64) -> Self {
-        Near { share: OnceCell::new(), cached: CachePadded::new(AtomicU64::new(cached)) }
+        Near { share: Once::new(), cached: CachePadded::new(AtomicU64::new(cached)) }
     }
 }
 

@@ -22,13 +22,13 @@ use crate::transport::port::Port;
 use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::memory::{MemoryFile, whole_pages};
+use crate::util::once::Once;
 use crate::util::status::{Error, Result, Status};
 use control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
 use message_area::{MessageHead, host_of, nearest_share};
 use message_receiver::{MessageReceiver, Takes};
 use message_sender::{Frame, MessageSender};
 use once_cell::race::OnceBox;
-use once_cell::sync::OnceCell;
 use segment::{HUGE, Segment};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -39,7 +39,7 @@ pub struct Node {
     bootstrap: Arc<Bootstrap>,
     // Declared before what they point into.
     outboxes: Box<[OnceBox<MessageSender<'static>>]>,
-    links: Box<[OnceCell<Box<Link>>]>,
+    links: Box<[Once<Box<Link>>]>,
     dead: Arc<[AtomicBool]>,
     kernel_copies: bool,
 }
@@ -70,7 +70,7 @@ impl Node {
     /// The transport of the rank whose memory is `own`.
     pub fn new(own: Arc<Segment>, bootstrap: Arc<Bootstrap>, kernel_copies: bool) -> Node {
         let size = bootstrap.size() as usize;
-        let links = (0..size).map(|_| OnceCell::new()).collect();
+        let links = (0..size).map(|_| Once::new()).collect();
         let dead = (0..size).map(|_| AtomicBool::new(false)).collect();
         let outboxes = (0..size).map(|_| OnceBox::new()).collect();
         Node { own, bootstrap, outboxes, links, dead, kernel_copies }
@@ -114,7 +114,7 @@ impl Node {
 
     /// Wakes a peer's agent; nothing where the peer has not been talked to.
     pub fn ring(&self, peer: u32) {
-        if let Some(link) = self.links.get(peer as usize).and_then(OnceCell::get) {
+        if let Some(link) = self.links.get(peer as usize).and_then(Once::get) {
             link.control.bell().ring();
         }
     }

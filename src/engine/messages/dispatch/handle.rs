@@ -1,11 +1,12 @@
 //! How one message is handled.
 
-use super::{Dispatcher, Entry, HandlerMode, Requests, Running};
+use super::{Dispatcher, Entry, HandlerMode, Requests, Running, Serving};
 use crate::engine::completion::{enter, enter_response};
 use crate::engine::messages::message::Message;
 use crate::engine::role::Held;
 use crate::transport::node::message_area::IDS;
 use crate::transport::node::message_receiver::Arrived;
+use crate::util::reserve::boxed;
 use crate::util::status::Status;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -18,12 +19,19 @@ impl Dispatcher {
         arrived: &Arrived,
     ) {
         let entry = requests.entry(arrived);
+        let (header_size, payload_size) = (arrived.header.1, arrived.payload.1);
+        let words = header_size.div_ceil(8) + payload_size.div_ceil(8);
+        let Ok(mut bytes) = boxed("words of a message", (0..words).map(|_| 0_u64)) else {
+            // Under the role nothing need be moved.
+            let _serving = Serving::begin(&requests);
+            self.handle(&entry, arrived);
+            requests.done(arrived.response);
+            return self.post.routes.waiters().touched_anything();
+        };
         let id = usize::from(arrived.id) % IDS;
         let call = &self.calls[id][entry.version as usize % 2];
         call.fetch_add(1, Ordering::Relaxed);
         let _running = Running::begin(self, id);
-        let (header_size, payload_size) = (arrived.header.1, arrived.payload.1);
-        let mut bytes = vec![0_u64; header_size.div_ceil(8) + payload_size.div_ceil(8)];
         let base: *mut u8 = bytes.as_mut_ptr().cast();
         let payload = base.wrapping_add(header_size.next_multiple_of(8));
         // SAFETY: the slot is ours until done(), and there is place for both.
