@@ -356,8 +356,8 @@ typedef struct llcl_config_t {
     /** One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto]. */
     uint32_t execution;
     /**
-     * Commands that the queue holds, one that carries its bytes counting one more for each 120 bytes
-     * begun; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+     * Commands that the queue holds; a command that carries its bytes takes one more place for each
+     * 120 of them, or part of 120; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
      */
     uint32_t queue_entries;
     /**
@@ -382,8 +382,8 @@ typedef struct llcl_config_t {
      */
     uint32_t am_medium;
     /**
-     * Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, at most one for each rank
-     * and each two slots are made [LLCL_AM_SHARES; 4].
+     * Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, no more are made than there
+     * are ranks, nor than half the slots [LLCL_AM_SHARES; 4].
      */
     uint32_t am_shares;
     /**
@@ -778,7 +778,8 @@ llcl_status_t llcl_region_register(llcl_context_t *context,
  * `region`: ended by this call if it answers LLCL_OK. Any other answer than those named here is a
  * failure of the wait: the region has ended, but its memory stays mapped here until a later free.
  * LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;
- * LLCL_ERR_STATE: it was freed before (told as long as the handle has not been given out again);
+ * LLCL_ERR_STATE: it was freed before (found out unless a newer object has
+ * been given the same handle);
  * LLCL_ERR_INVALID: NULL. Any thread may call it, once.
  */
 llcl_status_t llcl_region_free(llcl_region_t *region);
@@ -827,8 +828,8 @@ llcl_remote_t llcl_region_remote(const llcl_region_t *region,
  * LLCL_ERR_NO_MEMORY: no room to gather so much; LLCL_ERR_PEER_DEAD: a rank
  * has died or has left, and this call will never succeed again: the others go on with llcl_team_create and
  * llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
- * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
- * unless they do not care which call meets which. The calling thread sleeps meanwhile.
+ * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time:
+ * which call of this rank would meet which call of another one is then open. The calling thread sleeps meanwhile.
  */
 llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
                                    const void *mine,
@@ -858,7 +859,7 @@ void *llcl_remote_pointer(llcl_context_t *context,
  */
 
 /**
- * Flag: the request goes through the lane, whatever the execution in force, and its completion
+ * Flag: the request goes through the command queue, whatever the execution in force, and its completion
  * never fires inside the call. For large copies that are to run beside the caller's work, and for
  * callers that hold locks which their callbacks take.
  */
@@ -963,7 +964,7 @@ llcl_status_t llcl_try_read_async(llcl_context_t *context,
                                   const llcl_read_params_t *params);
 
 /**
- * Reads from a peer: like llcl_try_read_async, but tries until it is accepted, working for the lane
+ * Reads from a peer: like llcl_try_read_async, but tries until it is accepted, and helps with progress
  * meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -973,7 +974,7 @@ llcl_status_t llcl_read_async(llcl_context_t *context,
                               const llcl_read_params_t *params);
 
 /**
- * Reads from a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ * Reads from a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_read_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1003,7 +1004,7 @@ llcl_status_t llcl_try_write_async(llcl_context_t *context,
                                    const llcl_write_params_t *params);
 
 /**
- * Writes to a peer: like llcl_try_write_async, but tries until it is accepted, working for the lane
+ * Writes to a peer: like llcl_try_write_async, but tries until it is accepted, and helps with progress
  * meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -1013,7 +1014,7 @@ llcl_status_t llcl_write_async(llcl_context_t *context,
                                const llcl_write_params_t *params);
 
 /**
- * Writes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ * Writes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_write_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1042,7 +1043,7 @@ llcl_status_t llcl_try_write_signal_async(llcl_context_t *context,
                                           const llcl_write_signal_params_t *params);
 
 /**
- * Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries until it is accepted, working for the lane
+ * Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries until it is accepted, and helps with progress
  * meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -1052,7 +1053,7 @@ llcl_status_t llcl_write_signal_async(llcl_context_t *context,
                                       const llcl_write_signal_params_t *params);
 
 /**
- * Writes to a peer and then changes a word there and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ * Writes to a peer and then changes a word there and waits for the end, helping with progress meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_write_signal_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1127,7 +1128,7 @@ llcl_status_t llcl_try_write_value_async(llcl_context_t *context,
                                          const llcl_write_value_params_t *params);
 
 /**
- * Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, working for the lane
+ * Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, and helps with progress
  * meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -1137,7 +1138,7 @@ llcl_status_t llcl_write_value_async(llcl_context_t *context,
                                      const llcl_write_value_params_t *params);
 
 /**
- * Writes a value to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ * Writes a value to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_write_value_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1165,7 +1166,7 @@ llcl_status_t llcl_try_write_small_async(llcl_context_t *context,
                                          const llcl_write_small_params_t *params);
 
 /**
- * Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted, working for the lane
+ * Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted, and helps with progress
  * meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -1175,7 +1176,7 @@ llcl_status_t llcl_write_small_async(llcl_context_t *context,
                                      const llcl_write_small_params_t *params);
 
 /**
- * Writes a few bytes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ * Writes a few bytes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_write_small_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1185,7 +1186,7 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
                                const llcl_write_small_params_t *params);
 
 /*
- * 7. Atomics: on words of a peer, each with one history whoever changes it how.
+ * 7. Atomics: on words of a peer. All changes of a word have one order, whichever rank makes them.
  */
 
 /** int32_t */
@@ -1336,7 +1337,7 @@ llcl_status_t llcl_try_atomic_async(llcl_context_t *context,
                                     const llcl_atomic_params_t *params);
 
 /**
- * Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it is accepted, working for the lane
+ * Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it is accepted, and helps with progress
  * meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -1346,7 +1347,7 @@ llcl_status_t llcl_atomic_async(llcl_context_t *context,
                                 const llcl_atomic_params_t *params);
 
 /**
- * Changes or fetches a word of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ * Changes or fetches a word of a peer atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_atomic_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1423,7 +1424,7 @@ llcl_status_t llcl_try_fetch_add_async(llcl_context_t *context,
                                        const llcl_fetch_add_params_t *params);
 
 /**
- * Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, working for the lane
+ * Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, and helps with progress
  * meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -1433,7 +1434,7 @@ llcl_status_t llcl_fetch_add_async(llcl_context_t *context,
                                    const llcl_fetch_add_params_t *params);
 
 /**
- * Adds to a uint64_t of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ * Adds to a uint64_t of a peer atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_fetch_add_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1462,7 +1463,7 @@ llcl_status_t llcl_try_compare_swap_async(llcl_context_t *context,
                                           const llcl_compare_swap_params_t *params);
 
 /**
- * Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, working for the lane
+ * Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, and helps with progress
  * meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -1472,7 +1473,7 @@ llcl_status_t llcl_compare_swap_async(llcl_context_t *context,
                                       const llcl_compare_swap_params_t *params);
 
 /**
- * Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+ * Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_compare_swap_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1489,13 +1490,14 @@ llcl_status_t llcl_compare_swap(llcl_context_t *context,
  * Waits until the operations of this context towards one peer that were accepted before have ended.
  *
  * `context`: a live context. `peer`: a rank below llcl_size.
- * LLCL_OK: their effects can be seen at the peer, or their completions have told otherwise;
+ * LLCL_OK: their effects can be seen at the peer, except of those whose completions have told a
+ * failure;
  * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_INVALID: NULL, or no such rank;
  * LLCL_ERR_STATE: inside a callback, or the context is being finalized.
  * Any other status is that of the first operation with this peer that was accepted without a completion, has
  * failed since the last flush, and of which nobody was told; llcl_last_error() says which operation that was, and how
  * many failed after it. Everything has ended then, too, and the next flush does not tell it again.
- * Any thread may call it; it covers what any thread has posted before. Works for the lane
+ * Any thread may call it; it covers what any thread has posted before. Helps with progress
  * meanwhile, and sleeps if it takes long.
  */
 llcl_status_t llcl_flush(llcl_context_t *context,
@@ -1509,19 +1511,20 @@ llcl_status_t llcl_flush(llcl_context_t *context,
  * LLCL_OK: all have ended; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being
  * finalized. Any other status, LLCL_ERR_PEER_DEAD included, is that of the first operation without a completion
  * that has failed, whatever the peer, as with llcl_flush.
- * Any thread may call it; it covers what any thread has posted before. Works for the lane
+ * Any thread may call it; it covers what any thread has posted before. Helps with progress
  * meanwhile, and sleeps if it takes long.
  */
 llcl_status_t llcl_flush_all(llcl_context_t *context);
 
 /**
- * Waits until a word has reached a value: working for the lane for LLCL_SPIN_US, then asleep.
+ * Waits until a word has reached a value: helping with progress for LLCL_SPIN_US, then asleep.
  *
  * Whatever changes the word through this library wakes the sleeper: a completion, a callback, a handler,
  * any operation of a peer. Two things do not: a store through a pointer, after which llcl_wake is to be
  * called; and what a read or a fetch brings, whose completion is to be waited for instead. Atomics,
  * signals, values and writes of 8 aligned bytes also tell that what was done before is there; a
- * word in the midst of a larger write is seen when it is there, and tells nothing of its neighbours.
+ * word inside a larger write ends the wait when its own bytes are there; the bytes around it may
+ * come later.
  * `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
  * atomic stores only while this waits. `at_least`: the value to be reached, compared unsigned (so
  * a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
@@ -1579,7 +1582,7 @@ llcl_status_t llcl_wake(llcl_context_t *context,
                         uint32_t peer);
 
 /**
- * Works for the lane for one round. Never needed: whatever must advance does so by itself.
+ * Helps with progress for one round. Never needed: whatever must advance does so by itself.
  *
  * `context`: a live context.
  * LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;
@@ -1722,7 +1725,7 @@ llcl_status_t llcl_try_am_async(llcl_context_t *context,
 
 /**
  * Sends an active message: like llcl_try_am_async, but tries until it is accepted, meanwhile running
- * handlers and working for the lane, and sleeping if it takes long.
+ * handlers and helping with progress, and sleeping if it takes long.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback or handler LLCL_ERR_STATE. Any thread may call it.
@@ -1914,7 +1917,7 @@ llcl_status_t llcl_team_world(llcl_context_t *context,
  * being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left, so nothing collective can be done with
  * `team` any more: the others go on with llcl_team_create; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or
  * at another one. Threads of one rank must not call collective functions of one team at the same
- * time unless they do not care which call meets which.
+ * time: which call of this rank would meet which call of another one is then open.
  */
 llcl_status_t llcl_team_split(llcl_team_t *team,
                               uint32_t colour,
@@ -2083,7 +2086,10 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 /** As the environment variable LLCL_COLL_ENGINE says, else LLCL_ENGINE_OFFLOAD. */
 #define LLCL_ENGINE_FROM_ENVIRONMENT 0u
 
-/** All commands are made at init; who delivers a signal runs what it releases. */
+/**
+ * All commands are made at init; the thread that delivers a signal runs the commands that it
+ * releases.
+ */
 #define LLCL_ENGINE_OFFLOAD 1u
 
 /**
@@ -2265,8 +2271,8 @@ llcl_status_t llcl_coll_wait(llcl_coll_t *plan,
  * Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all have.
  *
  * `plan`: ended by this call if it answers LLCL_OK.
- * LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (told as long as the handle has
- * not been given out again); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same time; not
+ * LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (found out unless a newer
+ * object has been given the same handle); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same time; not
  * inside a callback (LLCL_ERR_STATE).
  */
 llcl_status_t llcl_coll_free(llcl_coll_t *plan);
@@ -2309,7 +2315,8 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
  * team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context is
  * being finalized. If one rank is refused, all are. Threads of one rank must not call collective functions
- * of one team at the same time unless they do not care which call meets which.
+ * of one team at the same time: which call of this rank would meet which call of another one is
+ * then open.
  * From: Dissemination: Hensgen, Finkel and Manber 1988.
  */
 llcl_status_t llcl_barrier_init(const llcl_coll_params_t *params,
@@ -2449,7 +2456,7 @@ llcl_status_t llcl_reduce_scatter_init(const llcl_coll_params_t *params,
                                        llcl_coll_t **plan);
 
 /**
- * The same, with a length for each rank's block.
+ * As the function without v, with a length for each rank's block.
  *
  * `params`: read during the call. `send`: all blocks, one after the other in the order of ranks.
  * `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at every rank.
@@ -2591,7 +2598,7 @@ llcl_status_t llcl_alltoallv(const llcl_coll_params_t *params);
 llcl_status_t llcl_reduce_scatter(const llcl_coll_params_t *params);
 
 /**
- * The same, with a length for each rank's block. Blocking.
+ * As the function without v, with a length for each rank's block. Blocking.
  *
  * `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
  */

@@ -7,12 +7,12 @@ module llcl_types
   implicit none
   private
   public :: llcl_am_params_t, llcl_am_t, llcl_am_view_t, llcl_atomic_info_t, llcl_atomic_params_t, &
-      llcl_capabilities_t, llcl_coll_info_t, llcl_coll_params_t, llcl_coll_t, &
+      llcl_bootstrap_t, llcl_capabilities_t, llcl_coll_info_t, llcl_coll_params_t, llcl_coll_t, &
       llcl_compare_swap_params_t, llcl_completion_t, llcl_config_t, llcl_context_t, &
       llcl_fetch_add_params_t, llcl_local_t, llcl_peer_info_t, llcl_read_params_t, llcl_region_t, &
       llcl_remote_t, llcl_stats_t, llcl_team_t, llcl_world_t, llcl_write_params_t, &
       llcl_write_signal_params_t, llcl_write_small_params_t, llcl_write_value_params_t
-  public :: llcl_callback_fn, llcl_am_handler_fn, llcl_reduce_fn
+  public :: llcl_callback_fn, llcl_allgather_fn, llcl_abort_fn, llcl_am_handler_fn, llcl_reduce_fn
 
   type, bind(c) :: llcl_completion_t
     integer(c_int32_t) :: kind = 0
@@ -25,9 +25,19 @@ module llcl_types
     type(c_ptr) :: handle = c_null_ptr
   end type
 
+  type, bind(c) :: llcl_bootstrap_t
+    integer(c_int64_t) :: struct_size = 40
+    integer(c_int32_t) :: rank = 0
+    integer(c_int32_t) :: size = 0
+    type(c_funptr) :: allgather = c_null_funptr
+    type(c_funptr) :: abort = c_null_funptr
+    type(c_ptr) :: data = c_null_ptr
+  end type
+
   type, bind(c) :: llcl_config_t
-    integer(c_int64_t) :: struct_size = 64
+    integer(c_int64_t) :: struct_size = 72
     type(llcl_world_t) :: world
+    type(c_ptr) :: bootstrap = c_null_ptr
     integer(c_int32_t) :: rank = 0
     integer(c_int32_t) :: execution = 0
     integer(c_int32_t) :: queue_entries = 0
@@ -279,6 +289,20 @@ module llcl_types
       import
       type(c_ptr), value :: data
       integer(c_int32_t), value :: status
+    end subroutine
+
+    subroutine llcl_allgather_fn(data, mine, size, all) bind(c)
+      import
+      type(c_ptr), value :: data
+      type(c_ptr), value :: mine
+      integer(c_size_t), value :: size
+      type(c_ptr), value :: all
+    end subroutine
+
+    subroutine llcl_abort_fn(data, exit_code) bind(c)
+      import
+      type(c_ptr), value :: data
+      integer(c_int32_t), value :: exit_code
     end subroutine
 
     subroutine llcl_am_handler_fn(message, data) bind(c)

@@ -172,7 +172,7 @@ pub unsafe extern "C" fn llcl_try_am_async(
 }
 
 /// Sends an active message: like llcl_try_am_async, but tries until it is accepted, meanwhile running
-/// handlers and working for the lane, and sleeping if it takes long.
+/// handlers and helping with progress, and sleeping if it takes long.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback or handler LLCL_ERR_STATE. Any thread may call it.

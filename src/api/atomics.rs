@@ -1,4 +1,4 @@
-//! 7. Atomics: on words of a peer, each with one history whoever changes it how.
+//! 7. Atomics: on words of a peer. All changes of a word have one order, whichever rank makes them.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard};
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn llcl_try_atomic_async(
     unsafe { try_post(context, params) }
 }
 
-/// Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it is accepted, working for the lane
+/// Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it is accepted, and helps with progress
 /// meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn llcl_atomic_async(
     unsafe { post(context, params) }
 }
 
-/// Changes or fetches a word of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+/// Changes or fetches a word of a peer atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_atomic_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation

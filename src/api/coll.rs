@@ -132,7 +132,8 @@ pub(super) unsafe fn now(
 /// would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
 /// team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context is
 /// being finalized. If one rank is refused, all are. Threads of one rank must not call collective functions
-/// of one team at the same time unless they do not care which call meets which.
+/// of one team at the same time: which call of this rank would meet which call of another one is
+/// then open.
 /// From: Dissemination: Hensgen, Finkel and Manber 1988.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_barrier_init(
@@ -324,7 +325,7 @@ pub unsafe extern "C" fn llcl_reduce_scatter_init(
     guard(|| unsafe { init(Operation::ReduceScatter, Form::Even, params, plan) })
 }
 
-/// The same, with a length for each rank's block.
+/// As the function without v, with a length for each rank's block.
 ///
 /// `params`: read during the call. `send`: all blocks, one after the other in the order of ranks.
 /// `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at every rank.

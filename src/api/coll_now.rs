@@ -145,7 +145,7 @@ pub unsafe extern "C" fn llcl_reduce_scatter(params: *const llcl_coll_params_t) 
     guard(|| unsafe { now(Operation::ReduceScatter, Form::Even, params) })
 }
 
-/// The same, with a length for each rank's block. Blocking.
+/// As the function without v, with a length for each rank's block. Blocking.
 ///
 /// `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
 #[unsafe(no_mangle)]

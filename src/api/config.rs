@@ -95,8 +95,8 @@ pub struct llcl_config_t {
     pub rank: u32,
     /// One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto].
     pub execution: u32,
-    /// Commands that the queue holds, one that carries its bytes counting one more for each 120 bytes
-    /// begun; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+    /// Commands that the queue holds; a command that carries its bytes takes one more place for each
+    /// 120 of them, or part of 120; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
     pub queue_entries: u32,
     /// Operations that wait for other ranks at one time; a multiple of 64 from 64 to 3904
     /// [LLCL_IN_FLIGHT; 1024].
@@ -111,8 +111,8 @@ pub struct llcl_config_t {
     /// Most bytes of a payload that travels in a slot; a multiple of 64 from 64 to 65536
     /// [LLCL_AM_MEDIUM; 4096].
     pub am_medium: u32,
-    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, at most one for each rank
-    /// and each two slots are made [LLCL_AM_SHARES; 4].
+    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, no more are made than there
+    /// are ranks, nor than half the slots [LLCL_AM_SHARES; 4].
     pub am_shares: u32,
     /// Messages of this rank that may wait for their end at one time, each with a place for its reply;
     /// a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].

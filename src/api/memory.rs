@@ -204,7 +204,8 @@ pub unsafe extern "C" fn llcl_region_register(
 /// `region`: ended by this call if it answers LLCL_OK. Any other answer than those named here is a
 /// failure of the wait: the region has ended, but its memory stays mapped here until a later free.
 /// LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;
-/// LLCL_ERR_STATE: it was freed before (told as long as the handle has not been given out again);
+/// LLCL_ERR_STATE: it was freed before (found out unless a newer object has
+/// been given the same handle);
 /// LLCL_ERR_INVALID: NULL. Any thread may call it, once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_free(region: *mut llcl_region_t) -> llcl_status_t {
@@ -272,8 +273,8 @@ const MOST: usize = 1 << 30;
 /// LLCL_ERR_NO_MEMORY: no room to gather so much; LLCL_ERR_PEER_DEAD: a rank
 /// has died or has left, and this call will never succeed again: the others go on with llcl_team_create and
 /// llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
-/// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time
-/// unless they do not care which call meets which. The calling thread sleeps meanwhile.
+/// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time:
+/// which call of this rank would meet which call of another one is then open. The calling thread sleeps meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather_bytes(
     context: *mut llcl_context_t,

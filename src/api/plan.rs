@@ -68,7 +68,8 @@ pub const LLCL_OP_MAXLOC: u32 = 15;
 
 /// As the environment variable LLCL_COLL_ENGINE says, else LLCL_ENGINE_OFFLOAD.
 pub const LLCL_ENGINE_FROM_ENVIRONMENT: u32 = 0;
-/// All commands are made at init; who delivers a signal runs what it releases.
+/// All commands are made at init; the thread that delivers a signal runs the commands that it
+/// releases.
 pub const LLCL_ENGINE_OFFLOAD: u32 = 1;
 /// The progress thread of each rank makes and runs the commands of that rank when they are ready.
 pub const LLCL_ENGINE_THREAD: u32 = 2;
@@ -236,8 +237,8 @@ fn start_comes_next() {
 /// Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all have.
 ///
 /// `plan`: ended by this call if it answers LLCL_OK.
-/// LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (told as long as the handle has
-/// not been given out again); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same time; not
+/// LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (found out unless a newer
+/// object has been given the same handle); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same time; not
 /// inside a callback (LLCL_ERR_STATE).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_free(plan: *mut llcl_coll_t) -> llcl_status_t {

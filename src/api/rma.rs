@@ -14,7 +14,7 @@ use crate::engine::command::{Command, Op};
 use crate::fail;
 use crate::util::status::Result;
 
-/// Flag: the request goes through the lane, whatever the execution in force, and its completion
+/// Flag: the request goes through the command queue, whatever the execution in force, and its completion
 /// never fires inside the call. For large copies that are to run beside the caller's work, and for
 /// callers that hold locks which their callbacks take.
 pub const LLCL_FLAG_DEFER: u32 = 1;
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn llcl_try_read_async(
     unsafe { try_post(context, params) }
 }
 
-/// Reads from a peer: like llcl_try_read_async, but tries until it is accepted, working for the lane
+/// Reads from a peer: like llcl_try_read_async, but tries until it is accepted, and helps with progress
 /// meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn llcl_read_async(
     unsafe { post(context, params) }
 }
 
-/// Reads from a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+/// Reads from a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_read_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -281,7 +281,7 @@ pub unsafe extern "C" fn llcl_try_write_async(
     unsafe { try_post(context, params) }
 }
 
-/// Writes to a peer: like llcl_try_write_async, but tries until it is accepted, working for the lane
+/// Writes to a peer: like llcl_try_write_async, but tries until it is accepted, and helps with progress
 /// meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn llcl_write_async(
     unsafe { post(context, params) }
 }
 
-/// Writes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+/// Writes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_write_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -332,7 +332,7 @@ pub unsafe extern "C" fn llcl_try_write_signal_async(
     unsafe { try_post(context, params) }
 }
 
-/// Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries until it is accepted, working for the lane
+/// Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries until it is accepted, and helps with progress
 /// meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -346,7 +346,7 @@ pub unsafe extern "C" fn llcl_write_signal_async(
     unsafe { post(context, params) }
 }
 
-/// Writes to a peer and then changes a word there and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+/// Writes to a peer and then changes a word there and waits for the end, helping with progress meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_write_signal_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation

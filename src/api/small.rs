@@ -154,7 +154,7 @@ pub unsafe extern "C" fn llcl_try_write_value_async(
     unsafe { try_post(context, params) }
 }
 
-/// Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, working for the lane
+/// Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, and helps with progress
 /// meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn llcl_write_value_async(
     unsafe { post(context, params) }
 }
 
-/// Writes a value to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+/// Writes a value to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_write_value_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn llcl_try_write_small_async(
     unsafe { try_post(context, params) }
 }
 
-/// Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted, working for the lane
+/// Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted, and helps with progress
 /// meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn llcl_write_small_async(
     unsafe { post(context, params) }
 }
 
-/// Writes a few bytes to a peer and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+/// Writes a few bytes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_write_small_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation

@@ -47,7 +47,7 @@ pub unsafe extern "C" fn llcl_team_world(
 /// being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left, so nothing collective can be done with
 /// `team` any more: the others go on with llcl_team_create; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or
 /// at another one. Threads of one rank must not call collective functions of one team at the same
-/// time unless they do not care which call meets which.
+/// time: which call of this rank would meet which call of another one is then open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_split(
     team: *mut llcl_team_t,

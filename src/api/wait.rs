@@ -12,13 +12,14 @@ use std::time::Duration;
 /// Waits until the operations of this context towards one peer that were accepted before have ended.
 ///
 /// `context`: a live context. `peer`: a rank below llcl_size.
-/// LLCL_OK: their effects can be seen at the peer, or their completions have told otherwise;
+/// LLCL_OK: their effects can be seen at the peer, except of those whose completions have told a
+/// failure;
 /// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_INVALID: NULL, or no such rank;
 /// LLCL_ERR_STATE: inside a callback, or the context is being finalized.
 /// Any other status is that of the first operation with this peer that was accepted without a completion, has
 /// failed since the last flush, and of which nobody was told; llcl_last_error() says which operation that was, and how
 /// many failed after it. Everything has ended then, too, and the next flush does not tell it again.
-/// Any thread may call it; it covers what any thread has posted before. Works for the lane
+/// Any thread may call it; it covers what any thread has posted before. Helps with progress
 /// meanwhile, and sleeps if it takes long.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_flush(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
@@ -33,7 +34,7 @@ pub unsafe extern "C" fn llcl_flush(context: *mut llcl_context_t, peer: u32) -> 
 /// LLCL_OK: all have ended; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being
 /// finalized. Any other status, LLCL_ERR_PEER_DEAD included, is that of the first operation without a completion
 /// that has failed, whatever the peer, as with llcl_flush.
-/// Any thread may call it; it covers what any thread has posted before. Works for the lane
+/// Any thread may call it; it covers what any thread has posted before. Helps with progress
 /// meanwhile, and sleeps if it takes long.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_status_t {
@@ -41,13 +42,14 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
     guard(|| unsafe { live(context)? }.flush(None))
 }
 
-/// Waits until a word has reached a value: working for the lane for LLCL_SPIN_US, then asleep.
+/// Waits until a word has reached a value: helping with progress for LLCL_SPIN_US, then asleep.
 ///
 /// Whatever changes the word through this library wakes the sleeper: a completion, a callback, a handler,
 /// any operation of a peer. Two things do not: a store through a pointer, after which llcl_wake is to be
 /// called; and what a read or a fetch brings, whose completion is to be waited for instead. Atomics,
 /// signals, values and writes of 8 aligned bytes also tell that what was done before is there; a
-/// word in the midst of a larger write is seen when it is there, and tells nothing of its neighbours.
+/// word inside a larger write ends the wait when its own bytes are there; the bytes around it may
+/// come later.
 /// `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
 /// atomic stores only while this waits. `at_least`: the value to be reached, compared unsigned (so
 /// a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
@@ -134,7 +136,7 @@ pub unsafe extern "C" fn llcl_wake(context: *mut llcl_context_t, peer: u32) -> l
     guard(|| unsafe { live(context)? }.wake(peer))
 }
 
-/// Works for the lane for one round. Never needed: whatever must advance does so by itself.
+/// Helps with progress for one round. Never needed: whatever must advance does so by itself.
 ///
 /// `context`: a live context.
 /// LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;

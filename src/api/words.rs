@@ -158,7 +158,7 @@ pub unsafe extern "C" fn llcl_try_fetch_add_async(
     unsafe { try_post(context, params) }
 }
 
-/// Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, working for the lane
+/// Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, and helps with progress
 /// meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn llcl_fetch_add_async(
     unsafe { post(context, params) }
 }
 
-/// Adds to a uint64_t of a peer atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+/// Adds to a uint64_t of a peer atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_fetch_add_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn llcl_try_compare_swap_async(
     unsafe { try_post(context, params) }
 }
 
-/// Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, working for the lane
+/// Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, and helps with progress
 /// meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn llcl_compare_swap_async(
     unsafe { post(context, params) }
 }
 
-/// Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, working for the lane meanwhile and sleeping if it takes long.
+/// Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_compare_swap_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation

@@ -129,7 +129,7 @@ const SWITCH: &[&str] = &["off", "on"];
 
 table! {
     execution: "LLCL_EXECUTION", "auto", "", Kind::Words(EXECUTIONS),
-        "Who runs an operation that needs the lane: the caller when it can, the progress thread, or the caller only.";
+        "Which thread runs an operation that needs the command queue: the caller when it can, the progress thread, or the caller only.";
     queue_entries: "LLCL_QUEUE_ENTRIES", "1024", "commands", Kind::Power(8, 65536),
         "Length of the command queue; when it is full the try functions answer LLCL_RETRY_QUEUE_FULL.";
     in_flight: "LLCL_IN_FLIGHT", "1024", "operations", Kind::Number(64, 3904, 64),
