@@ -77,12 +77,17 @@ papers: all
 	bench_c/run --no-plots --only "latency overhead msgrate incast coll" $(BENCH_OPTIONS) > /dev/null
 	bench_c/papers bench_c/results
 
+# GASNet's interface over the library: docs/gasnet.md.
+conduit: library
+	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD))
+
 header:
 	scripts/make-header include/llcl.h
 	scripts/make-fortran include/llcl.h fortran/generated
 
 include fortran/build.mk
 include packaging/install.mk
+include conduit/gasnet/packaging/install.mk
 include scripts/check.mk
 
 clean:

@@ -16,7 +16,9 @@ FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -e 's|@PREF
 	-e "s|@REL_FMODDIR@|$$($(FROM_CMAKE) $(FMODDIR))|g" -e "s|@REL_INCLUDEDIR@|$$($(FROM_CMAKE) $(INCLUDEDIR))|g" -e "s|@REL_BINDIR@|$$($(FROM_CMAKE) $(BINDIR))|g"
 
 # What is built already is installed as it is: root often has no cargo.
-install: $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(FORTRAN_LIB))
+install: install-conduit
+install-conduit: install-library
+install-library: $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(FORTRAN_LIB))
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MANIFEST) $(if $(WITH_FORTRAN),$(FORTRAN_MANIFEST)))))
 	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf libllcl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
@@ -35,8 +37,8 @@ ifneq ($(WITH_FORTRAN),)
 endif
 
 # Directories of other packages stay; ours go when they are empty.
-uninstall:
+uninstall: uninstall-conduit
 	rm -f $(addprefix $(DESTDIR),$(MANIFEST) $(FORTRAN_MANIFEST))
 	-rmdir $(DESTDIR)$(FMODDIR) $(DESTDIR)$(LIBDIR)/llcl $(DESTDIR)$(LIBDIR)/cmake/LLCL $(DESTDIR)$(DOCDIR) 2>/dev/null
 
-.PHONY: install uninstall
+.PHONY: install install-library install-conduit uninstall uninstall-conduit

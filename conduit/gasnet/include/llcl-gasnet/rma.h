@@ -1,0 +1,119 @@
+/* Reads and writes of GASNet-EX, inlined. Included by gasnetex.h, inside its extern "C".
+ *
+ * Segments of all ranks are mapped, so that every access is done when its call returns: no event ever lies open
+ * but those of barriers. */
+#include <string.h>
+
+/* The place at a rank, in this process. */
+static inline void *gexl_at(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size) {
+    if (GASNETT_PREDICT_TRUE(rank < tm->size)) {
+        const struct gexl_place *place = &gexl_places[tm->jobranks ? tm->jobranks[rank] : rank];
+        uintptr_t offset = (uintptr_t)address - place->base;
+        if (GASNETT_PREDICT_TRUE(offset <= place->size && size <= place->size - offset)) {
+            return place->here + offset;
+        }
+    }
+    return gexl_outside(tm, rank, address, size);
+}
+
+/* An option for the local end that names an event gets one that has happened. */
+static inline void gexl_ended(gex_Event_t *lc) {
+    if ((uintptr_t)lc > (uintptr_t)GEX_EVENT_GROUP) {
+        *lc = GEX_EVENT_INVALID;
+    }
+}
+
+static inline int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source,
+                                      size_t size, gex_Flags_t flags) {
+    (void)flags;
+    memcpy(gexl_at(tm, rank, destination, size), source, size);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    return 0;
+}
+static inline int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size,
+                                 gex_Event_t *lc, gex_Flags_t flags) {
+    gexl_ended(lc);
+    return gex_RMA_PutBlocking(tm, rank, destination, source, size, flags);
+}
+static inline gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source,
+                                        size_t size, gex_Event_t *lc, gex_Flags_t flags) {
+    gexl_ended(lc);
+    gex_RMA_PutBlocking(tm, rank, destination, source, size, flags);
+    return GEX_EVENT_INVALID;
+}
+static inline int gex_RMA_GetBlocking(gex_TM_t tm, void *destination, gex_Rank_t rank, void *source, size_t size,
+                                      gex_Flags_t flags) {
+    (void)flags;
+    memcpy(destination, gexl_at(tm, rank, source, size), size);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return 0;
+}
+static inline int gex_RMA_GetNBI(gex_TM_t tm, void *destination, gex_Rank_t rank, void *source, size_t size,
+                                 gex_Flags_t flags) {
+    return gex_RMA_GetBlocking(tm, destination, rank, source, size, flags);
+}
+static inline gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *destination, gex_Rank_t rank, void *source, size_t size,
+                                        gex_Flags_t flags) {
+    gex_RMA_GetBlocking(tm, destination, rank, source, size, flags);
+    return GEX_EVENT_INVALID;
+}
+
+/* Values: the low-order bytes. */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error values of fewer than 8 bytes begin elsewhere on a big-endian machine
+#endif
+static inline int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *destination, gex_RMA_Value_t value,
+                                         size_t size, gex_Flags_t flags) {
+    return gex_RMA_PutBlocking(tm, rank, destination, &value, size, flags);
+}
+static inline int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *destination, gex_RMA_Value_t value,
+                                    size_t size, gex_Flags_t flags) {
+    return gex_RMA_PutBlocking(tm, rank, destination, &value, size, flags);
+}
+static inline gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void *destination, gex_RMA_Value_t value,
+                                           size_t size, gex_Flags_t flags) {
+    gex_RMA_PutBlocking(tm, rank, destination, &value, size, flags);
+    return GEX_EVENT_INVALID;
+}
+static inline gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *source, size_t size,
+                                                     gex_Flags_t flags) {
+    gex_RMA_Value_t value = 0;
+    gex_RMA_GetBlocking(tm, &value, rank, source, size, flags);
+    return value;
+}
+
+/* Events. A test does not poll; a wait does. */
+int gexl_event_test(gex_Event_t event);
+void gexl_event_wait(gex_Event_t event);
+int gex_Event_TestSome(gex_Event_t *events, size_t count, gex_Flags_t flags);
+void gex_Event_WaitSome(gex_Event_t *events, size_t count, gex_Flags_t flags);
+int gex_Event_TestAll(gex_Event_t *events, size_t count, gex_Flags_t flags);
+void gex_Event_WaitAll(gex_Event_t *events, size_t count, gex_Flags_t flags);
+static inline int gex_Event_Test(gex_Event_t event) {
+    return event ? gexl_event_test(event) : GASNET_OK;
+}
+static inline void gex_Event_Wait(gex_Event_t event) {
+    if (event) {
+        gexl_event_wait(event);
+    } else {
+        gasnet_AMPoll();
+    }
+}
+static inline gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t category) {
+    (void)root;
+    (void)category;
+    return GEX_EVENT_INVALID;
+}
+static inline int gex_NBI_Test(gex_EC_t mask, gex_Flags_t flags) {
+    (void)mask;
+    (void)flags;
+    return GASNET_OK;
+}
+static inline void gex_NBI_Wait(gex_EC_t mask, gex_Flags_t flags) {
+    (void)mask;
+    (void)flags;
+    gasnet_AMPoll();
+}
+/* Regions must not be nested: told. */
+void gex_NBI_BeginAccessRegion(gex_Flags_t flags);
+gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);

@@ -1,0 +1,289 @@
+/* Active messages: requests, replies, and the handlers' table.
+ *
+ * A message of GASNet is a message of libllcl with the handler's index as its id and the arguments as its header;
+ * the tag says how many there are and of which kind it is. A medium message has its payload; a long one is written
+ * to its place by the sender, through the mapping, and its payload is a place_of_long. */
+#include "internal.h"
+
+#include <string.h>
+
+#define LONGEST ((size_t)1 << 30)
+#define NOTIFIES 128u  /* bit of a tag: a request that runs a handler for replies, which must not reply */
+#define ANY_ARGS 255u /* handlers of gasnet_attach do not say how many arguments they take */
+
+struct place_of_long {
+    uint64_t address;
+    uint64_t size;
+};
+
+static gex_AM_Entry_t handlers[LLCL_AM_IDS];
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+static __thread int handlers_running;
+
+bool in_handler(void) { return handlers_running != 0; }
+
+unsigned int gex_AM_MaxArgs(void) { return 16; }
+/* What a thread lends as a buffer has room for a medium message. */
+static size_t longest(gex_Flags_t flags) { return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC ? job.medium : LONGEST; }
+static size_t longest_medium(gex_Flags_t flags) { return (void)flags, job.medium; }
+#define LIMIT(name, value)                                                                                   \
+    size_t name(gex_TM_t tm, gex_Rank_t peer, const gex_Event_t *lc, gex_Flags_t flags, unsigned n) {        \
+        (void)tm, (void)peer, (void)lc, (void)n;                                                             \
+        return value(flags);                                                                                 \
+    }
+LIMIT(gex_AM_MaxRequestLong, longest)
+LIMIT(gex_AM_MaxReplyLong, longest)
+LIMIT(gex_AM_MaxRequestMedium, longest_medium)
+LIMIT(gex_AM_MaxReplyMedium, longest_medium)
+size_t gex_AM_LUBRequestLong(void) { return LONGEST; }
+size_t gex_AM_LUBReplyLong(void) { return LONGEST; }
+size_t gex_AM_LUBRequestMedium(void) { return job.medium; }
+size_t gex_AM_LUBReplyMedium(void) { return job.medium; }
+size_t gex_Token_MaxReplyLong(gex_Token_t token, const gex_Event_t *lc, gex_Flags_t flags, unsigned n) {
+    (void)token, (void)lc, (void)n;
+    return longest(flags);
+}
+size_t gex_Token_MaxReplyMedium(gex_Token_t token, const gex_Event_t *lc, gex_Flags_t flags, unsigned n) {
+    (void)token, (void)lc, (void)flags, (void)n;
+    return job.medium;
+}
+
+static bool is_reply(const struct gexl_token *token) {
+    return token->view.flags & LLCL_AM_RESPONSE || token->view.tag & NOTIFIES;
+}
+
+gex_TI_t gex_Token_Info(gex_Token_t token, gex_Token_Info_t *info, gex_TI_t mask) {
+    (void)mask;
+    info->gex_srcrank = token->view.source;
+    info->gex_ep = &job.ep;
+    info->gex_entry = token->entry;
+    info->gex_is_req = !is_reply(token);
+    info->gex_is_long = (token->view.tag & 3) == GEXL_LONG;
+    return GEX_TI_ALL;
+}
+
+int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *source) {
+    if (!token || !source) {
+        return refuse(GASNET_ERR_BAD_ARG, "gasnet_AMGetMsgSource: NULL");
+    }
+    *source = token->view.source;
+    return GASNET_OK;
+}
+
+/* The call of a handler with its number of arguments. T: their types, V: their values. */
+#define T1 , gex_AM_Arg_t
+#define T2 T1 T1
+#define T4 T2 T2
+#define T8 T4 T4
+#define V1 , a[0]
+#define V2 V1, a[1]
+#define V3 V2, a[2]
+#define V4 V3, a[3]
+#define V5 V4, a[4]
+#define V6 V5, a[5]
+#define V7 V6, a[6]
+#define V8 V7, a[7]
+#define V9 V8, a[8]
+#define V10 V9, a[9]
+#define V11 V10, a[10]
+#define V12 V11, a[11]
+#define V13 V12, a[12]
+#define V14 V13, a[13]
+#define V15 V14, a[14]
+#define V16 V15, a[15]
+#define CALL(n, types, values)                                                                     \
+    case n:                                                                                        \
+        if (kind == GEXL_SHORT) {                                                                  \
+            ((void (*)(gex_Token_t types))entry->gex_fnptr)(token values);                         \
+        } else {                                                                                   \
+            ((void (*)(gex_Token_t, void *, size_t types))entry->gex_fnptr)(token, data, size values); \
+        }                                                                                          \
+        break;
+static void call(const gex_AM_Entry_t *entry, gex_Token_t token, unsigned kind, unsigned n, const gex_AM_Arg_t *a,
+                 void *data, size_t size) {
+    switch (n) {
+        CALL(0, , )
+        CALL(1, T1, V1)
+        CALL(2, T2, V2)
+        CALL(3, T2 T1, V3)
+        CALL(4, T4, V4)
+        CALL(5, T4 T1, V5)
+        CALL(6, T4 T2, V6)
+        CALL(7, T4 T2 T1, V7)
+        CALL(8, T8, V8)
+        CALL(9, T8 T1, V9)
+        CALL(10, T8 T2, V10)
+        CALL(11, T8 T2 T1, V11)
+        CALL(12, T8 T4, V12)
+        CALL(13, T8 T4 T1, V13)
+        CALL(14, T8 T4 T2, V14)
+        CALL(15, T8 T4 T2 T1, V15)
+        CALL(16, T8 T8, V16)
+    }
+}
+
+/* Ends the job if the handler was not registered for such a message. */
+static void check_entry(const struct gexl_token *token, unsigned kind, unsigned n) {
+    const gex_AM_Entry_t *entry = token->entry;
+    static const char *const kinds[] = {"short", "medium", "long"};
+    gex_Flags_t is = GEX_FLAG_AM_SHORT << kind;
+    gex_Flags_t way = is_reply(token) ? GEX_FLAG_AM_REPLY : GEX_FLAG_AM_REQUEST;
+    if (!entry->gex_fnptr) {
+        fatal("rank %u has sent a message for handler %u, which is not registered here", token->view.source,
+              token->view.id);
+    }
+    if (entry->gex_nargs != ANY_ARGS && (entry->gex_nargs != n || !(entry->gex_flags & is) ||
+                                         !(entry->gex_flags & way))) {
+        fatal("rank %u has sent a %s %s with %u arguments to handler %u, registered with flags %#x for %u arguments",
+              token->view.source, kinds[kind], way == GEX_FLAG_AM_REPLY ? "reply" : "request", n, token->view.id,
+              entry->gex_flags, entry->gex_nargs);
+    }
+}
+
+static void run(llcl_am_t *message, void *nothing) {
+    struct gexl_token token = {message, LLCL_AM_VIEW_INIT, NULL, false};
+    (void)nothing;
+    llcl_am_view(message, &token.view);
+    unsigned kind = token.view.tag & 3, n = token.view.tag >> 2 & 31;
+    void *data = (void *)token.view.payload;
+    size_t size = token.view.payload_size;
+    token.entry = &handlers[token.view.id];
+    check_entry(&token, kind, n);
+    if (kind == GEXL_LONG) {
+        const struct place_of_long *place = token.view.payload;
+        size = place->size;
+        data = (void *)(uintptr_t)place->address;
+    }
+    handlers_running++;
+    call(token.entry, &token, kind, n, token.view.header, data, size);
+    handlers_running--;
+}
+
+/* Every id gets the one function: a message for a handler that is not registered is then told at the receiver. */
+void am_begin(void) {
+    for (uint32_t id = 0; id < LLCL_AM_IDS; id++) {
+        must(llcl_am_register(job.context, id, run, NULL), "registering handlers");
+    }
+}
+
+static int place_entry(gex_AM_Entry_t *wanted) {
+    unsigned index = wanted->gex_index;
+    if (!index) {
+        for (index = LLCL_AM_IDS - 1; index >= GEX_AM_INDEX_BASE && handlers[index].gex_fnptr; index--) {
+        }
+    }
+    if (index < GEX_AM_INDEX_BASE) {
+        return refuse(wanted->gex_index ? GASNET_ERR_BAD_ARG : GASNET_ERR_RESOURCE,
+                      "handler index %u: indices are %u to 255", index, GEX_AM_INDEX_BASE);
+    }
+    if (handlers[index].gex_fnptr) {
+        return refuse(GASNET_ERR_BAD_ARG, "handler index %u is taken", index);
+    }
+    if (wanted->gex_nargs > 16 && wanted->gex_nargs != ANY_ARGS) {
+        return refuse(GASNET_ERR_BAD_ARG, "handler index %u: %u arguments, at most 16", index, wanted->gex_nargs);
+    }
+    wanted->gex_index = (gex_AM_Index_t)index;
+    handlers[index] = *wanted;
+    return GASNET_OK;
+}
+
+/* Entries with an index go first, as the others take what is left. */
+int gex_EP_RegisterHandlers(gex_EP_t ep, gex_AM_Entry_t *table, size_t entries) {
+    int answer = GASNET_OK;
+    (void)ep;
+    pthread_mutex_lock(&registering);
+    for (size_t i = 0; i < entries && answer == GASNET_OK; i++) {
+        answer = table[i].gex_index ? place_entry(&table[i]) : GASNET_OK;
+    }
+    for (size_t i = 0; i < entries && answer == GASNET_OK; i++) {
+        answer = table[i].gex_index ? GASNET_OK : place_entry(&table[i]);
+    }
+    pthread_mutex_unlock(&registering);
+    return answer;
+}
+
+/* The destination of a message that only notifies, which has none of its own. */
+static char notifies[1];
+
+/* What the library is to send. `place` must live as long as `params`. */
+static void fill(llcl_am_params_t *params, const struct gexl_message *message, const gex_AM_Arg_t *args,
+                 struct place_of_long *place) {
+    params->id = message->handler;
+    params->tag = (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0));
+    params->header = message->args ? args : NULL;
+    params->header_size = message->args * sizeof *args;
+    if (message->kind == GEXL_MEDIUM) {
+        params->payload = message->source ? message->source : "";
+        params->payload_size = message->size;
+    } else if (message->kind == GEXL_LONG) {
+        place->address = (uintptr_t)message->destination;
+        place->size = message->size;
+        params->payload = place;
+        params->payload_size = sizeof *place;
+    }
+}
+
+static void check_size(const struct gexl_message *message) {
+    size_t most = message->kind == GEXL_LONG ? LONGEST : job.medium;
+    if (message->size > most) {
+        fatal("a %s message of %zu bytes, at most %zu", message->kind == GEXL_LONG ? "long" : "medium",
+              message->size, most);
+    }
+}
+
+int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *message, const gex_AM_Arg_t *args,
+                 gex_Event_t *lc, gex_Flags_t flags) {
+    llcl_am_params_t params = LLCL_AM_PARAMS_INIT;
+    struct place_of_long place;
+    llcl_status_t status;
+    check_size(message);
+    if (rank >= tm->size) {
+        fatal("a request to rank %u of a team of %u", rank, tm->size);
+    }
+    if (in_handler()) {
+        fatal("a request in a handler, where only replies may be sent");
+    }
+    params.peer = gex_TM_TranslateRankToJobrank(tm, rank);
+    fill(&params, message, args, &place);
+    if (message->kind == GEXL_LONG) {
+        memcpy(gexl_at(tm, rank, message->destination, message->size), message->source, message->size);
+    }
+    status = flags & GEX_FLAG_IMMEDIATE ? llcl_try_am_async(job.context, &params)
+                                        : llcl_am_async(job.context, &params);
+    if (status > 0) {
+        return 1;
+    }
+    if (status != LLCL_OK) {
+        must_be_up("a request");
+        must(status, "a request");
+    }
+    gexl_ended(lc);
+    return 0;
+}
+
+int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_AM_Arg_t *args, gex_Event_t *lc) {
+    llcl_am_params_t params = LLCL_AM_PARAMS_INIT;
+    struct place_of_long place;
+    check_size(message);
+    if (is_reply(token)) {
+        fatal("handler %u replies to a reply", token->view.id);
+    }
+    if (token->replied) {
+        fatal("handler %u replies twice to one request", token->view.id);
+    }
+    token->replied = true;
+    fill(&params, message, args, &place);
+    if (message->kind == GEXL_LONG) {
+        memcpy(gexl_at(gexl_world, token->view.source, message->destination, message->size), message->source,
+               message->size);
+    }
+    must(llcl_am_respond(token->message, &params), "a reply");
+    gexl_ended(lc);
+    return 0;
+}
+
+/* A handler for replies runs at the peer, though nobody has asked for it. */
+void am_notify(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *source, size_t size) {
+    const struct gexl_message message = {handler, GEXL_MEDIUM, 0, source, size, notifies};
+    gexl_request(tm, rank, &message, NULL, GEX_EVENT_NOW, 0);
+}

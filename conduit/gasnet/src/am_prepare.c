@@ -1,0 +1,117 @@
+/* Messages whose payload is agreed on first: a description of the source, one for each thread, between the two
+ * calls. Where the client has no buffer the thread's own is lent. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+struct gexl_source {
+    bool prepared;
+    bool is_reply;
+    uint8_t kind;
+    unsigned args;
+    gex_TM_t tm;
+    gex_Rank_t rank;
+    gex_Token_t token;
+    const void *address;
+    size_t size;
+    void *destination; /* as given to the first call, or NULL */
+    gex_Event_t *lc;
+    void *own;
+};
+
+static __thread struct gexl_source source;
+
+static gex_AM_SrcDesc_t prepare(uint8_t kind, const void *buffer, size_t least, size_t most, void *destination,
+                                gex_Event_t *lc, unsigned n) {
+    size_t limit = kind == GEXL_LONG && buffer ? gex_AM_LUBRequestLong() : job.medium;
+    if (source.prepared) {
+        fatal("gex_AM_Prepare: this thread has prepared a message that it has not committed");
+    }
+    if (least > most || least > limit) {
+        fatal("gex_AM_Prepare: at least %zu bytes and at most %zu, where the limit is %zu", least, most, limit);
+    }
+    if (n > 16) {
+        fatal("gex_AM_Prepare: %u arguments, at most 16", n);
+    }
+    if (!buffer && !source.own && !(source.own = malloc(job.medium))) {
+        fatal("gex_AM_Prepare: no memory for a buffer of %zu bytes", job.medium);
+    }
+    source.prepared = true;
+    source.is_reply = false;
+    source.kind = kind;
+    source.args = n;
+    source.address = buffer ? buffer : source.own;
+    source.size = most < limit ? most : limit;
+    source.destination = destination;
+    source.lc = lc;
+    return &source;
+}
+
+static gex_AM_SrcDesc_t to_request(gex_AM_SrcDesc_t prepared, gex_TM_t tm, gex_Rank_t rank) {
+    prepared->tm = tm;
+    prepared->rank = rank;
+    return prepared;
+}
+
+static gex_AM_SrcDesc_t to_reply(gex_AM_SrcDesc_t prepared, gex_Token_t token) {
+    prepared->is_reply = true;
+    prepared->token = token;
+    return prepared;
+}
+
+gex_AM_SrcDesc_t gex_AM_PrepareRequestMedium(gex_TM_t tm, gex_Rank_t rank, const void *buffer, size_t least,
+                                             size_t most, gex_Event_t *lc, gex_Flags_t flags, unsigned n) {
+    (void)flags;
+    return to_request(prepare(GEXL_MEDIUM, buffer, least, most, NULL, lc, n), tm, rank);
+}
+gex_AM_SrcDesc_t gex_AM_PrepareReplyMedium(gex_Token_t token, const void *buffer, size_t least, size_t most,
+                                           gex_Event_t *lc, gex_Flags_t flags, unsigned n) {
+    (void)flags;
+    return to_reply(prepare(GEXL_MEDIUM, buffer, least, most, NULL, lc, n), token);
+}
+gex_AM_SrcDesc_t gex_AM_PrepareRequestLong(gex_TM_t tm, gex_Rank_t rank, const void *buffer, size_t least,
+                                           size_t most, void *destination, gex_Event_t *lc, gex_Flags_t flags,
+                                           unsigned n) {
+    (void)flags;
+    return to_request(prepare(GEXL_LONG, buffer, least, most, destination, lc, n), tm, rank);
+}
+gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *buffer, size_t least, size_t most,
+                                         void *destination, gex_Event_t *lc, gex_Flags_t flags, unsigned n) {
+    (void)flags;
+    return to_reply(prepare(GEXL_LONG, buffer, least, most, destination, lc, n), token);
+}
+
+void *gex_AM_SrcDescAddr(gex_AM_SrcDesc_t prepared) { return (void *)prepared->address; }
+size_t gex_AM_SrcDescSize(gex_AM_SrcDesc_t prepared) { return prepared->size; }
+
+void gexl_commit(gex_AM_SrcDesc_t prepared, gex_AM_Index_t handler, size_t size, void *destination, unsigned n,
+                 const gex_AM_Arg_t *args) {
+    struct gexl_message message = {handler, prepared->kind, (uint8_t)n, prepared->address, size, destination};
+    if (prepared != &source || !source.prepared) {
+        fatal("gex_AM_Commit: this thread has prepared no such message");
+    }
+    if (size > source.size || n != source.args) {
+        fatal("gex_AM_Commit: %zu bytes and %u arguments, prepared were %zu and %u", size, n, source.size,
+              source.args);
+    }
+    if (source.destination && source.destination != destination) {
+        fatal("gex_AM_Commit: another destination than the one prepared");
+    }
+    source.prepared = false;
+    if (source.is_reply) {
+        gexl_reply(source.token, &message, args, source.lc);
+    } else {
+        /* A handler that runs while this waits for room may prepare a reply: copy what is needed after. */
+        gex_Event_t *lc = source.lc;
+        void *own = source.address == source.own ? source.own : NULL;
+        if (own) {
+            source.own = NULL;
+        }
+        gexl_request(source.tm, source.rank, &message, args, lc, 0);
+        if (own && source.own) {
+            free(own);
+        } else if (own) {
+            source.own = own;
+        }
+    }
+}

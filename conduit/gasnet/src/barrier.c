@@ -1,0 +1,304 @@
+/* Barriers and the events that tell of them.
+ *
+ * A barrier is by dissemination: in round k a rank tells the one 2^k further how many barriers it has entered and
+ * gone through the rounds before k with; it has gone through round k when the one 2^k before has told as much.
+ * The words only grow, so any number of barriers of a team may be under way. The words lie in mapped memory, so
+ * whoever polls stores them at the peer.
+ *
+ * The named barrier of GASNet-1 goes the same way, but a word also carries the names that were met so far. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+_Atomic int barriers_open;
+static pthread_mutex_t advancing = PTHREAD_MUTEX_INITIALIZER; /* the teams' list, and their rounds */
+static struct team *open_teams;
+
+/* Goes through the rounds as far as the peers' words allow. With `advancing` held. */
+static void advance(struct team *team) {
+    uint64_t through = team->started;
+    for (unsigned k = 0; k < team->steps; k++) {
+        if (team->sent[k] != through) {
+            team->sent[k] = through;
+            /* Release: whoever sees the word sees what was written before the barrier, here and at the ranks
+             * whose words were read with Acquire below. */
+            atomic_store_explicit(&team->there[k]->value, through, memory_order_release);
+        }
+        uint64_t told = atomic_load_explicit(&team->control->arrived[k].value, memory_order_acquire);
+        through = told < through ? told : through;
+    }
+    atomic_store_explicit(&team->ended, through, memory_order_release);
+}
+
+static void named_advance(void);
+static bool named_open;
+
+void barrier_progress(void) {
+    if (pthread_mutex_trylock(&advancing)) {
+        return;
+    }
+    for (struct team **at = &open_teams; *at;) {
+        struct team *team = *at;
+        advance(team);
+        if (atomic_load_explicit(&team->ended, memory_order_relaxed) == team->started) {
+            *at = team->next;
+            team->listed = false;
+            atomic_fetch_sub(&barriers_open, 1);
+        } else {
+            at = &team->next;
+        }
+    }
+    if (named_open) {
+        named_advance();
+    }
+    pthread_mutex_unlock(&advancing);
+}
+
+/* Takes a team that ends from the list, where it may still stand after its last barrier. */
+void barrier_forget(struct team *team) {
+    pthread_mutex_lock(&advancing);
+    struct team **at = &open_teams;
+    while (team->listed && *at != team) {
+        at = &(*at)->next;
+    }
+    if (team->listed) {
+        *at = team->next;
+        atomic_fetch_sub(&barriers_open, 1);
+    }
+    pthread_mutex_unlock(&advancing);
+}
+
+gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags) {
+    struct team *team = (struct team *)tm;
+    (void)flags;
+    must_be_up("gex_Coll_BarrierNB");
+    pthread_mutex_lock(&advancing);
+    uint64_t number = ++team->started;
+    advance(team);
+    bool ended = atomic_load_explicit(&team->ended, memory_order_relaxed) == number;
+    if (!team->listed && !ended) {
+        team->listed = true;
+        team->next = open_teams;
+        open_teams = team;
+        atomic_fetch_add(&barriers_open, 1);
+    }
+    pthread_mutex_unlock(&advancing);
+    if (ended) {
+        return GEX_EVENT_INVALID;
+    }
+    gex_Event_t event = malloc(sizeof *event);
+    if (!event) {
+        fatal("gex_Coll_BarrierNB: no memory for an event");
+    }
+    event->team = team;
+    event->barriers = number;
+    return event;
+}
+
+void gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags) {
+    gex_Event_t event = gex_Coll_BarrierNB(tm, flags);
+    if (event) {
+        gexl_event_wait(event);
+    }
+}
+
+/* Events. */
+static bool has_ended(gex_Event_t event) {
+    return atomic_load_explicit(&event->team->ended, memory_order_acquire) >= event->barriers;
+}
+
+int gexl_event_test(gex_Event_t event) {
+    if (event == GEX_EVENT_NO_OP) {
+        fatal("GEX_EVENT_NO_OP was given to a test or a wait");
+    }
+    if (!has_ended(event)) {
+        barrier_progress();
+    }
+    if (!has_ended(event)) {
+        return GASNET_ERR_NOT_READY;
+    }
+    free(event);
+    return GASNET_OK;
+}
+
+void gexl_event_wait(gex_Event_t event) {
+    unsigned rounds = 0;
+    while (gexl_event_test(event)) {
+        gexl_pause(&rounds);
+    }
+}
+
+/* Takes out the events that have happened; says how many there were of both kinds. */
+static void sweep(gex_Event_t *events, size_t count, size_t *ended, size_t *open) {
+    *ended = *open = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (events[i] && gexl_event_test(events[i]) == GASNET_OK) {
+            events[i] = GEX_EVENT_INVALID;
+            ++*ended;
+        } else if (events[i]) {
+            ++*open;
+        }
+    }
+}
+
+int gex_Event_TestSome(gex_Event_t *events, size_t count, gex_Flags_t flags) {
+    size_t ended, open;
+    (void)flags;
+    sweep(events, count, &ended, &open);
+    return ended || !open ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+int gex_Event_TestAll(gex_Event_t *events, size_t count, gex_Flags_t flags) {
+    size_t ended, open;
+    (void)flags;
+    sweep(events, count, &ended, &open);
+    return open ? GASNET_ERR_NOT_READY : GASNET_OK;
+}
+void gex_Event_WaitSome(gex_Event_t *events, size_t count, gex_Flags_t flags) {
+    GASNET_BLOCKUNTIL(gex_Event_TestSome(events, count, flags) == GASNET_OK);
+}
+void gex_Event_WaitAll(gex_Event_t *events, size_t count, gex_Flags_t flags) {
+    GASNET_BLOCKUNTIL(gex_Event_TestAll(events, count, flags) == GASNET_OK);
+}
+
+static __thread bool region_begun;
+void gex_NBI_BeginAccessRegion(gex_Flags_t flags) {
+    (void)flags;
+    if (region_begun) {
+        fatal("an access region inside another one of the same thread");
+    }
+    region_begun = true;
+}
+gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags) {
+    (void)flags;
+    if (!region_begun) {
+        fatal("the end of an access region that this thread has not begun");
+    }
+    region_begun = false;
+    return GEX_EVENT_INVALID;
+}
+
+/* The named barrier. A word: the name in bits 0-31, what was met in bits 32-33, the barrier's number (modulo
+ * 2^30, never 0) in bits 34-63. The words of odd and even barriers are different ones, since a peer may be one
+ * barrier ahead. */
+enum { ANONYMOUS, NAMED, MISMATCH };
+static struct {
+    struct word *there[2][STEPS];
+    uint64_t number; /* of the barrier that was notified last */
+    unsigned round;  /* its next round */
+    bool told;       /* its word was stored */
+    uint64_t met;    /* bits 0-33 of what was met up to now */
+    bool notified, ended;
+    int id, flags;
+    int result_id;
+    bool result_anonymous;
+} named;
+
+static uint64_t met(unsigned what, int id) { return (uint64_t)what << 32 | (what == NAMED ? (uint32_t)id : 0); }
+
+static uint64_t join(uint64_t a, uint64_t b) {
+    unsigned of_a = a >> 32 & 3, of_b = b >> 32 & 3;
+    if (of_a == ANONYMOUS) {
+        return b;
+    }
+    return of_b == ANONYMOUS || a == b ? a : met(MISMATCH, 0);
+}
+
+/* With `advancing` held. */
+static void named_advance(void) {
+    uint64_t mark = (named.number % ((1u << 30) - 1) + 1) << 34;
+    unsigned parity = named.number & 1;
+    for (; named.round < job.world->steps; named.round++, named.told = false) {
+        if (!named.told) {
+            atomic_store_explicit(&named.there[parity][named.round]->value, mark | named.met, memory_order_release);
+            named.told = true;
+        }
+        uint64_t word = atomic_load_explicit(&job.world->control->named[parity][named.round].value,
+                                             memory_order_acquire);
+        if (word >> 34 != mark >> 34) {
+            return;
+        }
+        named.met = join(named.met, word & (((uint64_t)1 << 34) - 1));
+    }
+    named.ended = true;
+    named_open = false;
+    atomic_fetch_sub(&barriers_open, 1);
+}
+
+void barrier_begin_world(void) {
+    for (unsigned k = 0; k < job.world->steps; k++) {
+        struct control *peer = job.controls[(job.rank + (1u << k)) % job.size];
+        named.there[0][k] = &peer->named[0][k];
+        named.there[1][k] = &peer->named[1][k];
+    }
+}
+
+void gasnet_barrier_notify(int id, int flags) {
+    must_be_up("gasnet_barrier_notify");
+    if (named.notified) {
+        fatal("gasnet_barrier_notify twice without gasnet_barrier_wait");
+    }
+    pthread_mutex_lock(&advancing);
+    unsigned what = flags & GASNET_BARRIERFLAG_MISMATCH ? MISMATCH
+                    : flags & (GASNET_BARRIERFLAG_ANONYMOUS | GASNET_BARRIERFLAG_UNNAMED) ? ANONYMOUS : NAMED;
+    named.number++;
+    named.round = 0;
+    named.told = false;
+    named.met = met(what, id);
+    named.id = id;
+    named.flags = flags;
+    named.ended = false;
+    named.notified = true;
+    named_open = true;
+    atomic_fetch_add(&barriers_open, 1);
+    named_advance();
+    pthread_mutex_unlock(&advancing);
+}
+
+static bool named_ended(void) {
+    pthread_mutex_lock(&advancing);
+    if (named_open) {
+        named_advance();
+    }
+    bool ended = named.ended;
+    pthread_mutex_unlock(&advancing);
+    return ended;
+}
+
+/* What a wait or a successful try answers. */
+static int named_result(int id, int flags) {
+    unsigned what = named.met >> 32 & 3;
+    /* A name given here must be the one that was met. */
+    bool unnamed = flags & (GASNET_BARRIERFLAG_ANONYMOUS | GASNET_BARRIERFLAG_UNNAMED);
+    bool own = flags & GASNET_BARRIERFLAG_MISMATCH || (!unnamed && what == NAMED && id != (int)(uint32_t)named.met);
+    named.notified = false;
+    named.result_anonymous = what != NAMED;
+    named.result_id = (int)(uint32_t)named.met;
+    return what == MISMATCH || own ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK;
+}
+
+static void must_be_notified(const char *call) {
+    must_be_up(call);
+    if (!named.notified) {
+        fatal("%s without gasnet_barrier_notify", call);
+    }
+}
+
+int gasnet_barrier_wait(int id, int flags) {
+    must_be_notified("gasnet_barrier_wait");
+    GASNET_BLOCKUNTIL(named_ended());
+    return named_result(id, flags);
+}
+
+int gasnet_barrier_try(int id, int flags) {
+    must_be_notified("gasnet_barrier_try");
+    gasnet_AMPoll();
+    return named_ended() ? named_result(id, flags) : GASNET_ERR_NOT_READY;
+}
+
+int gasnet_barrier_result(int *id) {
+    if (named.result_anonymous) {
+        return 1;
+    }
+    *id = named.result_id;
+    return 0;
+}

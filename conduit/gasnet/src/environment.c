@@ -1,0 +1,126 @@
+/* The tools: the environment, and numbers as text. */
+#include "internal.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char units[] = "BKMGTPE"; /* each 1024 times the one before */
+
+char *gasnett_format_number(int64_t value, char *buffer, size_t size, int is_memory) {
+    int unit = 0;
+    while (is_memory && unit < 6 && value && value % 1024 == 0) {
+        value /= 1024;
+        unit++;
+    }
+    if (!is_memory) {
+        snprintf(buffer, size, "%" PRId64, value);
+    } else {
+        snprintf(buffer, size, unit ? "%" PRId64 " %cB" : "%" PRId64 " %c", value, units[unit]);
+    }
+    return buffer;
+}
+
+/* Ends the job with a sentence, since a misread size is found out late. */
+static void bad_number(const char *text) { fatal("\"%s\" is no number", text); }
+
+int64_t gasnett_parse_int(const char *text, uint64_t unit) {
+    char *end;
+    if (!unit || !strncasecmp(text + strspn(text, " \t+-"), "0x", 2)) {
+        long long value = strtoll(text, &end, 0);
+        if (end == text) {
+            bad_number(text);
+        }
+        return value;
+    }
+    double value = strtod(text, &end);
+    if (end == text) {
+        bad_number(text);
+    }
+    end += strspn(end, " \t");
+    const char *found = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    double factor = (double)unit;
+    if (found) {
+        factor = 1;
+        for (const char *u = units; u < found; u++) {
+            factor *= 1024;
+        }
+    }
+    return (int64_t)(value * factor);
+}
+
+void gasnett_setenv(const char *name, const char *value) { setenv(name, value, 1); }
+void gasnett_unsetenv(const char *name) { unsetenv(name); }
+char *gasnett_getenv(const char *name) { return getenv(name); }
+
+int gasnett_verboseenv(void) {
+    const char *value = getenv("GASNET_VERBOSEENV");
+    return job.rank == 0 && value && *value && *value != '0' && *value != 'n' && *value != 'N';
+}
+
+static void show(const char *name, const char *value, int is_default) {
+    if (gasnett_verboseenv()) {
+        fprintf(stderr, "ENV parameter: %s = %s%s\n", name, value, is_default ? " (default)" : "");
+    }
+}
+void gasnett_envstr_display(const char *name, const char *value, int is_default) {
+    show(name, value ? value : "*not set*", is_default);
+}
+void gasnett_envint_display(const char *name, int64_t value, int is_default, int is_memory) {
+    char text[80];
+    show(name, gasnett_format_number(value, text, sizeof text, is_memory), is_default);
+}
+void gasnett_envdbl_display(const char *name, double value, int is_default) {
+    char text[80];
+    snprintf(text, sizeof text, "%g", value);
+    show(name, text, is_default);
+}
+
+char *gasnett_getenv_withdefault(const char *name, const char *otherwise) {
+    char *value = getenv(name);
+    gasnett_envstr_display(name, value ? value : otherwise, !value);
+    return value ? value : (char *)otherwise;
+}
+
+int gasnett_getenv_yesno_withdefault(const char *name, int otherwise) {
+    const char *value = getenv(name);
+    int answer = otherwise;
+    if (value && *value) {
+        if (!strcasecmp(value, "y") || !strcasecmp(value, "yes") || !strcmp(value, "1")) {
+            answer = 1;
+        } else if (!strcasecmp(value, "n") || !strcasecmp(value, "no") || !strcmp(value, "0")) {
+            answer = 0;
+        } else {
+            fatal("%s=%s, expected yes or no", name, value);
+        }
+    }
+    show(name, answer ? "YES" : "NO", !value);
+    return answer;
+}
+
+int64_t gasnett_getenv_int_withdefault(const char *name, int64_t otherwise, uint64_t unit) {
+    const char *value = getenv(name);
+    int64_t answer = value && *value ? gasnett_parse_int(value, unit) : otherwise;
+    gasnett_envint_display(name, answer, !value, unit != 0);
+    return answer;
+}
+
+/* A number or a fraction. */
+double gasnett_getenv_dbl_withdefault(const char *name, double otherwise) {
+    const char *value = getenv(name);
+    double answer = otherwise;
+    if (value && *value) {
+        char *end;
+        answer = strtod(value, &end);
+        if (end == value) {
+            bad_number(value);
+        }
+        if (*end == '/') {
+            answer /= strtod(end + 1, NULL);
+        }
+    }
+    gasnett_envdbl_display(name, answer, !value);
+    return answer;
+}

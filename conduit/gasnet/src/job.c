@@ -1,0 +1,282 @@
+/* The job: how it begins, what can be asked of it, how it ends. */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct job job;
+gex_TM_t gexl_world;
+static int verbose_errors = 1;
+static gex_RankInfo_t *neighbours;
+
+static void complain(const char *format, va_list arguments) {
+    char text[600];
+    vsnprintf(text, sizeof text, format, arguments);
+    fprintf(stderr, "gasnet (libllcl), rank %u: %s\n", job.rank, text);
+    fflush(stderr);
+}
+
+void fatal(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    complain(format, arguments);
+    va_end(arguments);
+    fflush(stdout);
+    llcl_abort(job.context, 1);
+    abort();
+}
+
+void must(llcl_status_t status, const char *what) {
+    if (status != LLCL_OK) {
+        fatal("%s: %s: %s", what, llcl_status_string(status), llcl_last_error());
+    }
+}
+
+int refuse(int code, const char *format, ...) {
+    if (verbose_errors) {
+        va_list arguments;
+        va_start(arguments, format);
+        complain(format, arguments);
+        va_end(arguments);
+    }
+    return code;
+}
+
+void must_be_up(const char *call) {
+    if (!job.context) {
+        fatal("%s before gasnet_init or gex_Client_Init", call);
+    }
+    if (in_handler()) {
+        fatal("%s in a handler, where only replies may be sent", call);
+    }
+}
+
+int gex_System_GetVerboseErrors(void) { return verbose_errors; }
+void gex_System_SetVerboseErrors(int enable) { verbose_errors = enable; }
+gex_Rank_t gex_System_QueryJobRank(void) { return job.rank; }
+gex_Rank_t gex_System_QueryJobSize(void) { return job.size; }
+int gex_System_QueryHiddenAMConcurrencyLevel(void) { return 0; }
+char *gasnet_getenv(const char *name) { return getenv(name); }
+
+uint64_t gex_System_QueryMaxThreads(void) {
+#if defined(GASNET_SEQ)
+    return 1;
+#else
+    return GASNET_MAX_THREADS;
+#endif
+}
+
+int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int *count,
+                                    const gex_ProgressThreadInfo_t **info, gex_Flags_t flags) {
+    if (!count || !info || flags) {
+        return refuse(GASNET_ERR_BAD_ARG, "gex_System_QueryProgressThreads: count and info must be given and "
+                                          "flags be 0");
+    }
+    if (!(client->flags & GEX_FLAG_DEFER_THREADS)) {
+        return refuse(GASNET_ERR_RESOURCE, "gex_System_QueryProgressThreads without GEX_FLAG_DEFER_THREADS");
+    }
+    *count = 0;
+    return GASNET_OK;
+}
+
+/* All ranks are on one node. */
+void gex_System_QueryNbrhdInfo(gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
+    if (info) {
+        *info = neighbours;
+    }
+    if (count) {
+        *count = job.size;
+    }
+    if (mine) {
+        *mine = job.rank;
+    }
+}
+
+void gex_System_QueryHostInfo(gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
+    gex_System_QueryNbrhdInfo(info, count, mine);
+}
+
+void gex_System_QueryMyPosition(gex_Rank_t *nbrhds, gex_Rank_t *nbrhd, gex_Rank_t *hosts, gex_Rank_t *host) {
+    gex_Rank_t *counts[] = {nbrhds, hosts}, *numbers[] = {nbrhd, host};
+    for (int i = 0; i < 2; i++) {
+        if (counts[i]) {
+            *counts[i] = 1;
+        }
+        if (numbers[i]) {
+            *numbers[i] = 0;
+        }
+    }
+}
+
+static const struct {
+    int code;
+    const char *name, *text;
+} codes[] = {
+    {GASNET_OK, "GASNET_OK", "no error"},
+    {GASNET_ERR_NOT_INIT, "GASNET_ERR_NOT_INIT", "the job has not begun"},
+    {GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE", "something that is needed is exhausted, or is not offered"},
+    {GASNET_ERR_BAD_ARG, "GASNET_ERR_BAD_ARG", "an argument has a value that it may not have"},
+    {GASNET_ERR_NOT_READY, "GASNET_ERR_NOT_READY", "the operation has not ended"},
+    {GASNET_ERR_BARRIER_MISMATCH, "GASNET_ERR_BARRIER_MISMATCH", "ranks gave different names to a barrier"},
+};
+
+static size_t find_code(int code) {
+    size_t i = 0;
+    while (i < sizeof codes / sizeof *codes && codes[i].code != code) {
+        i++;
+    }
+    return i;
+}
+
+const char *gasnet_ErrorName(int code) {
+    size_t i = find_code(code);
+    return i < sizeof codes / sizeof *codes ? codes[i].name : "no code of GASNet";
+}
+
+const char *gasnet_ErrorDesc(int code) {
+    size_t i = find_code(code);
+    return i < sizeof codes / sizeof *codes ? codes[i].text : "no description";
+}
+
+int gasnet_set_waitmode(int mode) {
+    if (mode != GASNET_WAIT_SPIN && mode != GASNET_WAIT_BLOCK && mode != GASNET_WAIT_SPINBLOCK) {
+        return refuse(GASNET_ERR_BAD_ARG, "gasnet_set_waitmode: %d is no mode", mode);
+    }
+    job.wait_mode = mode;
+    return GASNET_OK;
+}
+
+/* Polling. */
+int gasnet_AMPoll(void) {
+    llcl_status_t status = llcl_am_poll(job.context, 16, NULL);
+    if (status == LLCL_ERR_STATE && atomic_load(&job.leaving)) {
+        return GASNET_OK;
+    }
+    if (status != LLCL_OK) {
+        must_be_up("gasnet_AMPoll");
+        must(status, "gasnet_AMPoll");
+    }
+    if (atomic_load_explicit(&barriers_open, memory_order_relaxed)) {
+        barrier_progress();
+    }
+    return GASNET_OK;
+}
+
+void gexl_pause(unsigned *rounds) {
+    gasnet_AMPoll();
+    if (++*rounds % job.yield_after) {
+        return;
+    }
+    if (job.wait_mode == GASNET_WAIT_BLOCK || (job.wait_mode == GASNET_WAIT_SPINBLOCK && *rounds > 10000)) {
+        /* What is waited for may also be a word that a peer writes, which ends no sleep: 1 ms at most. */
+        llcl_am_wait(job.context, 1000000);
+    } else {
+        sched_yield();
+    }
+}
+
+/* Begins the job. */
+static void connect_all(void) {
+    must(llcl_allgather_bytes(job.context, NULL, 0, NULL), "meeting the other ranks");
+    must(llcl_connect(job.context, NULL, 0), "contacting the other ranks");
+    job.medium = SIZE_MAX;
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
+        must(llcl_query_peer(job.context, r, &info), "asking for a rank's limits");
+        job.medium = info.am_payload < job.medium ? info.am_payload : job.medium;
+    }
+}
+
+static void leave_at_exit(int code, void *nothing);
+
+int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const char *name, int *argc, char ***argv,
+                     gex_Flags_t flags) {
+    llcl_config_t config = LLCL_CONFIG_INIT;
+    (void)argc;
+    (void)argv;
+    if (job.context) {
+        return refuse(GASNET_ERR_NOT_INIT, "gex_Client_Init: the job has begun already, and has one client");
+    }
+    config.am_handlers = LLCL_AM_HANDLERS_POLLED;
+    must(llcl_init(&config, &job.context), "gex_Client_Init");
+    job.rank = llcl_rank(job.context);
+    job.size = llcl_size(job.context);
+    job.client.name = strdup(name);
+    job.client.flags = flags;
+    job.yield_after = job.size > (gex_Rank_t)gasnett_cpu_count() ? 16 : 256;
+    gexl_places = calloc(job.size, sizeof *gexl_places);
+    gex_Rank_t *numbers = malloc(job.size * sizeof *numbers);
+    if (!gexl_places || !numbers || !job.client.name) {
+        fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
+    }
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        numbers[r] = r;
+    }
+    neighbours = (gex_RankInfo_t *)numbers;
+    am_begin();
+    connect_all();
+    team_begin();
+    barrier_begin_world();
+    on_exit(leave_at_exit, NULL);
+    *client = &job.client;
+    *ep = &job.ep;
+    *tm = gexl_world;
+    return GASNET_OK;
+}
+
+/* Ends the job.
+ *
+ * A rank tells all others that it leaves. If all do so in time, they end together; else whoever has waited long
+ * enough ends the job, since gasnet_exit of one rank ends it. */
+static uint64_t exit_timeout_ns(void) {
+    double seconds = gasnett_getenv_dbl_withdefault("GASNET_EXITTIMEOUT", 5);
+    return (uint64_t)((seconds > 0 ? seconds : 0) * 1e9);
+}
+
+static bool all_leave(void) {
+    gasnett_tick_t until = gasnett_ticks_now() + exit_timeout_ns();
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        atomic_fetch_add(&job.controls[r]->leaving.value, 1);
+    }
+    while (atomic_load(&job.controls[job.rank]->leaving.value) < job.size) {
+        if (gasnett_ticks_now() > until) {
+            return false;
+        }
+        if (!in_handler()) {
+            llcl_am_poll(job.context, 16, NULL);
+        }
+        sched_yield();
+    }
+    return true;
+}
+
+static void leave(int code) {
+    if (!job.context) {
+        return;
+    }
+    if (atomic_exchange(&job.leaving, 1)) {
+        for (;;) {
+            pause(); /* another thread of this rank ends it */
+        }
+    }
+    fflush(NULL);
+    if (!job.controls || !all_leave() || in_handler()) {
+        llcl_abort(job.context, code);
+    }
+    llcl_finalize(job.context);
+}
+
+static void leave_at_exit(int code, void *nothing) {
+    (void)nothing;
+    if (!atomic_load(&job.leaving)) {
+        leave(code);
+    }
+}
+
+void gasnet_exit(int code) {
+    leave(code & 255);
+    _exit(code & 255);
+}

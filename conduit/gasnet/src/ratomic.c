@@ -1,0 +1,110 @@
+/* Remote atomics: by the calling processor, in mapped memory. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gexl_ad {
+    gex_TM_t tm;
+    gex_DT_t type;
+    gex_OP_t ops;
+    gex_Flags_t flags;
+    const void *data;
+};
+
+void gex_AD_Create(gex_AD_t *ad, gex_TM_t tm, gex_DT_t type, gex_OP_t ops, gex_Flags_t flags) {
+    must_be_up("gex_AD_Create");
+    *ad = calloc(1, sizeof **ad);
+    if (!*ad) {
+        fatal("gex_AD_Create: no memory");
+    }
+    **ad = (struct gexl_ad){tm, type, ops, flags, NULL};
+}
+void gex_AD_Destroy(gex_AD_t ad) { free(ad); }
+gex_Flags_t gex_AD_QueryFlags(gex_AD_t ad) { return ad->flags; }
+gex_TM_t gex_AD_QueryTM(gex_AD_t ad) { return ad->tm; }
+gex_DT_t gex_AD_QueryDT(gex_AD_t ad) { return ad->type; }
+gex_OP_t gex_AD_QueryOps(gex_AD_t ad) { return ad->ops; }
+void gex_AD_SetCData(gex_AD_t ad, const void *value) { ad->data = value; }
+void *gex_AD_QueryCData(gex_AD_t ad) { return (void *)ad->data; }
+
+static void *target_of(gex_AD_t ad, gex_Rank_t rank, void *target, gex_OP_t op, gex_DT_t type, size_t size,
+                       gex_Flags_t flags) {
+    if (ad->type != type || !(ad->ops & op)) {
+        fatal("operation %#x of type %#x on an atomic domain for operations %#x of type %#x", op, type, ad->ops,
+              ad->type);
+    }
+    if ((uintptr_t)target % size) {
+        fatal("an atomic of %zu bytes on %p, which is not aligned", size, target);
+    }
+    return gexl_at(flags & GEX_FLAG_RANK_IS_JOBRANK ? gexl_world : ad->tm, rank, target, size);
+}
+
+#define BAD_OP(op) fatal("atomic operation %#x is none for this type", op)
+/* What the word becomes; the fetching form of an operation has been made its plain one. */
+#define BITS(type)                                                                                  \
+    case GEX_OP_AND: return old & a;                                                                \
+    case GEX_OP_OR: return old | a;                                                                 \
+    case GEX_OP_XOR: return old ^ a;
+#define NO_BITS(type)
+/* Signed integers wrap around: computed as unsigned ones. */
+#define NEXT(NAME, type, wide, MORE)                                                                \
+    static type next_##NAME(gex_OP_t op, type old, type a) {                                        \
+        switch (op) {                                                                               \
+        case GEX_OP_ADD: return (type)((wide)old + (wide)a);                                        \
+        case GEX_OP_SUB: return (type)((wide)old - (wide)a);                                        \
+        case GEX_OP_INC: return (type)((wide)old + (wide)1);                                        \
+        case GEX_OP_DEC: return (type)((wide)old - (wide)1);                                        \
+        case GEX_OP_MULT: return (type)((wide)old * (wide)a);                                       \
+        case GEX_OP_MIN: return old < a ? old : a;                                                  \
+        case GEX_OP_MAX: return old > a ? old : a;                                                  \
+        case GEX_OP_SET: return a;                                                                  \
+        case GEX_OP_GET: return old;                                                                \
+        MORE(type)                                                                                  \
+        }                                                                                           \
+        BAD_OP(op);                                                                                 \
+    }
+/* The word is exchanged as bits, so that floating-point numbers need no instructions of their own. Additions to
+ * integers, which runtimes count with, take the processor's. */
+#define OPERATE(NAME, type, bits, is_integer)                                                       \
+    int gex_AD_OpNBI_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,  \
+                            type operand1, type operand2, gex_Flags_t flags) {                      \
+        bits *word = target_of(ad, rank, target, op, GEX_DT_##NAME, sizeof(type), flags);           \
+        bits old, to;                                                                               \
+        type value, next;                                                                           \
+        bool fetches = op >= GEX_OP_FADD;                                                           \
+        gex_OP_t plain = op >= GEX_OP_FADD && op != GEX_OP_GET ? GEX_OP_TO_NONFETCHING(op) : op;    \
+        if (plain == GEX_OP_CAS) {                                                                  \
+            memcpy(&old, &operand1, sizeof old);                                                    \
+            memcpy(&to, &operand2, sizeof to);                                                      \
+            __atomic_compare_exchange_n(word, &old, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
+        } else if (is_integer && plain == GEX_OP_ADD) {                                             \
+            old = __atomic_fetch_add(word, (bits)operand1, __ATOMIC_SEQ_CST);                       \
+        } else if (plain == GEX_OP_GET) {                                                           \
+            old = __atomic_load_n(word, __ATOMIC_SEQ_CST);                                          \
+        } else {                                                                                    \
+            old = __atomic_load_n(word, __ATOMIC_RELAXED);                                          \
+            do {                                                                                    \
+                memcpy(&value, &old, sizeof value);                                                 \
+                next = next_##NAME(plain, value, operand1);                                         \
+                memcpy(&to, &next, sizeof to);                                                      \
+            } while (!__atomic_compare_exchange_n(word, &old, to, 0, __ATOMIC_SEQ_CST,              \
+                                                  __ATOMIC_RELAXED));                               \
+        }                                                                                           \
+        if (fetches) {                                                                              \
+            memcpy(result, &old, sizeof old);                                                       \
+        }                                                                                           \
+        return 0;                                                                                   \
+    }
+NEXT(I32, int32_t, uint32_t, BITS)
+NEXT(U32, uint32_t, uint32_t, BITS)
+NEXT(I64, int64_t, uint64_t, BITS)
+NEXT(U64, uint64_t, uint64_t, BITS)
+NEXT(FLT, float, float, NO_BITS)
+NEXT(DBL, double, double, NO_BITS)
+OPERATE(I32, int32_t, uint32_t, true)
+OPERATE(U32, uint32_t, uint32_t, true)
+OPERATE(I64, int64_t, uint64_t, true)
+OPERATE(U64, uint64_t, uint64_t, true)
+OPERATE(FLT, float, uint32_t, false)
+OPERATE(DBL, double, uint64_t, false)

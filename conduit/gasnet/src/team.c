@@ -1,0 +1,213 @@
+/* Teams: a team of libllcl, its members' job ranks, and the memory in which its barriers meet. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct team *team_new(llcl_team_t *llcl, gex_Rank_t rank, gex_Rank_t size, gex_Flags_t flags) {
+    struct team *team = calloc(1, sizeof *team);
+    size_t table = size * sizeof(llcl_remote_t);
+    if (!team) {
+        fatal("no memory for a team");
+    }
+    team->llcl = llcl;
+    team->head.rank = rank;
+    team->head.size = size;
+    team->flags = flags;
+    while (1u << team->steps < size) {
+        team->steps++;
+    }
+    if (team->steps > STEPS) {
+        fatal("a team of %u ranks, at most %d", size, GASNET_MAXNODES);
+    }
+    /* Behind the words there is room for the members' addresses, one and all. */
+    must(llcl_region_allocate(job.context, sizeof(struct control) + sizeof(llcl_remote_t) + table, 0, &team->region),
+         "memory for a team");
+    team->control = llcl_region_address(team->region);
+    return team;
+}
+
+static void *control_of(gex_Rank_t jobrank, llcl_remote_t remote) {
+    void *control = llcl_remote_pointer(job.context, jobrank, remote, sizeof(struct control));
+    if (!control) {
+        fatal("the memory of rank %u for barriers cannot be mapped: %s", jobrank, llcl_last_error());
+    }
+    return control;
+}
+
+static void meet(struct team *team, const llcl_remote_t *remotes) {
+    for (unsigned k = 0; k < team->steps; k++) {
+        gex_Rank_t peer = (team->head.rank + (1u << k)) % team->head.size;
+        struct control *control = control_of(gex_TM_TranslateRankToJobrank(&team->head, peer), remotes[peer]);
+        team->there[k] = &control->arrived[k];
+    }
+}
+
+/* The members tell each other where their words are, by an allgather of the new team. */
+struct team *team_make(llcl_team_t *llcl, const gex_Rank_t *jobranks, gex_Flags_t flags) {
+    struct team *team = team_new(llcl, llcl_team_rank(llcl), llcl_team_size(llcl), flags);
+    llcl_remote_t *mine = (llcl_remote_t *)(team->control + 1);
+    llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
+    gex_Rank_t *numbers = malloc(team->head.size * sizeof *numbers);
+    if (!numbers) {
+        fatal("no memory for a team of %u", team->head.size);
+    }
+    (void)jobranks;
+    for (gex_Rank_t r = 0; r < team->head.size; r++) {
+        numbers[r] = llcl_team_peer(llcl, r);
+    }
+    team->head.jobranks = numbers;
+    *mine = llcl_region_remote(team->region, 0);
+    params.team = llcl;
+    params.send = llcl_region_local(team->region, sizeof(struct control));
+    params.receive = llcl_region_local(team->region, sizeof(struct control) + sizeof *mine);
+    params.count = sizeof *mine;
+    params.type = LLCL_TYPE_U8;
+    must(llcl_allgather(&params), "making a team");
+    meet(team, mine + 1);
+    return team;
+}
+
+void team_begin(void) {
+    llcl_team_t *all;
+    must(llcl_team_world(job.context, &all), "gex_Client_Init");
+    struct team *team = team_new(all, job.rank, job.size, 0);
+    llcl_remote_t mine = llcl_region_remote(team->region, 0);
+    llcl_remote_t *remotes = malloc(job.size * sizeof *remotes);
+    job.controls = malloc(job.size * sizeof *job.controls);
+    if (!remotes || !job.controls) {
+        fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
+    }
+    must(llcl_allgather_bytes(job.context, &mine, sizeof mine, remotes), "gex_Client_Init");
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        job.controls[r] = control_of(r, remotes[r]);
+    }
+    meet(team, remotes);
+    free(remotes);
+    job.world = team;
+    gexl_world = &team->head;
+}
+
+/* Scratch memory is not needed; what a client gives is kept for gex_TM_Destroy alone. */
+#define QUERY (GEX_FLAG_TM_SCRATCH_SIZE_MIN | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED)
+#define SMALLEST 64
+
+size_t gex_TM_Split(gex_TM_t *new_tm, gex_TM_t parent, int color, int key, void *scratch, size_t scratch_size,
+                    gex_Flags_t flags) {
+    llcl_team_t *llcl;
+    must_be_up("gex_TM_Split");
+    if (flags & QUERY) {
+        return new_tm ? SMALLEST : 0;
+    }
+    /* Keys are compared as unsigned numbers there: shifted, so that negative ones are the lowest. */
+    must(llcl_team_split(((struct team *)parent)->llcl, new_tm ? (uint32_t)color : LLCL_TEAM_NONE,
+                         (uint32_t)key ^ 0x80000000u, &llcl),
+         "gex_TM_Split");
+    if (new_tm) {
+        struct team *team = team_make(llcl, NULL, flags);
+        if (!(flags & GEX_FLAG_TM_NO_SCRATCH)) {
+            team->scratch = (gex_Memvec_t){scratch, scratch_size};
+        }
+        *new_tm = &team->head;
+    }
+    return 0;
+}
+
+static void *scratch_of(const struct team *team, gex_Addr_t *scratch, gex_Flags_t flags) {
+    if (flags & GEX_FLAG_TM_GLOBAL_SCRATCH) {
+        return scratch[team->head.rank];
+    }
+    return scratch[0];
+}
+
+size_t gex_TM_Create(gex_TM_t *new_tms, size_t new_count, gex_TM_t parent, gex_EP_Location_t *members, size_t count,
+                     gex_Addr_t *scratch, size_t scratch_size, gex_Flags_t flags) {
+    llcl_team_t *llcl;
+    must_be_up("gex_TM_Create");
+    if (flags & QUERY) {
+        return count ? SMALLEST : 0;
+    }
+    if (!count || !new_count) {
+        return 0;
+    }
+    uint32_t *ranks = malloc(count * sizeof *ranks);
+    if (!ranks) {
+        fatal("gex_TM_Create: no memory for %zu ranks", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        ranks[i] = flags & GEX_FLAG_RANK_IS_JOBRANK ? members[i].gex_rank
+                                                    : gex_TM_TranslateRankToJobrank(parent, members[i].gex_rank);
+        if (members[i].gex_ep_index) {
+            fatal("gex_TM_Create: endpoint %u of rank %u, there is only 0", members[i].gex_ep_index, ranks[i]);
+        }
+    }
+    must(llcl_team_create(job.context, ranks, (uint32_t)count, &llcl), "gex_TM_Create");
+    free(ranks);
+    struct team *team = team_make(llcl, NULL, flags);
+    if (scratch && !(flags & GEX_FLAG_TM_NO_SCRATCH)) {
+        team->scratch = (gex_Memvec_t){scratch_of(team, scratch, flags), scratch_size};
+    }
+    new_tms[0] = &team->head;
+    return 0;
+}
+
+/* No member may free its words while another is still in a barrier, so there is one more. */
+int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch, gex_Flags_t flags) {
+    struct team *team = (struct team *)tm;
+    must_be_up("gex_TM_Destroy");
+    if (tm == gexl_world) {
+        fatal("gex_TM_Destroy of the team of gex_Client_Init");
+    }
+    (void)flags;
+    gex_Coll_BarrierBlocking(tm, 0);
+    plans_free(team);
+    bool lent = team->scratch.gex_addr && team->scratch.gex_len;
+    if (lent && scratch) {
+        *scratch = team->scratch;
+    }
+    barrier_forget(team);
+    must(llcl_team_free(team->llcl), "gex_TM_Destroy");
+    must(llcl_region_free(team->region), "gex_TM_Destroy");
+    free((void *)team->head.jobranks);
+    free(team);
+    return lent && scratch;
+}
+
+/* There is one endpoint, so all pairs are the same; job ranks are its ranks. */
+gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t remote) {
+    static struct team pair;
+    (void)ep;
+    if (remote) {
+        fatal("gex_TM_Pair: endpoint %u, there is only 0", remote);
+    }
+    pair.head.rank = job.rank;
+    pair.head.size = job.size;
+    return &pair.head;
+}
+
+gex_Client_t gex_TM_QueryClient(gex_TM_t tm) {
+    (void)tm;
+    return &job.client;
+}
+gex_EP_t gex_TM_QueryEP(gex_TM_t tm) {
+    (void)tm;
+    return &job.ep;
+}
+gex_Flags_t gex_TM_QueryFlags(gex_TM_t tm) { return ((struct team *)tm)->flags; }
+void gex_TM_SetCData(gex_TM_t tm, const void *value) { ((struct team *)tm)->data = value; }
+void *gex_TM_QueryCData(gex_TM_t tm) { return (void *)((struct team *)tm)->data; }
+
+gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank) {
+    for (gex_Rank_t r = 0; r < tm->size; r++) {
+        if (gex_TM_TranslateRankToJobrank(tm, r) == jobrank) {
+            return r;
+        }
+    }
+    return GEX_RANK_INVALID;
+}
+
+gex_EP_Location_t gex_TM_TranslateRankToEP(gex_TM_t tm, gex_Rank_t rank, gex_Flags_t flags) {
+    gex_EP_Location_t location = {gex_TM_TranslateRankToJobrank(tm, rank), 0};
+    (void)flags;
+    return location;
+}

@@ -1,0 +1,196 @@
+/* Vectors, lists and strides: loops over mapped memory. */
+#include "internal.h"
+
+#include <string.h>
+
+/* A list of pieces: of a vector (each with its length), or of one length all. */
+struct list {
+    const gex_Memvec_t *vector;
+    void *const *addresses;
+    size_t length;
+    size_t count;
+    bool remote;
+};
+
+static size_t length_at(const struct list *list, size_t i) { return list->vector ? list->vector[i].gex_len : list->length; }
+
+static char *piece_at(const struct list *list, size_t i, gex_TM_t tm, gex_Rank_t rank) {
+    void *address = list->vector ? list->vector[i].gex_addr : list->addresses[i];
+    return list->remote ? gexl_at(tm, rank, address, length_at(list, i)) : address;
+}
+
+static size_t total(const struct list *list) {
+    size_t sum = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        sum += length_at(list, i);
+    }
+    return sum;
+}
+
+/* The handler that the next access of this thread ends with at its peer. */
+static __thread struct {
+    gex_AM_Index_t handler;
+    const void *source;
+    size_t size;
+} completion;
+
+void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source, size_t size, gex_Flags_t flags) {
+    (void)flags;
+    if (size > GEX_VIS_MAX_PEERCOMPLETION) {
+        fatal("gex_VIS_SetPeerCompletionHandler: %zu bytes, at most %zu", size, GEX_VIS_MAX_PEERCOMPLETION);
+    }
+    completion.handler = handler;
+    completion.source = source;
+    completion.size = size;
+}
+
+static void complete(gex_TM_t tm, gex_Rank_t rank) {
+    if (completion.handler) {
+        gex_AM_Index_t handler = completion.handler;
+        completion.handler = 0;
+        am_notify(tm, rank, handler, completion.source, completion.size);
+    }
+}
+
+static int copy_lists(gex_TM_t tm, gex_Rank_t rank, const struct list *to, const struct list *from) {
+    size_t i = 0, j = 0, in_to = 0, in_from = 0;
+    if (total(to) != total(from)) {
+        fatal("an access to %zu bytes from %zu bytes", total(to), total(from));
+    }
+    while (i < to->count && j < from->count) {
+        size_t room = length_at(to, i) - in_to, have = length_at(from, j) - in_from;
+        size_t size = room < have ? room : have;
+        if (size) {
+            memcpy(piece_at(to, i, tm, rank) + in_to, piece_at(from, j, tm, rank) + in_from, size);
+        }
+        in_to += size;
+        in_from += size;
+        if (in_to == length_at(to, i)) {
+            i++, in_to = 0;
+        }
+        if (in_from == length_at(from, j)) {
+            j++, in_from = 0;
+        }
+    }
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    complete(tm, rank);
+    return 0;
+}
+
+int gex_VIS_VectorPutBlocking(gex_TM_t tm, gex_Rank_t rank, size_t dst_count, gex_Memvec_t const dst[],
+                              size_t src_count, gex_Memvec_t const src[], gex_Flags_t flags) {
+    (void)flags;
+    return copy_lists(tm, rank, &(struct list){dst, NULL, 0, dst_count, true},
+                      &(struct list){src, NULL, 0, src_count, false});
+}
+int gex_VIS_VectorGetBlocking(gex_TM_t tm, size_t dst_count, gex_Memvec_t const dst[], gex_Rank_t rank,
+                              size_t src_count, gex_Memvec_t const src[], gex_Flags_t flags) {
+    (void)flags;
+    return copy_lists(tm, rank, &(struct list){dst, NULL, 0, dst_count, false},
+                      &(struct list){src, NULL, 0, src_count, true});
+}
+int gex_VIS_IndexedPutBlocking(gex_TM_t tm, gex_Rank_t rank, size_t dst_count, void *const dst[], size_t dst_size,
+                               size_t src_count, void *const src[], size_t src_size, gex_Flags_t flags) {
+    (void)flags;
+    return copy_lists(tm, rank, &(struct list){NULL, dst, dst_size, dst_count, true},
+                      &(struct list){NULL, src, src_size, src_count, false});
+}
+int gex_VIS_IndexedGetBlocking(gex_TM_t tm, size_t dst_count, void *const dst[], size_t dst_size, gex_Rank_t rank,
+                               size_t src_count, void *const src[], size_t src_size, gex_Flags_t flags) {
+    (void)flags;
+    return copy_lists(tm, rank, &(struct list){NULL, dst, dst_size, dst_count, false},
+                      &(struct list){NULL, src, src_size, src_count, true});
+}
+
+/* Strides. */
+#define LEVELS 64
+struct grid {
+    char *to;
+    const char *from;
+    const ptrdiff_t *to_strides, *from_strides;
+    size_t element;
+    const size_t *count;
+    size_t levels;
+};
+
+/* One row after the other; the counters of the outer levels go like those of an odometer. */
+static void copy_grid(const struct grid *g) {
+    size_t at[LEVELS] = {0}, row = g->levels ? g->count[0] : 1;
+    ptrdiff_t to_step = g->levels ? g->to_strides[0] : 0, from_step = g->levels ? g->from_strides[0] : 0;
+    char *to = g->to;
+    const char *from = g->from;
+    for (;;) {
+        for (size_t i = 0; i < row; i++) {
+            memcpy(to + (ptrdiff_t)i * to_step, from + (ptrdiff_t)i * from_step, g->element);
+        }
+        size_t level = 1;
+        while (level < g->levels && ++at[level] == g->count[level]) {
+            at[level] = 0;
+            to -= (ptrdiff_t)(g->count[level] - 1) * g->to_strides[level];
+            from -= (ptrdiff_t)(g->count[level] - 1) * g->from_strides[level];
+            level++;
+        }
+        if (level >= g->levels) {
+            return;
+        }
+        to += g->to_strides[level];
+        from += g->from_strides[level];
+    }
+}
+
+/* Where the lowest byte of a grid lies, and how many bytes it spans from there. */
+static char *extent(char *start, const ptrdiff_t *strides, const size_t *count, size_t levels, size_t element,
+                    size_t *span) {
+    ptrdiff_t low = 0, high = (ptrdiff_t)element;
+    for (size_t i = 0; i < levels; i++) {
+        ptrdiff_t reach = (ptrdiff_t)(count[i] - 1) * strides[i];
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+    }
+    *span = (size_t)(high - low);
+    return start + low;
+}
+
+static bool is_empty(size_t element, const size_t *count, size_t levels) {
+    bool empty = element == 0;
+    if (levels > LEVELS) {
+        fatal("an access with %zu levels of strides, at most %d", levels, LEVELS);
+    }
+    for (size_t i = 0; i < levels && !empty; i++) {
+        empty = count[i] == 0;
+    }
+    return empty;
+}
+
+/* The same place in this process. */
+static char *reach(gex_TM_t tm, gex_Rank_t rank, char *start, const ptrdiff_t *strides, const size_t *count,
+                   size_t levels, size_t element) {
+    size_t span;
+    char *low = extent(start, strides, count, levels, element, &span);
+    return (char *)gexl_at(tm, rank, low, span) + (start - low);
+}
+
+int gex_VIS_StridedPutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dst, const ptrdiff_t dst_strides[], void *src,
+                               const ptrdiff_t src_strides[], size_t element, const size_t count[], size_t levels,
+                               gex_Flags_t flags) {
+    (void)flags;
+    if (!is_empty(element, count, levels)) {
+        char *to = reach(tm, rank, dst, dst_strides, count, levels, element);
+        copy_grid(&(struct grid){to, src, dst_strides, src_strides, element, count, levels});
+    }
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    complete(tm, rank);
+    return 0;
+}
+
+int gex_VIS_StridedGetBlocking(gex_TM_t tm, void *dst, const ptrdiff_t dst_strides[], gex_Rank_t rank, void *src,
+                               const ptrdiff_t src_strides[], size_t element, const size_t count[], size_t levels,
+                               gex_Flags_t flags) {
+    (void)flags;
+    if (!is_empty(element, count, levels)) {
+        const char *from = reach(tm, rank, src, src_strides, count, levels, element);
+        copy_grid(&(struct grid){dst, from, dst_strides, src_strides, element, count, levels});
+    }
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return 0;
+}

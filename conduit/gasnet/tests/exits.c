@@ -1,0 +1,29 @@
+/* Does a job end with the code that gasnet_exit gets: of all ranks, of one, in a handler, by a return from main?
+ * The first argument says which. tests/run looks at the code. */
+#include "t.h"
+
+static void leave(gex_Token_t token) {
+    (void)token;
+    gasnet_exit(9);
+}
+
+int main(int argc, char **argv) {
+    gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)leave, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL}};
+    const char *how = argc > 1 ? argv[1] : "all";
+    begin(table, 1);
+    barrier();
+    if (!strcmp(how, "all")) {
+        gasnet_exit(0);
+    } else if (!strcmp(how, "code")) {
+        gasnet_exit(7);
+    } else if (!strcmp(how, "one") && me == all - 1) {
+        gasnet_exit(8);
+    } else if (!strcmp(how, "handler") && me == 0) {
+        gex_AM_RequestShort0(tm, all - 1, 200, 0);
+    } else if (!strcmp(how, "return")) {
+        return 5;
+    }
+    for (;;) {
+        gasnet_AMPoll();
+    }
+}
