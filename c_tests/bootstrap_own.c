@@ -188,6 +188,25 @@ static void one_aborts_by_the_launcher(struct own_rank *me)
     CHECK_OK(llcl_finalize(context));
 }
 
+static void say_farewell(void)
+{
+    /* Exit handlers run, and are not cut short by what ends the others. */
+    sleep_ms(50);
+    _exit(12);
+}
+
+static void one_exits(struct own_rank *me)
+{
+    llcl_context_t *context = NULL;
+    CHECK_OK(own_init(me, NULL, &context));
+    if (me->rank == 1)
+        CHECK(signal(SIGTERM, SIG_IGN) != SIG_ERR);
+    CHECK_OK(llcl_barrier(context));
+    if (me->rank == 2 && atexit(say_farewell) == 0)
+        llcl_exit(context, 11, 500);
+    sleep_ms(60000);
+}
+
 static int32_t not_called(void *data, const void *mine, size_t size, void *all)
 {
     (void)data, (void)mine, (void)size, (void)all;
@@ -234,8 +253,9 @@ int main(void)
     own_ranks(3, a_death, codes);
     CHECK(codes[0] == 0 && codes[1] == 256 + SIGKILL && codes[2] == 0);
     own_ranks(4, one_aborts, codes);
-    CHECK(codes[0] == 9 && codes[1] == 256 + SIGKILL && codes[3] == 256 + SIGKILL);
-    CHECK(codes[2] == 9 || codes[2] == 256 + SIGKILL);
+    CHECK(codes[0] == 9 && codes[1] == 256 + SIGTERM && codes[2] == 9 && codes[3] == 256 + SIGTERM);
+    own_ranks(4, one_exits, codes);
+    CHECK(codes[0] == 11 && codes[1] == 256 + SIGKILL && codes[2] == 12 && codes[3] == 256 + SIGTERM);
     own_ranks(2, one_aborts_by_the_launcher, codes);
     CHECK_EQUAL(codes[1], 77);
     return 0;

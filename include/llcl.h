@@ -322,7 +322,7 @@ typedef struct llcl_bootstrap_t {
      */
     llcl_allgather_fn allgather;
     /**
-     * Called by llcl_abort, on the thread that calls that. NULL: rank 0 kills the processes of all.
+     * Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: rank 0 ends the processes of all.
      */
     llcl_abort_fn abort;
     /**
@@ -571,6 +571,21 @@ llcl_status_t llcl_finalize(llcl_context_t *context);
  */
 void llcl_abort(llcl_context_t *context,
                 int32_t exit_code);
+
+/**
+ * Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers and writes what is
+ * buffered; the others by SIGTERM, and by SIGKILL where they have not ended in time. llcl-run returns the code.
+ *
+ * The first call of a job decides; further ones, by whatever thread of whatever rank, do not return either.
+ * `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort. `grace_ms`:
+ * milliseconds that the processes of the job have to end. With llcl_bootstrap_t::abort that function ends the job, and what is
+ * buffered is written before.
+ * Does not return. Any thread may call it, also inside a callback or a handler. Operations under way are not waited for.
+ * It is GASNet's gasnet_exit.
+ */
+void llcl_exit(llcl_context_t *context,
+               int32_t exit_code,
+               uint32_t grace_ms);
 
 /**
  * This rank's number, from 0 on.

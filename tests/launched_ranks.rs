@@ -260,7 +260,7 @@ fn an_abort_ends_the_job_with_its_code() {
         me.exchange(&[], &mut []).unwrap();
         if me.rank() == 1 {
             let code = std::env::var("ABORT_CODE").unwrap().parse().unwrap();
-            me.abort(code);
+            me.abort(code, 2000);
             exit(code);
         }
         std::thread::sleep(Duration::from_secs(60));

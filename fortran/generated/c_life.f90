@@ -88,6 +88,13 @@ module llcl_c_life
       integer(c_int32_t), value :: exit_code
     end subroutine
 
+    subroutine llcl_exit(context, exit_code, grace_ms) bind(c)
+      import
+      type(llcl_context_t), value :: context
+      integer(c_int32_t), value :: exit_code
+      integer(c_int32_t), value :: grace_ms
+    end subroutine
+
     function llcl_rank(context) bind(c) result(answer)
       import
       type(llcl_context_t), value :: context

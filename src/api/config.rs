@@ -73,7 +73,7 @@ pub struct llcl_bootstrap_t {
     pub size: u32,
     /// Called twice, inside llcl_init and by its thread. It may block, and must not call this library.
     pub allgather: llcl_allgather_fn,
-    /// Called by llcl_abort, on the thread that calls that. NULL: rank 0 kills the processes of all.
+    /// Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: rank 0 ends the processes of all.
     pub abort: llcl_abort_fn,
     /// The first argument of both functions; may be NULL. Stays valid until the context has ended.
     pub data: *mut c_void,

@@ -232,12 +232,49 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
     let code = if exit_code != 0 && exit_code & 0xff == 0 { 1 } else { exit_code };
     guard(|| {
         // SAFETY: the caller gives NULL or a context of llcl_init.
-        unsafe { live(context)? }.abort(code);
+        unsafe { live(context)? }.abort(code, GRACE_MS);
         Ok(())
     });
     // SAFETY: ends the process without running anything of the program.
     unsafe { libc::_exit(code) }
 }
+
+/// Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers and writes what is
+/// buffered; the others by SIGTERM, and by SIGKILL where they have not ended in time. llcl-run returns the code.
+///
+/// The first call of a job decides; further ones, by whatever thread of whatever rank, do not return either.
+/// `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort. `grace_ms`:
+/// milliseconds that the processes of the job have to end. With llcl_bootstrap_t::abort that function ends the job, and what is
+/// buffered is written before.
+/// Does not return. Any thread may call it, also inside a callback or a handler. Operations under way are not waited for.
+/// It is GASNet's gasnet_exit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_exit(context: *mut llcl_context_t, exit_code: i32, grace_ms: u32) {
+    static ENDING: AtomicBool = AtomicBool::new(false);
+    // Relaxed: the flag publishes nothing. Two threads in exit() would run handlers twice.
+    if ENDING.swap(true, Ordering::Relaxed) {
+        loop {
+            std::thread::park();
+        }
+    }
+    let code = if exit_code != 0 && exit_code & 0xff == 0 { 1 } else { exit_code };
+    guard(|| {
+        if context.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller gives a context of llcl_init.
+        let context = unsafe { live(context)? };
+        // SAFETY: NULL means all streams.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        context.abort(code, grace_ms);
+        Ok(())
+    });
+    // SAFETY: ends the process as the program itself would.
+    unsafe { libc::exit(code) }
+}
+
+/// How long the processes of a job have to end that llcl_abort ends.
+const GRACE_MS: u32 = 2000;
 
 /// This rank's number, from 0 on.
 ///

@@ -231,9 +231,9 @@ impl Client {
         deaths.call = Some(call);
     }
 
-    pub(super) fn abort(&self, code: i32) {
+    pub(super) fn abort(&self, code: i32, grace_ms: u32) {
         // The caller ends whatever this says.
-        let _ = self.shared.say(&Request::Abort { code }, 0, None);
+        let _ = self.shared.say(&Request::Abort { code, grace_ms }, 0, None);
     }
 
     /// Ends the connection, once; with `leave` as a departure, without as a death.

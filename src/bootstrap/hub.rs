@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// What the owner of the hub should know.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A rank wants the whole job to end with this code.
-    Abort { rank: u32, code: i32 },
+    /// A rank wants the whole job to end with this code, and to end by itself; the others have so many milliseconds.
+    Abort { rank: u32, code: i32, grace_ms: u32 },
     /// A rank sent what no rank of this release sends; it counts as dead from now on, and is killed.
     Nonsense { rank: u32, what: &'static str },
     /// A rank that has not left has closed its connection, and its process has not ended yet. Mostly it
@@ -91,10 +91,12 @@ impl Hub {
         self.rules.all_gone()
     }
 
-    /// Kills every process that has joined and has neither left nor ended, but this one.
-    pub fn kill_others(&self, own: u32) {
-        let others = self.processes.iter().zip(0..).filter(|(_, rank)| *rank != own);
-        others.filter_map(|(process, _)| process.as_ref()).for_each(|it| socket::kill(it.as_fd()));
+    /// Sends a signal to every process that has joined and has neither left nor ended, but those of `spared`. False:
+    /// there is none.
+    pub fn signal_all_but(&self, spared: &[u32], signal: i32) -> bool {
+        let others = self.processes.iter().zip(0..).filter(|(_, rank)| !spared.contains(rank));
+        let processes = others.filter_map(|(process, _)| process.as_ref());
+        processes.map(|process| socket::signal(process.as_fd(), signal)).count() > 0
     }
 
     /// Serves what is ready, without waiting. Call it when [`Hub::as_fd`] is readable.
@@ -164,7 +166,9 @@ impl Hub {
             };
             match self.serve(rank, size, fd) {
                 Verdict::Fine => {}
-                Verdict::Abort(code) => events.push(Event::Abort { rank, code }),
+                Verdict::Abort { code, grace_ms } => {
+                    events.push(Event::Abort { rank, code, grace_ms });
+                }
                 Verdict::Nonsense(what) => {
                     events.push(Event::Nonsense { rank, what });
                     return self.disconnect(rank);
@@ -368,11 +372,11 @@ mod tests {
             say(end, 1, &Request::Join { rank, size: 2 });
         }
         hub.turn().unwrap();
-        say(&ends[0], 0, &Request::Abort { code: 3 });
+        say(&ends[0], 0, &Request::Abort { code: 3, grace_ms: 5 });
         say(&ends[0], 0, &Request::Leave);
         drop(ends.remove(0));
         // As the launcher does when it learns of the end first.
-        assert_eq!(hub.process_ended(0), [Event::Abort { rank: 0, code: 3 }]);
+        assert_eq!(hub.process_ended(0), [Event::Abort { rank: 0, code: 3, grace_ms: 5 }]);
         hear(&ends[0]).unwrap();
         assert_eq!(hear(&ends[0]), Some((0, gone(0, true))));
         hub.process_ended(0);

@@ -206,13 +206,14 @@ impl Bootstrap {
         }
     }
 
-    /// Tells the launcher to end the whole job with this exit code; the caller then exits.
-    pub fn abort(&self, code: i32) {
+    /// Tells the launcher to end the whole job with this exit code. The caller then ends by itself, and the others are
+    /// killed where they have not ended after so many milliseconds.
+    pub fn abort(&self, code: i32, grace_ms: u32) {
         if let Some(abort) = &self.abort {
             return abort(code);
         }
         if let Link::Hub(client) = &self.link {
-            client.abort(code);
+            client.abort(code, grace_ms);
         }
     }
 

@@ -10,7 +10,7 @@ pub const PACKET: usize = HEAD + PAYLOAD;
 
 /// Changes whenever packets change, so that a library and a launcher of different releases refuse
 /// each other instead of misunderstanding.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The most ranks of a world: each must have at least some bytes of an exchange's packet.
 pub const MAX_RANKS: u32 = 4096;
@@ -33,8 +33,8 @@ pub enum Request {
     Fence,
     /// "I am done; my end is no accident."
     Leave,
-    /// "End the whole job with this exit code."
-    Abort { code: i32 },
+    /// "End the whole job with this exit code. I end by myself; the others have so many milliseconds."
+    Abort { code: i32, grace_ms: u32 },
 }
 
 /// From the hub to a rank.
@@ -110,7 +110,9 @@ impl Request {
             Request::Exchange { total, offset, bytes } => packet(4, token, *total, *offset, bytes),
             Request::Fence => packet(5, token, 0, 0, &[]),
             Request::Leave => packet(6, token, 0, 0, &[]),
-            Request::Abort { code } => packet(7, token, *code as u32 as u64, 0, &[]),
+            Request::Abort { code, grace_ms } => {
+                packet(7, token, *code as u32 as u64, (*grace_ms).into(), &[])
+            }
         }
     }
 
@@ -130,7 +132,7 @@ impl Request {
             (4, _) => Request::Exchange { total: a, offset: b, bytes: payload.to_vec() },
             (5, 0) => Request::Fence,
             (6, 0) => Request::Leave,
-            (7, 0) => Request::Abort { code: small.ok()? as i32 },
+            (7, 0) => Request::Abort { code: small.ok()? as i32, grace_ms: u32::try_from(b).ok()? },
             _ => return None,
         };
         Some((token, request))
@@ -192,7 +194,7 @@ mod tests {
             Request::Exchange { total: 1 << 40, offset: 5, bytes: vec![9; 100] },
             Request::Fence,
             Request::Leave,
-            Request::Abort { code: -3 },
+            Request::Abort { code: -3, grace_ms: 7 },
         ];
         for (token, request) in (40..).zip(requests) {
             assert_eq!(Request::decode(&request.encode(token)), Some((token, request)));

@@ -17,8 +17,11 @@ pub struct Outgoing {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     Fine,
-    /// The rank wants the job to end with this code.
-    Abort(i32),
+    /// The rank wants the job to end with this code, and the others within this time.
+    Abort {
+        code: i32,
+        grace_ms: u32,
+    },
     /// No rank of this library says this at this point.
     Nonsense(&'static str),
 }
@@ -162,7 +165,9 @@ impl Rules {
             }
             (Phase::Joined, Request::Fence) => return self.wait(rank, token, Collective::Fence),
             (Phase::Joined, Request::Leave) => self.gone(rank, true),
-            (Phase::Joined, Request::Abort { code }) => return Verdict::Abort(code),
+            (Phase::Joined, Request::Abort { code, grace_ms }) => {
+                return Verdict::Abort { code, grace_ms };
+            }
             (Phase::Joined, Request::Join { .. }) => {
                 return Verdict::Nonsense("a second process that joins in its place");
             }

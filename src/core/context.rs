@@ -296,8 +296,8 @@ impl Context {
     }
 
     /// Ends the whole job.
-    pub fn abort(&self, code: i32) {
-        self.bootstrap.abort(code);
+    pub fn abort(&self, code: i32, grace_ms: u32) {
+        self.bootstrap.abort(code, grace_ms);
     }
 
     /// Refuses what may not be called now: anything after finalize has begun.

@@ -222,11 +222,14 @@ pub fn process(pid: u32) -> io::Result<OwnedFd> {
 
 /// Kills a process, by a descriptor of process(). Nothing where it has ended.
 pub fn kill(process: BorrowedFd<'_>) {
+    signal(process, libc::SIGKILL);
+}
+
+/// Sends a signal to a process, by a descriptor of process(). Nothing where it has ended.
+pub fn signal(process: BorrowedFd<'_>, signal: i32) {
     let no_info = std::ptr::null_mut::<libc::siginfo_t>();
     // SAFETY: pidfd_send_signal takes integers and a null pointer.
-    unsafe {
-        libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, no_info, 0)
-    };
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, no_info, 0) };
 }
 
 #[cfg(test)]

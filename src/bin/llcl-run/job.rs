@@ -131,11 +131,11 @@ impl Job<'_> {
     fn note(&mut self, events: Vec<Event>) {
         for event in events {
             match event {
-                Event::Abort { rank, code } if self.kill_at.is_none() => {
+                Event::Abort { rank, code, grace_ms } if self.kill_at.is_none() => {
                     report(&format!("rank {rank} ends the job with code {code}"));
                     // An error whose low bits are 0 is no success.
                     self.verdict.get_or_insert(if code == 0 { 0 } else { (code as u8).max(1) });
-                    self.end_all();
+                    self.end_all_but(Some(rank), Duration::from_millis(grace_ms.into()));
                 }
                 Event::Abort { .. } => {}
                 Event::Nonsense { rank, what } => {
@@ -193,8 +193,16 @@ impl Job<'_> {
     }
 
     fn end_all(&mut self) {
-        self.kill_at.get_or_insert(Instant::now() + GRACE);
-        for rank in self.ranks.iter().filter(|r| !r.ended) {
+        self.end_all_but(None, GRACE);
+    }
+
+    /// Asks all ranks to end, but one that does so by itself; after `grace` all are killed.
+    fn end_all_but(&mut self, spared: Option<u32>, grace: Duration) {
+        self.kill_at.get_or_insert(Instant::now() + grace);
+        for (at, rank) in (0..).zip(&self.ranks) {
+            if rank.ended || spared == Some(at) {
+                continue;
+            }
             child::signal(rank, libc::SIGTERM);
             // One that is stopped could not see it.
             child::signal(rank, libc::SIGCONT);

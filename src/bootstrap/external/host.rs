@@ -130,7 +130,7 @@ fn serve(mut hub: Hub, leaving: &Wake) {
         let Ok(events) = hub.turn() else { return };
         for event in events {
             match event {
-                Event::Abort { code, .. } => end_all(&hub, code),
+                Event::Abort { rank, code, grace_ms } => end_all(&mut hub, rank, code, grace_ms),
                 Event::Closed { rank } => closed.push_back((Instant::now() + LAST_WORDS, rank)),
                 // The hub has killed it.
                 Event::Nonsense { .. } => {}
@@ -139,9 +139,21 @@ fn serve(mut hub: Hub, leaving: &Wake) {
     }
 }
 
-/// Ends the processes of all ranks, this one last.
-fn end_all(hub: &Hub, code: i32) -> ! {
-    hub.kill_others(0);
+/// Ends the processes of all ranks, this one last. The rank that wants it ends by itself, for as long as the others may
+/// take.
+fn end_all(hub: &mut Hub, rank: u32, code: i32, grace_ms: u32) -> ! {
+    let until = Instant::now() + Duration::from_millis(grace_ms.into());
+    hub.signal_all_but(&[0, rank], libc::SIGTERM);
+    while Instant::now() < until && hub.signal_all_but(&[0], 0) {
+        let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
+        let _ = socket::poll(&mut [interest(hub.as_fd(), libc::POLLIN)], left + 1);
+        // It notices their ends; what else they say changes nothing any more.
+        let _ = hub.turn();
+    }
+    hub.signal_all_but(&[0], libc::SIGKILL);
+    if rank == 0 {
+        std::thread::sleep(until.saturating_duration_since(Instant::now()));
+    }
     // SAFETY: ends the process without running anything of the program.
     unsafe { libc::_exit(code) }
 }
