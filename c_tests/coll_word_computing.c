@@ -66,7 +66,7 @@ static void one_plan(llcl_context_t *context, const struct coll_case *asked, str
     CHECK_OK(coll_init(asked->operation, 0, &run.params, &run.plan));
     params.team = asked->team;
     if (me == 0)
-        params.on_complete = llcl_call(stay, &stuck);
+        params.on_complete = llcl_callback(stay, &stuck);
     CHECK_OK(llcl_barrier_init(&params, &keeper));
     for (round = 1; round <= ROUNDS; round++) {
         if (me == 0) {

@@ -3,7 +3,7 @@
 use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
 use crate::bootstrap::{Abort, Handed, World};
-use crate::core::context::Place;
+use crate::core::context::{Context, Place};
 use crate::fail;
 use crate::util::config::Config;
 use crate::util::misspelt;
@@ -207,7 +207,7 @@ unsafe impl Sync for Data {}
 ///
 /// # Safety
 /// The functions are as the contract says.
-pub(super) unsafe fn with_place<T>(
+unsafe fn with_place<T>(
     given: &llcl_bootstrap_t,
     join: impl FnOnce(Place<'_>) -> Result<T>,
 ) -> Result<T> {
@@ -234,6 +234,26 @@ pub(super) unsafe fn with_place<T>(
     });
     let (rank, size) = (given.rank, given.size);
     join(Place::Handed(Handed { rank, size, allgather: &allgather, abort }))
+}
+
+/// The context in its place.
+///
+/// # Safety
+/// What the configuration points to is as its contract says.
+pub(super) unsafe fn create(config: Option<&llcl_config_t>, resolved: Config) -> Result<Context> {
+    let Some(config) = config else { return Context::create(resolved, Place::Environment) };
+    // SAFETY: NULL or alive, as the caller promises.
+    match unsafe { (config.world.as_ref(), config.bootstrap.as_ref()) } {
+        (Some(_), Some(_)) => {
+            fail!(ERR_INVALID, "world and bootstrap are set, expected one of them")
+        }
+        (Some(world), None) => Context::create(resolved, Place::World(&world.0, config.rank)),
+        // SAFETY: as the caller promises.
+        (None, Some(bootstrap)) => unsafe {
+            with_place(bootstrap, |place| Context::create(resolved, place))
+        },
+        (None, None) => Context::create(resolved, Place::Environment),
+    }
 }
 
 /// Makes a world whose ranks are threads of this process. Each rank then calls llcl_init with its

@@ -1,14 +1,13 @@
 //! 3. Life: contexts, worlds, and what can be asked of them.
 
-use crate::api::config::{llcl_config_t, resolve, with_place};
+use crate::api::config::{create, llcl_config_t, resolve};
 use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
 use crate::coll::collectives::Collectives;
-use crate::core::context::{Context, Place};
+use crate::core::context::Context;
 use crate::engine::queue_entry::INLINE;
 use crate::fail;
 use crate::transport::Access;
-use crate::util::config::Config;
 use crate::util::memory::page_size;
 use crate::util::shells::Shells;
 use crate::util::status::{Result, Status};
@@ -162,26 +161,6 @@ pub unsafe extern "C" fn llcl_init(
         // SAFETY: checked above.
         unsafe { give(context, "context", Box::into_raw(created)) }
     })
-}
-
-/// The context in its place.
-///
-/// # Safety
-/// What the configuration points to is as its contract says.
-unsafe fn create(config: Option<&llcl_config_t>, resolved: Config) -> Result<Context> {
-    let Some(config) = config else { return Context::create(resolved, Place::Environment) };
-    // SAFETY: NULL or alive, as the caller promises.
-    match unsafe { (config.world.as_ref(), config.bootstrap.as_ref()) } {
-        (Some(_), Some(_)) => {
-            fail!(ERR_INVALID, "world and bootstrap are set, expected one of them")
-        }
-        (Some(world), None) => Context::create(resolved, Place::World(&world.0, config.rank)),
-        // SAFETY: as the caller promises.
-        (None, Some(bootstrap)) => unsafe {
-            with_place(bootstrap, |place| Context::create(resolved, place))
-        },
-        (None, None) => Context::create(resolved, Place::Environment),
-    }
 }
 
 /// Leaves the world. Collective: returns when every living rank has come here.
