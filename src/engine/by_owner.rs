@@ -36,7 +36,7 @@ pub struct InFlight {
     pub stage: Stage,
     /// The staging chunk that it uses while it copies.
     pub chunk: Option<u8>,
-    /// The message for the present stage lies in the peer's inbox.
+    /// The message for the present stage lies in a slot of the peer's.
     pub sent: bool,
     /// Counts up with each command, for flushes.
     pub order: u64,

@@ -72,7 +72,8 @@ impl Lane {
         let (ring, consumer) = CommandQueue::new(queue_entries, move || bell.bell().ring())?;
         let room = Arc::new(Admission::default());
         let to_tell = (room.clone(), queue_entries / 2);
-        let work = LaneState::new(consumer, to_tell, routes.receivers(), post, in_flight);
+        let receivers = routes.receivers(post.counts.clone());
+        let work = LaneState::new(consumer, to_tell, receivers, post, in_flight);
         let under_way = work.under_way();
         Ok(Lane { ring, turns: Handover::new(work), room, under_way, routes, execution })
     }

@@ -19,6 +19,7 @@ use crate::transport::sleepers::Sleepers;
 use crate::transport::waiters::{Awaited, Waiters};
 use crate::transport::{Access, Receiver, Transport};
 use crate::util::bell::Bell;
+use crate::util::counters::Counters;
 use crate::util::fork::Gate;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
@@ -91,8 +92,8 @@ impl Routes {
     }
 
     /// The receiving ends of all transports; to be taken once.
-    pub fn receivers(&self) -> Vec<Box<dyn Receiver>> {
-        vec![Box::new(self.node.receiver()), Box::new(self.loopback.receiver())]
+    pub fn receivers(&self, counts: Arc<Counters>) -> Vec<Box<dyn Receiver>> {
+        vec![Box::new(self.node.receiver(counts)), Box::new(self.loopback.receiver())]
     }
 
     /// Whether this rank may be used.

@@ -1,5 +1,5 @@
-//! Operations in flight whose message has not been sent, because the peer's inbox is full or because there is no
-//! staging chunk: for each peer in the order of their age, and the peers in turn.
+//! Operations in flight whose message has not been sent, because all slots of the peer hold requests or
+//! because there is no staging chunk: for each peer in the order of their age, and the peers in turn.
 //!
 //! Who is refused keeps its place. So an operation is sent after those that were older, however many are posted
 //! behind it, and a peer that takes nothing stops no other.
@@ -15,7 +15,7 @@ pub enum Sent {
     Done,
     /// There is no staging chunk for it.
     NoChunk,
-    /// The peer's inbox is full.
+    /// All slots of the peer hold requests.
     Full,
 }
 
@@ -24,7 +24,7 @@ pub enum Sent {
 struct Line {
     /// Those that need a staging chunk.
     bytes: VecDeque<(u64, Tag)>,
-    /// Those that need room in the peer's inbox only.
+    /// Those that need a slot of the peer only.
     words: VecDeque<(u64, Tag)>,
 }
 
@@ -52,7 +52,7 @@ impl Line {
                     return true;
                 }
                 Sent::NoChunk => {}
-                // What is younger finds it full, too.
+                // What is younger finds no slot, either.
                 Sent::Full => return false,
             }
         }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn words_pass_bytes_that_have_no_chunk_and_nothing_passes_a_full_inbox() {
+    fn words_pass_bytes_that_have_no_chunk_and_nothing_passes_where_the_peer_is_full() {
         let mut waiting = queue(&[(1, 1)]);
         waiting.push(1, 2, Tag(2), false);
         waiting.push(1, 3, Tag(3), false);

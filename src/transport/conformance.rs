@@ -73,7 +73,7 @@ fn shared() -> Pair {
         bootstrap.on_card(Arc::new(move |_, card| sender.send(card).unwrap()));
         bootstrap.ask_card(peer);
         let port = node.connect(peer, cards.recv().unwrap().unwrap()).unwrap();
-        let receiver = Box::new(node.receiver());
+        let receiver = Box::new(node.receiver(Arc::default()));
         End { port, receiver, transport: Box::new(node) }
     });
     let [_, memory] = segments;
@@ -167,7 +167,7 @@ fn messages_of_one_sender_come_whole_and_in_order() {
 }
 
 #[test]
-fn a_full_inbox_says_so_and_loses_nothing() {
+fn a_full_receiver_says_so_and_loses_nothing() {
     over_all(|pair| {
         let room = (0..1000).take_while(|number| pair.post(*number) == Posted::Taken).count();
         assert!((8..1000).contains(&room), "{room} messages found room");

@@ -36,7 +36,7 @@ pub const CHUNK: usize = 32 << 10;
 pub const CHUNKS: usize = 16;
 
 /// Words that a [`Message`] carries besides its kind and tag.
-pub const MESSAGE_WORDS: usize = 12;
+pub const MESSAGE_WORDS: usize = 5;
 
 /// A request to a peer's agent: plain data of fixed size. What the words mean is the engine's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,9 +66,9 @@ pub struct Reply {
 /// What became of a message that was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posted {
-    /// It lies in the peer's inbox.
+    /// It lies in a slot of the peer's.
     Taken,
-    /// The inbox is full: nothing was sent; try again later.
+    /// All slots hold requests: nothing was sent; try again later.
     Full,
 }
 

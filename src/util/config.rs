@@ -137,7 +137,7 @@ table! {
     regions: "LLCL_REGIONS", "1024", "regions", Kind::Number(1, 65535, 1),
         "Regions that may exist at one time in one context.";
     inbox_entries: "LLCL_INBOX_ENTRIES", "256", "messages", Kind::Power(8, 65536),
-        "Requests of other ranks that may wait in this rank's inbox, whatever the number of ranks.";
+        "Requests of other ranks for memory that only this rank reaches that may wait, whatever the number of ranks.";
     cma: "LLCL_CMA", "on", "", Kind::Words(SWITCH),
         "Reach a peer's registered memory by process_vm_readv and process_vm_writev where the kernel allows it.";
     hugepages: "LLCL_HUGEPAGES", "on", "", Kind::Words(SWITCH),

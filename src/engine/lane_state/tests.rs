@@ -35,7 +35,8 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
         let (ring, consumer) = CommandQueue::new(16, || ()).unwrap();
         let to_tell = (Arc::new(Admission::default()), 8);
         let post = Arc::new(MessagePost::new(routes.clone(), Arc::default(), 64, 1));
-        let work = LaneState::new(consumer, to_tell, routes.receivers(), post, in_flight);
+        let receivers = routes.receivers(Arc::default());
+        let work = LaneState::new(consumer, to_tell, receivers, post, in_flight);
         Rank { work, ring, routes, segment }
     });
     for (from, to) in [(0, 1), (1, 0)] {
@@ -176,9 +177,9 @@ fn what_the_owner_refuses_ends_with_its_reason_and_gives_everything_back() {
     assert!(ranks[0].work.is_idle() && ranks[0].work.chunks.iter().all(Option::is_none));
 }
 
-/// Eight messages fit the peer's inbox.
+/// The peer has eight slots.
 #[test]
-fn what_finds_a_full_inbox_or_table_goes_later_and_nothing_is_lost() {
+fn what_finds_a_full_peer_or_table_goes_later_and_nothing_is_lost() {
     let (_world, mut ranks) = two_ranks(12);
     let mut theirs = vec![0u64; 1];
     let key = ranks[1].register(&mut theirs);

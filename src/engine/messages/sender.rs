@@ -5,14 +5,11 @@ use crate::engine::messages::requests::{Requests, Waiting};
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::node::message_receiver::Arrived;
-use crate::transport::node::message_sender::{Frame, MessageSender};
+use crate::transport::node::message_sender::{Frame, MessageSender, REPLY};
 use crate::util::counters::Counters;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Kind of a parcel that is a reply.
-pub const REPLY: u8 = 255;
 
 /// See the head of the file. Any thread may use it.
 pub struct MessagePost {

@@ -1,11 +1,9 @@
 //! The control area: the beginning of every rank's memory file, mapped by the peers that talk to
-//! it. Its layout follows from four numbers, which stand in its header.
+//! it. Its layout follows from a few numbers, which stand in its header.
 
 use crate::fail;
-use crate::transport::node::inbox::{Counters, Inbox, Slot};
 use crate::transport::node::message_area::{MessageArea, MessageHead, Sizes};
 use crate::transport::node::names::{NAMES, NamedPlace, Names};
-use crate::transport::node::replies::{Board, Place, Replies};
 use crate::transport::node::slots;
 use crate::transport::waiters::Waiters;
 use crate::transport::{CHUNK, CHUNKS};
@@ -17,7 +15,7 @@ use crate::util::status::Result;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// What the first word of a control area holds; the last digit is the layout's version.
-const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca4");
+const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca5");
 
 /// The numbers that the layout follows from, as they stand at the beginning of the area.
 #[repr(C)]
@@ -26,14 +24,10 @@ struct Header {
     /// A random number, by which a peer sees that it reads this area and no other.
     token: AtomicU64,
     regions: AtomicU64,
-    inbox_entries: AtomicU64,
-    in_flight: AtomicU64,
     /// The thread that is there as long as the rank, by its number in the kernel; 0: not yet.
     resident: AtomicU64,
     bell: Bell,
     waiters: Waiters,
-    board: Board,
-    counters: Counters,
     mail: MessageHead,
 }
 
@@ -104,12 +98,8 @@ pub const KIND_ADDRESS: u64 = 2;
 #[derive(Clone, Copy)]
 struct Layout {
     regions: usize,
-    inbox_entries: usize,
-    in_flight: usize,
     directory: usize,
     names: usize,
-    inbox: usize,
-    places: usize,
     staging: usize,
     mail: Sizes,
     claims: usize,
@@ -119,35 +109,18 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(regions: u64, inbox_entries: u64, in_flight: u64, mail: Sizes) -> Layout {
-        let (regions, inbox_entries) = (regions as usize, inbox_entries as usize);
-        let in_flight = in_flight as usize;
+    fn new(regions: u64, mail: Sizes) -> Layout {
+        let regions = regions as usize;
         let page = page_size();
         let round = |at: usize| at.next_multiple_of(page);
         let directory = round(size_of::<Header>());
         let names = round(directory + regions * size_of::<DirectoryEntry>());
-        let inbox = round(names + NAMES * size_of::<NamedPlace>());
-        let places = round(inbox + inbox_entries * size_of::<Slot>());
-        let staging = round(places + in_flight * size_of::<Place>());
+        let staging = round(names + NAMES * size_of::<NamedPlace>());
         let claims = staging + CHUNKS * CHUNK;
         let mail_slots = round(claims + mail.all() * size_of::<AtomicU64>());
         let payloads = round(mail_slots + mail.all() * size_of::<slots::Slot>());
         let total = round(payloads + mail.payloads());
-        Layout {
-            regions,
-            inbox_entries,
-            in_flight,
-            directory,
-            names,
-            inbox,
-            places,
-            staging,
-            mail,
-            claims,
-            mail_slots,
-            payloads,
-            total,
-        }
+        Layout { regions, directory, names, staging, mail, claims, mail_slots, payloads, total }
     }
 }
 
@@ -161,16 +134,13 @@ impl Control {
     /// Lays out this rank's area at the beginning of `file`.
     pub fn create(file: &MemoryFile, config: &Config, size: u32) -> Result<Control> {
         let mail = Sizes::configured(config, size);
-        let layout = Layout::new(config.regions, config.inbox_entries, config.in_flight, mail);
+        let layout = Layout::new(config.regions, mail);
         file.extend(layout.total as u64)?;
         let control = Control { mapping: file.map(0, layout.total)?, layout };
         let header = control.header();
         header.regions.store(config.regions, Ordering::Relaxed);
-        header.inbox_entries.store(config.inbox_entries, Ordering::Relaxed);
-        header.in_flight.store(config.in_flight, Ordering::Relaxed);
         header.token.store(random(), Ordering::Relaxed);
         header.mail.numbers.write(&mail);
-        control.inbox().reset(0);
         control.reset_mail();
         // Release: whoever sees the magic sees the rest; pairs with open().
         header.magic.store(MAGIC, Ordering::Release);
@@ -190,17 +160,12 @@ impl Control {
         // Acquire: pairs with the Release in create().
         let magic = header.magic.load(Ordering::Acquire);
         let regions = header.regions.load(Ordering::Relaxed);
-        let inbox_entries = header.inbox_entries.load(Ordering::Relaxed);
-        let in_flight = header.in_flight.load(Ordering::Relaxed);
-        let sane = (1..=65535).contains(&regions)
-            && (8..=65536).contains(&inbox_entries)
-            && inbox_entries.is_power_of_two()
-            && (64..=3904).contains(&in_flight);
+        let sane = (1..=65535).contains(&regions);
         let mail = header.mail.numbers.read().filter(|_| magic == MAGIC && sane);
         let Some(mail) = mail else {
             fail!(ERR_SYSTEM, "memory file of rank {peer} was laid out by another version");
         };
-        let layout = Layout::new(regions, inbox_entries, in_flight, mail);
+        let layout = Layout::new(regions, mail);
         if length < layout.total as u64 {
             fail!(ERR_SYSTEM, "memory file of rank {peer} has {length} bytes, too few");
         }
@@ -261,25 +226,7 @@ impl Control {
         Names(unsafe { std::slice::from_raw_parts(self.at(self.layout.names), NAMES) })
     }
 
-    /// The rank's inbox.
-    pub fn inbox(&self) -> Inbox<'_> {
-        // SAFETY: the layout has that many slots there, made of atomics.
-        let slots = unsafe {
-            std::slice::from_raw_parts(self.at(self.layout.inbox), self.layout.inbox_entries)
-        };
-        Inbox { counters: &self.header().counters, slots }
-    }
-
-    /// The rank's reply board.
-    pub fn replies(&self) -> Replies<'_> {
-        // SAFETY: the layout has that many places there, made of atomics.
-        let places = unsafe {
-            std::slice::from_raw_parts(self.at(self.layout.places), self.layout.in_flight)
-        };
-        Replies { board: &self.header().board, places }
-    }
-
-    /// The rank's active messages.
+    /// The rank's message slots.
     pub fn mail(&self) -> MessageArea<'_> {
         let sizes = self.layout.mail;
         // SAFETY: the layout has that many claims and slots there, made of atomics and cells.
@@ -304,7 +251,9 @@ impl Control {
 
     /// Bytes that the slots of active messages take at most, whatever the number of senders.
     pub fn mail_bytes(&self) -> u64 {
-        (self.layout.total - self.layout.claims) as u64
+        let sizes = self.layout.mail;
+        let each = size_of::<AtomicU64>() + size_of::<slots::Slot>();
+        (sizes.of_messages() * each + sizes.payloads()) as u64
     }
 
     /// The staging chunk with this number; None where there is none.

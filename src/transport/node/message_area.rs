@@ -5,7 +5,7 @@ use crate::transport::node::slots::{FIRST, SlotShare};
 use crate::util::bell::Bell;
 use crate::util::counters::SHARES;
 use crate::util::fence::{heavy_fence, light_fence};
-use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 mod sizes;
 
@@ -25,8 +25,12 @@ pub const RESPONSES: usize = SHARES + 1;
 pub const LARGE: usize = SHARES + 2;
 /// See LARGE.
 pub const LARGE_RESPONSES: usize = SHARES + 3;
+/// Which one holds requests to this rank's agent, for memory that only it can reach.
+pub const LIB: usize = SHARES + 4;
+/// Which one holds the answers to this rank's own requests of that kind.
+pub const ANSWERS: usize = SHARES + 5;
 /// Shares of all kinds.
-pub const KINDS: usize = SHARES + 4;
+pub const KINDS: usize = SHARES + 6;
 /// Bytes of a payload in a slot of the shares for large ones.
 pub const LARGEST: usize = 1 << 16;
 
@@ -64,6 +68,8 @@ pub struct MessageHead {
     pub requests: Door,
     /// Of the thread that completes requests.
     pub replies: Door,
+    /// Of the lane's progress thread, which sleeps on the control area's bell.
+    pub lane: Door,
     /// Senders that sleep until slots are free.
     pub credit: Credit,
     /// Policy limit: messages that were sent, and that were consumed.
@@ -137,6 +143,21 @@ impl Door {
     pub fn close(&self) -> bool {
         self.asleep.store(1, Ordering::SeqCst);
         heavy_fence()
+    }
+
+    /// knock() at a door that was closed by close_fenced().
+    #[inline(always)]
+    pub fn knock_fenced(&self) -> bool {
+        // Between what was brought and the look; pairs with the fence in close_fenced().
+        fence(Ordering::SeqCst);
+        self.knock()
+    }
+
+    /// close() without a call of the kernel, for an owner that sleeps often. All who knock call knock_fenced().
+    pub fn close_fenced(&self) {
+        self.asleep.store(1, Ordering::Relaxed);
+        // Between the word and the owner's last look; pairs with the fence in knock_fenced().
+        fence(Ordering::SeqCst);
     }
 
     /// Its owner is awake.

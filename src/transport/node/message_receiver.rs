@@ -3,7 +3,7 @@
 
 use crate::transport::node::lookout::Lookout;
 use crate::transport::node::message_area::{
-    Door, LARGE, LARGE_RESPONSES, MessageArea, Policy, REPLIES, RESPONSES,
+    ANSWERS, Door, LARGE, LARGE_RESPONSES, LIB, MessageArea, Policy, REPLIES, RESPONSES,
 };
 use crate::transport::node::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
 use crate::transport::node::segment::Segment;
@@ -58,6 +58,10 @@ pub enum Takes {
     Replies,
     /// Messages that answer messages.
     Responses,
+    /// Requests to this rank's agent.
+    Lib,
+    /// What other ranks' agents have answered.
+    Answers,
 }
 
 /// Where one share stands.
@@ -136,11 +140,13 @@ impl MessageReceiver {
             Takes::Requests => (0..mail.sizes.shares).chain([LARGE]).collect(),
             Takes::Replies => vec![REPLIES],
             Takes::Responses => vec![RESPONSES, LARGE_RESPONSES],
+            Takes::Lib => vec![LIB],
+            Takes::Answers => vec![ANSWERS],
         };
         let stand = |number: usize| {
             // A reply's slot is free before its request is forgotten, see `engine::messages::sender`.
             let lot = match takes {
-                Takes::Replies => 1,
+                Takes::Replies | Takes::Answers => 1,
                 _ => (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32),
             };
             // The receiver asks for SendCNT only where it lies here.
@@ -192,6 +198,7 @@ impl MessageReceiver {
         match self.takes {
             Takes::Replies => &self.mail.head.replies,
             Takes::Requests | Takes::Responses => &self.mail.head.requests,
+            Takes::Lib | Takes::Answers => &self.mail.head.lane,
         }
     }
 

@@ -2,8 +2,8 @@
 //! the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
 use crate::transport::node::message_area::{
-    Door, KINDS, LARGE, LARGE_RESPONSES, LARGEST, MessageArea, MessageHead, Policy, REPLIES,
-    RESPONSES,
+    ANSWERS, Door, KINDS, LARGE, LARGE_RESPONSES, LARGEST, LIB, MessageArea, MessageHead, Policy,
+    REPLIES, RESPONSES,
 };
 use crate::transport::node::slots::{BODY_WORDS, SlotShare, Taken, Tally};
 use crate::util::admission::Admission;
@@ -21,6 +21,8 @@ pub const ENVELOPE_WORDS: usize = 3;
 /// Bytes that travel in the slot itself: the header, rounded up to words, and then the payload, if
 /// both fit.
 pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
+/// Kind of a frame that is a reply.
+pub const REPLY: u8 = 255;
 /// Messages after which a sender that has moved to another share tries its own again.
 const AWAY: u32 = 64;
 
@@ -63,7 +65,7 @@ pub struct MessageSender<'a> {
     me: u32,
     /// By share: whose counters are known, and what was last seen of RecvCNT.
     shares: Box<[Near<'a>]>,
-    /// The same of the shares whose counters lie with the peer: REPLIES to LARGE_RESPONSES.
+    /// The same of the shares whose counters lie with the peer: REPLIES to ANSWERS.
     others: [Near<'a>; KINDS - SHARES],
     /// The share whose host is nearest, the one in use, and for how many messages still.
     home: usize,
@@ -76,7 +78,7 @@ pub struct MessageSender<'a> {
     /// Threads of this process that wait for credit, but for the one that watches for it.
     pub room: CachePadded<Admission>,
     watched: AtomicBool,
-    /// Messages to this peer that the lane has accepted and not sent.
+    /// Messages to this peer that the lane has accepted and not sent. Threads sleep on the word.
     pub deferred: std::sync::atomic::AtomicU64,
     /// What is left of this process's turn; below 0 the refusals, counted. Threads that meet here may lose
     /// some.
@@ -115,6 +117,14 @@ impl Tally for Toll<'_> {
     fn lost(&self) {
         self.0.update_lost(self.1);
     }
+}
+
+/// Of what the lane sends, which is no active message.
+struct Uncounted;
+
+impl Tally for Uncounted {
+    fn read_credit(&self) {}
+    fn lost(&self) {}
 }
 
 impl<'a> MessageSender<'a> {
@@ -317,22 +327,52 @@ impl<'a> MessageSender<'a> {
     /// Sends a reply into a slot that the peer has set aside. False: there is none, so it is no request of
     /// this peer's that is answered.
     pub fn reply(&self, frame: &Frame, counts: &Counters) -> bool {
-        let Some(Some(share)) = self.others[0].share.get() else { return false };
-        let Some(ticket) = self.reply_ticket(share, counts) else { return false };
+        let toll = Toll(counts, SHARES - 1);
+        let Some((share, ticket)) = self.ticket_set_aside(REPLIES, &toll) else { return false };
         self.fill(share, REPLIES, ticket, frame);
         counts.replies.up();
         self.knock(&self.mail.head.replies, self.progress, counts);
         true
     }
 
-    /// The ticket of a reply. There is always one, but where ours was passed over because we were
-    /// preempted, and its slot has not been given back.
-    fn reply_ticket(&self, share: &SlotShare, counts: &Counters) -> Option<u64> {
+    /// Asks the peer's agent. False: all slots hold requests.
+    pub fn ask(&self, frame: &Frame) -> bool {
+        let near = &self.others[LIB - REPLIES];
+        let Some(Some(share)) = near.share.get() else { return false };
+        let Taken::Ticket(ticket) = share.take(self.me, &near.cached, &Uncounted) else {
+            return false;
+        };
+        self.fill(share, LIB, ticket, frame);
+        self.knock_at_lane();
+        true
+    }
+
+    /// Answers what the peer has asked this rank's agent. False: it has set no slot aside, so it has not asked.
+    pub fn answer(&self, frame: &Frame) -> bool {
+        let Some((share, ticket)) = self.ticket_set_aside(ANSWERS, &Uncounted) else {
+            return false;
+        };
+        self.fill(share, ANSWERS, ticket, frame);
+        self.knock_at_lane();
+        true
+    }
+
+    fn knock_at_lane(&self) {
+        if self.mail.head.lane.knock_fenced() {
+            self.progress.ring();
+        }
+    }
+
+    /// The share and the ticket of a reply or an answer. There is always one, but where ours was passed over because
+    /// we were preempted, and its slot has not been given back.
+    fn ticket_set_aside(&self, at: usize, tally: &impl Tally) -> Option<(&SlotShare<'a>, u64)> {
         const LONGEST: Duration = Duration::from_millis(100);
+        let near = &self.others[at - REPLIES];
+        let share = near.share.get()?.as_ref()?;
         let mut since = None;
         loop {
-            match share.take(self.me, &self.others[0].cached, &Toll(counts, SHARES - 1)) {
-                Taken::Ticket(ticket) => return Some(ticket),
+            match share.take(self.me, &near.cached, tally) {
+                Taken::Ticket(ticket) => return Some((share, ticket)),
                 Taken::Full => {
                     if since.get_or_insert_with(Instant::now).elapsed() > LONGEST {
                         return None;
@@ -361,24 +401,23 @@ impl<'a> MessageSender<'a> {
             | u64::from(self.me) << 32;
         let room = header.len().next_multiple_of(8);
         let outside = room + payload.len() > INLINE_BYTES;
-        share.slot(ticket).body().with_mut(|body| {
-            let body: *mut u64 = body.cast();
-            let bytes: *mut u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
-            let place = match outside {
-                true => self.mail.payload(at, share.index(ticket)),
-                false => bytes.wrapping_add(room),
-            };
-            // SAFETY: the slot is the caller's until it is published, see Share; the header was
-            // checked to be at most 64 bytes, the payload at most what the share's slots hold.
-            unsafe {
-                // First what takes long: the receiver, which looks at the slot, takes its line away meanwhile.
-                copy(payload, place);
-                body.write(first);
-                body.add(1).write(frame.about_payload());
-                body.add(2).write(frame.tag);
-                copy(header, bytes);
-            }
-        });
+        // Not inside: a closure with so much in it is called, and all of it stored before.
+        let body: *mut u64 = share.slot(ticket).body().with_mut(|body| body.cast());
+        let bytes: *mut u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
+        let place = match outside {
+            true => self.mail.payload(at, share.index(ticket)),
+            false => bytes.wrapping_add(room),
+        };
+        // SAFETY: the slot is the caller's until it is published, see SlotShare; the header was checked to be at
+        // most 64 bytes, the payload at most what the share's slots hold.
+        unsafe {
+            // First what takes long: the receiver, which looks at the slot, takes its line away meanwhile.
+            copy(payload, place);
+            body.write(first);
+            body.add(1).write(frame.about_payload());
+            body.add(2).write(frame.tag);
+            copy(header, bytes);
+        }
         share.publish(ticket);
     }
 }

@@ -3,7 +3,6 @@
 //! so nothing has a name and nothing is left behind, whoever is killed.
 
 pub mod control;
-pub mod inbox;
 mod kernel_copy;
 pub mod lookout;
 pub mod message_area;
@@ -11,7 +10,6 @@ pub mod message_receiver;
 pub mod message_sender;
 pub mod names;
 pub mod receiver;
-pub mod replies;
 pub mod segment;
 pub mod slots;
 
@@ -29,6 +27,7 @@ use message_area::{MessageHead, host_of, nearest_share};
 use message_receiver::{MessageReceiver, Takes};
 use message_sender::{Frame, MessageSender};
 use once_cell::race::OnceBox;
+use receiver::{frame_of, frame_of_reply};
 use segment::{HUGE, Segment};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -77,8 +76,8 @@ impl Node {
     }
 
     /// The receiving end; to be taken once.
-    pub fn receiver(&self) -> receiver::NodeReceiver {
-        receiver::NodeReceiver::new(self.own.clone(), self.dead.clone())
+    pub fn receiver(&self, counts: Arc<Counters>) -> receiver::NodeReceiver {
+        receiver::NodeReceiver::new(self.own.clone(), self.dead.clone(), counts)
     }
 
     /// Whether mark_dead() was called for a peer.
@@ -237,18 +236,14 @@ impl Transport for Node {
     }
 
     fn post(&self, port: &Port, message: &Message) -> Posted {
-        let control = &self.linked(port).control;
-        let (posted, asleep) = control.inbox().send(message);
-        if asleep {
-            control.bell().ring();
-        }
-        posted
+        // A peer that has a port has an outbox.
+        let posted = self.outbox(port.peer).is_ok_and(|outbox| outbox.ask(&frame_of(message)));
+        if posted { Posted::Taken } else { Posted::Full }
     }
 
     fn reply(&self, port: &Port, reply: Reply) {
-        let control = &self.linked(port).control;
-        if control.replies().put(reply) {
-            control.bell().ring();
+        if let Ok(outbox) = self.outbox(port.peer) {
+            outbox.answer(&frame_of_reply(&reply));
         }
     }
 

@@ -318,6 +318,12 @@ impl<'a> SlotShare<'a> {
         (0..self.claims.len() as u64).any(|ahead| self.is_claimed(next.wrapping_add(ahead)))
     }
 
+    /// Whether the ticket `next` is the one that the next sender takes, as far as its claim and SendCNT tell. Not
+    /// where a sender has begun with it before a fence that the caller has executed.
+    pub fn awaits(&self, next: u64) -> bool {
+        !self.is_claimed(next) && self.send.load(Ordering::Relaxed) == next
+    }
+
     /// Whether a message of a ticket behind `next` is there.
     pub fn waits_behind(&self, next: u64) -> bool {
         (1..self.slots.len() as u64).any(|ahead| self.is_ready(next.wrapping_add(ahead)))

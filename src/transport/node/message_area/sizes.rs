@@ -1,6 +1,6 @@
 //! The numbers of a rank's message area, from which its layout follows, and how they lie in memory.
 
-use super::{KINDS, LARGE, LARGE_RESPONSES, LARGEST, Policy, REPLIES, RESPONSES};
+use super::{ANSWERS, KINDS, LARGE, LARGE_RESPONSES, LARGEST, LIB, Policy, REPLIES, RESPONSES};
 use crate::util::config::Config;
 use crate::util::counters::SHARES;
 use crate::util::sync::{AtomicU64, Ordering};
@@ -14,6 +14,8 @@ pub struct Numbers {
     shares: AtomicU64,
     requests: AtomicU64,
     chunks: AtomicU64,
+    lib: AtomicU64,
+    answers: AtomicU64,
 }
 
 /// The same, read once.
@@ -31,6 +33,11 @@ pub struct Sizes {
     pub requests: usize,
     /// Slots of each share for large payloads.
     pub chunks: usize,
+    /// Slots for requests to the agent.
+    pub lib: usize,
+    /// Slots for answers of agents: two for each operation that may wait for one, since the dead may leave behind
+    /// answers that are begun.
+    pub answers: usize,
 }
 
 impl Sizes {
@@ -49,7 +56,9 @@ impl Sizes {
             _ => 1,
         };
         let (medium, requests) = (config.am_medium as usize, config.am_requests as usize);
-        Sizes { policy, slots, medium, shares, requests, chunks: config.am_chunks as usize }
+        let (chunks, lib) = (config.am_chunks as usize, config.inbox_entries as usize);
+        let answers = 2 * (config.in_flight as usize).next_power_of_two();
+        Sizes { policy, slots, medium, shares, requests, chunks, lib, answers }
     }
 
     /// The slots of one share.
@@ -58,18 +67,22 @@ impl Sizes {
             REPLIES => self.requests,
             RESPONSES => self.slots,
             LARGE | LARGE_RESPONSES => self.chunks,
+            LIB => self.lib,
+            ANSWERS => self.answers,
             _ => self.slots / self.shares,
         }
     }
 
     /// Where the slots of a share begin among all: those of the policy's shares, of replies, of responses, of
-    /// large messages, of large responses.
+    /// large messages, of large responses, of requests to the agent, of answers of agents.
     pub fn first_of(&self, share: usize) -> usize {
         match share {
             REPLIES => self.slots,
             RESPONSES => self.slots + self.requests,
             LARGE => 2 * self.slots + self.requests,
             LARGE_RESPONSES => 2 * self.slots + self.requests + self.chunks,
+            LIB => self.of_messages(),
+            ANSWERS => self.of_messages() + self.lib,
             _ => share * self.slots_of(share),
         }
     }
@@ -77,7 +90,11 @@ impl Sizes {
     /// Most bytes of a payload in a share's slots.
     #[inline(always)]
     pub fn payload_of(&self, share: usize) -> usize {
-        if share >= LARGE { LARGEST } else { self.medium }
+        match share {
+            LIB | ANSWERS => 0,
+            LARGE | LARGE_RESPONSES => LARGEST,
+            _ => self.medium,
+        }
     }
 
     /// Where the payload of slot `index` of a share begins among all.
@@ -86,14 +103,19 @@ impl Sizes {
         small.min(at) * self.medium + at.saturating_sub(small) * LARGEST
     }
 
-    /// Slots of all kinds.
-    pub fn all(&self) -> usize {
+    /// Slots of active messages.
+    pub fn of_messages(&self) -> usize {
         2 * (self.slots + self.chunks) + self.requests
     }
 
-    /// Bytes of all payloads.
+    /// Slots of all kinds.
+    pub fn all(&self) -> usize {
+        self.of_messages() + self.lib + self.answers
+    }
+
+    /// Bytes of all payloads. Requests to the agent and its answers have none.
     pub fn payloads(&self) -> usize {
-        self.payload_at(0, self.all())
+        self.payload_at(0, self.of_messages())
     }
 
     /// The shares that there are.
@@ -108,6 +130,8 @@ impl Sizes {
             && self.shares <= self.slots
             && power(self.requests, 1 << 12)
             && power(self.chunks, 1 << 12)
+            && power(self.lib, 1 << 16)
+            && power(self.answers, 1 << 13)
             && (64..=1 << 16).contains(&self.medium)
             && self.medium.is_multiple_of(64)
     }
@@ -121,6 +145,8 @@ impl Numbers {
         self.shares.store(sizes.shares as u64, Ordering::Relaxed);
         self.requests.store(sizes.requests as u64, Ordering::Relaxed);
         self.chunks.store(sizes.chunks as u64, Ordering::Relaxed);
+        self.lib.store(sizes.lib as u64, Ordering::Relaxed);
+        self.answers.store(sizes.answers as u64, Ordering::Relaxed);
     }
 
     /// None: these are no numbers of ours.
@@ -134,7 +160,9 @@ impl Numbers {
         };
         let (slots, medium) = (number(&self.slots), number(&self.medium));
         let (shares, requests) = (number(&self.shares), number(&self.requests));
-        let sizes = Sizes { policy, slots, medium, shares, requests, chunks: number(&self.chunks) };
+        let (chunks, lib, answers) =
+            (number(&self.chunks), number(&self.lib), number(&self.answers));
+        let sizes = Sizes { policy, slots, medium, shares, requests, chunks, lib, answers };
         sizes.are_sane().then_some(sizes)
     }
 }

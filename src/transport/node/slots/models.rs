@@ -425,3 +425,21 @@ fn loom_closing_the_door_and_knocking_meet() {
         assert!(rings <= 1 && (begun || rings == 1), "begun {begun}, rings {rings}");
     });
 }
+
+/// What the lane does, whose receiver runs no fence of the kernel's, and looks at two words in most cases.
+#[test]
+fn loom_closing_the_door_of_the_lane_and_knocking_meet() {
+    check(3, || {
+        let area = area(2);
+        let senders = [1, 2].map(|rank| {
+            spawn(&area, move |area| {
+                area.send(rank);
+                u32::from(area.door.knock_fenced())
+            })
+        });
+        area.door.close_fenced();
+        let begun = !area.share().awaits(FIRST);
+        let rings: u32 = senders.map(|sender| sender.join().unwrap()).iter().sum();
+        assert!(rings <= 1 && (begun || rings == 1), "begun {begun}, rings {rings}");
+    });
+}
