@@ -41,9 +41,14 @@ check-docs:
 check-symbols: library
 	@scripts/check-symbols include/llcl.h $(SHARED) $(STATIC) $(SONAME)
 
-# Says so and passes where no Fortran compiler is to be had.
-check-fortran:
-	@scripts/check-fortran include/llcl.h
+# Without a Fortran compiler this says so and passes.
+check-fortran: $(if $(FORTRAN),all)
+	@FC=$(FORTRAN) scripts/check-fortran include/llcl.h
+ifneq ($(FORTRAN),)
+	$(MAKE) --no-print-directory -C f_tests BUILD=$(abspath $(BUILD)) FORTRAN=$(FORTRAN)
+	c_tests/run --tests f_tests --build $(BUILD)
+	@echo "$@: passed (Fortran tests; each pair of values of their set-ups)"
+endif
 
 check-c: all
 	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))

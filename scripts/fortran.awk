@@ -98,14 +98,15 @@ function collect(kind,   text) {
 function dummy(type, p, function_, raw,   constant_, base, attributes) {
     constant_ = type ~ /^const /; base = type; sub(/^const /, "", base)
     by = raw ? "value" : "intent(in)"
-    if (base ~ /_fn$/) return "type(c_funptr), " by " :: " p
+    # By value always: gfortran 12 puts the address of a procedure that it passes by reference into read-only memory.
+    if (base ~ /_fn$/) return "type(c_funptr), value :: " p
     if (base in plain) return plain[base] ", " by " :: " p
     if (base in known) return "type(" base "), " by " :: " p
     if (base ~ / \*$/ && (substr(base, 1, length(base) - 2) in handle)) return "type(" substr(base, 1, length(base) - 2) "), " by " :: " p
     attributes = (function_ " " p in optional) ? ", optional :: " p : " :: " p
     if (p in array) attributes = attributes "(*)"
     if (base ~ / \*\*$/ && (substr(base, 1, length(base) - 3) in handle)) return "type(" substr(base, 1, length(base) - 3) "), intent(out)" attributes
-    if (base == "void *" || base == "char *") return "type(c_ptr), " by " :: " p
+    if (base == "void *" || base == "char *") return "type(c_ptr), value :: " p
     if (base !~ / \*$/) fail(function_ ": parameter " p " of type " type)
     sub(/ \*$/, "", base)
     if (base in known) return "type(" base "), intent(" (constant_ ? "in" : "inout") ")" attributes
@@ -114,10 +115,14 @@ function dummy(type, p, function_, raw,   constant_, base, attributes) {
     fail(function_ ": parameter " p " of type " type)
 }
 
-function callback(   i) {
-    callbacks = callbacks "\n    subroutine " name "(" names ") bind(c)\n      import\n"
+function callback(   i, what) {
+    if (returns != "void" && !(returns in plain)) fail(name " returns " returns)
+    what = returns == "void" ? "subroutine" : "function"
+    shapes = shapes (shapes == "" ? "" : ", ") name
+    callbacks = callbacks "\n    " what " " name "(" names ") bind(c)" (returns == "void" ? "" : " result(answer)") "\n      import\n"
     for (i = 1; i <= n; i++) callbacks = callbacks "      " dummy(of[i], word[i], name, 1) "\n"
-    callbacks = callbacks "    end subroutine\n"
+    if (returns != "void") callbacks = callbacks "      " plain[returns] " :: answer\n"
+    callbacks = callbacks "    end " what "\n"
 }
 
 # The function as C has it, and the subroutine with an optional status.
@@ -179,11 +184,7 @@ END {
     sort(all, count)
     line = "  public :: "; for (i = 1; i <= count; i++) line = line all[i] (i < count ? ", " : "")
     printf "%s", broken(line) > file
-    line = callbacks; text = ""
-    while (match(line, /subroutine llcl_[a-z0-9_]+\(/)) {
-        text = text (text == "" ? "" : ", ") substr(line, RSTART + 11, RLENGTH - 12); line = substr(line, RSTART + RLENGTH)
-    }
-    printf "%s%s\n  abstract interface%s  end interface\nend module llcl_types\n", broken("  public :: " text), types, callbacks > file
+    printf "%s%s\n  abstract interface%s  end interface\nend module llcl_types\n", broken("  public :: " shapes), types, callbacks > file
     close(file)
 
     file = out "/c.f90"; top(file, "All functions of llcl.h as C has them, with constants and types.")

@@ -27,8 +27,8 @@ contains
   subroutine call_am_register(context, id, handler, data, status)
     type(llcl_context_t), intent(in) :: context
     integer(c_int32_t), intent(in) :: id
-    type(c_funptr), intent(in) :: handler
-    type(c_ptr), intent(in) :: data
+    type(c_funptr), value :: handler
+    type(c_ptr), value :: data
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_am_register'//c_null_char, c_am_register(context, id, handler, data), status)
   end subroutine
@@ -85,7 +85,7 @@ contains
 
   subroutine call_am_reply(message, data, size, status)
     type(llcl_am_t), intent(in) :: message
-    type(c_ptr), intent(in) :: data
+    type(c_ptr), value :: data
     integer(c_size_t), intent(in) :: size
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_am_reply'//c_null_char, c_am_reply(message, data, size), status)

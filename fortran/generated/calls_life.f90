@@ -116,7 +116,7 @@ contains
 
   subroutine call_region_register(context, address, size, flags, region, status)
     type(llcl_context_t), intent(in) :: context
-    type(c_ptr), intent(in) :: address
+    type(c_ptr), value :: address
     integer(c_size_t), intent(in) :: size
     integer(c_int32_t), intent(in) :: flags
     type(llcl_region_t), intent(out) :: region
@@ -133,9 +133,9 @@ contains
 
   subroutine call_allgather_bytes(context, mine, size, all, status)
     type(llcl_context_t), intent(in) :: context
-    type(c_ptr), intent(in) :: mine
+    type(c_ptr), value :: mine
     integer(c_size_t), intent(in) :: size
-    type(c_ptr), intent(in) :: all
+    type(c_ptr), value :: all
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_allgather_bytes'//c_null_char, c_allgather_bytes(context, mine, size, all), &
         status)

@@ -1,0 +1,145 @@
+! Arrays of any type and rank are read and written where they lie: whole, as sections, as scalars, allocated, through pointers.
+! What does not lie in one piece is refused and nothing is touched.
+! ranks: 1 2
+program rma_arrays
+  use testing
+  implicit none
+  type :: point_t
+    real(c_float) :: x, y
+    integer(c_int8_t) :: colour
+  end type
+  type(llcl_remote_t) :: there
+  real(c_double) :: a(4, 5), b(4, 5)
+  integer(c_int32_t) :: status
+  integer :: i
+
+  call begin(65536)
+  there = everybody(right)
+  a = reshape([(rank + i / 7d0, i = 1, 20)], [4, 5])
+  call types()
+  call sections()
+  call refused()
+  call end_well()
+
+contains
+
+  subroutine types()
+    integer(c_int8_t) :: i1(3), j1(3)
+    integer(c_int16_t) :: i2, j2
+    integer(c_int32_t) :: i4(2, 2), j4(2, 2)
+    integer(c_int64_t) :: i8(2, 2, 2), j8(2, 2, 2)
+    real(c_float) :: r4(1, 2, 1, 2), s4(1, 2, 1, 2)
+    complex(c_float_complex) :: c4(5), d4(5)
+    complex(c_double_complex) :: c8(5), d8(5)
+    logical :: l(4), m(4)
+    character(len=11) :: text, other
+    type(point_t) :: p(2), q(2)
+    real(c_double), allocatable :: allocated_(:)
+    real(c_double), pointer :: pointer_(:)
+    b = 0
+    call llcl_write(context, right, a, there)
+    call llcl_read(context, right, there, b)
+    call check(all(a == b), 'doubles')
+    i1 = [1_c_int8_t, -2_c_int8_t, 3_c_int8_t]
+    call llcl_write(context, right, i1, there); call llcl_read(context, right, there, j1)
+    call check(all(i1 == j1), 'bytes')
+    i2 = -7
+    call llcl_write(context, right, i2, there); call llcl_read(context, right, there, j2)
+    call check(i2 == j2, 'a scalar')
+    i4 = reshape([1, 2, 3, 4], [2, 2])
+    call llcl_write(context, right, i4, there); call llcl_read(context, right, there, j4)
+    call check(all(i4 == j4), 'integers')
+    i8 = reshape([(i * 10000000000_c_int64_t, i = 1, 8)], [2, 2, 2])
+    call llcl_write(context, right, i8, there); call llcl_read(context, right, there, j8)
+    call check(all(i8 == j8), 'large integers')
+    r4 = reshape([1., 2., 3., 4.], [1, 2, 1, 2])
+    call llcl_write(context, right, r4, there); call llcl_read(context, right, there, s4)
+    call check(all(r4 == s4), 'reals of rank 4')
+    c4 = [(cmplx(i, -i, c_float_complex), i = 1, 5)]
+    call llcl_write(context, right, c4, there); call llcl_read(context, right, there, d4)
+    call check(all(c4 == d4), 'complex')
+    c8 = [(cmplx(i, -i, c_double_complex), i = 1, 5)]
+    call llcl_write(context, right, c8, there); call llcl_read(context, right, there, d8)
+    call check(all(c8 == d8), 'double complex')
+    l = [.true., .false., .true., .true.]
+    call llcl_write(context, right, l, there); call llcl_read(context, right, there, m)
+    call check(all(l .eqv. m), 'logicals')
+    text = 'hello world'; other = ''
+    call llcl_write(context, right, text, there); call llcl_read(context, right, there, other)
+    call check(text == other, 'characters')
+    p = [point_t(1, 2, 3_c_int8_t), point_t(4, 5, 6_c_int8_t)]
+    call llcl_write(context, right, p, there); call llcl_read(context, right, there, q)
+    call check(all(p%x == q%x) .and. all(p%colour == q%colour), 'derived types')
+    allocate (allocated_(3), pointer_(3))
+    allocated_(:) = [1d0, 2d0, 3d0]
+    call llcl_write(context, right, allocated_, there); call llcl_read(context, right, there, pointer_)
+    call check(all(allocated_ == pointer_), 'allocated and pointed to')
+    deallocate (pointer_)
+  end subroutine
+
+  subroutine sections()
+    real(c_double) :: line(6)
+    call llcl_write(context, right, a, there)
+    b = -1
+    call llcl_read(context, right, llcl_at(there, 32_c_int64_t), b(:, 4))
+    call check(all(b(:, 4) == a(:, 2)) .and. all(b(:, :3) == -1) .and. all(b(:, 5) == -1), 'a column')
+    line = -1
+    call llcl_read(context, right, there, line(2:5))
+    call check(all(line(2:5) == a(:, 1)) .and. line(1) == -1 .and. line(6) == -1, 'a part of a column')
+    call llcl_write(context, right, a(2:3, 5), there)
+    call llcl_read(context, right, there, line(1:2))
+    call check(all(line(:2) == a(2:3, 5)), 'a written part')
+    call llcl_write(context, right, a(3, 3), there)
+    call llcl_read(context, right, there, line(1))
+    call check(line(1) == a(3, 3), 'an element')
+    call llcl_write(context, right, a(:, 4:3), there, status)
+    call expect(status, LLCL_OK, 'an empty section')
+    call of_assumed_shape(a(:, 2:3))
+    call of_explicit_shape(a, 4)
+  end subroutine
+
+  subroutine of_assumed_shape(x)
+    real(c_double), intent(in) :: x(:, :)
+    call llcl_write(context, right, x, there)
+    call llcl_read(context, right, there, b(:, 1:2))
+    call check(all(b(:, 1:2) == x), 'assumed shape')
+  end subroutine
+
+  subroutine of_explicit_shape(x, n)
+    integer, intent(in) :: n
+    real(c_double), intent(in) :: x(n)
+    call llcl_write(context, right, x, there)
+    call llcl_read(context, right, there, b(:, 1))
+    call check(all(b(:, 1) == x), 'explicit shape')
+  end subroutine
+
+  subroutine refused()
+    type(llcl_region_t) :: no_region
+    b = -1
+    call llcl_read(context, right, there, b(1, :), status)
+    call expect(status, LLCL_ERR_INVALID, 'a row')
+    call check(index(llcl_last_error(), 'one after the other') > 0, 'the sentence of a row')
+    call check(all(b == -1), 'a refused read touches nothing')
+    call llcl_write(context, right, a(::2, 1), there, status)
+    call expect(status, LLCL_ERR_INVALID, 'every second element')
+    call llcl_write(context, right, a(4:1:-1, 1), there, status)
+    call expect(status, LLCL_ERR_INVALID, 'backwards')
+    call llcl_write_small(context, right, a(1, :), there, status)
+    call expect(status, LLCL_ERR_INVALID, 'small: a row')
+    call llcl_write_signal(context, right, a(1, :), there, there, 1_c_int64_t, LLCL_SIGNAL_ADD, status)
+    call expect(status, LLCL_ERR_INVALID, 'signalled: a row')
+    call llcl_region_register(context, a(1, :), no_region, status)
+    call expect(status, LLCL_ERR_INVALID, 'registered: a row')
+    call of_assumed_size(a)
+    ! The library's sentence takes the place of the module's.
+    call llcl_write(context, ranks, a, there, status)
+    call expect(status, LLCL_ERR_INVALID, 'no such rank')
+    call check(index(llcl_last_error(), 'peer') > 0, 'the sentence of a rank')
+  end subroutine
+
+  subroutine of_assumed_size(x)
+    real(c_double), intent(in) :: x(*)
+    call llcl_write(context, right, x(1:4), there, status)
+    call expect(status, LLCL_OK, 'a part of an assumed-size array')
+  end subroutine
+end program
