@@ -83,7 +83,7 @@ function collect(kind,   text) {
     list = text; if (kind == "callback") sub(/^[^(]*\([^(]*\(/, "", list); else sub(/^[^(]*\(/, "", list)
     sub(/\);$/, "", list)
     head = text; if (kind == "callback") sub(/\)\(.*/, "", head); else sub(/\(.*/, "", head)
-    name = head; sub(/.*[ *]/, "", name); returns = head; sub(/[a-z0-9_]+$/, "", returns); gsub(/typedef |\(\*| +$/, "", returns)
+    name = head; sub(/.*[ *]/, "", name); returns = head; sub(/[a-z0-9_]+$/, "", returns); gsub(/typedef |\(\*/, "", returns); sub(/ +$/, "", returns)
     n = list == "void" ? 0 : split(list, parameter, ",")
     names = ""
     for (i = 1; i <= n; i++) {

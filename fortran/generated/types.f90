@@ -291,13 +291,14 @@ module llcl_types
       integer(c_int32_t), value :: status
     end subroutine
 
-    subroutine llcl_allgather_fn(data, mine, size, all) bind(c)
+    function llcl_allgather_fn(data, mine, size, all) bind(c) result(answer)
       import
       type(c_ptr), value :: data
       type(c_ptr), value :: mine
       integer(c_size_t), value :: size
       type(c_ptr), value :: all
-    end subroutine
+      integer(c_int32_t) :: answer
+    end function
 
     subroutine llcl_abort_fn(data, exit_code) bind(c)
       import
