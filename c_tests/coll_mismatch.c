@@ -162,7 +162,7 @@ static void nonsense(struct scene *scene)
     CHECK_OK(llcl_region_free(gone));
     NEVER(BROADCAST, 0, root, scene->ranks, LLCL_ERR_INVALID, "root");
     NEVER(REDUCE, 0, root, UINT32_MAX, LLCL_ERR_INVALID, "root");
-    NEVER(ALLREDUCE, 0, flags, 4, LLCL_ERR_INVALID, "flags");
+    NEVER(ALLREDUCE, 0, flags, 8, LLCL_ERR_INVALID, "flags");
     NEVER(ALLREDUCE, 0, element_size, 1, LLCL_ERR_INVALID, "element_size");
     NEVER(BARRIER, 0, engine, 3, LLCL_ERR_INVALID, "engine");
     NEVER(BARRIER, 0, on_complete, bad_kind, LLCL_ERR_INVALID, "on_complete");

@@ -2126,6 +2126,12 @@ uint32_t llcl_team_find(const llcl_team_t *team,
  */
 #define LLCL_COLL_CONCURRENT 2u
 
+/**
+ * Each start of the plan may name other buffers, by llcl_coll_start_with; the same at every rank. The blocking forms,
+ * which may do so in any case, ignore it.
+ */
+#define LLCL_COLL_REBIND 4u
+
 /** A plan. Ends by llcl_coll_free or with its context. */
 typedef struct llcl_coll_t llcl_coll_t;
 
@@ -2206,7 +2212,9 @@ typedef struct llcl_coll_params_t {
     uint32_t root;
     /** One of LLCL_ENGINE_*. */
     uint32_t engine;
-    /** 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT; the same at every rank. */
+    /**
+     * 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT, LLCL_COLL_REBIND; the same at every rank.
+     */
     uint32_t flags;
     /** Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0. */
     uint32_t element_size;
@@ -2257,6 +2265,23 @@ typedef struct llcl_coll_params_t {
  * From: persistent collectives, MPI 4.0 section 6.12; the session-mode queue of Tofu2.
  */
 llcl_status_t llcl_coll_start(llcl_coll_t *plan);
+
+/**
+ * Starts the next round of a plan that was made with LLCL_COLL_REBIND, with its input and output at other places. They stay
+ * those of the rounds that follow, until another call names new ones. Each rank names places of its own, or starts the
+ * same round by llcl_coll_start. A buffer that lies in a registered region, which peers do not map, is copied by this rank: the
+ * input in this call, whose time then grows with it, the output at the end of the round.
+ *
+ * `plan`: a live plan. `send`, `receive`: as in llcl_coll_params_t when the plan was made; each is ignored where it was
+ * ignored then. The buffers of the round before are the user's again when that has ended.
+ * LLCL_OK; LLCL_ERR_KEY: a buffer names no live region of this rank; LLCL_ERR_RANGE: it leaves its region;
+ * LLCL_ERR_INVALID: the two overlap, the plan was made without LLCL_COLL_REBIND, or NULL; LLCL_ERR_NO_MEMORY: a copy would
+ * exceed LLCL_COLL_MEMORY; then the round has not begun, and the call may be made again. Other statuses, and threads: as
+ * llcl_coll_start.
+ */
+llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
+                                   llcl_local_t send,
+                                   llcl_local_t receive);
 
 /**
  * Whether the round has ended at this rank. Works for the plan for a moment.
@@ -2506,10 +2531,16 @@ llcl_status_t llcl_exscan_init(const llcl_coll_params_t *params,
                                llcl_coll_t **plan);
 
 /*
- * 15. Collectives for the occasional call: made, started, waited for and freed at once.
+ * 15. Collectives for the occasional call: one call makes, starts and waits.
  *
  * Each takes what its _init function takes, without a completion, and answers what that and llcl_coll_wait answer; collective
- * over the team; not inside a callback. Whoever does the same thing often makes a plan: making one costs more than running it.
+ * over the team; not inside a callback. A team keeps the plans of its last LLCL_COLL_CACHE different calls. A call that has the
+ * operation, count, type, op, root, flags and algorithm of an earlier one runs that plan, also with other buffers. (The v forms and
+ * user reductions make a plan for each call.) Three things follow. All ranks must give the same parameters: a difference is told at
+ * every rank where none of them has kept a plan for its call, and else some ranks may wait for ever; with LLCL_COLL_CACHE=0 it is
+ * always told. A call that is refused at one rank only, say for a buffer that is none, fails the plan that the others have
+ * kept; they, and all further such calls, answer the status of the refusal until the plan has been displaced. And `engine` counts in
+ * the call that makes the plan.
  */
 
 /**
@@ -2692,11 +2723,17 @@ typedef struct llcl_stats_t {
      * number of ranks.
      */
     uint64_t am_memory;
+    /**
+     * Blocking collectives that found the plan of an earlier call; see LLCL_COLL_CACHE. Without llcl_barrier.
+     */
+    uint64_t coll_cache_hits;
+    /** Those that made one to be kept. */
+    uint64_t coll_cache_misses;
 } llcl_stats_t;
 
 /** Its size, and else zeroes: `llcl_stats_t it = LLCL_STATS_INIT;`. */
 #define LLCL_STATS_INIT {sizeof(llcl_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, \
-    0, 0, 0}
+    0, 0, 0, 0, 0}
 
 /**
  * What a context has counted.

@@ -70,6 +70,14 @@ module llcl_c_plans
       integer(c_int32_t) :: answer
     end function
 
+    function llcl_coll_start_with(plan, send, receive) bind(c) result(answer)
+      import
+      type(llcl_coll_t), value :: plan
+      type(llcl_local_t), value :: send
+      type(llcl_local_t), value :: receive
+      integer(c_int32_t) :: answer
+    end function
+
     function llcl_coll_test(plan) bind(c) result(answer)
       import
       type(llcl_coll_t), value :: plan

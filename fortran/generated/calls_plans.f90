@@ -6,8 +6,9 @@ module llcl_calls_plans
   use llcl_types
   use llcl_c_plans, only: c_team_world => llcl_team_world, c_team_split => llcl_team_split, &
       c_team_create => llcl_team_create, c_team_free => llcl_team_free, &
-      c_coll_start => llcl_coll_start, c_coll_test => llcl_coll_test, &
-      c_coll_wait => llcl_coll_wait, c_coll_free => llcl_coll_free, c_coll_query => llcl_coll_query
+      c_coll_start => llcl_coll_start, c_coll_start_with => llcl_coll_start_with, &
+      c_coll_test => llcl_coll_test, c_coll_wait => llcl_coll_wait, c_coll_free => llcl_coll_free, &
+      c_coll_query => llcl_coll_query
   use llcl_finish, only: finish
   implicit none
   private
@@ -16,6 +17,7 @@ module llcl_calls_plans
   public :: llcl_team_create; interface llcl_team_create; procedure call_team_create; end interface
   public :: llcl_team_free; interface llcl_team_free; procedure call_team_free; end interface
   public :: llcl_coll_start; interface llcl_coll_start; procedure call_coll_start; end interface
+  public :: llcl_coll_start_with; interface llcl_coll_start_with; procedure call_coll_start_with; end interface
   public :: llcl_coll_test; interface llcl_coll_test; procedure call_coll_test; end interface
   public :: llcl_coll_wait; interface llcl_coll_wait; procedure call_coll_wait; end interface
   public :: llcl_coll_free; interface llcl_coll_free; procedure call_coll_free; end interface
@@ -58,6 +60,14 @@ contains
     type(llcl_coll_t), intent(in) :: plan
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_coll_start'//c_null_char, c_coll_start(plan), status)
+  end subroutine
+
+  subroutine call_coll_start_with(plan, send, receive, status)
+    type(llcl_coll_t), intent(in) :: plan
+    type(llcl_local_t), intent(in) :: send
+    type(llcl_local_t), intent(in) :: receive
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_coll_start_with'//c_null_char, c_coll_start_with(plan, send, receive), status)
   end subroutine
 
   subroutine call_coll_test(plan, status)

@@ -105,5 +105,6 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_ENGINE_THREAD = 2
   integer(c_int32_t), parameter :: LLCL_COLL_IN_PLACE = 1
   integer(c_int32_t), parameter :: LLCL_COLL_CONCURRENT = 2
+  integer(c_int32_t), parameter :: LLCL_COLL_REBIND = 4
   integer(c_int32_t), parameter :: LLCL_AM_SHARES = 16
 end module llcl_constants

@@ -264,7 +264,7 @@ module llcl_types
   end type
 
   type, bind(c) :: llcl_stats_t
-    integer(c_int64_t) :: struct_size = 264
+    integer(c_int64_t) :: struct_size = 280
     integer(c_int64_t) :: am_sent = 0
     integer(c_int64_t) :: am_handled = 0
     integer(c_int64_t) :: am_unknown = 0
@@ -282,6 +282,8 @@ module llcl_types
     integer(c_int64_t) :: slots_high_water = 0
     integer(c_int64_t) :: requests_high_water = 0
     integer(c_int64_t) :: am_memory = 0
+    integer(c_int64_t) :: coll_cache_hits = 0
+    integer(c_int64_t) :: coll_cache_misses = 0
   end type
 
   abstract interface

@@ -17,6 +17,7 @@ use crate::api::completion::LLCL_COMPLETE_NONE;
 use crate::api::guard::{give, given, guard};
 use crate::api::plan::{llcl_coll_params_t, llcl_coll_t};
 use crate::api::status::llcl_status_t;
+use crate::coll::cache::Call;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation};
 use crate::util::rounding::Environment;
@@ -38,6 +39,20 @@ unsafe fn blocks(counts: *const u64, offsets: *const u64, ranks: usize) -> Vec<B
 }
 
 impl llcl_coll_params_t {
+    /// All that counts but buffers, and what has no number.
+    #[inline(always)]
+    fn call(&self, operation: Operation) -> Call {
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        [
+            self.count,
+            Environment::mine().number(),
+            operation as u64,
+            pair(self.r#type, self.op),
+            pair(self.root, self.flags),
+            pair(self.element_size, self.engine),
+        ]
+    }
+
     /// The same as the layer below knows it.
     ///
     /// # Safety
@@ -113,12 +128,17 @@ pub(super) unsafe fn now(
     unsafe {
         let params = given(params, "params")?;
         let team = &given(params.team, "team")?.0;
-        let mut asked = params.asked(operation, form, team.size() as usize);
         let completes = params.on_complete.kind != LLCL_COMPLETE_NONE;
-        asked.refused = completes.then_some(
-            "a blocking call takes no completion, expected llcl_no_completion() as on_complete",
-        );
-        team.now(&asked)
+        let asked = || {
+            let mut asked = params.asked(operation, form, team.size() as usize);
+            asked.refused = completes.then_some(
+                "a blocking call takes no completion, expected llcl_no_completion() as on_complete",
+            );
+            asked
+        };
+        let places = [params.send.address(), params.receive.address()];
+        let plain = form == Form::Even && params.algorithm.is_null() && !completes;
+        team.now(plain.then(|| (params.call(operation), places)), asked)
     }
 }
 

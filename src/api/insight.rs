@@ -51,6 +51,10 @@ pub struct llcl_stats_t {
     /// Bytes of this rank's memory that message slots and reply slots take at most, whatever the
     /// number of ranks.
     pub am_memory: u64,
+    /// Blocking collectives that found the plan of an earlier call; see LLCL_COLL_CACHE. Without llcl_barrier.
+    pub coll_cache_hits: u64,
+    /// Those that made one to be kept.
+    pub coll_cache_misses: u64,
 }
 
 /// What a context has counted.
@@ -87,6 +91,8 @@ pub unsafe extern "C" fn llcl_stats_get(
             slots_high_water: counted.slots_high_water,
             requests_high_water: counted.requests_high_water,
             am_memory: counted.am_memory,
+            coll_cache_hits: counted.coll_cache_hits,
+            coll_cache_misses: counted.coll_cache_misses,
         };
         // SAFETY: as above.
         unsafe { stats.write(answer) };

@@ -84,6 +84,10 @@ pub const LLCL_COLL_IN_PLACE: u32 = 1;
 /// has one queue for its steps.
 pub const LLCL_COLL_CONCURRENT: u32 = 2;
 
+/// Each start of the plan may name other buffers, by llcl_coll_start_with; the same at every rank. The blocking forms,
+/// which may do so in any case, ignore it.
+pub const LLCL_COLL_REBIND: u32 = 4;
+
 /// A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type, whole ones.
 /// `result` is `right`, `left`, or overlaps neither; all are aligned as elements of the buffers are, or as the
 /// elements of an array that begins at a multiple of 64. The order of ranks is kept: the operation must be associative and
@@ -128,7 +132,7 @@ pub struct llcl_coll_params_t {
     pub root: u32,
     /// One of LLCL_ENGINE_*.
     pub engine: u32,
-    /// 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT; the same at every rank.
+    /// 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT, LLCL_COLL_REBIND; the same at every rank.
     pub flags: u32,
     /// Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0.
     pub element_size: u32,
@@ -194,6 +198,28 @@ pub struct llcl_coll_info_t {
 pub unsafe extern "C" fn llcl_coll_start(plan: *mut llcl_coll_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
     guard(|| unsafe { given(plan, "plan")? }.0.start())
+}
+
+/// Starts the next round of a plan that was made with LLCL_COLL_REBIND, with its input and output at other places. They stay
+/// those of the rounds that follow, until another call names new ones. Each rank names places of its own, or starts the
+/// same round by llcl_coll_start. A buffer that lies in a registered region, which peers do not map, is copied by this rank: the
+/// input in this call, whose time then grows with it, the output at the end of the round.
+///
+/// `plan`: a live plan. `send`, `receive`: as in llcl_coll_params_t when the plan was made; each is ignored where it was
+/// ignored then. The buffers of the round before are the user's again when that has ended.
+/// LLCL_OK; LLCL_ERR_KEY: a buffer names no live region of this rank; LLCL_ERR_RANGE: it leaves its region;
+/// LLCL_ERR_INVALID: the two overlap, the plan was made without LLCL_COLL_REBIND, or NULL; LLCL_ERR_NO_MEMORY: a copy would
+/// exceed LLCL_COLL_MEMORY; then the round has not begun, and the call may be made again. Other statuses, and threads: as
+/// llcl_coll_start.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_coll_start_with(
+    plan: *mut llcl_coll_t,
+    send: llcl_local_t,
+    receive: llcl_local_t,
+) -> llcl_status_t {
+    let places = [send.address(), receive.address()];
+    // SAFETY: the caller gives a handle of a live context.
+    guard(|| unsafe { given(plan, "plan")? }.0.start_with(places))
 }
 
 /// Whether the round has ended at this rank. Works for the plan for a moment.

@@ -5,6 +5,7 @@
 mod agreement;
 pub mod algorithms;
 pub mod arena;
+pub mod cache;
 pub mod collectives;
 pub mod objects;
 pub mod plan;

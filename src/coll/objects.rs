@@ -1,12 +1,14 @@
 //! What teams and plans are for the user: objects with an address of their own, which outlive team, plan
 //! and context, so that a handle that was freed is recognised and not followed.
 
+use crate::coll::cache::{Cache, Call};
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::plan::make::make;
 use crate::coll::plan::{About, Plan};
 use crate::coll::problem::Operation;
 use crate::coll::team::Team;
 use crate::fail;
+use crate::transport::address::Address;
 use crate::util::once::Once;
 use crate::util::prefetch::prefetch;
 use crate::util::shells::Shells;
@@ -70,6 +72,7 @@ struct LiveTeam {
     /// It is the team of all ranks, which is not freed.
     world: bool,
     barrier: Once<Arc<Plan>>,
+    cache: Mutex<Cache>,
 }
 
 /// A plan as its user holds it.
@@ -128,7 +131,8 @@ impl Handles {
         let mut shelf = open(&self.teams);
         let home = Arc::downgrade(self);
         let handle = shelf.place(&TEAMS, |at| TeamHandle { team: empty(), home, at });
-        handle.team.put(LiveTeam { team, world, barrier: Once::new() });
+        let (barrier, cache) = (Once::new(), Mutex::default());
+        handle.team.put(LiveTeam { team, world, barrier, cache });
         (&raw const *handle).cast_mut()
     }
 
@@ -202,6 +206,7 @@ impl TeamHandle {
             if let Some(plan) = live.barrier.get() {
                 Plan::free(plan)?;
             }
+            live.cache.into_inner().unwrap_or_else(PoisonError::into_inner).free()?;
             live.team.leave();
             open(&self.home()?.teams).freed.push_back(self.at);
         }
@@ -214,9 +219,29 @@ impl TeamHandle {
         Ok(home.keep_plan(make(&live.team, asked)?))
     }
 
-    /// Makes a plan, runs it once and ends it. Collective.
-    pub fn now(&self, asked: &Asked) -> Result<()> {
-        let plan = make(&self.live()?.team, asked)?;
+    /// Runs an operation once, by a plan that is kept for further calls where that is possible. Collective.
+    /// `call`: what is asked for, with its buffers, if the same may have been asked for before.
+    pub fn now(
+        &self,
+        call: Option<(Call, [Address; 2])>,
+        asked: impl FnOnce() -> Asked,
+    ) -> Result<()> {
+        let live = self.live()?;
+        let services = &live.team.services;
+        services.may_block("a blocking collective")?;
+        // One call at a time: which one comes first decides what is kept.
+        let mut cache = live.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((call, places)) = &call
+            && let Some(done) = cache.repeat(&live.team, call, *places)
+        {
+            return done;
+        }
+        let asked = asked();
+        if Cache::keeps(services, &asked) {
+            return cache.run(&live.team, asked, call.map(|(call, _)| call));
+        }
+        drop(cache);
+        let plan = make(&live.team, &asked)?;
         let ended = plan.start().and_then(|()| plan.wait(None));
         Plan::free(&plan)?;
         ended
@@ -244,6 +269,11 @@ impl PlanHandle {
     #[inline(always)]
     pub fn start(&self) -> Result<()> {
         self.live()?.start()
+    }
+
+    /// See Plan::start_with().
+    pub fn start_with(&self, places: [Address; 2]) -> Result<()> {
+        self.live()?.start_with(places)
     }
 
     /// See Plan::test().

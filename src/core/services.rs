@@ -15,6 +15,7 @@ use crate::fail;
 use crate::transport::address::{ANY, Address, Key};
 use crate::transport::waiters::Awaited;
 use crate::util::config::Config;
+use crate::util::counters::Counters;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Services {
     pub background: Arc<Background>,
     /// The values in force.
     pub config: Config,
+    /// What the context counts.
+    pub counts: Arc<Counters>,
     regions: Arc<Regions>,
     bootstrap: Arc<Bootstrap>,
     lane: Arc<Lane>,
@@ -50,6 +53,7 @@ impl Context {
             routes: self.routes.clone(),
             background: self.background.clone(),
             config: self.config().clone(),
+            counts: self.post.counts.clone(),
             regions: self.regions.clone(),
             bootstrap: self.bootstrap.clone(),
             lane: self.lane.clone(),

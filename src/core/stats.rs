@@ -24,6 +24,8 @@ pub struct Counted {
     pub slots_high_water: u64,
     pub requests_high_water: u64,
     pub am_memory: u64,
+    pub coll_cache_hits: u64,
+    pub coll_cache_misses: u64,
 }
 
 /// Where each "try again" is counted.
@@ -70,6 +72,8 @@ impl Context {
             slots_high_water: counts.slots_high_water.get(),
             requests_high_water: counts.requests_high_water.get(),
             am_memory: self.routes.node().mail_bytes(),
+            coll_cache_hits: counts.plans_found.get(),
+            coll_cache_misses: counts.plans_made.get(),
         }
     }
 

@@ -168,6 +168,8 @@ table! {
         "Into pieces of how many bytes collectives cut large messages; the same at every rank.";
     coll_memory: "LLCL_COLL_MEMORY", "256", "MiB", Kind::Number(1, 1 << 20, 1),
         "Most memory of this rank that teams and plans of collectives may take together.";
+    coll_cache: "LLCL_COLL_CACHE", "16", "plans", Kind::Number(0, 1024, 1),
+        "How many plans of a team's blocking collectives are kept for further calls; the same at every rank.";
     coll_barrier: "LLCL_COLL_BARRIER", "auto", "", Kind::Words(BARRIERS),
         "Which algorithm does a barrier; auto leaves it to the table that llcl-info -a prints.";
     coll_broadcast: "LLCL_COLL_BROADCAST", "auto", "", Kind::Words(BROADCASTS),

@@ -77,6 +77,10 @@ pub struct Counters {
     pub slots_high_water: Count,
     /// Most requests that were seen to wait for their end.
     pub requests_high_water: Count,
+    /// Blocking collectives whose plan was there.
+    pub plans_found: Count,
+    /// Those for which one was made.
+    pub plans_made: Count,
 }
 
 impl Counters {

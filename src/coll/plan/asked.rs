@@ -5,11 +5,13 @@ use crate::coll::problem::{Block, Operation, Problem, Varied};
 use crate::coll::reduction::{self, Op, Type};
 use crate::coll::runner::shared::{Combiner, Reduction};
 use crate::coll::schedule::QUEUES;
+use crate::coll::select;
 use crate::coll::touched::{Touched, extent, overlap, touched};
 use crate::core::services::{Own, Services};
 use crate::engine::completion::Completion;
 use crate::fail;
 use crate::transport::address::Address;
+use crate::util::config::Config;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
 use std::ffi::c_void;
@@ -27,6 +29,8 @@ pub enum Form {
 pub const IN_PLACE: u32 = 1;
 /// The user's function may be called several times at the same time.
 pub const CONCURRENT: u32 = 2;
+/// Each start may name other buffers.
+pub const REBIND: u32 = 4;
 
 /// The parameters, as the user gave them.
 #[derive(Clone)]
@@ -81,10 +85,33 @@ pub struct Checked {
     pub ordered: bool,
     /// What of this rank's buffers is used, in bytes.
     pub touched: Touched,
-    /// The input: bytes up to the end of the last that is used, and where they lie.
-    pub send: (u64, Option<Own>),
+    /// The input.
+    pub send: Side,
     /// The output.
-    pub receive: (u64, Option<Own>),
+    pub receive: Side,
+}
+
+/// A buffer: bytes up to the end of the last that is used, and where they lie.
+pub type Side = (u64, Option<Own>);
+
+/// Where the input and the output at these places lie, of which so much is touched. Refuses places that are none, or that
+/// overlap.
+pub fn sides(services: &Services, touched: &Touched, places: [Address; 2]) -> Result<[Side; 2]> {
+    let find = |place: Address, size: u64, name: &str| match size {
+        0 => Ok((0, None)),
+        _ => services.own(place, size, name).map(|own| (size, Some(own))),
+    };
+    let output = extent(&touched.held).max(extent(&touched.written));
+    let send = find(places[0], extent(&touched.send), "send")?;
+    let receive = find(places[1], output, "receive")?;
+    if let ((_, Some(from)), (_, Some(to))) = (send, receive) {
+        let shift = to.pointer as i128 - from.pointer as i128;
+        let both = |blocks: &[Block]| overlap(&touched.send, blocks, shift);
+        if both(&touched.held) || both(&touched.written) {
+            fail!(ERR_INVALID, "send and receive overlap, expected LLCL_COLL_IN_PLACE");
+        }
+    }
+    Ok([send, receive])
 }
 
 impl Asked {
@@ -133,7 +160,8 @@ impl Asked {
         matches!(self.operation, Reduce | Allreduce | ReduceScatter | Scan | Exscan)
     }
 
-    fn is_users_function(&self) -> bool {
+    /// Whether elements are combined by a function of the user's.
+    pub fn is_users_function(&self) -> bool {
         self.combines() && self.op == Op::User as u32
     }
 
@@ -154,25 +182,41 @@ impl Asked {
     /// The flags that must be alike at all ranks.
     pub fn common_flags(&self) -> u32 {
         let concurrent = if self.is_users_function() { CONCURRENT } else { 0 };
-        self.flags & (IN_PLACE | concurrent)
+        self.flags & (IN_PLACE | REBIND | concurrent)
     }
 
-    /// Checks what can be checked by this rank alone.
-    pub fn check(&self, services: &Services, me: usize, ranks: usize) -> Result<Checked> {
+    /// Whether each start may name other buffers.
+    pub fn is_rebound(&self) -> bool {
+        self.flags & REBIND != 0
+    }
+
+    /// The algorithm that is asked for by name, in the call or by the configuration.
+    pub fn wanted(&self, config: &Config) -> Option<&str> {
+        let configured = select::forced(config, self.operation);
+        self.algorithm.as_deref().or(configured).filter(|name| *name != "auto")
+    }
+
+    /// Checks what need not be alike at all ranks, but for the buffers.
+    pub fn check_own(&self, services: &Services) -> Result<()> {
         if let Some(why) = self.refused {
             fail!(ERR_INVALID, "{why}");
         }
-        if self.flags & !(IN_PLACE | CONCURRENT) != 0 {
-            let flags = "LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT";
+        if self.flags & !(IN_PLACE | CONCURRENT | REBIND) != 0 {
+            let flags = "LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT, LLCL_COLL_REBIND";
             fail!(ERR_INVALID, "flags is {:#x}, expected 0 or some of {flags}", self.flags);
         }
         if self.engine > 2 {
             fail!(ERR_INVALID, "engine is {}, expected LLCL_ENGINE_*", self.engine);
         }
+        services.check_completion(&self.on_complete, "on_complete")
+    }
+
+    /// Checks what can be checked by this rank alone.
+    pub fn check(&self, services: &Services, me: usize, ranks: usize) -> Result<Checked> {
+        self.check_own(services)?;
         if self.has_root() && self.root as usize >= ranks {
             fail!(ERR_INVALID, "root is {}, expected a rank below {ranks}", self.root);
         }
-        services.check_completion(&self.on_complete, "on_complete")?;
         if self.operation == Operation::Barrier {
             let (touched, nothing) = (Touched::default(), (0, None));
             let (width, combiner, ordered) = (1, None, false);
@@ -192,20 +236,7 @@ impl Asked {
         self.check_blocks(me, ranks)?;
         let width = self.width(kind)?;
         let touched = self.touched(me, ranks, width)?;
-        let find = |place: Address, size: u64, name: &str| match size {
-            0 => Ok((0, None)),
-            _ => services.own(place, size, name).map(|own| (size, Some(own))),
-        };
-        let output = extent(&touched.held).max(extent(&touched.written));
-        let send = find(self.send, extent(&touched.send), "send")?;
-        let receive = find(self.receive, output, "receive")?;
-        if let ((_, Some(from)), (_, Some(to))) = (send, receive) {
-            let shift = to.pointer as i128 - from.pointer as i128;
-            let both = |blocks: &[Block]| overlap(&touched.send, blocks, shift);
-            if both(&touched.held) || both(&touched.written) {
-                fail!(ERR_INVALID, "send and receive overlap, expected LLCL_COLL_IN_PLACE");
-            }
-        }
+        let [send, receive] = sides(services, &touched, [self.send, self.receive])?;
         Ok(Checked { width, combiner, ordered, touched, send, receive })
     }
 

@@ -9,7 +9,7 @@ use crate::util::rounding::Environment;
 use crate::util::status::Result;
 
 /// Numbers of what a rank asks for that must be alike.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "operation",
     "form",
     "count",
@@ -20,15 +20,19 @@ const NAMES: [&str; 11] = [
     "flags",
     ALGORITHM,
     "LLCL_COLL_SEGMENT",
+    "LLCL_COLL_CACHE",
     ENVIRONMENT,
 ];
+/// What must be alike, as numbers.
+pub type Alike = [u64; NAMES.len()];
+
 const ALGORITHM: &str = "algorithm";
 const ENVIRONMENT: &str = "the floating-point environment";
 
 /// Compares what this rank asks for with what the others do. An error of one, or a difference, is an error for
 /// all. Collective.
 pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>) -> Result<()> {
-    let own = card(&team.services, asked, forced);
+    let own = alike(&team.services, asked, forced);
     let bytes = own.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
     let all = team.tell(mine, &hash(&bytes).to_ne_bytes())?;
     match all.iter().all(|other| *other == all[0]) {
@@ -68,7 +72,8 @@ fn name_difference(cards: &[Vec<u8>], forced: Option<&str>) -> Result<()> {
     fail!(ERR_INTERNAL, "the ranks ask for the same, but their sums differ")
 }
 
-fn card(services: &Services, asked: &Asked, forced: Option<&str>) -> [u64; NAMES.len()] {
+/// What this rank says of what must be alike. `forced`: the algorithm that is asked for by name.
+pub fn alike(services: &Services, asked: &Asked, forced: Option<&str>) -> Alike {
     let even = asked.form == Form::Even;
     let barrier = asked.operation == Operation::Barrier;
     let or_zero = |condition: bool, number: u64| if condition { number } else { 0 };
@@ -83,6 +88,7 @@ fn card(services: &Services, asked: &Asked, forced: Option<&str>) -> [u64; NAMES
         asked.common_flags().into(),
         forced.map_or(0, |name| hash(name.as_bytes())),
         services.config.coll_segment,
+        services.config.coll_cache,
         asked.environment().map_or(0, Environment::number),
     ]
 }

@@ -3,11 +3,13 @@
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::alone::ALONE;
 use crate::coll::arena::{self, Arena};
-use crate::coll::plan::asked::{Asked, Checked, Form};
+use crate::coll::plan::asked::{Asked, Checked, Form, Side};
+use crate::coll::plan::bound::Bound;
 use crate::coll::plan::compare::{agree, varied};
 use crate::coll::plan::meet::{Card, Met, SESSION, meet};
 use crate::coll::plan::{About, Bounce, Engine, Plan};
 use crate::coll::problem::{Block, Problem};
+use crate::coll::runner::binding::BINDING;
 use crate::coll::runner::members::{Members, known};
 use crate::coll::runner::record::{Record, compile};
 use crate::coll::runner::session::{self, Session};
@@ -43,9 +45,8 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     let (me, ranks) = (team.me, team.size());
     let checked = reserve::must_hold(takes(asked.form, ranks as u64))
         .and_then(|()| asked.check(&team.services, me, ranks));
-    let asked_for = asked.algorithm.as_deref();
     let configured = select::forced(&team.services.config, asked.operation);
-    let forced = asked_for.or(configured).filter(|name| *name != "auto");
+    let forced = asked.wanted(&team.services.config);
     let (checked, refusal) = match checked {
         Ok(checked) => (Some(checked), Ok(())),
         Err(error) => (None, Err(error)),
@@ -63,7 +64,7 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         }
         _ => select::choose(&problem, forced, checked.ordered)?,
     };
-    let choice = match (asked_for, configured) {
+    let choice = match (&asked.algorithm, configured) {
         (None, Some(_)) if choice.0.name != ALONE.name => {
             let variable = select::name(asked.operation).to_uppercase();
             (choice.0, format!("LLCL_COLL_{variable} asks for it"))
@@ -124,7 +125,8 @@ impl Site<'_> {
 
     fn layout(&self, program: &Program, records: usize, known: &BTreeSet<usize>) -> Layout {
         let lines = |bytes: u64| bytes.next_multiple_of(64);
-        let bounced = |side: &(u64, Option<Own>)| match side {
+        let bounced = |side: &Side| match side {
+            _ if self.asked.is_rebound() => BINDING,
             (bytes, Some(own)) if !own.mapped => *bytes,
             _ => 0,
         };
@@ -152,7 +154,8 @@ impl Site<'_> {
     }
 
     fn is_bounced(&self) -> bool {
-        let unmapped = |side: &Option<Own>| side.is_some_and(|own| !own.mapped);
+        let fixed = !self.asked.is_rebound();
+        let unmapped = |side: &Option<Own>| fixed && side.is_some_and(|own| !own.mapped);
         unmapped(&self.checked.send.1) || unmapped(&self.checked.receive.1)
     }
 
@@ -175,8 +178,9 @@ impl Site<'_> {
             unsafe { session.write(records) };
         }
         let [send, receive, scratch] = layout.starts;
-        let side = |side: &(u64, Option<Own>), user: Address, own: u64| match side.1 {
-            Some(place) if place.mapped => [user.key, user.offset, side.0],
+        let fixed = !self.asked.is_rebound();
+        let side = |side: &Side, user: Address, own: u64| match side.1 {
+            Some(place) if place.mapped && fixed => [user.key, user.offset, side.0],
             _ => [0, own, side.0],
         };
         let user_function = matches!(self.checked.combiner, Some(Combiner::User(..)));
@@ -185,13 +189,15 @@ impl Site<'_> {
         let card = Card {
             shared: shared.into(),
             told: told.into(),
+            bound: self.asked.is_rebound().into(),
             turns: program.turns.into(),
             memory: [
                 side(&self.checked.send, self.asked.send, send),
                 side(&self.checked.receive, self.asked.receive, receive),
                 [0, scratch, program.scratch],
             ],
-            word: self.word().filter(|_| shared).unwrap_or_default(),
+            // Bound output may have to be copied by its owner before the user is told.
+            word: self.word().filter(|_| shared && fixed).unwrap_or_default(),
         };
         // SAFETY: the block begins with room for a card; nobody else knows it yet.
         unsafe { made.address.cast::<Card>().write(card) };
@@ -208,8 +214,9 @@ impl Site<'_> {
         let Site { team, asked, checked, problem, choice } = self;
         let own = &members[team.me];
         let (send, receive) = ((checked.send, asked.send, 0), (checked.receive, asked.receive, 1));
-        let bounces = |(side, user, at): ((u64, Option<Own>), Address, usize), blocks: &[Block]| {
-            let unmapped = side.1.is_some_and(|own| !own.mapped);
+        let fixed = !asked.is_rebound();
+        let bounces = |(side, user, at): (Side, Address, usize), blocks: &[Block]| {
+            let unmapped = fixed && side.1.is_some_and(|own| !own.mapped);
             let start = made.address.wrapping_add(layout.starts[at] as usize);
             let bounce = |block: &Block| Bounce {
                 user: Address { offset: user.offset + block.offset, ..user },
@@ -238,11 +245,12 @@ impl Site<'_> {
             routes: team.services.routes.clone(),
         };
         let program = (engine == Engine::Thread).then_some(program);
+        let bound = (!fixed).then(|| Bound::new(checked.touched, [asked.send, asked.receive]));
         let plan = Arc::new(Plan::new(
             (team.services.clone(), team.arena.clone()),
             stage,
             (made, about, choice.1),
-            (inputs, outputs),
+            (inputs, outputs, bound),
             (program, &records, select::size(&problem)),
             (asked.on_complete, crowded, fenced),
         ));

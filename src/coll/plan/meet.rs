@@ -1,6 +1,7 @@
 //! How the ranks of a plan find each other's sessions: each tells all others where its own lies, and those that have to know
 //! more read it there.
 
+use crate::coll::runner::binding::BINDING;
 use crate::coll::runner::members::{EVERYBODY, Member, Members, Memory, Word};
 use crate::coll::runner::session::Session;
 use crate::coll::schedule::Space;
@@ -22,7 +23,9 @@ pub struct Card {
     /// Any rank may run its steps.
     pub shared: u32,
     /// Its progress thread is to be told when a round ends.
-    pub told: u32,
+    pub told: u16,
+    /// Send and Receive are bound: their offsets are those of bindings in the block.
+    pub bound: u16,
     /// How many Scratch memories there are: a power of two, as it is the number of the round that chooses.
     pub turns: u64,
     /// For Send, Receive and Scratch: key (0: in the block), offset and length.
@@ -112,8 +115,11 @@ fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> 
     let mut memory = [Memory::Plan(base, 0); 3];
     for (at, [key, offset, length]) in card.memory.into_iter().enumerate() {
         let scratch = at == Space::Scratch as usize;
-        memory[at] = match (key, within(offset, length, if scratch { turns } else { 1 })) {
+        let bound = card.bound != 0 && !scratch;
+        let turns = if scratch { turns } else { 1 };
+        memory[at] = match (key, within(offset, if bound { BINDING } else { length }, turns)) {
             (0, Some(base)) if scratch => Memory::Turns(base, length, turns),
+            (0, Some(base)) if bound => Memory::Bound(base.cast(), length),
             (0, Some(base)) => Memory::Plan(base, length),
             (0, None) => fail!(ERR_INTERNAL, "rank {peer} has memory outside its block"),
             _ => {

@@ -5,7 +5,8 @@
 //! session; see `runner::ends`. Where no completion tells the user there is a fifth, `settled` (he has waited). Between start and end, whoever is at hand works for it; see `work`.
 
 pub mod asked;
-mod compare;
+mod bound;
+pub mod compare;
 pub mod make;
 mod meet;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod wait;
 mod work;
 
 use crate::coll::arena::{Arena, Block};
+use crate::coll::plan::bound::Bound;
 use crate::coll::plan::meet::SESSION;
 use crate::coll::runner::ends::Ends;
 use crate::coll::runner::queue::between_word_and_look;
@@ -91,6 +93,8 @@ pub struct Plan {
     texts: [CString; 2],
     inputs: Vec<Bounce>,
     outputs: Vec<Bounce>,
+    /// Where the buffers lie, if each start may say so anew.
+    bound: Option<Bound>,
     /// For the engine that makes the steps in every round.
     program: Option<Program>,
     on_complete: Completion,
@@ -148,7 +152,7 @@ impl Plan {
         (services, arena): (Arc<Services>, Arc<Arena>),
         stage: Stage,
         (block, about, reason): (Block, About, String),
-        (inputs, outputs): (Vec<Bounce>, Vec<Bounce>),
+        (inputs, outputs, bound): (Vec<Bounce>, Vec<Bounce>, Option<Bound>),
         (program, records, size): (Option<Program>, &[Record], u64),
         (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
@@ -178,6 +182,7 @@ impl Plan {
             texts,
             inputs,
             outputs,
+            bound,
             program,
             on_complete,
             tasked,
@@ -319,6 +324,7 @@ impl Plan {
             self.settled.store(round, Ordering::Relaxed);
         }
         match Status(self.outcome.load(Ordering::Relaxed)) {
+            Status::OK if self.on_complete.kind == completion::NONE => self.copy_out(),
             Status::OK => Ok(()),
             status => Err(failed(status)),
         }
@@ -341,6 +347,7 @@ impl Plan {
         }
         let (me, members) = (plan.stage.me, &plan.stage.members);
         members.others(me).for_each(|other| other.session.leave());
+        plan.discard_copies();
         // Nobody opens a session after the plan was made.
         plan.arena.retire(plan.block, SESSION + Session::LEFT, members[me].session.users());
         Ok(())

@@ -14,7 +14,10 @@ impl Plan {
     /// Starts the next round.
     #[inline(always)]
     pub fn start(&self) -> Result<()> {
-        self.begin(1)
+        match &self.bound {
+            None => self.begin(1),
+            Some(bound) => self.start_with(bound.places()),
+        }
     }
 
     /// What a round has moved has driven out of the caches what a start needs, lines of data and of code, and each of them takes as
@@ -29,7 +32,7 @@ impl Plan {
 
     /// Starts `by` rounds: one, or none.
     #[inline(never)]
-    fn begin(&self, by: u32) -> Result<()> {
+    pub(super) fn begin(&self, by: u32) -> Result<()> {
         self.services.must_be_open()?;
         let rounds = self.rounds.load(Ordering::Relaxed);
         if !self.is_settled(rounds) {

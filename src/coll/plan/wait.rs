@@ -4,10 +4,11 @@
 use crate::coll::plan::work::BURST;
 use crate::coll::plan::{Engine, Plan};
 use crate::coll::runner::queue::between_word_and_look;
+use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{End, Worklist};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::util::status::Result;
+use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ const TURNS: u32 = 16;
 const FIRST_SLEEP: Duration = Duration::from_millis(10);
 /// See FIRST_SLEEP.
 const LONGEST_SLEEP: Duration = Duration::from_millis(80);
+/// Between two looks whether other ranks have ended a round.
+const PAUSE: Duration = Duration::from_micros(100);
 
 impl Plan {
     /// Waits for the end of the round that is under way.
@@ -49,6 +52,26 @@ impl Plan {
         self.settle(round)?;
         self.rehearse();
         Ok(())
+    }
+
+    /// This rank takes no part in the next round, which others may have begun: the plan fails, for everybody. Other ranks may still be
+    /// in the rounds before it, which end first.
+    #[cold]
+    pub fn refuse(&self, status: Status) {
+        let rounds = self.rounds.load(Ordering::Relaxed);
+        let is_over = |session: &Session| {
+            (0..session.queues()).filter(|queue| !session.records(*queue).is_empty()).all(|queue| {
+                let finished = session.queue(queue).control().finished();
+                finished.wrapping_sub(rounds) as i32 >= 0
+            })
+        };
+        let all_over = || self.stage.members.iter().all(|member| is_over(&member.session));
+        while !all_over() && self.trouble().is_none() {
+            if !self.run_others() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        self.stage.fail(status);
     }
 
     fn has_ended(&self, round: u32) -> bool {

@@ -188,6 +188,10 @@ impl Plan {
         }
         let status = match status {
             Status::OK if !self.bounce(&self.outputs, false) => Status::ERR_KEY,
+            Status::OK if self.on_complete.kind != completion::NONE => match self.copy_out() {
+                Ok(()) => Status::OK,
+                Err(error) => error.status,
+            },
             _ => status,
         };
         // What is cancelled is no error of the others', who are about to leave as well.

@@ -1,5 +1,6 @@
 //! The ranks of a plan that this process reaches.
 
+use crate::coll::runner::binding::Binding;
 use crate::coll::runner::queue::slot;
 use crate::coll::runner::session::{Session, modulus};
 use crate::coll::schedule::{Action, Program};
@@ -12,6 +13,8 @@ use std::ops::Index;
 pub enum Memory {
     /// The user's: looked up at every use, because the user may free it.
     User(Address, u64),
+    /// The user's, at a place that its owner names anew with each round; as many bytes.
+    Bound(*const Binding, u64),
     /// The plan's own, at this address, as many bytes.
     Plan(*mut u8, u64),
     /// Some of the plan's own, one behind the other in whole lines, of so many bytes each, and how many: used in turn

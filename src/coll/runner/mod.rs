@@ -2,6 +2,7 @@
 //! queues in them (`queue`), the end of a round (`ends`), and the threads of any rank that run what a signal
 //! releases (`shared`).
 
+pub mod binding;
 pub mod ends;
 pub mod members;
 pub mod queue;

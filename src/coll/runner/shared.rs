@@ -380,7 +380,23 @@ impl Stage {
 
     /// Does what a step does with bytes, in this round.
     #[inline]
-    fn perform(&self, record: Lying, (action, size): (u8, u64), round: u32) -> Result<(), Status> {
+    fn perform(&self, record: Lying, what: (u8, u64), round: u32) -> Result<(), Status> {
+        match self.perform_mapped(record, what, round) {
+            Err(Status::ERR_KEY) if self.import(record, what) => {
+                self.perform_mapped(record, what, round)
+            }
+            done => done,
+        }
+    }
+
+    /// The same with buffers that were mapped before.
+    #[inline]
+    fn perform_mapped(
+        &self,
+        record: Lying,
+        (action, size): (u8, u64),
+        round: u32,
+    ) -> Result<(), Status> {
         let _pinned = pin();
         let to = self.find(record.place(2), size, round)?;
         let left = self.find(record.place(0), size, round)?;
@@ -409,8 +425,10 @@ impl Stage {
         let Some(memory) = member.memory.get(usize::from(space)) else {
             return Err(Status::ERR_INTERNAL);
         };
-        let (Memory::User(_, length) | Memory::Plan(_, length) | Memory::Turns(_, length, _)) =
-            *memory;
+        let (Memory::User(_, length)
+        | Memory::Bound(_, length)
+        | Memory::Plan(_, length)
+        | Memory::Turns(_, length, _)) = *memory;
         if size > length || offset > length - size {
             return Err(Status::ERR_INTERNAL);
         }
@@ -422,10 +440,20 @@ impl Stage {
             }
             Memory::User(address, _) => {
                 let place = Address { offset: address.offset + offset, ..address };
-                let found = self.routes.known(member.peer).and_then(|port| port.find(place, size));
-                found.ok_or_else(|| self.why_not(member.peer))
+                self.find_user(member.peer, place, size)
+            }
+            Memory::Bound(binding, _) => {
+                // SAFETY: it lies in the rank's block, which stays as long as the plan.
+                let place = unsafe { &*binding }.load(offset);
+                self.find_user(member.peer, place, size)
             }
         }
+    }
+
+    #[inline(always)]
+    fn find_user(&self, peer: u32, place: Address, size: u64) -> Result<*mut u8, Status> {
+        let found = self.routes.known(peer).and_then(|port| port.find(place, size));
+        found.ok_or_else(|| self.why_not(peer))
     }
 
     #[cold]

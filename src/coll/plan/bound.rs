@@ -1,0 +1,161 @@
+//! Plans whose buffers are named anew with each start: what their owner keeps of it. `runner/binding` says how the others hear of
+//! the places.
+//!
+//! A buffer that peers do not map is copied to a block of the arena that stays with the plan, and that block is bound: by the thread
+//! that starts, before the others can know of the round. The output is copied back before the user is told of the round's end.
+
+use crate::coll::arena::Block;
+use crate::coll::plan::Plan;
+use crate::coll::plan::asked::sides;
+use crate::coll::problem;
+use crate::coll::runner::members::Memory;
+use crate::coll::touched::Touched;
+use crate::fail;
+use crate::transport::address::Address;
+use crate::util::pin::pin;
+use crate::util::status::{Result, Status};
+use once_cell::sync::OnceCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The buffers of one plan. All words are written by who starts a round, between two rounds; who ends the round reads them. The
+/// numbers of rounds order both.
+pub(super) struct Bound {
+    touched: Touched,
+    sides: [Side; 2],
+    /// The places have been checked and bound.
+    checked: AtomicBool,
+}
+
+/// Input or output.
+struct Side {
+    key: AtomicU64,
+    offset: AtomicU64,
+    /// Peers do not map the user's memory: they use the copy.
+    copied: AtomicBool,
+    copy: OnceCell<Block>,
+}
+
+impl Side {
+    fn place(&self) -> Address {
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        Address { key: load(&self.key), offset: load(&self.offset) }
+    }
+
+    fn is_copied(&self) -> bool {
+        self.copied.load(Ordering::Relaxed)
+    }
+}
+
+impl Bound {
+    /// At first the buffers lie at these places.
+    pub(super) fn new(touched: Touched, places: [Address; 2]) -> Bound {
+        let sides = places.map(|place| Side {
+            key: AtomicU64::new(place.key),
+            offset: AtomicU64::new(place.offset),
+            copied: AtomicBool::new(false),
+            copy: OnceCell::new(),
+        });
+        Bound { touched, sides, checked: AtomicBool::new(false) }
+    }
+
+    /// Where the user's buffers lay in the last round.
+    #[inline]
+    pub(super) fn places(&self) -> [Address; 2] {
+        [self.sides[0].place(), self.sides[1].place()]
+    }
+}
+
+impl Plan {
+    /// Starts the next round with the input and the output at these places. Only for a plan that was made for that.
+    #[inline]
+    pub fn start_with(&self, places: [Address; 2]) -> Result<()> {
+        let Some(bound) = &self.bound else {
+            fail!(
+                ERR_INVALID,
+                "the plan's buffers are fixed, expected one made with LLCL_COLL_REBIND"
+            );
+        };
+        // Steps of a round that is under way use the former places.
+        if !self.is_settled(self.rounds.load(Ordering::Relaxed)) {
+            fail!(ERR_STATE, "the plan's previous round has not been waited for");
+        }
+        // A region that was freed since is found by the first step that touches it.
+        if !bound.checked.load(Ordering::Relaxed) || bound.places() != places {
+            self.bind(bound, places)?;
+        }
+        if bound.sides.iter().any(Side::is_copied) {
+            self.copy_in(bound)?;
+        }
+        self.begin(1)
+    }
+
+    /// Tells the peers where the buffers lie from now on.
+    #[cold]
+    fn bind(&self, bound: &Bound, places: [Address; 2]) -> Result<()> {
+        let found = sides(&self.services, &bound.touched, places)?;
+        let copied = found.map(|(_, own)| own.is_some_and(|own| !own.mapped));
+        for at in (0..2).filter(|at| copied[*at]) {
+            let allocate = || self.arena.allocate(found[at].0, 0);
+            bound.sides[at].copy.get_or_try_init(allocate)?;
+        }
+        // From here on nothing fails.
+        let own = &self.stage.members[self.stage.me].memory;
+        for (at, side) in bound.sides.iter().enumerate() {
+            side.key.store(places[at].key, Ordering::Relaxed);
+            side.offset.store(places[at].offset, Ordering::Relaxed);
+            side.copied.store(copied[at], Ordering::Relaxed);
+            let copy = side.copy.get().filter(|_| copied[at]);
+            if let Memory::Bound(binding, _) = own[at] {
+                // SAFETY: it lies in this rank's block, which stays as long as the plan.
+                unsafe { &*binding }.store(copy.map_or(places[at], |copy| copy.place));
+            }
+        }
+        bound.checked.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn copy_in(&self, bound: &Bound) -> Result<()> {
+        let touched = &bound.touched;
+        for (side, blocks) in bound.sides.iter().zip([&touched.send, &touched.held]) {
+            self.copy_side(side, blocks, true)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the output to where the user wants it, if peers could not write there.
+    #[inline]
+    pub(super) fn copy_out(&self) -> Result<()> {
+        match &self.bound {
+            Some(bound) if bound.sides[1].is_copied() => {
+                self.copy_side(&bound.sides[1], &bound.touched.written, false)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies blocks of the user's buffer to where they lie in the copy, or back; nothing where there is none.
+    fn copy_side(&self, side: &Side, blocks: &[problem::Block], inwards: bool) -> Result<()> {
+        let Some(copy) = side.copy.get().filter(|_| side.is_copied()) else { return Ok(()) };
+        let user = side.place();
+        let _pinned = pin();
+        for block in blocks {
+            let place = Address { offset: user.offset + block.offset, ..user };
+            let Some(user) = self.services.routes.own().find(place, block.size) else {
+                fail!(ERR_KEY, "the region of a buffer was freed");
+            };
+            let copy = copy.address.wrapping_add(block.offset as usize);
+            let (from, to) = if inwards { (user, copy) } else { (copy, user) };
+            // SAFETY: found while pinned, and as long as the copy, which nobody touches between two rounds.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, block.size as usize) };
+        }
+        Ok(())
+    }
+
+    /// Gives the copies back. Nobody touches those of a plan whose last round has ended well; after a failure they stay.
+    pub(super) fn discard_copies(&self) {
+        let ended_well =
+            self.outcome.load(Ordering::Relaxed) == Status::OK.0 && self.trouble().is_none();
+        let sides = self.bound.iter().flat_map(|bound| &bound.sides).filter(|_| ended_well);
+        sides.filter_map(|side| side.copy.get()).for_each(|copy| self.arena.discard(*copy));
+    }
+}
