@@ -3,6 +3,7 @@
 //! releases (`shared`).
 
 pub mod binding;
+mod combiner;
 pub mod ends;
 pub mod members;
 pub mod queue;

@@ -1,7 +1,6 @@
 //! Running steps: of one's own queues, and of other ranks' where memory is shared. The CPU that delivers
 //! a signal plays the network card for a rank that is computing.
 
-use crate::coll::reduction::Kernel;
 use crate::coll::runner::members::{Member, Members, Memory};
 use crate::coll::runner::queue::{
     Claim, between_word_and_look, between_word_and_look_at_what_is_kept, has_reached, signal,
@@ -15,43 +14,12 @@ use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::util::pin::pin;
 use crate::util::prefetch::prefetch;
-use crate::util::rounding::Environment;
 use crate::util::status::Status;
 use crate::util::sync::AtomicU32;
-use std::ffi::c_void;
 use std::sync::Arc;
 
+pub use crate::coll::runner::combiner::{Combiner, Reduction};
 pub use crate::coll::runner::worklist::Worklist;
-
-/// A reduction of the user's: left, right, result, elements, data.
-pub type Reduction =
-    unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, u64, *mut c_void);
-
-/// How elements are combined.
-#[derive(Clone, Copy)]
-pub enum Combiner {
-    /// By one of the library's loops; in this environment, if the result depends on it.
-    Kernel(Kernel, Option<Environment>),
-    /// By the user's function, with its data, in this environment.
-    User(Reduction, *mut c_void, Environment),
-}
-
-impl Combiner {
-    /// # Safety
-    /// As Kernel says; the user's function is what its type says.
-    unsafe fn apply(&self, left: *const u8, right: *const u8, to: *mut u8, elements: u64) {
-        // SAFETY: as the caller promises.
-        let loops = |kernel: &Kernel| unsafe { kernel(left, right, to, elements as usize) };
-        match self {
-            Combiner::Kernel(kernel, None) => loops(kernel),
-            Combiner::Kernel(kernel, Some(environment)) => environment.around(|| loops(kernel)),
-            Combiner::User(function, data, environment) => environment.around(|| {
-                // SAFETY: as above.
-                unsafe { function(left.cast(), right.cast(), to.cast(), elements, *data) }
-            }),
-        }
-    }
-}
 
 /// All that running needs. One for each plan and process.
 pub struct Stage {
