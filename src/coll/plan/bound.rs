@@ -12,9 +12,9 @@ use crate::coll::runner::members::Memory;
 use crate::coll::touched::Touched;
 use crate::fail;
 use crate::transport::address::Address;
+use crate::util::once::Once;
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
-use once_cell::sync::OnceCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The buffers of one plan. All words are written by who starts a round, between two rounds; who ends the round reads them. The
@@ -32,7 +32,7 @@ struct Side {
     offset: AtomicU64,
     /// Peers do not map the user's memory: they use the copy.
     copied: AtomicBool,
-    copy: OnceCell<Block>,
+    copy: Once<Block>,
 }
 
 impl Side {
@@ -53,7 +53,7 @@ impl Bound {
             key: AtomicU64::new(place.key),
             offset: AtomicU64::new(place.offset),
             copied: AtomicBool::new(false),
-            copy: OnceCell::new(),
+            copy: Once::new(),
         });
         Bound { touched, sides, checked: AtomicBool::new(false) }
     }
