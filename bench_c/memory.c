@@ -1,4 +1,5 @@
-/* Resident memory of a rank, and what a peer costs that is never talked to: run it with different numbers of ranks. */
+/* Resident memory of a rank, and what a peer costs that is never talked to, and one that is: run it with different
+   numbers of ranks. */
 #include "resident.h"
 #include "world.h"
 
@@ -7,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *about = "Resident memory of a rank after llcl_init, and bytes for each peer that is never talked to.";
+static const char *about = "Resident memory of a rank after llcl_init, and what each peer takes, untouched and written to.";
 
 /* The same program as a world of one: the measure for what the peers add. */
 static resident_t alone_resident(const bench_options_t *options)
@@ -54,8 +55,32 @@ static llcl_context_t *open_context(const bench_options_t *options)
     return context;
 }
 
-static void report(const bench_options_t *options, uint32_t size, const resident_t *all, resident_t alone)
+static void show(uint32_t size, const char *what, const char *unit, double value)
 {
+    bench_record_t record = {.what = what, .unit = unit, .ranks = (int)size, .threads = 1};
+    bench_add(&record.series, NAN, value, NAN);
+    bench_emit(&record);
+}
+
+/* Rank 0 writes a word to every rank: what that adds. */
+static usage_t contact(llcl_context_t *context, const llcl_remote_t *words)
+{
+    usage_t before = usage(), after;
+    for (uint32_t peer = 1; peer < llcl_size(context); peer++) {
+        llcl_write_value_params_t value = {.peer = peer, .destination = words[peer], .value = 1, .size = 8};
+        bench_check(llcl_write_value(context, &value), "llcl_write_value");
+    }
+    after = usage();
+    after.descriptors -= before.descriptors;
+    after.mappings -= before.mappings;
+    after.address_kib -= before.address_kib;
+    after.own_kib -= before.own_kib;
+    return after;
+}
+
+static void report(const bench_options_t *options, uint32_t size, const resident_t *all, resident_t alone, usage_t touched)
+{
+    double peers = size > 1 ? size - 1 : 1;
     bench_record_t rank = {.what = "rank resident", .unit = "KiB", .limit_name = "16 MiB", .ranks = (int)size, .threads = 1,
                            .target = size == 2 ? "ratio<=1" : NULL};
     bench_record_t own = {.what = "rank resident; own memory", .unit = "KiB", .ranks = (int)size, .threads = 1};
@@ -79,7 +104,11 @@ static void report(const bench_options_t *options, uint32_t size, const resident
         bench_emit(&peer);
     if (slope.series.repeats > 0)
         bench_emit(&slope);
-    bench_note("own memory: resident pages but those of program and libraries that reflect their files; no peer was talked to");
+    show(size, "per contacted peer; descriptors", "", touched.descriptors / peers);
+    show(size, "per contacted peer; mappings", "", touched.mappings / peers);
+    show(size, "per contacted peer; address space", "KiB", touched.address_kib / peers);
+    show(size, "per contacted peer; resident with page tables", "KiB", touched.own_kib / peers);
+    bench_note("own memory: resident pages but those of program and libraries that reflect their files; contacted: a word was written to a region of each");
     bench_end();
 }
 
@@ -101,11 +130,18 @@ int main(int argc, char **argv)
     uint32_t size = llcl_size(context);
     bench_check(llcl_allgather_bytes(context, NULL, 0, NULL), "llcl_allgather_bytes"); /* everyone is there */
     resident_t mine = resident(), *all = calloc(size, sizeof *all);
-    if (all == NULL)
+    llcl_remote_t *words = calloc(size, sizeof *words);
+    if (all == NULL || words == NULL)
         bench_die("memory: no memory for %u ranks", size);
     bench_check(llcl_allgather_bytes(context, &mine, sizeof mine, all), "llcl_allgather_bytes");
+    llcl_region_t *region;
+    bench_check(llcl_region_allocate(context, 4096, 0, &region), "llcl_region_allocate");
+    llcl_remote_t word = llcl_region_remote(region, 0);
+    bench_check(llcl_allgather_bytes(context, &word, sizeof word, words), "llcl_allgather_bytes");
     if (llcl_rank(context) == 0)
-        report(&options, size, all, alone);
+        report(&options, size, all, alone, contact(context, words));
+    bench_check(llcl_allgather_bytes(context, NULL, 0, NULL), "llcl_allgather_bytes"); /* nobody's memory goes before */
+    free(words);
     free(all);
     bench_check(llcl_finalize(context), "llcl_finalize");
     return 0;

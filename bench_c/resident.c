@@ -2,6 +2,8 @@
 
 #include "bench.h"
 
+#include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 
 resident_t resident(void)
@@ -28,4 +30,51 @@ resident_t resident(void)
     }
     fclose(file);
     return sum;
+}
+
+static double lines_of(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    double lines = 0;
+    int byte;
+    if (file == NULL)
+        bench_die("usage: cannot read %s", path);
+    while ((byte = fgetc(file)) != EOF)
+        lines += byte == '\n';
+    fclose(file);
+    return lines;
+}
+
+static double entries_of(const char *path)
+{
+    DIR *folder = opendir(path);
+    double entries = 0;
+    if (folder == NULL)
+        bench_die("usage: cannot read %s", path);
+    while (readdir(folder) != NULL)
+        entries++;
+    closedir(folder);
+    return entries;
+}
+
+/* "VmSize:" or "VmPTE:" of /proc/self/status, KiB. */
+static double status_of(const char *name)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    double value = 0;
+    if (file == NULL)
+        bench_die("usage: cannot read /proc/self/status");
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, name, strlen(name)) == 0)
+            value = strtod(line + strlen(name), NULL);
+    fclose(file);
+    return value;
+}
+
+usage_t usage(void)
+{
+    usage_t now = {entries_of("/proc/self/fd"), lines_of("/proc/self/maps"), status_of("VmSize:"),
+                   resident().own + status_of("VmPTE:")};
+    return now;
 }

@@ -1,4 +1,4 @@
-/* Resident memory of this process. */
+/* What this process takes of memory and of descriptors. */
 #ifndef LLCL_BENCH_RESIDENT_H
 #define LLCL_BENCH_RESIDENT_H
 
@@ -9,5 +9,12 @@ typedef struct resident {
 
 /* From /proc/self/smaps, which counts pages exactly. */
 resident_t resident(void);
+
+/* What the kernel counts of this process; `own_kib` with page tables. */
+typedef struct usage {
+    double descriptors, mappings, address_kib, own_kib;
+} usage_t;
+
+usage_t usage(void);
 
 #endif

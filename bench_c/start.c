@@ -1,66 +1,12 @@
-/* What a job of n ranks costs: from its launcher's start to its end, and what a peer costs that is talked to.
+/* What a job of n ranks costs: from its launcher's start to its end. What a peer costs tells `memory`.
    Run it with different numbers of ranks: the curve is the result. */
-#include "resident.h"
 #include "world.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char *about = "Start, first collectives and end of a job, and what each contacted peer takes.";
-
-/* What the kernel counts of this process. */
-typedef struct usage {
-    double descriptors, mappings, address_kib, own_kib;
-} usage_t;
-
-static double lines_of(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    double lines = 0;
-    int byte;
-    if (file == NULL)
-        bench_die("start: cannot read %s", path);
-    while ((byte = fgetc(file)) != EOF)
-        lines += byte == '\n';
-    fclose(file);
-    return lines;
-}
-
-static double entries_of(const char *path)
-{
-    DIR *folder = opendir(path);
-    double entries = 0;
-    if (folder == NULL)
-        bench_die("start: cannot read %s", path);
-    while (readdir(folder) != NULL)
-        entries++;
-    closedir(folder);
-    return entries;
-}
-
-/* "VmSize:" or "VmPTE:" of /proc/self/status, KiB. */
-static double status_of(const char *name)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    double value = 0;
-    if (file == NULL)
-        bench_die("start: cannot read /proc/self/status");
-    while (fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, name, strlen(name)) == 0)
-            value = strtod(line + strlen(name), NULL);
-    fclose(file);
-    return value;
-}
-
-static usage_t usage(void)
-{
-    usage_t now = {entries_of("/proc/self/fd"), lines_of("/proc/self/maps"), status_of("VmSize:"),
-                   resident().own + status_of("VmPTE:")};
-    return now;
-}
+static const char *about = "Start, first collectives and end of a job.";
 
 /* Milliseconds since the launcher was started; the kernel tells that in ticks of 10 ms. */
 static double since_launch(void)
@@ -100,7 +46,7 @@ static double lap(uint64_t *from)
 }
 
 /* Rank 0 writes a word to every rank; the others are at rest. */
-static void contact(llcl_context_t *context, const llcl_remote_t *words, usage_t before)
+static void contact(llcl_context_t *context, const llcl_remote_t *words)
 {
     uint32_t size = llcl_size(context), peer;
     uint64_t clock = bench_now_ns();
@@ -108,13 +54,7 @@ static void contact(llcl_context_t *context, const llcl_remote_t *words, usage_t
         llcl_write_value_params_t value = {.peer = peer, .destination = words[peer], .value = 1, .size = 8};
         bench_check(llcl_write_value(context, &value), "llcl_write_value");
     }
-    double ms = lap(&clock), peers = size > 1 ? size - 1 : 1;
-    usage_t after = usage();
-    show(size, "a word to every rank by one", "ms", ms);
-    show(size, "per contacted peer; descriptors", "", (after.descriptors - before.descriptors) / peers);
-    show(size, "per contacted peer; mappings", "", (after.mappings - before.mappings) / peers);
-    show(size, "per contacted peer; address space", "KiB", (after.address_kib - before.address_kib) / peers);
-    show(size, "per contacted peer; resident with page tables", "KiB", (after.own_kib - before.own_kib) / peers);
+    show(size, "a word to every rank by one", "ms", lap(&clock));
 }
 
 static void collectives(llcl_context_t *context, llcl_region_t *region, int shows)
@@ -164,7 +104,6 @@ int main(int argc, char **argv)
         bench_die("start: no memory for %u ranks", (unsigned)size);
     bench_check(llcl_allgather_bytes(context, &mine, sizeof mine, words), "llcl_allgather_bytes");
     double all_in = since_launch();
-    usage_t before = usage();
     if (me == 0) {
         bench_begin(&options, about);
         show(size, "llcl_init of rank 0", "ms", init);
@@ -172,7 +111,7 @@ int main(int argc, char **argv)
     }
     collectives(context, region, me == 0);
     if (me == 0)
-        contact(context, words, before);
+        contact(context, words);
     bench_check(llcl_allgather_bytes(context, NULL, 0, NULL), "llcl_allgather_bytes");
     clock = bench_now_ns();
     bench_check(llcl_finalize(context), "llcl_finalize");

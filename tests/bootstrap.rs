@@ -47,7 +47,9 @@ fn exchange(ranks: &Bootstrap, mine: &[u8]) -> std::result::Result<Vec<u8>, Stat
 /// The card of a rank, or why it does not come.
 fn lookup(me: &Bootstrap, peer: u32) -> Result<Card> {
     let (sender, receiver) = mpsc::channel();
-    me.on_card(Arc::new(move |rank, card| sender.send((rank, card)).unwrap_or(())));
+    me.on_cards(Arc::new(move |cards| {
+        cards.into_iter().for_each(|card| sender.send(card).unwrap_or(()));
+    }));
     me.ask_card(peer);
     let (rank, card) = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!(rank, peer);
@@ -207,7 +209,9 @@ fn many_threads_of_one_rank_may_ask_at_once() {
     in_world(2, |me| {
         let file = File::open("/dev/null").unwrap();
         let (sender, cards) = mpsc::channel();
-        me.on_card(Arc::new(move |rank, card| sender.send((rank, card)).unwrap_or(())));
+        me.on_cards(Arc::new(move |cards| {
+            cards.into_iter().for_each(|card| sender.send(card).unwrap_or(()));
+        }));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

@@ -51,7 +51,9 @@ fn kill_myself() -> ! {
 /// The card of a rank, or why it does not come.
 fn lookup(me: &Bootstrap, peer: u32) -> Result<Card> {
     let (sender, receiver) = mpsc::channel();
-    me.on_card(Arc::new(move |rank, card| sender.send((rank, card)).unwrap_or(())));
+    me.on_cards(Arc::new(move |cards| {
+        cards.into_iter().for_each(|card| sender.send(card).unwrap_or(()));
+    }));
     me.ask_card(peer);
     let (rank, card) = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!(rank, peer);

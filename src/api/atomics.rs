@@ -4,9 +4,10 @@ use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard};
 use crate::api::life::{known_size, live, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, post, post_and_wait, try_post};
+use crate::api::posting::{Parameters, joined, post, post_and_wait, told, try_post};
 use crate::api::status::llcl_status_t;
 use crate::core::atomics::Atomic;
+use crate::core::context::Context;
 use crate::core::submit::Request;
 use crate::util::status::Result;
 use std::ffi::c_void;
@@ -93,9 +94,10 @@ pub struct llcl_atomic_info_t {
     pub reserved: u32,
 }
 
-impl Parameters for llcl_atomic_params_t {
-    fn request(&self) -> Result<Request> {
-        let atomic = Atomic {
+impl llcl_atomic_params_t {
+    #[inline(always)]
+    fn atomic(&self) -> Atomic {
+        Atomic {
             peer: self.peer,
             flags: self.flags,
             target: self.target.address(),
@@ -105,8 +107,22 @@ impl Parameters for llcl_atomic_params_t {
             compare: self.compare,
             result: self.result.cast(),
             on_complete: *self.on_complete.as_engine(),
-        };
-        atomic.request()
+        }
+    }
+}
+
+impl Parameters for llcl_atomic_params_t {
+    const QUEUES_QUICKLY: bool = true;
+
+    fn request(&self) -> Result<Request> {
+        self.atomic().request()
+    }
+
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context) -> bool {
+        // SAFETY: the caller vouches for the place of the result.
+        let quick = unsafe { context.do_on_word(joined(self.peer, self.flags), &self.atomic()) };
+        told(quick, &self.target)
     }
 
     fn on_complete(&self) -> &llcl_completion_t {

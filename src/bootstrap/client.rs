@@ -24,8 +24,8 @@ const STACK: usize = 256 << 10;
 
 type OnDeath = Box<dyn Fn(u32) + Send + Sync>;
 type Meanwhile = Box<dyn Fn() + Send + Sync>;
-/// Gets the card of a rank, or why it does not come.
-pub type OnCard = Arc<dyn Fn(u32, Result<Card>) + Send + Sync>;
+/// Gets the card of each of some ranks, or why it does not come.
+pub type OnCards = Arc<dyn Fn(Vec<(u32, Result<Card>)>) + Send + Sync>;
 
 /// The lock even if a callback has panicked under it: every state here is valid at each step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -79,7 +79,7 @@ struct Shared {
     /// Whose cards are asked for, what the watcher is woken by for it, and who gets them.
     wanted: Wanted,
     asked: Wake,
-    on_card: Mutex<Option<OnCard>>,
+    on_cards: Mutex<Option<OnCards>>,
 }
 
 /// One rank's connection.
@@ -107,7 +107,7 @@ impl Client {
             deaths: Mutex::new(Deaths { call: None, told: vec![false; size as usize] }),
             wanted: Wanted::new(size),
             asked: Wake::new()?,
-            on_card: Mutex::new(None),
+            on_cards: Mutex::new(None),
         });
         let listener = shared.clone();
         let watcher = spawn_quiet("llcl-watch", STACK, move || listener.watch(&socket))?;
@@ -142,8 +142,8 @@ impl Client {
         }
     }
 
-    pub(super) fn on_card(&self, call: OnCard) {
-        *lock(&self.shared.on_card) = Some(call);
+    pub(super) fn on_cards(&self, call: OnCards) {
+        *lock(&self.shared.on_cards) = Some(call);
     }
 
     /// See `Bootstrap::exchange`; `all` is as long as it has to be, and written on success only.

@@ -21,7 +21,7 @@ pub use world::World;
 use crate::fail;
 use crate::util::status::Result;
 use alone::Alone;
-pub use client::OnCard;
+pub use client::OnCards;
 use client::{Client, lock};
 use external::HubThread;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -125,7 +125,7 @@ impl Bootstrap {
         }
     }
 
-    /// Asks for what `peer` has published; on_card's function gets it as soon as it is there. Nothing where that has
+    /// Asks for what `peer` has published; on_cards' function gets it as soon as it is there. Nothing where that has
     /// been asked for and has not come, and in a world of one. Never waits, takes no lock: it may be called anywhere.
     /// Of those that are asked for in a row the hub hears in one packet.
     pub fn ask_card(&self, peer: u32) {
@@ -135,11 +135,11 @@ impl Bootstrap {
     }
 
     /// From now on `f` gets the cards that are asked for, each with the number of its rank, or why one does not come:
-    /// `ERR_PEER_DEAD` where the rank dies or leaves instead. On the watcher thread, under the same rules as on_death's
-    /// function.
-    pub fn on_card(&self, f: OnCard) {
+    /// `ERR_PEER_DEAD` where the rank dies or leaves instead; in one call those that have come together. On the
+    /// watcher thread, under the same rules as on_death's function.
+    pub fn on_cards(&self, f: OnCards) {
         if let Link::Hub(client) = &self.link {
-            client.on_card(f);
+            client.on_cards(f);
         }
     }
 

@@ -55,8 +55,8 @@ impl Wanted {
         }
     }
 
-    /// Names the ranks whose cards were asked for and have not come. `f` may call answered().
-    pub fn pending(&self, f: impl Fn(u32)) {
+    /// Names the ranks whose cards were asked for and have not come.
+    pub fn pending(&self, mut f: impl FnMut(u32)) {
         for (at, word) in (0..).zip(&self.asked) {
             let bits = word.load(Ordering::Relaxed);
             (0..BITS).filter(|bit| bits >> bit & 1 == 1).for_each(|bit| f(at * BITS + bit));

@@ -3,7 +3,7 @@
 use crate::core::context::Context;
 use crate::core::rma::Quick;
 use crate::core::submit::Request;
-use crate::engine::atomic::{self, op};
+use crate::engine::atomic::{self, kind, op};
 use crate::engine::by_caller::Local;
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::Completion;
@@ -77,6 +77,29 @@ fn checked(op: u32, kind: u32) -> Result<(u8, u8)> {
 }
 
 impl Context {
+    /// Any operation on a mapped u64 that has a short way of its own, by the caller.
+    ///
+    /// # Safety
+    /// The result's place is null or valid for writing 8 bytes.
+    #[inline(always)]
+    pub unsafe fn do_on_word(&self, peer: u64, atomic: &Atomic) -> Quick<'_> {
+        let (target, result) = (atomic.target, atomic.result.cast());
+        if atomic.kind != kind::U64.into() {
+            return Quick::No;
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            if atomic.op == op::ADD.into() {
+                self.fetch_add_word(peer, target, atomic.operand, result)
+            } else if atomic.op == op::COMPARE_SWAP.into() {
+                let numbers = (atomic.compare, atomic.operand);
+                self.compare_swap_word(peer, target, numbers, result)
+            } else {
+                Quick::No
+            }
+        }
+    }
+
     /// A fetch-add on a mapped u64, by the caller.
     ///
     /// # Safety
@@ -175,7 +198,6 @@ pub struct AtomicExecution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::atomic::kind;
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {

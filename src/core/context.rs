@@ -100,6 +100,9 @@ impl Context {
     /// they are first used.
     pub fn create(config: Config, place: Place<'_>) -> Result<Context> {
         reserve::must_be_left()?;
+        // Before there is a second thread: then it costs nothing, later the kernel takes some 10 ms for it. Where it
+        // refuses, sleepers nap.
+        let _ = pin::joins_global_fence();
         let bootstrap = Arc::new(match place {
             Place::World(world, rank) => Bootstrap::from_world(world, rank)?,
             Place::Handed(handed) => Bootstrap::from_program(handed)?,
@@ -117,8 +120,6 @@ impl Context {
         if bootstrap.size() > RANKS {
             fail!(ERR_RANGE, "the world has {} ranks, expected at most {RANKS}", bootstrap.size());
         }
-        // Before anyone can sleep on a word of ours. Where the kernel refuses, sleepers nap.
-        let _ = pin::joins_global_fence();
         let segment = Arc::new(Segment::create(&config, bootstrap.size())?);
         let kernel_copies = config.cma == 1;
         if kernel_copies {

@@ -83,9 +83,10 @@ impl Routes {
             deaths: AtomicU32::new(0),
         });
         let retired = Arc::downgrade(&routes);
-        routes.bootstrap.on_card(Arc::new(move |peer, card| {
+        routes.bootstrap.on_cards(Arc::new(move |cards| {
             if let Some(routes) = retired.upgrade() {
-                routes.contacted(peer, card);
+                cards.into_iter().for_each(|(peer, card)| routes.contacted(peer, card));
+                routes.tell_contacts();
             }
         }));
         Ok(routes)
@@ -186,7 +187,7 @@ impl Routes {
         error
     }
 
-    /// A peer's card has come, or the reason why it does not come. On the watcher thread.
+    /// A peer's card has come, or the reason why it does not come. On the watcher thread, which calls tell_contacts().
     fn contacted(&self, peer: u32, card: Result<Card>) {
         if self.known(peer).is_none() {
             match card.and_then(|card| self.node.connect(peer, card)) {
@@ -203,7 +204,6 @@ impl Routes {
         if self.bootstrap.is_dead(peer) {
             self.mark_dead(peer);
         }
-        self.tell_contacts();
     }
 
     /// Whoever waits for a contact looks again, and the progress thread at what it keeps for one.
@@ -317,7 +317,7 @@ impl Routes {
             // Who waits for a contact with it waits in vain.
             self.tell_contacts();
             // It may have died on its way to wake who runs handlers, and then nobody else would.
-            self.segment.control().mail().head.requests.bell().ring();
+            self.segment.control().mail_head().requests.bell().ring();
             // Who waits for what only this peer would have done.
             self.waiters().touched_anything();
         }

@@ -70,7 +70,9 @@ fn shared() -> Pair {
     let [here, there] = ranks.map(|(node, bootstrap)| {
         peer -= 1;
         let (sender, cards) = mpsc::channel();
-        bootstrap.on_card(Arc::new(move |_, card| sender.send(card).unwrap()));
+        bootstrap.on_cards(Arc::new(move |cards| {
+            cards.into_iter().for_each(|(_, card)| sender.send(card).unwrap());
+        }));
         bootstrap.ask_card(peer);
         let port = node.connect(peer, cards.recv().unwrap().unwrap()).unwrap();
         let receiver = Box::new(node.receiver(Arc::default()));

@@ -1,12 +1,15 @@
 //! The table of a peer's regions as this process knows them, and the look-up that every access
 //! begins with.
 
+use crate::fail;
 use crate::transport::address::{ANY, Address, INDICES, Key};
 use crate::util::memory::Mapping;
+use crate::util::pin::quiesce;
 use crate::util::status::Result;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// One region of one peer.
+#[derive(Default)]
 #[repr(C, align(64))]
 struct Entry {
     /// The life that the rest describes; while there is none, a number that is no key of this index
@@ -31,6 +34,15 @@ const EVERYTHING: u64 = 1 << 63;
 static NO_LIFE: AtomicU64 = AtomicU64::new(0);
 
 impl Entry {
+    /// Takes over what another entry says; nobody else sees this one.
+    fn assign(&mut self, other: &Entry) {
+        self.key = other.key.load(Ordering::Relaxed).into();
+        self.base = other.base.load(Ordering::Relaxed).into();
+        self.words = other.words.load(Ordering::Relaxed).into();
+        self.live = other.live.load(Ordering::Relaxed).into();
+        self.length = other.length.load(Ordering::Relaxed).into();
+    }
+
     #[inline(always)]
     fn place_of_word(&self, offset: u64) -> Option<*mut u8> {
         // An offset that is not aligned becomes a number larger than any count: one comparison
@@ -89,32 +101,93 @@ impl OwnTable {
     }
 }
 
-/// A peer's regions by index. The table takes address space for every index there can be, and
-/// memory only for the pages in use; so a look-up needs no bound and no second level.
+/// A peer's regions by index. It has as many entries as the largest index that was learned needs; an index beyond
+/// leads to some other entry, whose key differs. So a look-up needs no bound and no second level.
 pub struct ImportTable {
-    entries: Mapping,
+    /// One less than the number of entries, a power of two, times the size of an entry: picks the place of an entry
+    /// out of a key. Never larger than what `entries` has room for.
+    mask: AtomicUsize,
+    entries: AtomicPtr<Entry>,
+    /// Where the entries of one's own regions are, which never move.
+    whole: Option<Mapping>,
+}
+
+/// Entries of a new table: few, since most peers are used for few regions. At least two: see forget().
+const ENTRIES: usize = 4;
+
+fn mask_of(entries: usize) -> usize {
+    (entries - 1) * size_of::<Entry>()
+}
+
+fn empty(entries: usize) -> Result<Box<[Entry]>> {
+    let mut table = Vec::new();
+    if table.try_reserve_exact(entries).is_err() {
+        fail!(ERR_NO_MEMORY, "no memory for a table of {entries} regions");
+    }
+    table.resize_with(entries, Entry::default);
+    Ok(table.into())
 }
 
 impl ImportTable {
     /// A table that knows nothing.
     pub fn new() -> Result<ImportTable> {
-        let table = ImportTable { entries: Mapping::anonymous(INDICES * size_of::<Entry>())? };
-        table.forget(0);
-        Ok(table)
+        let entries = Box::into_raw(empty(ENTRIES)?).cast();
+        Ok(ImportTable::with(entries, ENTRIES, None))
     }
 
+    /// A table with room for every index that there can be, which stays where it is. It takes address space for
+    /// all, and memory for those in use.
+    pub fn whole() -> Result<ImportTable> {
+        let room = Mapping::anonymous(INDICES * size_of::<Entry>())?;
+        Ok(ImportTable::with(room.base().cast(), INDICES, Some(room)))
+    }
+
+    fn with(entries: *mut Entry, count: usize, whole: Option<Mapping>) -> ImportTable {
+        let (mask, entries) = (AtomicUsize::new(mask_of(count)), AtomicPtr::new(entries));
+        let table = ImportTable { mask, entries, whole };
+        table.forget(0);
+        table
+    }
+
+    /// How many entries there are.
+    fn count(&self) -> usize {
+        self.mask.load(Ordering::Relaxed) / size_of::<Entry>() + 1
+    }
+
+    /// The entry at which a key stands if it is known.
     #[inline(always)]
-    fn entry(&self, index: usize) -> &Entry {
-        debug_assert!(index < INDICES);
-        // SAFETY: the mapping holds INDICES entries, an index has 16 bits, and zero bytes are a
-        // valid entry.
-        unsafe { &*self.entries.base().cast::<Entry>().add(index) }
+    fn entry(&self, key: u64) -> &Entry {
+        // Acquire: who sees a mask sees the entries for which it was made, or more; pairs with grow().
+        let offset =
+            (key as usize).wrapping_mul(size_of::<Entry>()) & self.mask.load(Ordering::Acquire);
+        // SAFETY: the mask leads to one of the entries, which the caller's pin keeps; zero bytes are a valid entry.
+        unsafe { &*self.entries.load(Ordering::Relaxed).byte_add(offset) }
+    }
+
+    /// Makes room for an index. Callers exclude one another, and are not pinned.
+    pub fn grow(&self, index: usize) -> Result<()> {
+        let count = self.count();
+        if index < count {
+            return Ok(());
+        }
+        let mut larger = empty((index + 1).next_power_of_two())?;
+        let mask = mask_of(larger.len());
+        for at in 0..count {
+            larger[at].assign(self.entry(at as u64));
+        }
+        // Release: who sees the new place sees what stands there; pairs with entry(), where the mask comes first.
+        let old = self.entries.swap(Box::into_raw(larger).cast(), Ordering::AcqRel);
+        self.mask.store(mask, Ordering::Release);
+        quiesce();
+        // SAFETY: made by empty() with so many entries, and nobody who is pinned has found it since.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(old, count)) });
+        Ok(())
     }
 
     /// The entry of a region, if it is known. Its owner may have ended its life.
     #[inline(always)]
     fn known(&self, key: u64) -> Option<&Entry> {
-        let entry = self.entry(Key(key).index());
+        let entry = self.entry(key);
         // Acquire: pairs with the Release in learn(); the entry's other words belong to the key.
         (entry.key.load(Ordering::Acquire) == key).then_some(entry)
     }
@@ -134,12 +207,13 @@ impl ImportTable {
         if entry.lives(address.key) { entry.place_of_word(address.offset) } else { None }
     }
 
-    /// The table of one's own regions.
+    /// The table of one's own regions, made by whole().
     ///
     /// # Safety
-    /// The table stays where it is, and is used no longer than it is there.
+    /// The table is used no longer than it is there.
     pub unsafe fn own(&self) -> OwnTable {
-        OwnTable(self.entries.base().cast())
+        debug_assert!(self.whole.is_some());
+        OwnTable(self.entries.load(Ordering::Relaxed))
     }
 
     /// Lets look-ups for the near side find all memory of this process by the key [`ANY`]. All others see that it
@@ -157,17 +231,17 @@ impl ImportTable {
     /// The length of the region, if it is known and lives.
     pub fn length(&self, key: Key) -> Option<u64> {
         self.find(Address { offset: 0, key: key.0 }, 0)?;
-        Some(self.entry(key.index()).length.load(Ordering::Relaxed))
+        Some(self.entry(key.0).length.load(Ordering::Relaxed))
     }
 
     /// Whether `key` is what the table has at its index.
     pub fn knows(&self, key: Key) -> bool {
-        key.0 != 0 && self.entry(key.index()).key.load(Ordering::Acquire) == key.0
+        key.0 != 0 && self.entry(key.0).key.load(Ordering::Acquire) == key.0
     }
 
-    /// Fills an entry that is empty. Callers exclude one another; `live` outlives the table.
+    /// Fills an entry that is empty, and for which there is room. Callers exclude one another; `live` outlives the table.
     pub fn learn(&self, key: Key, base: *mut u8, length: u64, live: *mut AtomicU64) {
-        let entry = self.entry(key.index());
+        let entry = self.entry(key.0);
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(length, Ordering::Relaxed);
         let words = if (base as u64).is_multiple_of(WORD) { length / WORD } else { 0 };
@@ -177,9 +251,49 @@ impl ImportTable {
         entry.key.store(key.0, Ordering::Release);
     }
 
-    /// Empties the entry at `index`. What it led to may be unmapped after `quiesce`.
+    /// Empties the entry at `index`, for which there is room. What it led to may be unmapped after `quiesce`. The
+    /// entry of index 0 gets a key of index 1, which nobody looks up there.
     pub fn forget(&self, index: usize) {
         // Relaxed: quiesce() orders it before the unmapping.
-        self.entry(index).key.store((index == 0).into(), Ordering::Relaxed);
+        self.entry(index as u64).key.store((index == 0).into(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for ImportTable {
+    fn drop(&mut self) {
+        if self.whole.is_none() {
+            let entries = std::ptr::slice_from_raw_parts_mut(*self.entries.get_mut(), self.count());
+            // SAFETY: made by empty() with so many entries; whoever drops the table uses it no more.
+            drop(unsafe { Box::from_raw(entries) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::pin::pin;
+
+    #[test]
+    fn a_table_grows_with_its_indices_and_finds_what_it_knew_and_no_other_key() {
+        let table = ImportTable::new().unwrap();
+        let live: Vec<_> = (0..1000).map(|at| AtomicU64::new(Key::new(at, 5, 7).0)).collect();
+        let find = |key: u64| {
+            let _pinned = pin();
+            table.find_word(Address { offset: 0, key })
+        };
+        for at in [0, 3, 4, 999] {
+            table.grow(at).unwrap();
+            let (key, word) = (Key::new(at, 5, 7), live[at].as_ptr());
+            table.learn(key, word.cast(), 8, (&raw const live[at]).cast_mut());
+            assert_eq!(find(key.0), Some(word.cast()));
+            assert!(table.knows(key) && table.count() <= 1024);
+        }
+        assert!(find(Key::new(3, 5, 7).0).is_some());
+        for absent in [0, 1, Key::new(7, 5, 7).0, Key::new(1024 + 3, 5, 7).0, Key::new(3, 5, 8).0] {
+            assert_eq!(find(absent), None, "{absent:#x}");
+        }
+        table.forget(3);
+        assert_eq!(find(Key::new(3, 5, 7).0), None);
     }
 }

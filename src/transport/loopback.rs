@@ -7,6 +7,7 @@
 
 use crate::fail;
 use crate::transport::address::{Address, Key};
+use crate::transport::imports::ImportTable;
 use crate::transport::port::Port;
 use crate::transport::waiters::Waiters;
 use crate::transport::{Access, Message, Posted, Receiver, Reply, Sink, Transport};
@@ -55,7 +56,8 @@ impl Loopback {
     /// The path to oneself, rank `me`.
     pub fn connect(&self, me: u32) -> Result<Port> {
         // SAFETY: see new().
-        let port = unsafe { Port::new(me, std::process::id(), self.waiters) }?;
+        let port =
+            unsafe { Port::new(me, std::process::id(), self.waiters, ImportTable::whole()?) };
         port.know_own_memory();
         Ok(port)
     }

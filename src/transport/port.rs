@@ -59,13 +59,17 @@ unsafe impl Send for Port {}
 unsafe impl Sync for Port {}
 
 impl Port {
-    /// A port through which nothing is known yet.
+    /// A port through which nothing is known yet, with an empty table.
     ///
     /// # Safety
     /// `waiters` stays valid as long as the port.
-    pub unsafe fn new(peer: u32, process: u32, waiters: *const Waiters) -> Result<Port> {
-        let (imports, learned) = (ImportTable::new()?, Mutex::default());
-        Ok(Port { peer, process, imports, waiters, learned })
+    pub unsafe fn new(
+        peer: u32,
+        process: u32,
+        waiters: *const Waiters,
+        imports: ImportTable,
+    ) -> Port {
+        Port { peer, process, imports, waiters, learned: Mutex::default() }
     }
 
     /// Where `size` bytes at `address` are mapped here, if they are. The caller is pinned.
@@ -92,7 +96,7 @@ impl Port {
         self.imports.know_own_memory();
     }
 
-    /// The table of a port to oneself.
+    /// The table of a port to oneself, which was made with a whole table.
     ///
     /// # Safety
     /// The port stays where it is, and the table is used no longer than it is there.
@@ -131,6 +135,7 @@ impl Port {
         if learned.mappings.try_reserve(1).is_err() {
             fail!(ERR_NO_MEMORY, "no memory for more than {} regions", learned.mappings.len());
         }
+        self.imports.grow(key.index())?;
         let (mapping, base, length) = make()?;
         if let Some(old) = learned.mappings.remove(&key.index()) {
             self.imports.forget(key.index());

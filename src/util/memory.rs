@@ -2,6 +2,7 @@
 //! unmap themselves.
 
 use crate::fail;
+use crate::util::futex;
 use crate::util::once::Once;
 use crate::util::status::{Error, Result, Status};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -101,7 +102,8 @@ impl MemoryFile {
         }
     }
 
-    /// Maps `length` bytes from `offset`, shared, for loads and stores.
+    /// Maps `length` bytes from `offset`, shared, for loads and stores. Whether the file is that long shows
+    /// [`Mapping::has_memory`].
     pub fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         Mapping::new(length, libc::MAP_SHARED, self.0.as_raw_fd(), offset)
     }
@@ -180,6 +182,51 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
+    /// Maps `length` more bytes of the file that this mapping shows, from `offset` bytes behind its beginning on,
+    /// which may lie behind its end. So nobody need keep a descriptor of the file.
+    pub fn again(&self, offset: usize, length: usize) -> Result<Mapping> {
+        let Some(all) = offset.checked_add(length).filter(|_| offset.is_multiple_of(page_size()))
+        else {
+            fail!(ERR_SYSTEM, "there is no mapping of {length} bytes from {offset} on");
+        };
+        // The kernel maps a shared file a second time where the old mapping is said to have no bytes.
+        // SAFETY: the kernel chooses the place, and leaves the old mapping as it is.
+        let base = unsafe { libc::mremap(self.base().cast(), 0, all, libc::MREMAP_MAYMOVE) };
+        let whole = Mapping::made(base, all, "mremap")?;
+        if offset > 0 {
+            // SAFETY: whole pages of the new mapping, which nobody uses yet.
+            unsafe { libc::munmap(whole.base().cast(), offset) };
+        }
+        // SAFETY: offset is less than what is mapped from there.
+        let base = unsafe { whole.base.add(offset) };
+        std::mem::forget(whole);
+        Ok(Mapping { base, length })
+    }
+
+    /// Whether again() does what it says: emulations of Linux may refuse it. Tried once.
+    pub fn can_map_again() -> bool {
+        static CAN: Once<bool> = Once::new();
+        let try_one = || -> Result<bool> {
+            let (file, page) = (MemoryFile::create()?, page_size());
+            file.extend(2 * page as u64)?;
+            let first = file.map(0, page)?;
+            let (second, again) = (file.map(page as u64, page)?, first.again(page, page)?);
+            // SAFETY: both are mapped for writing, and nobody else knows them.
+            Ok(unsafe {
+                second.base().write_volatile(1);
+                again.base().read_volatile() == 1
+            })
+        };
+        *CAN.get_or_init(|| try_one().unwrap_or(false))
+    }
+
+    /// Whether there is memory behind the last byte: who touches a page behind the end of a file is ended by SIGBUS.
+    /// The page takes memory from now on.
+    pub fn has_memory(&self) -> bool {
+        let last = self.length.saturating_sub(1) & !(page_size() - 1);
+        futex::is_word(self.base() as usize + last)
+    }
+
     /// Address space that reads as zero and takes memory page by page as it is written.
     pub fn anonymous(length: usize) -> Result<Mapping> {
         Mapping::new(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
@@ -191,12 +238,17 @@ impl Mapping {
         let base = unsafe {
             libc::mmap(std::ptr::null_mut(), length, access, flags, fd, offset as libc::off_t)
         };
+        Mapping::made(base, length, "mmap")
+    }
+
+    /// What the kernel has answered to `call`.
+    fn made(base: *mut libc::c_void, length: usize, call: &str) -> Result<Mapping> {
         if base == libc::MAP_FAILED {
             let errno = std::io::Error::last_os_error();
             if errno.raw_os_error() == Some(libc::ENOMEM) {
-                fail!(ERR_NO_MEMORY, "mmap of {length} bytes: {errno}");
+                fail!(ERR_NO_MEMORY, "{call} of {length} bytes: {errno}");
             }
-            return Err(Error::system("mmap"));
+            return Err(Error::system(call));
         }
         match NonNull::new(base.cast()) {
             Some(base) => Ok(Mapping { base, length }),
@@ -246,6 +298,27 @@ mod tests {
             file.release(page as u64, page as u64).unwrap();
             assert_eq!(b.base().read(), 0);
         }
+    }
+
+    #[test]
+    fn what_is_mapped_is_mapped_again_without_a_descriptor_and_behind_its_end() {
+        let (page, file) = (page_size(), MemoryFile::create().unwrap());
+        file.extend(4 * page as u64).unwrap();
+        let (first, all) = (file.map(0, page).unwrap(), file.map(0, 4 * page).unwrap());
+        drop(file);
+        let (same, behind) =
+            (first.again(0, page).unwrap(), first.again(2 * page, 2 * page).unwrap());
+        // SAFETY: all of them are alive and as long as they say.
+        unsafe {
+            all.base().write(1);
+            all.base().add(3 * page).write(3);
+            assert_eq!((first.base().read(), same.base().read()), (1, 1));
+            assert_eq!(behind.base().add(page).read(), 3);
+        }
+        assert_eq!(behind.length(), 2 * page);
+        assert!(behind.has_memory() && !first.again(2 * page, 3 * page).unwrap().has_memory());
+        assert!(first.again(1, page).is_err() && first.again(page, usize::MAX).is_err());
+        assert!(Mapping::can_map_again());
     }
 
     #[test]

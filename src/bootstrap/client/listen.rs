@@ -10,6 +10,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
+/// Most packets that are taken in before what came is told: so many descriptors are held meanwhile.
+const TOGETHER: usize = 32;
+
 impl Shared {
     /// Runs on the watcher thread until `close` or the end of the hub.
     pub(super) fn watch(&self, socket: &OwnedFd) {
@@ -36,13 +39,27 @@ impl Shared {
             if !unsaid.is_empty() {
                 self.look_up(socket, &mut unsaid);
             }
-            match socket::receive(socket.as_fd(), &mut buffer) {
-                Ok((0, _)) => return self.hub_gone(),
-                Ok((size, fd)) => self.dispatch(&buffer[..size], fd),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return self.hub_gone(),
+            if !self.listen(socket, &mut buffer) {
+                return self.hub_gone();
             }
         }
+    }
+
+    /// Takes in what has come. False: the hub has gone.
+    fn listen(&self, socket: &OwnedFd, buffer: &mut [u8]) -> bool {
+        let (mut cards, mut lives) = (Vec::new(), true);
+        for _ in 0..TOGETHER {
+            match socket::receive(socket.as_fd(), buffer) {
+                Ok((size, fd)) if size > 0 => self.dispatch(&buffer[..size], fd, &mut cards),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(_) | Err(_) => {
+                    lives = false;
+                    break;
+                }
+            }
+        }
+        self.introduce(cards);
+        lives
     }
 
     /// Asks the hub for the cards of `peers`, which is empty afterwards unless the socket has no room.
@@ -53,26 +70,28 @@ impl Shared {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) => {
                 let text = format!("sending to the launcher: {e}");
-                for peer in peers.drain(..) {
-                    self.introduce(peer, Err(Error::new(Status::ERR_SYSTEM, text.clone())));
-                }
+                let error = || Err(Error::new(Status::ERR_SYSTEM, text.clone()));
+                self.introduce(peers.drain(..).map(|peer| (peer, error())).collect());
             }
         }
     }
 
-    fn introduce(&self, peer: u32, card: Result<Card>) {
-        self.wanted.answered(peer);
+    fn introduce(&self, cards: Vec<(u32, Result<Card>)>) {
+        if cards.is_empty() {
+            return;
+        }
+        cards.iter().for_each(|(peer, _)| self.wanted.answered(*peer));
         // Called without the lock: it may be the last to hold what ends this connection.
-        let call = lock(&self.on_card).clone();
+        let call = lock(&self.on_cards).clone();
         if let Some(call) = call {
-            call(peer, card);
+            call(cards);
         }
     }
 
-    fn dispatch(&self, packet: &[u8], fd: Option<OwnedFd>) {
+    fn dispatch(&self, packet: &[u8], fd: Option<OwnedFd>, cards: &mut Vec<(u32, Result<Card>)>) {
         match Reply::decode(packet) {
             Some((_, Reply::Card { rank, status, bytes })) if (rank as usize) < self.gone.len() => {
-                self.introduce(rank, card(rank, Answer { status, bytes }, fd));
+                cards.push((rank, card(rank, Answer { status, bytes }, fd)));
             }
             Some((token, Reply::Answer { status, bytes })) => {
                 // An unknown token is an answer to somebody who no longer waits.
@@ -114,7 +133,9 @@ impl Shared {
         lock(&self.pending).over.get_or_insert(over);
         self.arrived.notify_all();
         // The cards that are asked for do not come, either.
-        self.wanted.pending(|peer| self.introduce(peer, Err(over.error())));
+        let mut cards = Vec::new();
+        self.wanted.pending(|peer| cards.push((peer, Err(over.error()))));
+        self.introduce(cards);
     }
 }
 

@@ -2,7 +2,7 @@
 //! it. Its layout follows from a few numbers, which stand in its header.
 
 use crate::fail;
-use crate::transport::node::message_area::{MessageArea, MessageHead, Sizes};
+use crate::transport::node::message_area::{MessageArea, MessageHead, Numbers, Sizes};
 use crate::transport::node::names::{NAMES, NamedPlace, Names};
 use crate::transport::node::slots;
 use crate::transport::waiters::Waiters;
@@ -12,6 +12,7 @@ use crate::util::config::Config;
 use crate::util::memory::{Mapping, MemoryFile, page_size, whole_pages};
 use crate::util::random::random;
 use crate::util::status::Result;
+use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// What the first word of a control area holds; the last digit is the layout's version.
@@ -26,6 +27,8 @@ struct Header {
     regions: AtomicU64,
     /// The thread that is there as long as the rank, by its number in the kernel; 0: not yet.
     resident: AtomicU64,
+    /// Of active messages.
+    numbers: Numbers,
     bell: Bell,
     waiters: Waiters,
     mail: MessageHead,
@@ -126,7 +129,14 @@ impl Layout {
 
 /// A control area, one's own or a peer's.
 pub struct Control {
-    mapping: Mapping,
+    /// One's own area, or what all who talk to a peer need of it: up to the staging chunks.
+    near: Mapping,
+    /// The rest of a peer's: mapped when it is needed first.
+    far: OnceBox<Mapping>,
+    /// Where the kernel maps nothing a second time, the peer's memory file.
+    file: Option<MemoryFile>,
+    /// How long the peer's file is at least, as the kernel has said. It does not get shorter.
+    length: AtomicU64,
     layout: Layout,
 }
 
@@ -136,19 +146,26 @@ impl Control {
         let mail = Sizes::configured(config, size);
         let layout = Layout::new(config.regions, mail);
         file.extend(layout.total as u64)?;
-        let control = Control { mapping: file.map(0, layout.total)?, layout };
+        let control = Control {
+            near: file.map(0, layout.total)?,
+            far: OnceBox::new(),
+            file: None,
+            length: AtomicU64::new(layout.total as u64),
+            layout,
+        };
         let header = control.header();
         header.regions.store(config.regions, Ordering::Relaxed);
         header.token.store(random(), Ordering::Relaxed);
-        header.mail.numbers.write(&mail);
+        header.numbers.write(&mail);
         control.reset_mail();
         // Release: whoever sees the magic sees the rest; pairs with open().
         header.magic.store(MAGIC, Ordering::Release);
         Ok(control)
     }
 
-    /// Maps a peer's area. Whatever stands in it is checked before it is believed.
-    pub fn open(file: &MemoryFile, peer: u32) -> Result<Control> {
+    /// Maps a peer's area. Whatever stands in it is checked before it is believed. The descriptor is closed, unless
+    /// this kernel maps nothing without one.
+    pub fn open(file: MemoryFile, peer: u32) -> Result<Control> {
         let length = file.length()?;
         let head = whole_pages(size_of::<Header>()).unwrap_or(usize::MAX);
         if length < head as u64 {
@@ -161,7 +178,7 @@ impl Control {
         let magic = header.magic.load(Ordering::Acquire);
         let regions = header.regions.load(Ordering::Relaxed);
         let sane = (1..=65535).contains(&regions);
-        let mail = header.mail.numbers.read().filter(|_| magic == MAGIC && sane);
+        let mail = header.numbers.read().filter(|_| magic == MAGIC && sane);
         let Some(mail) = mail else {
             fail!(ERR_SYSTEM, "memory file of rank {peer} was laid out by another version");
         };
@@ -169,11 +186,60 @@ impl Control {
         if length < layout.total as u64 {
             fail!(ERR_SYSTEM, "memory file of rank {peer} has {length} bytes, too few");
         }
-        Ok(Control { mapping: file.map(0, layout.total)?, layout })
+        let control = Control {
+            near: file.map(0, layout.staging)?,
+            far: OnceBox::new(),
+            file: (!Mapping::can_map_again()).then_some(file),
+            length: AtomicU64::new(length),
+            layout,
+        };
+        control.map_first_pages();
+        Ok(control)
     }
 
+    /// Maps the two pages that every use of a peer needs. Where the first access is a load, the kernel maps all pages
+    /// around it that have memory; where it is a store, that page alone.
+    fn map_first_pages(&self) {
+        self.header().resident.fetch_or(0, Ordering::Relaxed);
+        if let Some(entry) = self.directory(0) {
+            entry.kind.fetch_or(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Maps `length` bytes of the peer's memory file from `offset` on; None: it has no such bytes.
+    pub fn map(&self, offset: u64, length: usize) -> Result<Option<Mapping>> {
+        let mapping = match &self.file {
+            Some(file) => file.map(offset, length)?,
+            None => self.near.again(offset as usize, length)?,
+        };
+        let end = offset.saturating_add(length as u64);
+        if end > self.length.load(Ordering::Relaxed) {
+            if !mapping.has_memory() {
+                return Ok(None);
+            }
+            self.length.fetch_max(end, Ordering::Relaxed);
+        }
+        Ok(Some(mapping))
+    }
+
+    /// A place in what is mapped from the beginning.
     fn at<T>(&self, offset: usize) -> *mut T {
-        self.mapping.base().wrapping_add(offset).cast()
+        debug_assert!(offset < self.near.length());
+        self.near.base().wrapping_add(offset).cast()
+    }
+
+    /// From where the places of the rest are counted, staging chunks and active messages: as if the area began there.
+    fn rest(&self) -> Result<*mut u8> {
+        let (staging, total) = (self.layout.staging, self.layout.total);
+        if self.near.length() == total {
+            return Ok(self.near.base());
+        }
+        let far =
+            self.far.get_or_try_init(|| match self.map(staging as u64, total - staging)? {
+                Some(mapping) => Ok(Box::new(mapping)),
+                None => fail!(ERR_SYSTEM, "a peer's memory file is shorter than it was"),
+            })?;
+        Ok(far.base().wrapping_sub(staging))
     }
 
     fn header(&self) -> &Header {
@@ -183,7 +249,7 @@ impl Control {
 
     /// Where the area begins in this process. The first two words do not change.
     pub fn base(&self) -> *mut u8 {
-        self.mapping.base()
+        self.near.base()
     }
 
     /// Bytes of the whole area: where regions begin in the file.
@@ -226,23 +292,43 @@ impl Control {
         Names(unsafe { std::slice::from_raw_parts(self.at(self.layout.names), NAMES) })
     }
 
-    /// The rank's message slots.
-    pub fn mail(&self) -> MessageArea<'_> {
-        let sizes = self.layout.mail;
+    /// The rank's words of messages.
+    pub fn mail_head(&self) -> &MessageHead {
+        &self.header().mail
+    }
+
+    /// The rank's numbers of messages.
+    pub fn mail_sizes(&self) -> Sizes {
+        self.layout.mail
+    }
+
+    /// The rank's message slots, for who sends to it.
+    pub fn mail(&self) -> Result<MessageArea<'_>> {
+        self.rest().map(|base| self.mail_from(base))
+    }
+
+    /// This rank's own.
+    pub fn own_mail(&self) -> MessageArea<'_> {
+        debug_assert!(self.near.length() == self.layout.total);
+        self.mail_from(self.near.base())
+    }
+
+    fn mail_from(&self, base: *mut u8) -> MessageArea<'_> {
+        let Layout { mail: sizes, claims, mail_slots, payloads, .. } = self.layout;
         // SAFETY: the layout has that many claims and slots there, made of atomics and cells.
         let (claims, slots) = unsafe {
             (
-                std::slice::from_raw_parts(self.at(self.layout.claims), sizes.all()),
-                std::slice::from_raw_parts(self.at(self.layout.mail_slots), sizes.all()),
+                std::slice::from_raw_parts(base.wrapping_add(claims).cast(), sizes.all()),
+                std::slice::from_raw_parts(base.wrapping_add(mail_slots).cast(), sizes.all()),
             )
         };
-        let payloads = self.at(self.layout.payloads);
-        MessageArea { head: &self.header().mail, sizes, claims, slots, payloads }
+        let payloads = base.wrapping_add(payloads);
+        MessageArea { head: self.mail_head(), sizes, claims, slots, payloads }
     }
 
     /// Every share is reset as if its counter lay here; those that do count for others.
     fn reset_mail(&self) {
-        let mail = self.mail();
+        let mail = self.own_mail();
         mail.head.reset_counters();
         for share in mail.sizes.each_share() {
             mail.share(share, mail.head).reset();
@@ -256,9 +342,10 @@ impl Control {
         (sizes.of_messages() * each + sizes.payloads()) as u64
     }
 
-    /// The staging chunk with this number; None where there is none.
+    /// The staging chunk with this number; None where there is none, or where it cannot be mapped now.
     pub fn chunk(&self, number: usize) -> Option<*mut u8> {
-        (number < CHUNKS).then(|| self.at(self.layout.staging + number * CHUNK))
+        let at = self.layout.staging + number * CHUNK;
+        (number < CHUNKS).then(|| self.rest().ok()).flatten().map(|base| base.wrapping_add(at))
     }
 }
 
@@ -267,22 +354,33 @@ mod tests {
     use super::*;
     use crate::transport::node::message_area::REPLIES;
     use crate::transport::node::slots::FIRST;
+    use std::os::fd::AsFd;
 
     #[test]
     fn a_peer_sees_what_the_owner_laid_out_and_refuses_what_it_did_not() {
         let file = MemoryFile::create().unwrap();
-        assert!(Control::open(&file, 3).is_err());
+        let copy = || MemoryFile::received(file.as_fd().try_clone_to_owned().unwrap());
+        assert!(Control::open(copy(), 3).is_err());
         let own = Control::create(&file, &Config::from_environment().unwrap(), 2).unwrap();
-        let seen = Control::open(&file, 3).unwrap();
+        let seen = Control::open(copy(), 3).unwrap();
         own.directory(5).unwrap().key.store(77, Ordering::Relaxed);
         assert_eq!(seen.directory(5).unwrap().key.load(Ordering::Relaxed), 77);
         assert!(seen.directory(1024).is_none());
         assert!(seen.chunk(CHUNKS).is_none());
-        let mail = seen.mail();
+        let mail = seen.mail().unwrap();
         assert_eq!(mail.share(0, mail.head).send.load(Ordering::Relaxed), FIRST);
         assert_eq!(mail.sizes.slots_of(REPLIES), mail.sizes.requests);
+        // SAFETY: both lie in areas that are mapped, at the beginning of a chunk.
+        unsafe {
+            own.chunk(3).unwrap().write(9);
+            assert_eq!(seen.chunk(3).unwrap().read(), 9);
+        }
+        let behind = own.length() as u64;
+        assert!(seen.map(behind, 1).unwrap().is_none());
+        file.extend(behind + 1).unwrap();
+        assert!(seen.map(behind, 1).unwrap().is_some());
         own.header().regions.store(0, Ordering::Relaxed);
-        let error = Control::open(&file, 3).err().unwrap();
+        let error = Control::open(copy(), 3).err().unwrap();
         assert!(error.message().contains("rank 3"), "{error}");
     }
 }

@@ -61,7 +61,6 @@ pub struct Door {
 /// The words of active messages in a control area's header.
 #[repr(C)]
 pub struct MessageHead {
-    pub(super) numbers: Numbers,
     /// Which handlers exist: one bit each.
     handlers: [AtomicU64; IDS / 64],
     /// Of the thread that runs handlers.

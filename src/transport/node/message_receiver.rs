@@ -134,7 +134,7 @@ impl MessageReceiver {
     ) -> MessageReceiver {
         // SAFETY: the control area stays mapped where it is as long as the segment, which is kept.
         let mail = unsafe {
-            std::mem::transmute::<MessageArea<'_>, MessageArea<'static>>(own.control().mail())
+            std::mem::transmute::<MessageArea<'_>, MessageArea<'static>>(own.control().own_mail())
         };
         let shares: Vec<usize> = match takes {
             Takes::Requests => (0..mail.sizes.shares).chain([LARGE]).collect(),

@@ -16,6 +16,7 @@ pub mod slots;
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::{Address, Key};
+use crate::transport::imports::ImportTable;
 use crate::transport::port::Port;
 use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
@@ -45,7 +46,6 @@ pub struct Node {
 
 /// What is kept of a peer that was talked to.
 struct Link {
-    file: MemoryFile,
     control: Control,
     process: u32,
     /// The kernel lets us copy from and to its process.
@@ -91,8 +91,9 @@ impl Node {
         let link = self.links[peer as usize]
             .get_or_try_init(|| self.open(peer, card).map(Box::new))
             .map(|link| &**link)?;
+        let (waiters, imports) = (link.control.waiters(), ImportTable::new()?);
         // SAFETY: links are never taken back, and the routes drop their ports before the transport.
-        unsafe { Port::new(peer, link.process, link.control.waiters()) }
+        Ok(unsafe { Port::new(peer, link.process, waiters, imports) })
     }
 
     fn open(&self, peer: u32, card: Card) -> Result<Link> {
@@ -104,11 +105,10 @@ impl Node {
             fail!(ERR_SYSTEM, "card of rank {peer} has {} bytes, expected 16", card.blob.len());
         };
         let process = process as u32;
-        let file = MemoryFile::received(card.fd);
-        let control = Control::open(&file, peer)?;
+        let control = Control::open(MemoryFile::received(card.fd), peer)?;
         let refusal = if self.kernel_copies { refusal(process, base, &control) } else { 0 };
         let kernel_copies = self.kernel_copies && refusal == 0;
-        Ok(Link { file, control, process, kernel_copies, refusal })
+        Ok(Link { control, process, kernel_copies, refusal })
     }
 
     /// Wakes a peer's agent; nothing where the peer has not been talked to.
@@ -189,15 +189,11 @@ impl Transport for Node {
             KIND_FILE => {
                 let live = self.live(link, key);
                 port.learn(key, live, || {
-                    if base
-                        .checked_add(length)
-                        .is_none_or(|end| link.file.length().is_ok_and(|file| end > file))
-                    {
-                        fail!(ERR_SYSTEM, "rank {} published a region outside its file", port.peer);
-                    }
                     // Whole pages, as the owner maps them.
                     let pages = whole_pages(length as usize).unwrap_or(length as usize);
-                    let mapping = link.file.map(base, pages)?;
+                    let Some(mapping) = link.control.map(base, pages)? else {
+                        fail!(ERR_SYSTEM, "rank {} published a region outside its file", port.peer);
+                    };
                     if length as usize >= HUGE {
                         mapping.advise_huge();
                     }
@@ -288,7 +284,7 @@ impl Node {
     /// Who keeps the SendCNT of a peer's share that is nearest to this rank. None: the peer was not contacted.
     pub fn nearest_host(&self, peer: u32) -> Option<u32> {
         let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
-        let shares = self.control(peer).ok()?.mail().sizes.shares;
+        let shares = self.control(peer).ok()?.mail_sizes().shares;
         Some(host_of(peer, nearest_share(peer, me, shares, size), size))
     }
 
@@ -300,10 +296,10 @@ impl Node {
         place.get_or_try_init(|| {
             let control = self.control(peer)?;
             let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
-            let home = nearest_share(peer, me, control.mail().sizes.shares, size);
+            let home = nearest_share(peer, me, control.mail_sizes().shares, size);
             // SAFETY: controls are never taken back, and outboxes go before them.
             let control = unsafe { &*std::ptr::from_ref(control) };
-            Ok(Box::new(MessageSender::new(control.mail(), me, home, control.bell())))
+            Ok(Box::new(MessageSender::new(control.mail()?, me, home, control.bell())))
         })
     }
 
@@ -323,19 +319,19 @@ impl Node {
     #[cold]
     fn host(&self, peer: u32, share: usize) -> Result<&'static MessageHead> {
         let host = host_of(peer, share, self.bootstrap.size());
-        let head = self.control(host)?.mail().head;
+        let head = self.control(host)?.mail_head();
         // SAFETY: as in outbox().
         Ok(unsafe { &*std::ptr::from_ref(head) })
     }
 
     /// Most bytes of a reply that this rank takes.
     pub fn own_medium(&self) -> usize {
-        self.own.control().mail().sizes.medium
+        self.own.control().mail_sizes().medium
     }
 
     /// The next ticket for a reply to this rank.
     pub fn replies_sent(&self) -> u64 {
-        let mail = self.own.control().mail();
+        let mail = self.own.control().own_mail();
         mail.share(message_area::REPLIES, mail.head).sent()
     }
 
@@ -346,12 +342,12 @@ impl Node {
 
     /// Into how many shares this rank's slots are split.
     pub fn mail_shares(&self) -> u32 {
-        self.own.control().mail().sizes.shares as u32
+        self.own.control().mail_sizes().shares as u32
     }
 
     /// This rank's own words of active messages.
     pub fn mail_head(&self) -> &MessageHead {
-        self.own.control().mail().head
+        self.own.control().mail_head()
     }
 }
 

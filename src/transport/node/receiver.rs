@@ -37,7 +37,7 @@ impl NodeReceiver {
     }
 
     fn area(&self) -> MessageArea<'_> {
-        self.own.control().mail()
+        self.own.control().own_mail()
     }
 }
 
