@@ -546,6 +546,26 @@ llcl_status_t llcl_init(const llcl_config_t *config,
                         llcl_context_t **context);
 
 /**
+ * Makes a second context of the same ranks: with its own regions, handlers, message slots, teams, threads and
+ * configuration. For a library beside a runtime that both use this one, or for a thread that wants a context of its own.
+ * Collective over all ranks of `context`, which meet as in llcl_allgather_bytes.
+ *
+ * The two know nothing of each other: keys, regions and flushes of one mean nothing in the other, and each is ended
+ * by a llcl_finalize of its own, in any order. In the second one rank 0 serves the others: when it dies they hear
+ * of the death of all ranks there.
+ * `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL; `rank` is not looked at; NULL: all
+ * defaults. `duplicate`: where the new context goes.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value; LLCL_ERR_PEER_DEAD: a rank has
+ * died or has left; LLCL_ERR_STATE: inside a callback, or the context is being finalized; LLCL_ERR_NO_MEMORY or
+ * LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket. Where one rank is refused the others are, too, or find
+ * that it has left. Threads of one rank must not call collective functions of one context at the same time. As
+ * MPI_Comm_dup, and the several clients of GASNet-EX.
+ */
+llcl_status_t llcl_context_duplicate(llcl_context_t *context,
+                                     const llcl_config_t *config,
+                                     llcl_context_t **duplicate);
+
+/**
  * Leaves the world. Collective: returns when every living rank has come here.
  *
  * Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with

@@ -76,6 +76,14 @@ module llcl_c_life
       integer(c_int32_t) :: answer
     end function
 
+    function llcl_context_duplicate(context, config, duplicate) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_config_t), intent(in) :: config
+      type(llcl_context_t), intent(out) :: duplicate
+      integer(c_int32_t) :: answer
+    end function
+
     function llcl_finalize(context) bind(c) result(answer)
       import
       type(llcl_context_t), value :: context

@@ -6,9 +6,9 @@ module llcl_calls_life
   use llcl_types
   use llcl_c_life, only: c_config_default => llcl_config_default, &
       c_world_create => llcl_world_create, c_world_free => llcl_world_free, c_init => llcl_init, &
-      c_finalize => llcl_finalize, c_peer_alive => llcl_peer_alive, c_query => llcl_query, &
-      c_connect => llcl_connect, c_query_peer => llcl_query_peer, &
-      c_region_allocate => llcl_region_allocate, &
+      c_context_duplicate => llcl_context_duplicate, c_finalize => llcl_finalize, &
+      c_peer_alive => llcl_peer_alive, c_query => llcl_query, c_connect => llcl_connect, &
+      c_query_peer => llcl_query_peer, c_region_allocate => llcl_region_allocate, &
       c_region_allocate_shared => llcl_region_allocate_shared, &
       c_region_register => llcl_region_register, c_region_free => llcl_region_free, &
       c_allgather_bytes => llcl_allgather_bytes
@@ -19,6 +19,7 @@ module llcl_calls_life
   public :: llcl_world_create; interface llcl_world_create; procedure call_world_create; end interface
   public :: llcl_world_free; interface llcl_world_free; procedure call_world_free; end interface
   public :: llcl_init; interface llcl_init; procedure call_init; end interface
+  public :: llcl_context_duplicate; interface llcl_context_duplicate; procedure call_context_duplicate; end interface
   public :: llcl_finalize; interface llcl_finalize; procedure call_finalize; end interface
   public :: llcl_peer_alive; interface llcl_peer_alive; procedure call_peer_alive; end interface
   public :: llcl_query; interface llcl_query; procedure call_query; end interface
@@ -56,6 +57,15 @@ contains
     type(llcl_context_t), intent(out) :: context
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_init'//c_null_char, c_init(config, context), status)
+  end subroutine
+
+  subroutine call_context_duplicate(context, config, duplicate, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_config_t), intent(in) :: config
+    type(llcl_context_t), intent(out) :: duplicate
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_context_duplicate'//c_null_char, c_context_duplicate(context, config, &
+        duplicate), status)
   end subroutine
 
   subroutine call_finalize(context, status)

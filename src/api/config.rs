@@ -230,10 +230,10 @@ unsafe fn with_place<T>(
     let data = Data(data);
     let abort = given.abort.map(|abort| {
         // SAFETY: as the caller promises.
-        Box::new(move |code| unsafe { abort({ &data }.0, code) }) as Abort
+        Box::new(move |code, _| unsafe { abort({ &data }.0, code) }) as Abort
     });
     let (rank, size) = (given.rank, given.size);
-    join(Place::Handed(Handed { rank, size, allgather: &allgather, abort }))
+    join(Place::Handed(Handed { rank, size, allgather: &allgather, abort, processes: true }))
 }
 
 /// The context in its place.
@@ -254,6 +254,25 @@ pub(super) unsafe fn create(config: Option<&llcl_config_t>, resolved: Config) ->
         },
         (None, None) => Context::create(resolved, Place::Environment),
     }
+}
+
+/// A second context of the ranks of another one. `place`: what else may be wrong with the call, of which the other ranks
+/// are to hear.
+pub(super) fn duplicate_of(
+    context: &Context,
+    config: Option<&llcl_config_t>,
+    place: Result<()>,
+) -> Result<Context> {
+    let checked = place.and_then(|()| {
+        if config.is_some_and(|config| !config.world.is_null() || !config.bootstrap.is_null()) {
+            fail!(
+                ERR_INVALID,
+                "world or bootstrap is set, expected NULL: both are those of the context"
+            );
+        }
+        resolve(config)
+    });
+    context.duplicate(checked)
 }
 
 /// Makes a world whose ranks are threads of this process. Each rank then calls llcl_init with its

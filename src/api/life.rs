@@ -1,14 +1,12 @@
 //! 3. Life: contexts, worlds, and what can be asked of them.
 
-use crate::api::config::{create, llcl_config_t, resolve};
+use crate::api::answers::{capabilities_of, info_of};
+use crate::api::config::{create, duplicate_of, llcl_config_t, resolve};
 use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
 use crate::coll::collectives::Collectives;
 use crate::core::context::Context;
-use crate::engine::queue_entry::INLINE;
 use crate::fail;
-use crate::transport::Access;
-use crate::util::memory::page_size;
 use crate::util::shells::Shells;
 use crate::util::status::{Result, Status};
 use std::ffi::c_char;
@@ -150,16 +148,49 @@ pub unsafe extern "C" fn llcl_init(
         // SAFETY: the caller gives a place for a pointer.
         unsafe { given(context, "context")? };
         let resolved = resolve(config)?;
-        // SAFETY: what the configuration points to is NULL or alive, by contract.
-        let made = unsafe { create(config, resolved)? };
-        let created = ENDED.place(llcl_context_t {
-            context: ManuallyDrop::new(made),
-            collectives: ManuallyDrop::default(),
-            ended: AtomicBool::new(false),
-        });
-        created.context.stay()?;
-        // SAFETY: checked above.
-        unsafe { give(context, "context", Box::into_raw(created)) }
+        // SAFETY: what the configuration points to is NULL or alive, by contract, and `context` was checked above.
+        unsafe { give(context, "context", keep(create(config, resolved)?)?) }
+    })
+}
+
+/// The handle of a context.
+fn keep(made: Context) -> Result<*mut llcl_context_t> {
+    let created = ENDED.place(llcl_context_t {
+        context: ManuallyDrop::new(made),
+        collectives: ManuallyDrop::default(),
+        ended: AtomicBool::new(false),
+    });
+    created.context.stay()?;
+    Ok(Box::into_raw(created))
+}
+
+/// Makes a second context of the same ranks: with its own regions, handlers, message slots, teams, threads and
+/// configuration. For a library beside a runtime that both use this one, or for a thread that wants a context of its own.
+/// Collective over all ranks of `context`, which meet as in llcl_allgather_bytes.
+///
+/// The two know nothing of each other: keys, regions and flushes of one mean nothing in the other, and each is ended
+/// by a llcl_finalize of its own, in any order. In the second one rank 0 serves the others: when it dies they hear
+/// of the death of all ranks there.
+/// `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL; `rank` is not looked at; NULL: all
+/// defaults. `duplicate`: where the new context goes.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value; LLCL_ERR_PEER_DEAD: a rank has
+/// died or has left; LLCL_ERR_STATE: inside a callback, or the context is being finalized; LLCL_ERR_NO_MEMORY or
+/// LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket. Where one rank is refused the others are, too, or find
+/// that it has left. Threads of one rank must not call collective functions of one context at the same time. As
+/// MPI_Comm_dup, and the several clients of GASNet-EX.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_context_duplicate(
+    context: *mut llcl_context_t,
+    config: *const llcl_config_t,
+    duplicate: *mut *mut llcl_context_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context, NULL or a struct, and NULL or a place for a pointer.
+        let (live, config, place) =
+            unsafe { (live(context)?, config.as_ref(), given(duplicate, "duplicate")) };
+        let made = duplicate_of(live, config, place.map(drop))?;
+        // SAFETY: checked by duplicate_of().
+        unsafe { give(duplicate, "duplicate", keep(made)?) }
     })
 }
 
@@ -318,22 +349,7 @@ pub unsafe extern "C" fn llcl_query(
         // SAFETY: the caller gives a live context and a struct.
         let (context, asked) = unsafe { (live(context)?, given(capabilities, "capabilities")?) };
         known_size(asked.struct_size, size_of::<llcl_capabilities_t>())?;
-        let config = context.config();
-        let answer = llcl_capabilities_t {
-            struct_size: asked.struct_size,
-            execution: config.execution as u32 + 1,
-            queue_entries: config.queue_entries as u32,
-            in_flight: config.in_flight as u32,
-            regions: config.regions as u32,
-            small: INLINE as u64,
-            page: page_size() as u64,
-            am_slots: config.am_slots as u32,
-            am_policy: config.am_policy as u32 + 1,
-            am_medium: config.am_medium as u32,
-            am_shares: context.am_shares(),
-            am_requests: config.am_requests as u32,
-            am_handlers: config.am_handlers as u32 + 1,
-        };
+        let answer = capabilities_of(context);
         // SAFETY: as above.
         unsafe { give(capabilities, "capabilities", answer) }
     })
@@ -397,25 +413,7 @@ pub unsafe extern "C" fn llcl_query_peer(
         // SAFETY: the caller gives a live context and a struct.
         let (context, asked) = unsafe { (live(context)?, given(info, "info")?) };
         known_size(asked.struct_size, size_of::<llcl_peer_info_t>())?;
-        let (routes, port) = (context.routes(), context.port(peer)?);
-        let own = peer == context.rank();
-        if !own && routes.is_dead(peer) {
-            fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
-        }
-        let outbox = routes.node().outbox(peer)?;
-        let answer = llcl_peer_info_t {
-            struct_size: asked.struct_size,
-            transport: if own { LLCL_TRANSPORT_LOOPBACK } else { LLCL_TRANSPORT_SHM },
-            registered_access: match routes.transport(port).registered_access(port) {
-                Access::Mapped => LLCL_ACCESS_MAPPED,
-                Access::Kernel(_) => LLCL_ACCESS_KERNEL,
-                Access::Message(_) => LLCL_ACCESS_MESSAGE,
-            },
-            process: port.process,
-            am_payload: outbox.largest() as u32,
-            am_medium: outbox.medium() as u32,
-            kernel_error: routes.transport(port).kernel_refusal(port),
-        };
+        let answer = info_of(context, peer)?;
         // SAFETY: as above.
         unsafe { give(info, "info", answer) }
     })

@@ -83,5 +83,6 @@ pub mod coll_now;
 
 pub mod insight;
 
+mod answers;
 mod guard;
 mod posting;

@@ -100,7 +100,7 @@ fn already_taken() -> Result<Option<Place>> {
     fail!(
         ERR_STATE,
         "{HUB}: this process has already taken its place in the launcher's world, expected one \
-         context at most (more ranks in one process: llcl_world_create)"
+         context at most (more of them: llcl_context_duplicate; more ranks in one process: llcl_world_create)"
     );
 }
 

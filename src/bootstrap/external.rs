@@ -21,10 +21,15 @@ pub struct Handed<'a> {
     pub allgather: &'a dyn Fn(&[u8], &mut [u8]) -> i32,
     /// Ends the whole job; may be absent.
     pub abort: Option<Abort>,
+    /// Each rank is a process of its own.
+    pub processes: bool,
 }
 
-/// Ends the whole job with a code.
-pub type Abort = Box<dyn Fn(i32) + Send + Sync>;
+/// Ends the whole job with a code, as Bootstrap::abort() does.
+pub type Abort = Box<dyn Fn(i32, u32) + Send + Sync>;
+
+/// Bytes of the longer of the two rounds.
+pub const ROUND: usize = CARD;
 
 /// Bytes of the kernel's name for the time since this machine was started.
 const MACHINE: usize = 36;

@@ -14,7 +14,7 @@ mod rules;
 mod wanted;
 mod world;
 
-pub use external::{Abort, Handed};
+pub use external::{Abort, Handed, ROUND};
 pub use protocol::{MAX_BLOB, MAX_RANKS};
 pub use world::World;
 
@@ -50,6 +50,7 @@ pub struct Bootstrap {
     /// In a world that somebody else has started: the hub, at rank 0, and what ends the job.
     host: Mutex<Option<HubThread>>,
     abort: Option<Abort>,
+    processes: bool,
 }
 
 enum Link {
@@ -86,13 +87,15 @@ impl Bootstrap {
             );
         }
         let (end, host) = external::join(&handed)?;
-        let link = Link::Hub(Client::join(end, rank, size, true)?);
+        let link = Link::Hub(Client::join(end, rank, size, handed.processes)?);
         let joined = Bootstrap::of(rank, size, link);
-        Ok(Bootstrap { host: Mutex::new(host), abort: handed.abort, ..joined })
+        let (abort, processes) = (handed.abort, handed.processes);
+        Ok(Bootstrap { host: Mutex::new(host), abort, processes, ..joined })
     }
 
     fn of(rank: u32, size: u32, link: Link) -> Bootstrap {
-        Bootstrap { rank, size, link, seat: Mutex::new(None), host: Mutex::new(None), abort: None }
+        let (seat, host) = (Mutex::new(None), Mutex::new(None));
+        Bootstrap { rank, size, link, seat, host, abort: None, processes: true }
     }
 
     /// The place of `rank` in a world of this process. `ERR_STATE` the second time, `ERR_RANGE`
@@ -100,7 +103,8 @@ impl Bootstrap {
     pub fn from_world(world: &World, rank: u32) -> Result<Bootstrap> {
         let (end, seat) = world.take(rank)?;
         let link = Link::Hub(Client::join(end, rank, world.size(), false)?);
-        Ok(Bootstrap { seat: Mutex::new(Some(seat)), ..Bootstrap::of(rank, world.size(), link) })
+        let joined = Bootstrap::of(rank, world.size(), link);
+        Ok(Bootstrap { seat: Mutex::new(Some(seat)), processes: false, ..joined })
     }
 
     /// This rank's number.
@@ -111,6 +115,11 @@ impl Bootstrap {
     /// How many ranks there are, dead ones included.
     pub fn size(&self) -> u32 {
         self.size
+    }
+
+    /// Each rank is a process of its own.
+    pub fn is_of_processes(&self) -> bool {
+        self.processes
     }
 
     /// Lets everybody [`ask_card`](Bootstrap::ask_card) for these bytes (at most [`MAX_BLOB`]) and a
@@ -210,7 +219,7 @@ impl Bootstrap {
     /// killed where they have not ended after so many milliseconds.
     pub fn abort(&self, code: i32, grace_ms: u32) {
         if let Some(abort) = &self.abort {
-            return abort(code);
+            return abort(code, grace_ms);
         }
         if let Link::Hub(client) = &self.link {
             client.abort(code, grace_ms);

@@ -301,6 +301,11 @@ impl Context {
         self.bootstrap.abort(code, grace_ms);
     }
 
+    /// What brings the ranks together.
+    pub(super) fn bootstrap(&self) -> &Arc<Bootstrap> {
+        &self.bootstrap
+    }
+
     /// Refuses what may not be called now: anything after finalize has begun.
     pub(super) fn must_be_open(&self) -> Result<()> {
         self.routes.gate().must_be_open()

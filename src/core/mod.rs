@@ -4,6 +4,7 @@ pub mod atomics;
 pub mod background;
 mod blocking;
 pub mod context;
+mod duplicate;
 mod finalize;
 mod handler_thread;
 pub mod messages;
