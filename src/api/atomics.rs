@@ -1,8 +1,8 @@
 //! 7. Atomics: on words of a peer. All changes of a word have one order, whichever rank makes them.
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{give, given, guard};
-use crate::api::life::{known_size, live, llcl_context_t};
+use crate::api::guard::{give, given, guard, known_size};
+use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
 use crate::api::posting::{Parameters, joined, post, post_and_wait, told, try_post};
 use crate::api::status::llcl_status_t;

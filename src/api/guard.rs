@@ -65,6 +65,14 @@ pub unsafe fn give<T>(pointer: *mut T, name: &str, value: T) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a struct of another version.
+pub fn known_size(given: u64, expected: usize) -> Result<()> {
+    if given != expected as u64 {
+        crate::fail!(ERR_INVALID, "struct_size is {given}, expected {expected}");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

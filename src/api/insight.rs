@@ -1,7 +1,7 @@
 //! 16. Insight: what a context has counted.
 
-use crate::api::guard::{given, guard};
-use crate::api::life::{known_size, live, llcl_context_t};
+use crate::api::guard::{given, guard, known_size};
+use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
 
 /// Most shares of a receiver's credits.
@@ -98,4 +98,14 @@ pub unsafe extern "C" fn llcl_stats_get(
         unsafe { stats.write(answer) };
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_versions_agree() {
+        use crate::api::life::{LLCL_VERSION_MAJOR, LLCL_VERSION_MINOR, LLCL_VERSION_PATCH};
+        let text = format!("{LLCL_VERSION_MAJOR}.{LLCL_VERSION_MINOR}.{LLCL_VERSION_PATCH}");
+        assert_eq!(text, env!("CARGO_PKG_VERSION"));
+    }
 }

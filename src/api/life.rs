@@ -1,12 +1,14 @@
 //! 3. Life: contexts, worlds, and what can be asked of them.
 
-use crate::api::answers::{capabilities_of, info_of};
 use crate::api::config::{create, duplicate_of, llcl_config_t, resolve};
-use crate::api::guard::{give, given, guard};
+use crate::api::guard::{give, given, guard, known_size};
 use crate::api::status::llcl_status_t;
 use crate::coll::collectives::Collectives;
 use crate::core::context::Context;
+use crate::engine::queue_entry::INLINE;
 use crate::fail;
+use crate::transport::Access;
+use crate::util::memory::page_size;
 use crate::util::shells::Shells;
 use crate::util::status::{Result, Status};
 use std::ffi::c_char;
@@ -349,18 +351,25 @@ pub unsafe extern "C" fn llcl_query(
         // SAFETY: the caller gives a live context and a struct.
         let (context, asked) = unsafe { (live(context)?, given(capabilities, "capabilities")?) };
         known_size(asked.struct_size, size_of::<llcl_capabilities_t>())?;
-        let answer = capabilities_of(context);
+        let config = context.config();
+        let answer = llcl_capabilities_t {
+            struct_size: size_of::<llcl_capabilities_t>() as u64,
+            execution: config.execution as u32 + 1,
+            queue_entries: config.queue_entries as u32,
+            in_flight: config.in_flight as u32,
+            regions: config.regions as u32,
+            small: INLINE as u64,
+            page: page_size() as u64,
+            am_slots: config.am_slots as u32,
+            am_policy: config.am_policy as u32 + 1,
+            am_medium: config.am_medium as u32,
+            am_shares: context.am_shares(),
+            am_requests: config.am_requests as u32,
+            am_handlers: config.am_handlers as u32 + 1,
+        };
         // SAFETY: as above.
         unsafe { give(capabilities, "capabilities", answer) }
     })
-}
-
-/// Refuses a struct of another version.
-pub(super) fn known_size(given: u64, expected: usize) -> Result<()> {
-    if given != expected as u64 {
-        fail!(ERR_INVALID, "struct_size is {given}, expected {expected}");
-    }
-    Ok(())
 }
 
 /// Contacts peers, so that no later request has to wait for that, nor is answered by LLCL_RETRY_CONNECTING. All are
@@ -413,19 +422,21 @@ pub unsafe extern "C" fn llcl_query_peer(
         // SAFETY: the caller gives a live context and a struct.
         let (context, asked) = unsafe { (live(context)?, given(info, "info")?) };
         known_size(asked.struct_size, size_of::<llcl_peer_info_t>())?;
-        let answer = info_of(context, peer)?;
+        let reach = context.reach(peer)?;
+        let answer = llcl_peer_info_t {
+            struct_size: asked.struct_size,
+            transport: if reach.own { LLCL_TRANSPORT_LOOPBACK } else { LLCL_TRANSPORT_SHM },
+            registered_access: match reach.registered {
+                Access::Mapped => LLCL_ACCESS_MAPPED,
+                Access::Kernel(_) => LLCL_ACCESS_KERNEL,
+                Access::Message(_) => LLCL_ACCESS_MESSAGE,
+            },
+            process: reach.process,
+            am_payload: reach.payload as u32,
+            am_medium: reach.medium as u32,
+            kernel_error: reach.refusal,
+        };
         // SAFETY: as above.
         unsafe { give(info, "info", answer) }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_versions_agree() {
-        let text = format!("{LLCL_VERSION_MAJOR}.{LLCL_VERSION_MINOR}.{LLCL_VERSION_PATCH}");
-        assert_eq!(text, env!("CARGO_PKG_VERSION"));
-    }
 }

@@ -83,6 +83,5 @@ pub mod coll_now;
 
 pub mod insight;
 
-mod answers;
 mod guard;
 mod posting;

@@ -7,8 +7,7 @@
 //! delivered it, on any rank, or by a thread that waits, or by the progress thread.
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{give, given, guard};
-use crate::api::life::known_size;
+use crate::api::guard::{give, given, guard, known_size};
 use crate::api::memory::llcl_local_t;
 use crate::api::status::llcl_status_t;
 use crate::api::team::llcl_team_t;

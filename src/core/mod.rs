@@ -9,6 +9,7 @@ mod finalize;
 mod handler_thread;
 pub mod messages;
 mod progress_thread;
+mod reach;
 pub mod region;
 pub mod region_handle;
 pub mod rma;

@@ -1,0 +1,42 @@
+//! How a peer is reached, for those who ask.
+
+use crate::core::context::Context;
+use crate::fail;
+use crate::transport::Access;
+use crate::util::status::Result;
+
+/// How a peer is reached.
+pub struct Reach {
+    /// It is this rank itself.
+    pub own: bool,
+    /// Its process.
+    pub process: u32,
+    /// How memory that it registered is read and written.
+    pub registered: Access,
+    /// Why the kernel does not copy: an errno, or 0.
+    pub refusal: i32,
+    /// Most bytes of a message's payload to it.
+    pub payload: usize,
+    /// Most bytes of a reply to it.
+    pub medium: usize,
+}
+
+impl Context {
+    /// How a peer is reached. Contacts it.
+    pub fn reach(&self, peer: u32) -> Result<Reach> {
+        let (routes, port) = (self.routes(), self.port(peer)?);
+        let own = peer == self.rank();
+        if !own && routes.is_dead(peer) {
+            fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
+        }
+        let (transport, sender) = (routes.transport(port), routes.node().outbox(peer)?);
+        Ok(Reach {
+            own,
+            process: port.process,
+            registered: transport.registered_access(port),
+            refusal: transport.kernel_refusal(port),
+            payload: sender.largest(),
+            medium: sender.medium(),
+        })
+    }
+}
