@@ -93,7 +93,7 @@ static void run(llcl_context_t *context)
     int operation, tried, ran;
     size_t i;
     coll_memory_make(context, ALLOCATED, 1 << 16, &memory);
-    coll_memory_make(context, REGISTERED, 1 << 16, &registered);
+    coll_memory_make(context, REGISTERED, 1 << 18, &registered);
     for (operation = 0; operation < OPERATIONS; operation++) {
         struct coll_case asked = plain(team, operation);
         check_names(team, &memory, operation);
@@ -113,9 +113,12 @@ static void run(llcl_context_t *context)
             ran += one(&asked, &memory, asked.algorithm, &info);
         }
         CHECK(ran >= 2);
-        /* Memory that peers do not map: only this rank's own threads can work. */
+        /* Memory that peers do not map: of what is small the plan has a copy; else only this rank's own threads can work. */
         asked.algorithm = NULL;
         if (operation != BARRIER) {
+            CHECK(one(&asked, &registered, NULL, &info));
+            CHECK_EQUAL(info.any_rank, info.engine == LLCL_ENGINE_OFFLOAD);
+            asked.count = 6000 / coll_width(asked.type);
             CHECK(one(&asked, &registered, NULL, &info));
             CHECK_EQUAL(info.any_rank, 0);
         }

@@ -2167,7 +2167,7 @@ typedef struct llcl_coll_info_t {
     uint32_t engine;
     /**
      * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
-     * function, memory that peers do not map or a team of more than 256 ranks wants it so.
+     * function, more than 4 KiB in memory that peers do not map or a team of more than 256 ranks wants it so.
      */
     uint32_t any_rank;
     /** Queues of this rank's program. */
@@ -2360,7 +2360,7 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its exceptions, and the control
  * word of x87; AArch64: FPCR). It must be the same at every rank, or no plan is made; it is set around every
  * combination on whatever thread that runs, and that of the thread is put back.
- * Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; it is
+ * Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; what others need of it is
  * then copied to and from memory of the plan, by its owner.
  */
 

@@ -10,7 +10,7 @@
 //! rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its exceptions, and the control
 //! word of x87; AArch64: FPCR). It must be the same at every rank, or no plan is made; it is set around every
 //! combination on whatever thread that runs, and that of the thread is put back.
-//! Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; it is
+//! Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; what others need of it is
 //! then copied to and from memory of the plan, by its owner.
 
 use crate::api::completion::LLCL_COMPLETE_NONE;

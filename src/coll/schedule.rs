@@ -99,6 +99,18 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// All places that it touches.
+    pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        let places = match *self {
+            Action::Nothing => [None; 3],
+            Action::Copy { from, to, .. } => [Some(from), Some(to), None],
+            Action::Combine { left, right, to, .. } => [Some(left), Some(right), Some(to)],
+        };
+        places.into_iter().flatten()
+    }
+}
+
 /// Whom a step tells when it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {

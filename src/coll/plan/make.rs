@@ -7,18 +7,17 @@ use crate::coll::plan::asked::{Asked, Checked, Form, Side};
 use crate::coll::plan::bound::Bound;
 use crate::coll::plan::compare::{agree, varied};
 use crate::coll::plan::meet::{Card, Met, SESSION, meet};
-use crate::coll::plan::{About, Bounce, Engine, Plan};
+use crate::coll::plan::{About, Bounce, Engine, LIGHT, Plan};
 use crate::coll::problem::{Block, Problem};
 use crate::coll::runner::binding::BINDING;
-use crate::coll::runner::members::{Members, known};
+use crate::coll::runner::members::{Members, Memory, known};
 use crate::coll::runner::record::{Record, compile};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::{Combiner, Stage};
-use crate::coll::schedule::{Program, Step};
+use crate::coll::schedule::{Program, Space, Step};
 use crate::coll::select;
 use crate::coll::team::Team;
 use crate::core::background::Task;
-use crate::core::services::Own;
 use crate::engine::completion::{self, Completion};
 use crate::fail;
 use crate::transport::address::Address;
@@ -26,6 +25,22 @@ use crate::util::reserve;
 use crate::util::status::{Error, Result, Status};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// In teams of up to so many ranks a plan looks into the programs of all for steps that touch its buffers.
+const PROGRAMS: usize = 64;
+
+/// How an input or an output is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Peers map it, or there is none.
+    Mapped,
+    /// They do not: it is copied to or from the plan's own memory.
+    Bounced,
+    /// It is named with each start.
+    Bound,
+    /// They do not, and only steps of this rank touch it, which only this rank runs.
+    Own,
+}
 
 /// What a plan takes at this rank.
 struct Layout {
@@ -94,14 +109,16 @@ impl Site<'_> {
         let program = self.program();
         let records = compile(&program);
         let known = known(&program, self.team.me, self.team.size());
-        let layout = self.layout(&program, records.len(), &known);
+        let ways = self.ways();
+        let layout = self.layout(&program, records.len(), &known, ways);
         let made = self.team.arena.allocate(layout.total, layout.private);
         if let Ok(made) = &made {
-            self.lay_out(made, &layout, &program, &records);
+            self.lay_out((made, ways), &layout, &program, &records);
         }
         let told = made.as_ref().map(|made| (made.place, made.bytes)).map_err(Error::again);
-        match (meet(self.team, told, &known), made) {
-            (Ok(met), Ok(made)) => Ok(self.finish(made, &layout, met, (program, records))),
+        let own = self.own_memory(ways);
+        match (meet(self.team, told, &known, own), made) {
+            (Ok(met), Ok(made)) => Ok(self.finish((made, ways), &layout, met, (program, records))),
             (Err(error), Ok(made)) => {
                 // When a rank dies late, another one may think that the plan was made: then the memory
                 // stays until the context ends.
@@ -123,17 +140,23 @@ impl Site<'_> {
         program
     }
 
-    fn layout(&self, program: &Program, records: usize, known: &BTreeSet<usize>) -> Layout {
+    fn layout(
+        &self,
+        program: &Program,
+        records: usize,
+        known: &BTreeSet<usize>,
+        ways: [Way; 2],
+    ) -> Layout {
         let lines = |bytes: u64| bytes.next_multiple_of(64);
-        let bounced = |side: &Side| match side {
-            _ if self.asked.is_rebound() => BINDING,
-            (bytes, Some(own)) if !own.mapped => *bytes,
-            _ => 0,
+        let bounced = |way: Way, bytes: u64| match way {
+            Way::Bound => BINDING,
+            Way::Bounced => bytes,
+            Way::Mapped | Way::Own => 0,
         };
         let words = session::words(program, self.team.size());
         let send = SESSION + session::size(&words, records) as u64;
-        let receive = send + lines(bounced(&self.checked.send));
-        let scratch = receive + lines(bounced(&self.checked.receive));
+        let receive = send + lines(bounced(ways[0], self.checked.send.0));
+        let scratch = receive + lines(bounced(ways[1], self.checked.receive.0));
         let total = Arena::rounded(scratch + u64::from(program.turns) * lines(program.scratch));
         let touched = &self.checked.touched;
         let blocks = [&touched.send, &touched.held, &touched.written].map(Vec::len);
@@ -141,7 +164,8 @@ impl Site<'_> {
         let private = size_of::<Plan>()
             + Members::bytes(known, self.team.size())
             + kept * size_of::<Step>()
-            + blocks.iter().filter(|_| self.is_bounced()).sum::<usize>() * size_of::<Bounce>();
+            + blocks.iter().filter(|_| ways.contains(&Way::Bounced)).sum::<usize>()
+                * size_of::<Bounce>();
         Layout { words, starts: [send, receive, scratch], total, private: private as u64 }
     }
 
@@ -153,10 +177,75 @@ impl Site<'_> {
         }
     }
 
-    fn is_bounced(&self) -> bool {
-        let fixed = !self.asked.is_rebound();
-        let unmapped = |side: &Option<Own>| fixed && side.is_some_and(|own| !own.mapped);
-        unmapped(&self.checked.send.1) || unmapped(&self.checked.receive.1)
+    /// Which of input and output peers do not map.
+    fn unmapped(&self) -> [bool; 2] {
+        [&self.checked.send.1, &self.checked.receive.1]
+            .map(|side| side.is_some_and(|own| !own.mapped))
+    }
+
+    /// How this rank's input and output are used.
+    fn ways(&self) -> [Way; 2] {
+        if self.asked.is_rebound() {
+            return [Way::Bound; 2];
+        }
+        let unmapped = self.unmapped();
+        let touched = &self.checked.touched;
+        let bytes = |blocks: &[Block]| blocks.iter().map(|block| block.size).sum::<u64>();
+        let sides = [bytes(&touched.send), bytes(&touched.held) + bytes(&touched.written)];
+        let bounced = (0..2).filter(|side| unmapped[*side]).map(|side| sides[side]).sum::<u64>();
+        let others = match unmapped != [false; 2] && bounced > LIGHT {
+            true => self.touched_by_others(),
+            false => [true; 2],
+        };
+        [0, 1].map(|side| match (unmapped[side], others[side]) {
+            (false, _) => Way::Mapped,
+            (true, true) => Way::Bounced,
+            (true, false) => Way::Own,
+        })
+    }
+
+    /// Whether steps of other ranks may touch this one's input and output.
+    fn touched_by_others(&self) -> [bool; 2] {
+        let (me, ranks) = (self.team.me, self.team.size());
+        if ranks > PROGRAMS {
+            return [true; 2];
+        }
+        let mut touched = [false; 2];
+        for peer in (0..ranks).filter(|peer| *peer != me) {
+            let program = (self.choice.0.program)(&self.problem, peer);
+            let places = program.queues.iter().flatten().flat_map(|step| step.action.places());
+            for place in places.filter(|place| place.rank == me) {
+                match place.space {
+                    Space::Send => touched[0] = true,
+                    Space::Receive => touched[1] = true,
+                    Space::Scratch => {}
+                }
+            }
+        }
+        touched
+    }
+
+    /// Whether any rank may run this one's steps: what is small is copied for that.
+    fn is_shared(&self, ways: [Way; 2]) -> bool {
+        let user_function = matches!(self.checked.combiner, Some(Combiner::User(..)));
+        let touched = &self.checked.touched;
+        let blocks = [&touched.send, &touched.held, &touched.written];
+        let small =
+            blocks.iter().flat_map(|blocks| blocks.iter()).map(|block| block.size).sum::<u64>()
+                <= LIGHT;
+        let any_ranks = |way: &Way| match way {
+            Way::Mapped | Way::Bound => true,
+            Way::Bounced => small,
+            Way::Own => false,
+        };
+        self.engine() == Engine::Offload && !user_function && ways.iter().all(any_ranks)
+    }
+
+    /// The memory that only this rank's steps touch and only it reaches.
+    fn own_memory(&self, ways: [Way; 2]) -> [Option<Memory>; 2] {
+        let (send, receive) = (&self.checked.send, &self.checked.receive);
+        let sides = [(ways[0], self.asked.send, send.0), (ways[1], self.asked.receive, receive.0)];
+        sides.map(|(way, user, bytes)| (way == Way::Own).then_some(Memory::User(user, bytes)))
     }
 
     /// The word of the completion, where the peers may change it: kind, key and offset.
@@ -168,7 +257,13 @@ impl Site<'_> {
     }
 
     /// Writes the card and the session.
-    fn lay_out(&self, made: &arena::Block, layout: &Layout, program: &Program, records: &[Record]) {
+    fn lay_out(
+        &self,
+        (made, ways): (&arena::Block, [Way; 2]),
+        layout: &Layout,
+        program: &Program,
+        records: &[Record],
+    ) {
         let lengths = program.queues.iter().map(Vec::len).collect::<Vec<_>>();
         let base = made.address.wrapping_add(SESSION as usize);
         // SAFETY: fresh memory that begins with a line, as long as the layout says.
@@ -178,26 +273,25 @@ impl Site<'_> {
             unsafe { session.write(records) };
         }
         let [send, receive, scratch] = layout.starts;
-        let fixed = !self.asked.is_rebound();
-        let side = |side: &Side, user: Address, own: u64| match side.1 {
-            Some(place) if place.mapped && fixed => [user.key, user.offset, side.0],
+        let side = |side: &Side, way: Way, user: Address, own: u64| match way {
+            Way::Mapped if side.1.is_some() => [user.key, user.offset, side.0],
+            Way::Own => [0, own, 0],
             _ => [0, own, side.0],
         };
-        let user_function = matches!(self.checked.combiner, Some(Combiner::User(..)));
-        let shared = self.engine() == Engine::Offload && !user_function && !self.is_bounced();
-        let told = self.asked.on_complete.kind != completion::NONE || self.is_bounced();
+        let (shared, bounced) = (self.is_shared(ways), ways.contains(&Way::Bounced));
+        let told = self.asked.on_complete.kind != completion::NONE || bounced && !shared;
         let card = Card {
             shared: shared.into(),
             told: told.into(),
             bound: self.asked.is_rebound().into(),
             turns: program.turns.into(),
             memory: [
-                side(&self.checked.send, self.asked.send, send),
-                side(&self.checked.receive, self.asked.receive, receive),
+                side(&self.checked.send, ways[0], self.asked.send, send),
+                side(&self.checked.receive, ways[1], self.asked.receive, receive),
                 [0, scratch, program.scratch],
             ],
-            // Bound output may have to be copied by its owner before the user is told.
-            word: self.word().filter(|_| shared && fixed).unwrap_or_default(),
+            // Output that is bound or bounced may have to be copied by its owner before the user is told.
+            word: self.word().filter(|_| shared && ways == [Way::Mapped; 2]).unwrap_or_default(),
         };
         // SAFETY: the block begins with room for a card; nobody else knows it yet.
         unsafe { made.address.cast::<Card>().write(card) };
@@ -205,7 +299,7 @@ impl Site<'_> {
 
     fn finish(
         self,
-        made: arena::Block,
+        (made, ways): (arena::Block, [Way; 2]),
         layout: &Layout,
         Met { members, crowded, fenced }: Met,
         (program, records): (Program, Vec<Record>),
@@ -213,18 +307,17 @@ impl Site<'_> {
         let engine = self.engine();
         let Site { team, asked, checked, problem, choice } = self;
         let own = &members[team.me];
-        let (send, receive) = ((checked.send, asked.send, 0), (checked.receive, asked.receive, 1));
-        let fixed = !asked.is_rebound();
-        let bounces = |(side, user, at): (Side, Address, usize), blocks: &[Block]| {
-            let unmapped = fixed && side.1.is_some_and(|own| !own.mapped);
+        let bounces = |(user, at): (Address, usize), blocks: &[Block]| {
+            let bounced = ways[at] == Way::Bounced;
             let start = made.address.wrapping_add(layout.starts[at] as usize);
             let bounce = |block: &Block| Bounce {
                 user: Address { offset: user.offset + block.offset, ..user },
                 plan: start.wrapping_add(block.offset as usize),
                 bytes: block.size,
             };
-            blocks.iter().filter(|_| unmapped).map(bounce).collect::<Vec<_>>()
+            blocks.iter().filter(|_| bounced).map(bounce).collect::<Vec<_>>()
         };
+        let (send, receive) = ((asked.send, 0), (asked.receive, 1));
         let mut inputs = bounces(send, &checked.touched.send);
         inputs.extend(bounces(receive, &checked.touched.held));
         let outputs = bounces(receive, &checked.touched.written);
@@ -245,7 +338,8 @@ impl Site<'_> {
             routes: team.services.routes.clone(),
         };
         let program = (engine == Engine::Thread).then_some(program);
-        let bound = (!fixed).then(|| Bound::new(checked.touched, [asked.send, asked.receive]));
+        let bound = (ways == [Way::Bound; 2])
+            .then(|| Bound::new(checked.touched, [asked.send, asked.receive]));
         let plan = Arc::new(Plan::new(
             (team.services.clone(), team.arena.clone()),
             stage,

@@ -53,8 +53,13 @@ pub struct Met {
 }
 
 /// Tells where this rank's block lies, or why there is none, and opens those of the ranks that are `known`. An error of
-/// one rank is an error for all. Collective.
-pub fn meet(team: &Team, block: Result<(Address, u64)>, known: &BTreeSet<usize>) -> Result<Met> {
+/// one rank is an error for all. `own_memory`: Send and Receive, where no other rank reaches or touches them. Collective.
+pub fn meet(
+    team: &Team,
+    block: Result<(Address, u64)>,
+    known: &BTreeSet<usize>,
+    own_memory: [Option<Memory>; 2],
+) -> Result<Met> {
     let (place, bytes) = block.as_ref().map_or((Address { offset: 0, key: 0 }, 0), |own| *own);
     let mine = [joins_global_fence().into(), place.key, place.offset, bytes];
     let cores = Cores::mine();
@@ -70,7 +75,11 @@ pub fn meet(team: &Team, block: Result<(Address, u64)>, known: &BTreeSet<usize>)
     team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
     let cores = all.iter().fold(Cores::default(), |cores, other| cores.with(&other[NUMBERS..]));
     let fenced = all.iter().all(|other| other[0] != 0);
-    let members = members?;
+    let mut members = members?;
+    for member in members.iter_mut().filter(|member| member.rank == team.me) {
+        let sides = member.memory.iter_mut().zip(own_memory);
+        sides.for_each(|(memory, own)| *memory = own.unwrap_or(*memory));
+    }
     let own = members.iter().find(|member| member.rank == team.me);
     let Some(own) = own else { fail!(ERR_INTERNAL, "a rank does not know itself") };
     let members = Members::new(&members, *own, team.size());

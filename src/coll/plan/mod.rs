@@ -107,6 +107,8 @@ pub struct Plan {
     heavy: bool,
     /// A round moves so much that it may empty the caches.
     sweeps: bool,
+    /// Bytes of the vector or of a block.
+    size: u64,
     /// There are more ranks than cores for them.
     crowded: bool,
     /// Even a nap of the progress thread is too long for a start to wait.
@@ -165,9 +167,8 @@ impl Plan {
         let tasked = heavy || !about.shared || told;
         let copied = inputs.iter().map(|bounce| bounce.bytes).sum::<u64>();
         let urgent = about.engine == Engine::Thread || copied > LIGHT;
-        let bounces = !(inputs.is_empty() && outputs.is_empty());
         let offload = about.engine == Engine::Offload;
-        let plain = offload && !tasked && !bounces && about.queues == 1 && about.steps > 0;
+        let plain = offload && !tasked && about.queues == 1 && about.steps > 0;
         let sweeps = heavy && large;
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let texts = [text(about.algorithm), text(&reason)];
@@ -189,6 +190,7 @@ impl Plan {
             plain,
             heavy,
             sweeps,
+            size,
             crowded,
             urgent,
             rounds: AtomicU32::new(0),

@@ -7,7 +7,7 @@ use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::schedule::QUEUES;
 use crate::engine::completion;
 use crate::fail;
-use crate::util::status::Result;
+use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
 
 impl Plan {
@@ -124,6 +124,10 @@ impl Plan {
     fn start_plain(&self, round: u32) {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
+        if !self.inputs.is_empty() && !self.bounce(&self.inputs, true) {
+            // Its user has freed it. The wait finds that.
+            self.stage.fail(Status::ERR_KEY);
+        }
         self.opening.store(round, Ordering::Relaxed);
         let mut mine = line.activate_claimed(round.wrapping_sub(1), me);
         // Release: pairs with advance(); the queue is active.
@@ -136,7 +140,7 @@ impl Plan {
         let end = self.stage.run_claimed(me, 0, &mut mine, &mut worklist);
         match end {
             End::Finished => {
-                self.ends().end_own(round);
+                self.end_plain(round);
                 self.note_quick_end();
                 if self.is_prompt() {
                     // Whoever signals for the next round need not ask whether that has begun.

@@ -15,6 +15,11 @@ use std::time::{Duration, Instant};
 /// Looks without giving the core away: a few microseconds. Even with a core for each rank two of them may
 /// share one, as the kernel pleases.
 const LOOKS: u32 = 30;
+/// One look more for so many bytes of the round, up to MOST_LOOKS: about twice as long as it takes to copy them. Who gives its core away to
+/// a progress thread meanwhile may get it back after a whole turn of the scheduler.
+const BYTES_PER_LOOK: u64 = 1 << 10;
+/// About a tenth of a millisecond.
+const MOST_LOOKS: u64 = 1 << 10;
 /// Before these, looks without a pause of who holds a claim: about a microsecond, in which most rounds of small plans
 /// come to their end, and of which a pause would be a large part.
 const BARE_LOOKS: u32 = 200;
@@ -101,7 +106,7 @@ impl Plan {
         while idle < looks {
             let Some(mine) = &mut held else {
                 if line.control().finished() == round {
-                    self.ends().end_own(round);
+                    self.end_plain(round);
                     self.note_quick_end();
                     return true;
                 }
@@ -119,7 +124,7 @@ impl Plan {
             let mut worklist = Worklist::new(BURST, true);
             let end = self.stage.run_claimed(me, 0, mine, &mut worklist);
             if end == End::Finished {
-                self.ends().end_own(round);
+                self.end_plain(round);
                 self.note_quick_end();
             } else if worklist.has_released() && self.keeps() {
                 line.lease(*mine, true);
@@ -161,7 +166,8 @@ impl Plan {
             return self.wait_holding(round);
         }
         let offload = self.about.engine == Engine::Offload;
-        let looks = if self.crowded { LOOKS_IF_CROWDED } else { LOOKS };
+        let longer = (self.size / BYTES_PER_LOOK).min(MOST_LOOKS) as u32;
+        let looks = if self.crowded { LOOKS_IF_CROWDED } else { LOOKS + longer };
         let opened = offload && self.open(round, u64::MAX);
         if opened && !self.has_ended(round) {
             self.attend(true);

@@ -176,10 +176,21 @@ impl Plan {
     pub(super) fn close(&self, round: u32) {
         if self.opened.load(Ordering::Acquire) == round && self.unfinished(round).is_none() {
             match self.plain {
-                true => self.ends().end_own(round),
+                true if self.is_told(round) => {}
+                true => self.end_plain(round),
                 false => self.end(round, Status::OK),
             }
         }
+    }
+
+    /// Ends a round of a plain plan that is over: once, by the thread that starts and waits.
+    #[inline(always)]
+    pub(super) fn end_plain(&self, round: u32) {
+        if !self.outputs.is_empty() && !self.bounce(&self.outputs, false) {
+            self.stage.fail(Status::ERR_KEY);
+            self.outcome.store(Status::ERR_KEY.0, Ordering::Relaxed);
+        }
+        self.ends().end_own(round);
     }
 
     pub(super) fn end(&self, round: u32, status: Status) {
@@ -230,7 +241,7 @@ impl Plan {
 
     /// Copies between buffers that peers do not map and their places in the session. False: the user has freed
     /// one of them.
-    fn bounce(&self, bounces: &[Bounce], inwards: bool) -> bool {
+    pub(super) fn bounce(&self, bounces: &[Bounce], inwards: bool) -> bool {
         let _pinned = pin();
         bounces.iter().all(|bounce| {
             let Some(user) = self.services.routes.own().find_near(bounce.user, bounce.bytes) else {

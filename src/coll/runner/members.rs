@@ -3,7 +3,7 @@
 use crate::coll::runner::binding::Binding;
 use crate::coll::runner::queue::slot;
 use crate::coll::runner::session::{Session, modulus};
-use crate::coll::schedule::{Action, Program};
+use crate::coll::schedule::Program;
 use crate::transport::address::Address;
 use std::collections::BTreeSet;
 use std::ops::Index;
@@ -64,13 +64,7 @@ pub fn known(program: &Program, me: usize, ranks: usize) -> BTreeSet<usize> {
     for step in program.queues.iter().flatten() {
         known.extend(step.wait.map(|wait| wait.from));
         known.extend(step.signal.map(|signal| signal.rank));
-        match step.action {
-            Action::Nothing => {}
-            Action::Copy { from, to, .. } => known.extend([from.rank, to.rank]),
-            Action::Combine { left, right, to, .. } => {
-                known.extend([left.rank, right.rank, to.rank])
-            }
-        }
+        known.extend(step.action.places().map(|place| place.rank));
     }
     known
 }

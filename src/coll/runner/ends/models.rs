@@ -11,6 +11,8 @@
 //! | end: a plain store | the next round |
 //! | end: before the word is changed | the word |
 //! | take_over: also what has ended, or is another's | the dead |
+//!
+//! Not found: take() Relaxed, since who starts the next round by `closed` alone has seen the word, which shows the same.
 
 use super::*;
 use crate::coll::runner::queue::{Head, Queue};
