@@ -18,24 +18,18 @@ contains
     type(c_ptr), value :: data
     integer(c_int32_t), value :: status
     type(chain_t), pointer :: me
-    integer(c_int64_t), pointer :: words(:)
     type(llcl_read_params_t) :: params
     integer(c_int32_t) :: answer
     call c_f_pointer(data, me)
     if (status /= LLCL_OK) me%left = -1000
     me%sum = me%sum + me%got
     me%left = me%left - 1
-    if (me%left <= 0) then
-      call c_f_pointer(llcl_region_address(region), words, [512])
-      words(512) = 1
-      call llcl_wake(context, rank)
-      return
-    end if
     params%peer = me%peer
     params%source = llcl_at(me%next, 8 * me%got)
     params%destination = llcl_local_address(me%got)
     params%size = 8
     params%on_complete = llcl_callback(c_funloc(hop), data)
+    if (me%left == 1) params%on_complete = llcl_store_on(me%done)
     do
       if (mod(me%left, 2) == 0) then
         answer = c_try_read(context, params)
@@ -58,14 +52,13 @@ program callbacks
 
   call begin(4096)
   call c_f_pointer(llcl_region_address(region), words, [512])
-  ! Word i holds i + 1 modulo 300.
-  words(:300) = [(mod(i, 300), i = 1, 300)]
-  words(512) = 0
+  ! Word i holds i + 1.
+  words(:300) = [(i, i = 1, 300)]
   call llcl_barrier(context)
   it = chain_t(everybody(right), right, hops, 0_c_int64_t, 0_c_int64_t, 0_c_int64_t)
   call llcl_read_async(context, right, it%next, it%got, llcl_callback(c_funloc(hop), c_loc(it)))
-  call llcl_wait_word(context, words(512), 1_c_int64_t, patience)
-  call check(it%left == 0 .and. it%sum == hops * (hops + 1) / 2, 'the sum of a chain')
+  call llcl_wait_word(context, it%done, 1_c_int64_t, patience)
+  call check(it%done == 1 .and. it%left == 1 .and. it%sum + it%got == hops * (hops + 1) / 2, 'the sum of a chain')
   none = llcl_no_completion()
   call check(none%kind == LLCL_COMPLETE_NONE, 'llcl_no_completion')
   call end_well()

@@ -1,5 +1,5 @@
 ! Where no status is taken, an error stops the program with the name of what was called and the library's sentence; "try again" does
-! so too; llcl_abort ends the job with its code.
+! so too; llcl_abort and llcl_exit end the job with their code.
 ! kind: alone
 ! modes: auto
 program error_stop
@@ -18,6 +18,7 @@ program error_stop
     call run('timeout', 1, 'llcl_wait_word: ')
     call run('retry', 1, 'llcl_world_free: try again')
     call run('abort', 7, '')
+    call run('exit', 5, '')
   case ('rank')
     call begin(64)
     call llcl_flush(context, 1000)
@@ -41,6 +42,9 @@ program error_stop
   case ('abort')
     call begin(64)
     call llcl_abort(context, 7)
+  case ('exit')
+    call begin(64)
+    call llcl_exit(context, 5, 1000)
   end select
   if (what /= '') call check(.false., 'the program runs on')
 
