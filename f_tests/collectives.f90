@@ -180,7 +180,7 @@ contains
 
   ! What the descriptor's type is to the library.
   subroutine types()
-    real(c_double) :: a8(3), b8(3)
+    real(c_double), asynchronous :: a8(3), b8(3), c8(3)
     real(c_float) :: a4(2, 2), b4(2, 2)
     complex(c_double_complex) :: c, d
     character(len=5) :: text, texts(0:ranks - 1)
@@ -212,6 +212,14 @@ contains
     if (me == ranks - 1) b8 = 4
     call llcl_broadcast(llcl_coll_params(world, receive=b8, root=ranks - 1))
     call check(all(b8 == 4), 'another root')
+    ! Another round with other arrays.
+    a8 = 2
+    params = llcl_coll_params(world, a8, b8, LLCL_OP_ADD, flags=LLCL_COLL_REBIND)
+    call llcl_allreduce_init(params, plan)
+    call llcl_coll_start_with(plan, llcl_local_address(a8), llcl_local_address(c8))
+    call llcl_coll_wait(plan, patience)
+    call llcl_coll_free(plan)
+    call check(all(c8 == 2*ranks), 'llcl_coll_start_with')
     ! Arrays that do not fit are refused at every rank.
     call llcl_allreduce(llcl_coll_params(world, a8, b4, LLCL_OP_ADD), status)
     call expect(status, LLCL_ERR_INVALID, 'two types')

@@ -140,7 +140,7 @@ impl Plan {
         let _pinned = pin();
         for block in blocks {
             let place = Address { offset: user.offset + block.offset, ..user };
-            let Some(user) = self.services.routes.own().find(place, block.size) else {
+            let Some(user) = self.services.routes.own().find_near(place, block.size) else {
                 fail!(ERR_KEY, "the region of a buffer was freed");
             };
             let copy = copy.address.wrapping_add(block.offset as usize);
