@@ -137,7 +137,7 @@ typedef int32_t llcl_status_t;
 const char *llcl_status_string(llcl_status_t status);
 
 /**
- * The sentence of the calling thread's last error: which parameter, which value, what was expected.
+ * The sentence of the calling thread's last error: which function was called, which parameter, which value, what was expected.
  *
  * Returns text that stays valid until the thread's next failing call, never NULL; empty when none
  * has failed. Statuses of the "try again" kind leave it alone. Each thread has its own.

@@ -5,22 +5,28 @@ use crate::util::status::{Error, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the body of a function of the interface.
-pub fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
+pub fn guard<F: FnOnce() -> Result<()>>(body: F) -> i32 {
     match answer(body) {
         Ok(()) => Status::OK.0,
-        Err(error) => error.record().0,
+        Err(error) => error.record(function::<F>()).0,
     }
 }
 
 /// The same for a function that answers something else than a status; `otherwise` on errors.
-pub fn guard_value<T>(otherwise: T, body: impl FnOnce() -> Result<T>) -> T {
+pub fn guard_value<T, F: FnOnce() -> Result<T>>(otherwise: T, body: F) -> T {
     match answer(body) {
         Ok(value) => value,
         Err(error) => {
-            error.record();
+            error.record(function::<F>());
             otherwise
         }
     }
+}
+
+/// The function of the interface in which a body stands, as its type is called.
+fn function<F>() -> &'static str {
+    let mut names = std::any::type_name::<F>().rsplit("::");
+    names.find(|name| name.starts_with("llcl_")).unwrap_or("libllcl")
 }
 
 fn answer<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -76,11 +82,23 @@ pub fn known_size(given: u64, expected: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::util::status::last_message;
 
     #[test]
     fn a_panic_becomes_a_status_and_goes_no_further() {
         assert_eq!(guard(|| panic!("planted by a test")), Status::ERR_INTERNAL.0);
         assert_eq!(guard_value(7, || panic!("planted by a test")), 7);
+    }
+
+    #[test]
+    fn the_message_names_the_function_that_was_called() {
+        fn llcl_example() -> i32 {
+            guard(|| crate::fail!(ERR_RANGE, "size is 9, expected at most 8"))
+        }
+        assert_eq!(llcl_example(), Status::ERR_RANGE.0);
+        // SAFETY: last_message points to a NUL-terminated string of this thread.
+        let text = unsafe { std::ffi::CStr::from_ptr(last_message()) };
+        assert_eq!(text, c"llcl_example: size is 9, expected at most 8");
     }
 
     #[test]

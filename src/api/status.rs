@@ -53,7 +53,7 @@ pub extern "C" fn llcl_status_string(status: llcl_status_t) -> *const c_char {
     Status(status).text().as_ptr().cast()
 }
 
-/// The sentence of the calling thread's last error: which parameter, which value, what was expected.
+/// The sentence of the calling thread's last error: which function was called, which parameter, which value, what was expected.
 ///
 /// Returns text that stays valid until the thread's next failing call, never NULL; empty when none
 /// has failed. Statuses of the "try again" kind leave it alone. Each thread has its own.

@@ -238,13 +238,10 @@ impl Client {
 
     /// Ends the connection, once; with `leave` as a departure, without as a death.
     pub(super) fn close(&self, leave: bool) {
+        let Some(socket) = self.shared.hush() else { return };
         if leave {
             // Where the hub has gone there is nobody to take leave of.
-            let _ = self.shared.say(&Request::Leave, 0, None);
-        }
-        let socket = lock(&self.shared.socket).take();
-        if socket.is_none() {
-            return;
+            let _ = send(&socket, &Request::Leave, 0, None);
         }
         self.shared.stop.wake();
         if let Some(watcher) = lock(&self.watcher).take() {
@@ -326,17 +323,28 @@ impl Shared {
     }
 
     fn say(&self, request: &Request, token: u32, fd: Option<BorrowedFd<'_>>) -> Result<()> {
-        let Some(socket) = lock(&self.socket).clone() else {
-            return Err(Over::Left.error());
-        };
-        // May wait for room: the hub always reads, so this is short unless the hub is stopped.
-        match socket::send(socket.as_fd(), &request.encode(token), fd, Room::Wait) {
-            Ok(()) => Ok(()),
-            Err(e) if matches!(e.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => {
-                Err(Over::HubGone.error())
-            }
-            Err(e) => fail!(ERR_SYSTEM, "sending to the launcher: {e}"),
+        // Held while it is sent: after hush() nothing more is said.
+        match &*lock(&self.socket) {
+            Some(socket) => send(socket, request, token, fd),
+            None => Err(Over::Left.error()),
         }
+    }
+
+    /// From now on nothing is said to the hub but by who gets the socket here: a request that comes after a Leave
+    /// would be an error of this rank's. None: it was called before.
+    fn hush(&self) -> Option<Arc<OwnedFd>> {
+        lock(&self.socket).take()
+    }
+}
+
+fn send(socket: &OwnedFd, request: &Request, token: u32, fd: Option<BorrowedFd<'_>>) -> Result<()> {
+    // May wait for room: the hub always reads, so this is short unless the hub is stopped.
+    match socket::send(socket.as_fd(), &request.encode(token), fd, Room::Wait) {
+        Ok(()) => Ok(()),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => {
+            Err(Over::HubGone.error())
+        }
+        Err(e) => fail!(ERR_SYSTEM, "sending to the launcher: {e}"),
     }
 }
 
@@ -347,5 +355,33 @@ fn checked(answer: Answer) -> Result<Answer> {
             let text = String::from_utf8_lossy(&answer.bytes).into_owned();
             Err(Error::new(Status(status), text))
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::bootstrap::protocol::{PACKET, Reply};
+
+    #[test]
+    fn nothing_is_said_after_the_leave() {
+        let (ours, hub) = socket::pair().unwrap();
+        let mut packet = vec![0; PACKET];
+        let client = std::thread::scope(|scope| {
+            let client = scope.spawn(|| Client::join(ours, 0, 2, false));
+            socket::poll(&mut [socket::interest(hub.as_fd(), libc::POLLIN)], -1).unwrap();
+            let (size, _) = socket::receive(hub.as_fd(), &mut packet).unwrap();
+            let (token, _) = Request::decode(&packet[..size]).unwrap();
+            let joined = Reply::Answer { status: 0, bytes: Vec::new() }.encode(token);
+            socket::send(hub.as_fd(), &joined, None, Room::Wait).unwrap();
+            client.join().unwrap().unwrap()
+        });
+        let socket = client.shared.hush().unwrap();
+        assert!(client.shared.say(&Request::Fence, 7, None).is_err());
+        let mut wanted = vec![1];
+        client.shared.look_up(&socket, &mut wanted);
+        assert!(wanted.is_empty());
+        let heard = socket::receive(hub.as_fd(), &mut packet).map(|heard| heard.0);
+        assert_eq!(heard.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     }
 }

@@ -48,7 +48,7 @@ impl Collectives {
     pub fn world(&self, context: &Context) -> Result<*mut TeamHandle> {
         let inner = self.inner(context)?;
         let world = inner.world.get_or_try_init(|| {
-            inner.services.may_block("the first llcl_team_world")?;
+            inner.services.may_block()?;
             let team = Team::world(inner.services.clone(), inner.arena.clone())?;
             Ok::<_, crate::util::status::Error>(WorldTeam(inner.handles.keep_team(team, true)))
         })?;
@@ -58,7 +58,7 @@ impl Collectives {
     /// A team of these ranks. Collective over them.
     pub fn create(&self, context: &Context, ranks: &[u32]) -> Result<*mut TeamHandle> {
         let inner = self.inner(context)?;
-        inner.services.may_block("llcl_team_create")?;
+        inner.services.may_block()?;
         let number = {
             let mut lists = inner.lists.lock().unwrap_or_else(PoisonError::into_inner);
             let count = lists.entry(ranks.into()).or_default();

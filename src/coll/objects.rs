@@ -198,7 +198,7 @@ impl TeamHandle {
     /// Ends the team at this rank.
     pub fn free(&self) -> Result<()> {
         let live = self.live()?;
-        live.team.services.may_block("llcl_team_free")?;
+        live.team.services.may_block()?;
         if live.world {
             return Ok(());
         }
@@ -228,7 +228,7 @@ impl TeamHandle {
     ) -> Result<()> {
         let live = self.live()?;
         let services = &live.team.services;
-        services.may_block("a blocking collective")?;
+        services.may_block()?;
         // One call at a time: which one comes first decides what is kept.
         let mut cache = live.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((call, places)) = &call
@@ -250,7 +250,7 @@ impl TeamHandle {
     /// A barrier, by a plan that is made at the first one. Collective.
     pub fn barrier(&self) -> Result<()> {
         let live = self.live()?;
-        live.team.services.may_block("llcl_barrier")?;
+        live.team.services.may_block()?;
         let plan = live.barrier.get_or_try_init(|| {
             make(&live.team, &Asked::nothing(Operation::Barrier, Form::Even))
         })?;

@@ -103,7 +103,7 @@ impl Team {
 
     /// The same, and every rank says whether it could do its part so far. An error of one is an error for all.
     pub fn tell(&self, part: Result<()>, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.services.may_block("what is collective")?;
+        self.services.may_block()?;
         let status = part.as_ref().err().map_or(Status::OK, |error| error.status);
         let told = self.board().exchange(&self.services, status, mine);
         // The own message is the better one.
@@ -112,7 +112,7 @@ impl Team {
 
     /// A team of the ranks that give the same colour, in the order of their keys. Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>> {
-        self.services.may_block("what is collective")?;
+        self.services.may_block()?;
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
         let mut card = [0; 12];
         card[..4].copy_from_slice(&u32::from(colour.is_some()).to_ne_bytes());

@@ -257,7 +257,7 @@ impl Context {
 
     /// Contacts peers, all at the same time, and waits until that has been done; None: every rank.
     pub fn connect(&self, peers: Option<&[u32]>) -> Result<()> {
-        self.may_block("llcl_connect")?;
+        self.may_block()?;
         if let Some(peer) = peers.unwrap_or_default().iter().find(|peer| **peer >= self.size()) {
             fail!(ERR_INVALID, "peers holds {peer}, expected ranks below {}", self.size());
         }
@@ -279,20 +279,20 @@ impl Context {
 
     /// Works for the lane for one round.
     pub fn progress_once(&self) -> Result<()> {
-        self.may_block("llcl_progress")?;
+        self.may_block()?;
         self.rest().help_others();
         Ok(())
     }
 
     /// Gathers `mine` of every rank, in the order of ranks.
     pub fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
-        self.may_block("llcl_allgather_bytes")?;
+        self.may_block()?;
         self.bootstrap.exchange(mine, all)
     }
 
     /// In the place of an exchange of `size` bytes that this rank cannot do.
     pub fn exchange_refused(&self, size: usize) -> Result<()> {
-        self.may_block("llcl_allgather_bytes")?;
+        self.may_block()?;
         self.bootstrap.exchange_refused(size)
     }
 
@@ -312,8 +312,8 @@ impl Context {
     }
 
     /// Refuses what may not be called inside a callback: anything that waits.
-    pub(super) fn may_block(&self, call: &str) -> Result<()> {
-        must_not_be_in_callback(call)?;
+    pub(super) fn may_block(&self) -> Result<()> {
+        must_not_be_in_callback()?;
         self.must_be_open()
     }
 }

@@ -10,7 +10,7 @@ impl Context {
     /// Another context of this one's ranks, which meet by it. Collective. `config`: its values, or why this rank
     /// cannot take part: then nobody can.
     pub fn duplicate(&self, config: Result<Config>) -> Result<Context> {
-        self.may_block("llcl_context_duplicate")?;
+        self.may_block()?;
         let config = match config {
             Ok(config) => config,
             Err(error) => {

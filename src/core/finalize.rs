@@ -15,7 +15,7 @@ const NAP: Duration = Duration::from_micros(100);
 impl Context {
     /// Refuses finalize() where it would wait for itself.
     pub fn may_finalize(&self) -> Result<()> {
-        self.may_block("llcl_finalize")
+        self.may_block()
     }
 
     /// Ends what is under way, by success or cancellation, each operation once; waits for the other

@@ -75,8 +75,8 @@ impl Services {
     }
 
     /// Refuses what may not be called inside a callback: anything that waits.
-    pub fn may_block(&self, call: &str) -> Result<()> {
-        must_not_be_in_callback(call)?;
+    pub fn may_block(&self) -> Result<()> {
+        must_not_be_in_callback()?;
         self.must_be_open()
     }
 

@@ -16,7 +16,7 @@ impl Context {
         size: usize,
         allowed: Result<()>,
     ) -> Result<(*mut RegionHandle, Vec<Address>)> {
-        self.may_block("llcl_region_allocate_shared")?;
+        self.may_block()?;
         let made = allowed.and_then(|()| self.make_region(None, size));
         let told: Told = match &made {
             Ok(region) => {

@@ -149,7 +149,7 @@ impl Context {
 
     /// Tries until the request is accepted, working for the lane meanwhile.
     pub fn submit_until_accepted(&self, request: &Request) -> Result<()> {
-        self.may_block("this form")?;
+        self.may_block()?;
         self.rest().until_accepted(|| self.submit(request))
     }
 
@@ -170,7 +170,7 @@ impl Context {
         users: [&Completion; 2],
         post: impl FnOnce(Completion) -> Result<()>,
     ) -> Result<()> {
-        self.may_block("the blocking form")?;
+        self.may_block()?;
         if users.iter().any(|completion| completion.kind != completion::NONE) {
             fail!(
                 ERR_INVALID,
@@ -193,7 +193,7 @@ impl Context {
     /// Waits until everything accepted before, for one peer or for all, has ended; then tells the first failure of it
     /// that nobody was told of.
     pub fn flush(&self, peer: Option<u32>) -> Result<()> {
-        self.may_block("llcl_flush")?;
+        self.may_block()?;
         if let Some(peer) = peer.filter(|peer| *peer >= self.size()) {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }

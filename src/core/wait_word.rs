@@ -63,7 +63,7 @@ impl Context {
         if done() {
             return Ok(());
         }
-        self.may_block("llcl_wait_word")?;
+        self.may_block()?;
         if timeout == Some(Duration::ZERO) {
             self.rest().help_others();
             return if done() { Ok(()) } else { Err(Error::bare(Status::ERR_TIMEOUT)) };

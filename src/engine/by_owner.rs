@@ -166,7 +166,7 @@ pub enum Served {
 
 /// Does what a peer asks for, in this rank's own memory, and answers.
 pub fn serve(routes: &Routes, message: &Message) -> Served {
-    let port = match routes.port(message.source) {
+    let port = match routes.port_to_answer(message.source) {
         Ok(port) => port,
         Err(error) if error.status == Status::RETRY_CONNECTING => return Served::Connecting,
         // Who is dead, or nobody, does not wait for an answer.

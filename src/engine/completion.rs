@@ -228,14 +228,14 @@ pub fn has_room(count: usize) -> bool {
 }
 
 /// Refuses what waits, inside a callback.
-pub fn must_not_be_in_callback(call: &str) -> Result<()> {
+pub fn must_not_be_in_callback() -> Result<()> {
     if !in_callback() {
         return Ok(());
     }
     let running = user_function::describe(TRAMPOLINE.with(|t| t.running.get()));
     fail!(
         ERR_STATE,
-        "{call} waits, and a callback may not; use a try function (this thread is in {running}, or has left it \
+        "this function waits, and a callback may not; use a try function (this thread is in {running}, or has left it \
          by longjmp)"
     );
 }

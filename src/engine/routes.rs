@@ -27,7 +27,7 @@ use once_cell::race::OnceBox;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The ranks of the world as this one reaches them. A peer that was never talked to costs one
 /// pointer here.
@@ -43,14 +43,24 @@ pub struct Routes {
     sleepers: Sleepers,
     /// How many contacts have ended, well or not.
     contacts: AtomicU64,
-    /// Contacts that failed, until somebody was told why; and how many.
-    failures: Mutex<HashMap<u32, Error>>,
+    /// Contacts that failed, and how many.
+    failures: Mutex<HashMap<u32, Failure>>,
     failed: AtomicUsize,
     untold: Untold,
     /// A peer has died, and what is pending on it has not been ended.
     deaths_pending: AtomicBool,
     deaths: AtomicU32,
 }
+
+/// How the last contact with a peer failed.
+struct Failure {
+    /// Why, until a user was told.
+    why: Option<Error>,
+    at: Instant,
+}
+
+/// How long the library itself leaves a peer alone with which the contact has failed. A user may try again at once.
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl Routes {
     /// Routes to everybody; nobody is contacted yet.
@@ -181,10 +191,28 @@ impl Routes {
         if self.failed.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let mut failures = self.failures.try_lock().ok()?;
-        let error = failures.remove(&peer);
-        self.failed.store(failures.len(), Ordering::Release);
-        error
+        self.failures.try_lock().ok()?.get_mut(&peer)?.why.take()
+    }
+
+    /// The port to a peer that waits for an answer of the library's own. Why a contact fails is left to the users, and
+    /// the next one begins a while after that: until then ERR_SYSTEM.
+    pub fn port_to_answer(&self, peer: u32) -> Result<&Port> {
+        match self.known(peer) {
+            None if self.failed_lately(peer) => Err(Error::bare(Status::ERR_SYSTEM)),
+            None if peer < self.size() && !self.is_dead(peer) => {
+                self.bootstrap.ask_card(peer);
+                Err(Error::bare(Status::RETRY_CONNECTING))
+            }
+            _ => self.port(peer),
+        }
+    }
+
+    fn failed_lately(&self, peer: u32) -> bool {
+        // Acquire: pairs with contacted().
+        self.failed.load(Ordering::Acquire) > 0
+            && self.failures.try_lock().map_or(true, |failures| {
+                failures.get(&peer).is_some_and(|failure| failure.at.elapsed() < PAUSE)
+            })
     }
 
     /// A peer's card has come, or the reason why it does not come. On the watcher thread, which calls tell_contacts().
@@ -192,18 +220,30 @@ impl Routes {
         if self.known(peer).is_none() {
             match card.and_then(|card| self.node.connect(peer, card)) {
                 // Only this thread sets ports but the own one.
-                Ok(port) => drop(self.ports[peer as usize].set(Box::new(port))),
+                Ok(port) => {
+                    drop(self.ports[peer as usize].set(Box::new(port)));
+                    self.set_failure(peer, None);
+                }
                 Err(error) if error.status == Status::ERR_PEER_DEAD => self.mark_dead(peer),
                 Err(error) => {
-                    let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-                    failures.insert(peer, error);
-                    self.failed.store(failures.len(), Ordering::Release);
+                    let failure = Failure { why: Some(error), at: Instant::now() };
+                    self.set_failure(peer, Some(failure));
                 }
             }
         }
         if self.bootstrap.is_dead(peer) {
             self.mark_dead(peer);
         }
+    }
+
+    fn set_failure(&self, peer: u32, failure: Option<Failure>) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(failure) => drop(failures.insert(peer, failure)),
+            None => drop(failures.remove(&peer)),
+        }
+        // Release: pairs with take_failure() and failed_lately().
+        self.failed.store(failures.len(), Ordering::Release);
     }
 
     /// Whoever waits for a contact looks again, and the progress thread at what it keeps for one.

@@ -113,14 +113,15 @@ impl Error {
         }
     }
 
-    /// Keeps the sentence as this thread's last message, for `llcl_last_error`.
-    pub fn record(&self) -> Status {
+    /// Keeps the sentence as this thread's last message, for `llcl_last_error`. `function`: which was called.
+    pub fn record(&self, function: &str) -> Status {
         if !self.status.is_retry() {
             // A thread that is ending may have no place for it any more.
             let _ = LAST.try_with(|last| {
                 let mut last = last.borrow_mut();
                 last.clear();
-                last.extend(self.message().bytes().filter(|b| *b != 0));
+                let text = [function, ": ", self.message()].into_iter().flat_map(str::bytes);
+                last.extend(text.filter(|b| *b != 0));
                 last.push(0);
             });
         }
@@ -178,10 +179,10 @@ mod tests {
 
     #[test]
     fn a_retry_leaves_the_last_message_alone() {
-        Error::new(Status::ERR_RANGE, "size is 9, expected at most 8".into()).record();
-        Error::bare(Status::RETRY_QUEUE_FULL).record();
+        Error::new(Status::ERR_RANGE, "size is 9, expected at most 8".into()).record("llcl_read");
+        Error::bare(Status::RETRY_QUEUE_FULL).record("llcl_read");
         // SAFETY: last_message points to a NUL-terminated string of this thread.
         let text = unsafe { std::ffi::CStr::from_ptr(last_message()) };
-        assert_eq!(text.to_str().unwrap(), "size is 9, expected at most 8");
+        assert_eq!(text.to_str().unwrap(), "llcl_read: size is 9, expected at most 8");
     }
 }

@@ -63,12 +63,19 @@ impl Shared {
     }
 
     /// Asks the hub for the cards of `peers`, which is empty afterwards unless the socket has no room.
-    fn look_up(&self, socket: &OwnedFd, peers: &mut Vec<u32>) {
+    pub(super) fn look_up(&self, socket: &OwnedFd, peers: &mut Vec<u32>) {
         let request = Request::Lookup { peers: peers.clone() }.encode(0);
+        // Held while it is sent, as in say().
+        let open = lock(&self.socket);
+        if open.is_none() {
+            // end() answers those who wait.
+            return peers.clear();
+        }
         match socket::send(socket.as_fd(), &request, None, Room::Now) {
             Ok(()) => peers.clear(),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) => {
+                drop(open);
                 let text = format!("sending to the launcher: {e}");
                 let error = || Err(Error::new(Status::ERR_SYSTEM, text.clone()));
                 self.introduce(peers.drain(..).map(|peer| (peer, error())).collect());

@@ -56,7 +56,7 @@ struct Layout {
 
 /// Makes a plan. Collective over the team.
 pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
-    team.services.may_block("what makes a plan")?;
+    team.services.may_block()?;
     let (me, ranks) = (team.me, team.size());
     let checked = reserve::must_hold(takes(asked.form, ranks as u64))
         .and_then(|()| asked.check(&team.services, me, ranks));

@@ -11,6 +11,7 @@ pub mod make;
 mod meet;
 #[cfg(test)]
 mod memory;
+mod quiet;
 mod start;
 mod wait;
 mod work;
@@ -18,6 +19,7 @@ mod work;
 use crate::coll::arena::{Arena, Block};
 use crate::coll::plan::bound::Bound;
 use crate::coll::plan::meet::SESSION;
+use crate::coll::plan::quiet::Parked;
 use crate::coll::runner::ends::Ends;
 use crate::coll::runner::queue::between_word_and_look;
 use crate::coll::runner::record::Record;
@@ -119,6 +121,8 @@ pub struct Plan {
     settled: AtomicU32,
     /// How the last round ended.
     outcome: AtomicI32,
+    /// A round that has failed, until others have stopped to touch this rank's buffers.
+    parked: Parked,
     /// The round, plus ENLISTED, for which the progress thread has been asked to look; 0: none.
     enlisted: AtomicU64,
     /// Steps of some rank were ready and were left to the progress thread.
@@ -198,6 +202,7 @@ impl Plan {
             opened: AtomicU32::new(0),
             settled: AtomicU32::new(0),
             outcome: AtomicI32::new(0),
+            parked: Parked::default(),
             enlisted: AtomicU64::new(0),
             debts: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
@@ -298,7 +303,7 @@ impl Plan {
             completion::NONE => false,
             completion::CALL => self.ends().has_ended(round),
             // Who has changed the word may not have come to say that the round has ended.
-            _ => self.ends().is_closed(round),
+            _ => self.ends().is_closed(round) && !self.parked.any(),
         }
     }
 
@@ -334,7 +339,7 @@ impl Plan {
 
     /// Ends the plan at this rank. The last user of it drops it.
     pub fn free(plan: &Arc<Plan>) -> Result<()> {
-        plan.services.may_block("llcl_coll_free")?;
+        plan.services.may_block()?;
         let round = plan.rounds.load(Ordering::Relaxed);
         if plan.is_settled(round) && !plan.is_told(round) {
             plan.wait_slowly(round, None)?;

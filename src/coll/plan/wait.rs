@@ -40,7 +40,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 impl Plan {
     /// Waits for the end of the round that is under way.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
-        self.services.may_block("llcl_coll_wait")?;
+        self.services.may_block()?;
         let Some(round) = self.under_way()? else { return Ok(()) };
         self.waiting.store(true, Ordering::Relaxed);
         self.note_wait(round);
@@ -247,9 +247,9 @@ impl Plan {
         let control = member.session.offset(queue) as u64;
         let word = Address { offset: member.address.offset + control, ..member.address };
         self.waiting.store(false, Ordering::Relaxed);
-        let woken = self
-            .services
-            .sleep(word, limit, || self.unfinished(round).is_none() || self.trouble().is_some());
+        let woken = self.services.sleep(word, limit, || {
+            self.unfinished(round).is_none() || self.trouble().is_some() && !self.parked.any()
+        });
         self.waiting.store(true, Ordering::Relaxed);
         woken
     }

@@ -6,10 +6,9 @@ use crate::coll::runner::record::compile;
 use crate::coll::runner::shared::Worklist;
 use crate::core::background::Task;
 use crate::engine::completion;
-use crate::util::pin::{global_fence_or_pause, pin};
+use crate::util::pin::pin;
 use crate::util::status::Status;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 /// Bytes that are moved at one go for the own rank, and for another one.
 pub(super) const BURST: u64 = 1 << 20;
@@ -23,8 +22,6 @@ const QUICK_ENDS: u32 = 64;
 /// Nanoseconds between start and wait from which on the progress thread is woken for the next round: about
 /// what a wake-up takes.
 pub(super) const WORTH_A_WAKE_UP: u32 = 20_000;
-/// How long a rank whose plan has failed waits for others to stop touching its buffers.
-const QUIET: Duration = Duration::from_millis(500);
 
 impl Plan {
     pub(super) fn queues(&self) -> usize {
@@ -207,9 +204,13 @@ impl Plan {
         };
         // What is cancelled is no error of the others', who are about to leave as well.
         if !matches!(status, Status::OK | Status::ERR_CANCELED) {
-            self.stage.fail(status);
-            self.wait_for_quiet();
+            return self.fail_round(round, status);
         }
+        self.tell_end(round, status);
+    }
+
+    /// Tells the user that a round has ended, which the caller has taken.
+    pub(super) fn tell_end(&self, round: u32, status: Status) {
         self.outcome.store(status.0, Ordering::Relaxed);
         self.discharge(round);
         // See the head of `runner::ends` for the order.
@@ -284,28 +285,9 @@ impl Plan {
             // A rank that has left after the last step for this one is no trouble.
             self.close(round);
             self.end(round, status);
+            self.end_if_quiet(false);
         }
         trouble.is_some()
-    }
-
-    /// Waits until nobody runs a step that may touch this rank's buffers.
-    fn wait_for_quiet(&self) {
-        // Who claims or starts looks afterwards whether the plan has failed, and has no fence between the two. This is one for all:
-        // either it sees the failure, or this sees the claim.
-        global_fence_or_pause();
-        let since = Instant::now();
-        let busy = || {
-            self.stage.members.iter().any(|member| {
-                (0..member.session.queues()).any(|queue| {
-                    let claimer = member.session.queue(queue).control().claimer();
-                    let claimer = claimer.and_then(|rank| self.stage.peers.get(rank));
-                    claimer.is_some_and(|peer| !self.services.routes.is_dead(*peer))
-                })
-            })
-        };
-        while busy() && since.elapsed() < QUIET {
-            std::thread::yield_now();
-        }
     }
 }
 
@@ -388,7 +370,8 @@ impl Task for Plan {
 
     fn is_idle(&self) -> bool {
         let round = self.rounds.load(Ordering::Acquire);
-        self.ends().is_closed(round) || self.plain && self.unfinished(round).is_none()
+        !self.parked.any()
+            && (self.ends().is_closed(round) || self.plain && self.unfinished(round).is_none())
     }
 
     fn is_crowded(&self) -> bool {
@@ -405,5 +388,6 @@ impl Task for Plan {
         let round = self.rounds.load(Ordering::Acquire);
         self.close(round);
         self.end(round, status);
+        self.end_if_quiet(true);
     }
 }

@@ -210,7 +210,7 @@ impl Queue<'_> {
         let claimed = (me as u64 + 1) << CLAIMER_SHIFT;
         let control = u64::from(finished) << FINISHED_SHIFT | claimed | ACTIVE;
         // Relaxed: the next holder sees all by release() or lease(). Whether the plan has failed is looked at without a fence after
-        // this; who has failed it pays for that (Plan::wait_for_quiet()).
+        // this; who has failed it pays for that (coll::plan::quiet).
         self.head.control.store(control, Ordering::Relaxed);
         Claim { control: Control(control), at: 0 }
     }

@@ -25,7 +25,7 @@ impl Context {
     /// Runs up to `most` handlers of what has come; returns how many messages were taken.
     #[inline]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
-        self.may_block("llcl_am_poll")?;
+        self.may_block()?;
         let handled = self.dispatcher.poll(most);
         if handled > 0 {
             self.dispatcher.tell();
@@ -36,7 +36,7 @@ impl Context {
 
     /// Waits until handlers have run of which the calling thread does not know; None: for ever.
     pub fn am_wait(&self, timeout: Option<Duration>) -> Result<()> {
-        self.may_block("llcl_am_wait")?;
+        self.may_block()?;
         let known = self.dispatcher.known_handled();
         let done = || self.dispatcher.handled() != known;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -57,7 +57,7 @@ impl Context {
 
     /// Tries until the message is accepted, running handlers meanwhile.
     pub fn am_until_accepted(&self, send: &Send) -> Result<()> {
-        self.may_block("this form")?;
+        self.may_block()?;
         loop {
             match self.am_try(send) {
                 Err(error)

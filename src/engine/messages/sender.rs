@@ -97,7 +97,7 @@ impl MessagePost {
         let node = self.routes.node();
         let outbox = match node.known_outbox(peer) {
             Some(outbox) => outbox,
-            None => match self.routes.port(peer).and_then(|_| node.outbox(peer)) {
+            None => match self.routes.port_to_answer(peer).and_then(|_| node.outbox(peer)) {
                 Ok(outbox) => outbox,
                 // Who is dead does not wait for an answer.
                 Err(_) => return self.routes.is_dead(peer),
@@ -205,7 +205,7 @@ impl MessagePost {
         }
         consumed();
         self.pending.release(reply.tag);
-        self.tell(reply.tag, &waiting, status);
+        self.tell(reply.tag, &waiting, status, false);
     }
 
     /// Ends everything that waits for peers that fit; returns how much that was.
@@ -224,9 +224,14 @@ impl MessagePost {
 
     /// Ends what waits under a tag, without a reply. False: it has ended before.
     pub fn end(&self, tag: u64, status: Status) -> bool {
+        self.end_told(tag, status, false)
+    }
+
+    /// As end(). `told`: a completion that does not stand with the tag tells the user.
+    pub fn end_told(&self, tag: u64, status: Status, told: bool) -> bool {
         let Some(waiting) = self.pending.take(tag) else { return false };
         self.pending.release_later(tag, self.routes.node().replies_sent());
-        self.tell(tag, &waiting, status);
+        self.tell(tag, &waiting, status, told);
         true
     }
 
@@ -237,9 +242,9 @@ impl MessagePost {
         self.routes.untold().note(peer, &what, &Error::bare(status));
     }
 
-    fn tell(&self, tag: u64, waiting: &Waiting, status: Status) {
+    fn tell(&self, tag: u64, waiting: &Waiting, status: Status, told: bool) {
         let has_none = waiting.on_local.is_nothing() && waiting.on_complete.is_nothing();
-        if status != Status::OK && has_none {
+        if status != Status::OK && has_none && !told {
             self.note_untold(waiting.peer, status);
         }
         waiting.on_local.fire(status, self.routes.waiters());
