@@ -5,6 +5,7 @@
  * to its place by the sender, through the mapping, and its payload is a place_of_long. */
 #include "internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define LONGEST ((size_t)1 << 30)
@@ -140,23 +141,48 @@ static void check_entry(const struct gexl_token *token, unsigned kind, unsigned 
     }
 }
 
+static void handle(struct gexl_token *token, void *data, size_t size) {
+    unsigned kind = token->view.tag & 3, n = token->view.tag >> 2 & 31;
+    token->entry = &handlers[token->view.id];
+    check_entry(token, kind, n);
+    handlers_running++;
+    call(token->entry, token, kind, n, token->view.header, data, size);
+    handlers_running--;
+}
+
 static void run(llcl_am_t *message, void *nothing) {
     struct gexl_token token = {message, LLCL_AM_VIEW_INIT, NULL, false};
     (void)nothing;
     llcl_am_view(message, &token.view);
-    unsigned kind = token.view.tag & 3, n = token.view.tag >> 2 & 31;
-    void *data = (void *)token.view.payload;
-    size_t size = token.view.payload_size;
-    token.entry = &handlers[token.view.id];
-    check_entry(&token, kind, n);
-    if (kind == GEXL_LONG) {
+    if ((token.view.tag & 3) == GEXL_LONG) {
         const struct place_of_long *place = token.view.payload;
-        size = place->size;
-        data = (void *)(uintptr_t)place->address;
+        handle(&token, (void *)(uintptr_t)place->address, place->size);
+    } else {
+        handle(&token, (void *)token.view.payload, token.view.payload_size);
     }
-    handlers_running++;
-    call(token.entry, &token, kind, n, token.view.header, data, size);
-    handlers_running--;
+}
+
+/* A message to oneself is handled in the call that sends it. So it needs nobody who polls: threads that wait for
+ * its handler need not. A handler may write into the payload, so a medium one is copied. */
+static void handle_here(const struct gexl_message *message, const gex_AM_Arg_t *args, uint16_t tag, bool response) {
+    struct gexl_token token = {NULL, LLCL_AM_VIEW_INIT, NULL, false};
+    _Alignas(16) char room[1024];
+    void *data = message->kind == GEXL_LONG ? message->destination : room;
+    token.view.source = job.rank;
+    token.view.id = message->handler;
+    token.view.tag = tag;
+    token.view.flags = response ? LLCL_AM_RESPONSE : 0;
+    token.view.header = args;
+    if (message->kind == GEXL_MEDIUM && message->size > sizeof room && !(data = malloc(message->size))) {
+        fatal("no memory for a message of %zu bytes to oneself", message->size);
+    }
+    if (message->size && message->source != data) {
+        memmove(data, message->source, message->size);
+    }
+    handle(&token, data, message->size);
+    if (message->kind == GEXL_MEDIUM && data != room) {
+        free(data);
+    }
 }
 
 /* Every id gets the one function: a message for a handler that is not registered is then told at the receiver. */
@@ -205,11 +231,16 @@ int gex_EP_RegisterHandlers(gex_EP_t ep, gex_AM_Entry_t *table, size_t entries) 
 /* The destination of a message that only notifies, which has none of its own. */
 static char notifies[1];
 
+static uint16_t tag_of(const struct gexl_message *message) {
+    return (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0));
+}
+
+
 /* What the library is to send. `place` must live as long as `params`. */
 static void fill(llcl_am_params_t *params, const struct gexl_message *message, const gex_AM_Arg_t *args,
                  struct place_of_long *place) {
     params->id = message->handler;
-    params->tag = (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0));
+    params->tag = tag_of(message);
     params->header = message->args ? args : NULL;
     params->header_size = message->args * sizeof *args;
     if (message->kind == GEXL_MEDIUM) {
@@ -236,6 +267,7 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
     llcl_am_params_t params = LLCL_AM_PARAMS_INIT;
     struct place_of_long place;
     llcl_status_t status;
+    see_thread();
     check_size(message);
     if (rank >= tm->size) {
         fatal("a request to rank %u of a team of %u", rank, tm->size);
@@ -244,6 +276,14 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
         fatal("a request in a handler, where only replies may be sent");
     }
     params.peer = gex_TM_TranslateRankToJobrank(tm, rank);
+    if (params.peer == job.rank) {
+        if (message->kind == GEXL_LONG) {
+            gexl_at(tm, rank, message->destination, message->size);
+        }
+        handle_here(message, args, tag_of(message), false);
+        gexl_ended(lc);
+        return 0;
+    }
     fill(&params, message, args, &place);
     if (message->kind == GEXL_LONG) {
         memcpy(gexl_at(tm, rank, message->destination, message->size), message->source, message->size);
@@ -272,6 +312,11 @@ int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_
         fatal("handler %u replies twice to one request", token->view.id);
     }
     token->replied = true;
+    if (!token->message) {
+        handle_here(message, args, tag_of(message), true);
+        gexl_ended(lc);
+        return 0;
+    }
     fill(&params, message, args, &place);
     if (message->kind == GEXL_LONG) {
         memcpy(gexl_at(gexl_world, token->view.source, message->destination, message->size), message->source,

@@ -101,6 +101,16 @@ int refuse(int code, const char *format, ...) __attribute__((format(printf, 2, 3
 void must_be_up(const char *call);
 bool in_handler(void);
 
+/* Threads of the client that have entered the library. */
+extern _Atomic int threads_seen;
+extern __thread bool thread_seen;
+static inline void see_thread(void) {
+    if (!thread_seen) {
+        thread_seen = true;
+        atomic_fetch_add(&threads_seen, 1);
+    }
+}
+
 /* am.c */
 void am_begin(void);
 /* barrier.c */

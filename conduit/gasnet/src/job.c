@@ -9,6 +9,8 @@
 
 struct job job;
 gex_TM_t gexl_world;
+_Atomic int threads_seen;
+__thread bool thread_seen;
 static int verbose_errors = 1;
 static gex_RankInfo_t *neighbours;
 
@@ -46,6 +48,7 @@ int refuse(int code, const char *format, ...) {
 }
 
 void must_be_up(const char *call) {
+    see_thread();
     if (!job.context) {
         fatal("%s before gasnet_init or gex_Client_Init", call);
     }
@@ -151,6 +154,7 @@ int gasnet_set_waitmode(int mode) {
 
 /* Polling. */
 int gasnet_AMPoll(void) {
+    see_thread();
     llcl_status_t status = llcl_am_poll(job.context, 16, NULL);
     if (status == LLCL_ERR_STATE && atomic_load(&job.leaving)) {
         return GASNET_OK;
@@ -200,6 +204,7 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     if (job.context) {
         return refuse(GASNET_ERR_NOT_INIT, "gex_Client_Init: the job has begun already, and has one client");
     }
+    see_thread();
     config.am_handlers = LLCL_AM_HANDLERS_POLLED;
     must(llcl_init(&config, &job.context), "gex_Client_Init");
     job.rank = llcl_rank(job.context);
@@ -231,6 +236,7 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
  *
  * A rank tells all others that it leaves. If all do so in time, they end together; else whoever has waited long
  * enough ends the job, since gasnet_exit of one rank ends it. */
+#define GRACE_MS 1000 /* that other ranks have to end after SIGTERM */
 static uint64_t exit_timeout_ns(void) {
     double seconds = gasnett_getenv_dbl_withdefault("GASNET_EXITTIMEOUT", 5);
     return (uint64_t)((seconds > 0 ? seconds : 0) * 1e9);
@@ -263,10 +269,13 @@ static void leave(int code) {
         }
     }
     fflush(NULL);
-    if (!job.controls || !all_leave() || in_handler()) {
-        llcl_abort(job.context, code);
+    bool together = job.controls && all_leave();
+    if (together && !in_handler() && atomic_load(&threads_seen) == 1) {
+        llcl_finalize(job.context);
+        return;
     }
-    llcl_finalize(job.context);
+    /* Another thread may be in a call of the library, which llcl_finalize does not allow. */
+    llcl_exit(job.context, code, together ? 0 : GRACE_MS);
 }
 
 static void leave_at_exit(int code, void *nothing) {

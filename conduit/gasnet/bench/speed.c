@@ -1,0 +1,174 @@
+/* What the calls of GASNet-EX and GASNet-1 cost: builds against this conduit and against any of GASNet's own, so
+ * that two runs on one machine can be laid side by side. Ranks 0 and 1 measure; rank 0 prints, per call, the median
+ * and the quartiles of 9 repeats in nanoseconds. */
+#include <gasnet.h>
+#include <gasnet_coll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define REPEATS 9
+#define GO(call)                                                                   \
+    do {                                                                           \
+        int code = (call);                                                         \
+        if (code != GASNET_OK) {                                                   \
+            fprintf(stderr, "%s: %s\n", #call, gasnet_ErrorName(code));            \
+            gasnet_exit(1);                                                        \
+        }                                                                          \
+    } while (0)
+
+static gex_TM_t tm;
+static unsigned me, all, peer;
+static char *there;
+static volatile unsigned long requests, replies;
+static char bytes[1 << 20], result[1 << 20];
+
+static void reply(gex_Token_t token) {
+    (void)token;
+    replies++;
+}
+static void asked(gex_Token_t token) {
+    requests++;
+    gex_AM_ReplyShort0(token, 201, 0);
+}
+static void asked_medium(gex_Token_t token, void *data, size_t size) {
+    requests++;
+    gex_AM_ReplyMedium0(token, 204, data, size, GEX_EVENT_NOW, 0);
+}
+static void told(gex_Token_t token) {
+    (void)token;
+    requests++;
+}
+static void reply_medium(gex_Token_t token, void *data, size_t size) {
+    (void)token, (void)data, (void)size;
+    replies++;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+static void barrier(void) { gex_Event_Wait(gex_Coll_BarrierNB(tm, 0)); }
+
+/* One repeat of each: `n` calls. */
+static void round_trip(long n) {
+    for (long i = 0; i < n && me == 0; i++) {
+        replies = 0;
+        gex_AM_RequestShort0(tm, peer, 200, 0);
+        GASNET_BLOCKUNTIL(replies == 1);
+    }
+}
+static void one_way(long n) {
+    for (long i = 0; i < n && me == 0; i++) {
+        gex_AM_RequestShort0(tm, peer, 203, 0);
+    }
+    if (me == 1) {
+        GASNET_BLOCKUNTIL(requests >= (unsigned long)n);
+    }
+}
+static void flood_1k(long n) {
+    if (me > 1) {
+        return;
+    }
+    for (long i = 0; i < n; i++) {
+        gex_AM_RequestMedium0(tm, peer, 202, bytes, 1024, GEX_EVENT_NOW, 0);
+    }
+    GASNET_BLOCKUNTIL(replies >= (unsigned long)n && requests >= (unsigned long)n);
+}
+static void put_8(long n) {
+    for (long i = 0; i < n && me == 0; i++) {
+        gex_RMA_PutBlocking(tm, peer, there + (i & 1023) * 8, bytes + (i & 1023) * 8, 8, 0);
+    }
+}
+static void get_8(long n) {
+    for (long i = 0; i < n && me == 0; i++) {
+        gex_RMA_GetBlocking(tm, bytes + (i & 1023) * 8, peer, there + (i & 1023) * 8, 8, 0);
+    }
+}
+static void poll_empty(long n) {
+    for (long i = 0; i < n && me == 0; i++) {
+        gasnet_AMPoll();
+    }
+}
+static void barrier_nb(long n) {
+    for (long i = 0; i < n; i++) {
+        barrier();
+    }
+}
+static void barrier_named(long n) {
+    for (long i = 0; i < n; i++) {
+        gasnet_barrier_notify((int)i, 0);
+        GO(gasnet_barrier_wait((int)i, 0));
+    }
+}
+static void allreduce_1m(long n) {
+    for (long i = 0; i < n; i++) {
+        gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, result, bytes, GEX_DT_DBL, 8, sizeof bytes / 8, GEX_OP_ADD, NULL,
+                                              NULL, 0));
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*run)(long);
+    long calls;
+} rows[] = {
+    {"am_round_trip", round_trip, 20000}, {"am_one_way", one_way, 100000},
+    {"am_flood_1k_answered", flood_1k, 20000}, {"put_8", put_8, 2000000},
+    {"get_8", get_8, 2000000}, {"poll_empty", poll_empty, 1000000},
+    {"barrier_nb", barrier_nb, 20000}, {"barrier_named", barrier_named, 20000},
+    {"allreduce_1m", allreduce_1m, 4},
+};
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv) {
+    gex_Client_t client;
+    gex_EP_t ep;
+    gex_Segment_t segment;
+    void *address = NULL;
+    gex_AM_Entry_t table[] = {
+        {200, (gex_AM_Fn_t)asked, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
+        {201, (gex_AM_Fn_t)reply, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, NULL},
+        {202, (gex_AM_Fn_t)asked_medium, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
+        {203, (gex_AM_Fn_t)told, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
+        {204, (gex_AM_Fn_t)reply_medium, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 0, NULL, NULL}};
+    GO(gex_Client_Init(&client, &ep, &tm, "SPEED", &argc, &argv, GEX_FLAG_USES_GASNET1));
+    GO(gex_EP_RegisterHandlers(ep, table, 5));
+    GO(gex_Segment_Attach(&segment, tm, 1 << 20));
+    me = gex_TM_QueryRank(tm);
+    all = gex_TM_QuerySize(tm);
+    peer = me ^ 1;
+    if (all < 2) {
+        gasnet_exit(1);
+    }
+    gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, peer < all ? peer : 0, &address, NULL, NULL, 0));
+    there = address;
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        double ns[REPEATS];
+        rows[row].run(rows[row].calls / 10 + 1);
+        for (int i = 0; i < REPEATS; i++) {
+            barrier();
+            requests = replies = 0;
+            barrier();
+            double begin = now();
+            rows[row].run(rows[row].calls);
+            ns[i] = (now() - begin) / (double)rows[row].calls;
+            barrier();
+        }
+        qsort(ns, REPEATS, sizeof *ns, compare);
+        if (me == 0) {
+            printf("%s conduit=%s ranks=%u calls=%ld median_ns=%.1f q1_ns=%.1f q3_ns=%.1f\n", rows[row].name,
+                   GASNET_CONDUIT_NAME_STR, all, rows[row].calls, ns[REPEATS / 2], ns[REPEATS / 4],
+                   ns[REPEATS * 3 / 4]);
+            fflush(stdout);
+        }
+    }
+    barrier();
+    gasnet_exit(0);
+}
