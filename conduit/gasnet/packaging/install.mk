@@ -10,7 +10,9 @@ GASNET_MANIFEST = $(addprefix $(LIBDIR)/,$(GASNET_LIBS)) $(BINDIR)/gasnetrun_llc
 GASNET_UPPER = $(subst seq,SEQ,$(subst par,PAR,$(subst sync,SYNC,$(1))))
 GASNET_FILL = $(FILL) -e 's|@MODE@|$(1)|g' -e 's|@UPPER@|$(call GASNET_UPPER,$(1))|g' conduit/gasnet/packaging/$(2) > $(DESTDIR)$(3)
 
-install-conduit: $(if $(wildcard $(BUILD)/lib/libgasnet-llcl-parsync.so),,conduit)
+# Only where `make conduit` has built it: root often has no compiler.
+install-conduit:
+ifneq ($(wildcard $(BUILD)/lib/libgasnet-llcl-parsync.so),)
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(GASNET_MANIFEST))))
 	$(INSTALL) -m 755 $(addprefix $(BUILD)/lib/,$(filter %.so,$(GASNET_LIBS))) $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 644 $(addprefix $(BUILD)/lib/,$(filter %.a,$(GASNET_LIBS))) $(DESTDIR)$(LIBDIR)/
@@ -19,6 +21,7 @@ install-conduit: $(if $(wildcard $(BUILD)/lib/libgasnet-llcl-parsync.so),,condui
 	$(INSTALL) -m 755 conduit/gasnet/packaging/gasnetrun_llcl $(DESTDIR)$(BINDIR)/
 	$(foreach m,$(GASNET_MODES),$(call GASNET_FILL,$(m),llcl.mak.in,$(INCLUDEDIR)/llcl-conduit/llcl-$(m).mak) && \
 	$(call GASNET_FILL,$(m),gasnet-llcl.pc.in,$(LIBDIR)/pkgconfig/gasnet-llcl-$(m).pc) &&) true
+endif
 
 uninstall-conduit:
 	rm -f $(addprefix $(DESTDIR),$(GASNET_MANIFEST))
