@@ -211,7 +211,8 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     job.size = llcl_size(job.context);
     job.client.name = strdup(name);
     job.client.flags = flags;
-    job.yield_after = job.size > (gex_Rank_t)gasnett_cpu_count() ? 16 : 256;
+    /* A rank with a core of its own keeps it: a yield to a third program costs a time slice. */
+    job.yield_after = job.size > (gex_Rank_t)gasnett_cpu_count() ? 16 : 4096;
     gexl_places = calloc(job.size, sizeof *gexl_places);
     gex_Rank_t *numbers = malloc(job.size * sizeof *numbers);
     if (!gexl_places || !numbers || !job.client.name) {
