@@ -1,17 +1,21 @@
-//! How the rounds of a plan end at one rank: first somebody takes it on himself (`closed`), then the user is told, then the round
-//! has ended (`ended`). Both are numbers of rounds. They lie in the session, since a word of a STORE or ADD completion that all
-//! ranks map is changed by whoever has run the last step, be it another rank than the owner.
+//! How the rounds of a plan end at one rank: first somebody takes it on himself (`closed`), then
+//! the user is told, then the round has ended (`ended`). Both are numbers of rounds. They lie in
+//! the session, since a word of a STORE or ADD completion that all ranks map is changed by whoever
+//! has run the last step, be it another rank than the owner.
 //!
-//! - Whoever has counted a queue as finished looks at the other queues of the rank; between the two lies a full fence. So the
-//!   last one sees that all have finished, whichever it is.
-//! - Of those who see it the one whose compare-and-swap moves `closed` tells the user, and nobody else does. The word of its
-//!   number is the round, so who comes late, in the midst of a later round, moves nothing.
-//! - A callback finds the round ended, and may start the next one: `ended` is stored before the call. A word is changed before
-//!   `ended` is stored, and who waits or tests returns after that: so no late store meets a word that its user has set back. Who has
-//!   seen the word may start the next round at once, which asks for `closed`. Two rounds may then be on their way to `ended`
-//!   at the same time, so that only grows.
-//! - `closed` also has the rank that has taken the round. If that dies before the round has ended, the owner takes it over and
-//!   tells the user of the death. Nobody knows whether the dead rank had changed the word, so the user may be told twice then.
+//! - Whoever has counted a queue as finished looks at the other queues of the rank; between the two
+//!   lies a full fence. So the last one sees that all have finished, whichever it is.
+//! - Of those who see it the one whose compare-and-swap moves `closed` tells the user, and nobody
+//!   else does. The word of its number is the round, so who comes late, in the midst of a later
+//!   round, moves nothing.
+//! - A callback finds the round ended, and may start the next one: `ended` is stored before the
+//!   call. A word is changed before `ended` is stored, and who waits or tests returns after that:
+//!   so no late store meets a word that its user has set back. Who has seen the word may start the
+//!   next round at once, which asks for `closed`. Two rounds may then be on their way to `ended` at
+//!   the same time, so that only grows.
+//! - `closed` also has the rank that has taken the round. If that dies before the round has ended,
+//!   the owner takes it over and tells the user of the death. Nobody knows whether the dead rank
+//!   had changed the word, so the user may be told twice then.
 
 use crate::coll::runner::queue::between_word_and_look;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
@@ -23,7 +27,8 @@ mod models;
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct Ends {
-    /// Bits 0-31 the round, bits 32-47 the rank that has taken it plus 1, or 0 for the owner where nobody else ends rounds.
+    /// Bits 0-31 the round, bits 32-47 the rank that has taken it plus 1, or 0 for the owner where
+    /// nobody else ends rounds.
     closed: AtomicU64,
     ended: AtomicU32,
 }
@@ -59,7 +64,8 @@ impl Ends {
     /// True: the caller, rank `me`, and nobody else, is to end this round, by end().
     pub fn take(&self, round: u32, me: usize) -> bool {
         let seen = self.closed.load(Ordering::Relaxed);
-        // AcqRel: who starts the next round, having seen only this, sees what the round did; see is_closed().
+        // AcqRel: who starts the next round, having seen only this, sees what the round did; see
+        // is_closed().
         let (ok, bad) = (Ordering::AcqRel, Ordering::Relaxed);
         seen as u32 == round.wrapping_sub(1)
             && self.closed.compare_exchange(seen, taken(round, me), ok, bad).is_ok()
@@ -75,11 +81,13 @@ impl Ends {
     /// The round that the caller has taken has ended. Others may have ended later rounds meanwhile.
     pub fn end(&self, round: u32) {
         let later = |ended: u32| ((ended.wrapping_sub(round) as i32) < 0).then_some(round);
-        // Release: what the round did, and a word that was changed, is seen by whoever sees that it has ended.
+        // Release: what the round did, and a word that was changed, is seen by whoever sees that it
+        // has ended.
         let _ = self.ended.fetch_update(Ordering::Release, Ordering::Relaxed, later);
     }
 
-    /// The same for the thread that starts and waits, of a plan whose rounds nobody else ends: nothing need be taken.
+    /// The same for the thread that starts and waits, of a plan whose rounds nobody else ends:
+    /// nothing need be taken.
     #[inline(always)]
     pub fn end_own(&self, round: u32) {
         self.closed.store(round.into(), Ordering::Relaxed);
@@ -87,8 +95,9 @@ impl Ends {
         self.ended.store(round, Ordering::Release);
     }
 
-    /// For rank `me`, which has counted one of the queues as finished: ends the round, if that was the last one and nobody else does.
-    /// `finished`: the counts of the queues that have steps. `tell`: changes the user's word.
+    /// For rank `me`, which has counted one of the queues as finished: ends the round, if that was
+    /// the last one and nobody else does. `finished`: the counts of the queues that have steps.
+    /// `tell`: changes the user's word.
     pub fn end_if_last(
         &self,
         (round, me): (u32, usize),

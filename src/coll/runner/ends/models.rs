@@ -1,5 +1,5 @@
-//! Loom models of a round's end: ranks that finish queues, an owner that looks, starts the next round as soon as it sees its
-//! word, or finds that a rank has died.
+//! Loom models of a round's end: ranks that finish queues, an owner that looks, starts the next
+//! round as soon as it sees its word, or finds that a rank has died.
 //!
 //! Faults that were planted, one at a time, and the models that failed:
 //!
@@ -12,7 +12,8 @@
 //! | end: before the word is changed | the word |
 //! | take_over: also what has ended, or is another's | the dead |
 //!
-//! Not found: take() Relaxed, since who starts the next round by `closed` alone has seen the word, which shows the same.
+//! Not found: take() Relaxed, since who starts the next round by `closed` alone has seen the word,
+//! which shows the same.
 
 use super::*;
 use crate::coll::runner::queue::{Head, Queue};
@@ -56,7 +57,8 @@ impl Owner {
         (0..2).for_each(|at| self.queue(at).activate(round - 1, 1));
     }
 
-    /// Rank `me` runs the step of a queue, as in Stage::run_claimed(), and ends the round if it was the last one.
+    /// Rank `me` runs the step of a queue, as in Stage::run_claimed(), and ends the round if it was
+    /// the last one.
     fn run(&self, me: usize, at: usize, round: u32) {
         let Some(mine) = self.queue(at).claim(me) else { return };
         // SAFETY: nobody else touches it before it is told of the round's end, or loom reports it.
@@ -94,7 +96,8 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Two ranks finish a queue each, and the owner computes: the word is changed once, although nobody else looks.
+/// Two ranks finish a queue each, and the owner computes: the word is changed once, although nobody
+/// else looks.
 #[test]
 fn loom_ends_the_last_of_two_ranks_tells() {
     check(|| {
@@ -144,7 +147,8 @@ fn loom_ends_the_word_is_changed_before_the_round_has_ended() {
     });
 }
 
-/// The owner sees its word and starts the next round, which another rank ends while the one that has ended the first is still at it.
+/// The owner sees its word and starts the next round, which another rank ends while the one that
+/// has ended the first is still at it.
 #[test]
 fn loom_ends_the_next_round_overtakes() {
     check(|| {
