@@ -3,6 +3,7 @@
  * ranks: 1 2
  * engines: offload thread
  * threads: yes
+ * timeout: 60
  */
 #include "coll.h"
 
