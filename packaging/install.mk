@@ -18,7 +18,7 @@ FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -e 's|@PREF
 # What is built already is installed as it is: root often has no cargo.
 install: install-conduit
 install-conduit: install-library
-install-library: $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(FORTRAN_LIB))
+install-library: $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(if $(wildcard $(FORTRAN_LIB)),,$(FORTRAN_LIB)))
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MANIFEST) $(if $(WITH_FORTRAN),$(FORTRAN_MANIFEST)))))
 	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf libllcl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
