@@ -49,6 +49,9 @@ program life
   call expect(status, LLCL_ERR_INVALID, 'too little room')
 
   call regions()
+  call llcl_context_duplicate(context, duplicate=other)
+  call check(llcl_rank(other) == rank .and. llcl_size(other) == ranks, 'llcl_context_duplicate')
+  call llcl_finalize(other)
   call worlds()
   call llcl_finalize(nothing, status)
   call expect(status, LLCL_ERR_INVALID, 'finalize of nothing')

@@ -10,7 +10,7 @@ BEGIN {
     group_of(14, 14, "inits"); group_of(15, 16, "colls")
     # Parameters that are arrays, and those that may be NULL (absent in Fortran).
     array["ranks"] = array["peers"] = array["remotes"] = 1
-    optional["llcl_init config"] = optional["llcl_connect peers"] = optional["llcl_am_poll handled"] = 1
+    optional["llcl_init config"] = optional["llcl_context_duplicate config"] = optional["llcl_connect peers"] = optional["llcl_am_poll handled"] = 1
     # Their answer is what they are called for, "try again" included: status is not optional.
     asking["llcl_coll_test"] = asking["llcl_peer_alive"] = 1
     plain["uint16_t"] = plain["int16_t"] = "integer(c_int16_t)"

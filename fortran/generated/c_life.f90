@@ -79,7 +79,7 @@ module llcl_c_life
     function llcl_context_duplicate(context, config, duplicate) bind(c) result(answer)
       import
       type(llcl_context_t), value :: context
-      type(llcl_config_t), intent(in) :: config
+      type(llcl_config_t), intent(in), optional :: config
       type(llcl_context_t), intent(out) :: duplicate
       integer(c_int32_t) :: answer
     end function

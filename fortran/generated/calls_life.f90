@@ -61,7 +61,7 @@ contains
 
   subroutine call_context_duplicate(context, config, duplicate, status)
     type(llcl_context_t), intent(in) :: context
-    type(llcl_config_t), intent(in) :: config
+    type(llcl_config_t), intent(in), optional :: config
     type(llcl_context_t), intent(out) :: duplicate
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_context_duplicate'//c_null_char, c_context_duplicate(context, config, &
