@@ -2167,7 +2167,7 @@ typedef struct llcl_coll_info_t {
     uint32_t engine;
     /**
      * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
-     * function, more than 4 KiB in memory that peers do not map or a team of more than 256 ranks wants it so.
+     * function, more than 4 KiB in memory that peers do not map or a team of more than 64 ranks wants it so.
      */
     uint32_t any_rank;
     /** Queues of this rank's program. */
