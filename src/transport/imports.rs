@@ -157,11 +157,13 @@ impl ImportTable {
     /// The entry at which a key stands if it is known.
     #[inline(always)]
     fn entry(&self, key: u64) -> &Entry {
-        // Acquire: who sees a mask sees the entries for which it was made, or more; pairs with grow().
-        let offset =
-            (key as usize).wrapping_mul(size_of::<Entry>()) & self.mask.load(Ordering::Acquire);
+        // Acquire, twice: who sees a mask sees the entries for which it was made, or more; who sees entries sees what
+        // was put there. Both pair with grow().
+        let mask = self.mask.load(Ordering::Acquire);
+        let entries = self.entries.load(Ordering::Acquire);
+        let offset = (key as usize).wrapping_mul(size_of::<Entry>()) & mask;
         // SAFETY: the mask leads to one of the entries, which the caller's pin keeps; zero bytes are a valid entry.
-        unsafe { &*self.entries.load(Ordering::Relaxed).byte_add(offset) }
+        unsafe { &*entries.byte_add(offset) }
     }
 
     /// Makes room for an index. Callers exclude one another, and are not pinned.
