@@ -1988,8 +1988,7 @@ llcl_status_t llcl_team_create(llcl_context_t *context,
  * Ends a team. Plans that were made with it live on. Local: the other ranks need not call it now.
  *
  * `team`: ended by this call. The team of all ranks is not ended, its memory goes with the context.
- * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (told as long as the handle has not been
- * given out again). No other thread may use the team at the same time.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (recognised until 256 later ones of its kind have ended). No other thread may use the team at the same time.
  */
 llcl_status_t llcl_team_free(llcl_team_t *team);
 

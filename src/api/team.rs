@@ -111,8 +111,7 @@ pub unsafe extern "C" fn llcl_team_create(
 /// Ends a team. Plans that were made with it live on. Local: the other ranks need not call it now.
 ///
 /// `team`: ended by this call. The team of all ranks is not ended, its memory goes with the context.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (told as long as the handle has not been
-/// given out again). No other thread may use the team at the same time.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (recognised until 256 later ones of its kind have ended). No other thread may use the team at the same time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_free(team: *mut llcl_team_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.

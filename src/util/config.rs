@@ -155,7 +155,7 @@ table! {
     am_chunks: "LLCL_AM_CHUNKS", "16", "chunks", Kind::Power(1, 4096),
         "Chunks of 64 KiB for messages whose payload is larger than LLCL_AM_MEDIUM, and as many for responses; untouched memory costs nothing.";
     am_shares: "LLCL_AM_SHARES", "4", "shares", Kind::Power(1, 16),
-        "Into how many shares the policy distributed splits the slots; at most one for each rank and each two slots are made.";
+        "Into how many shares the policy distributed splits the slots; there are never more shares than ranks, nor than half the slots.";
     am_requests: "LLCL_AM_REQUESTS", "256", "messages", Kind::Power(64, 4096),
         "Active messages of this rank that may wait for their end at one time, each with a place for its reply.";
     am_retained: "LLCL_AM_RETAINED", "1024", "messages", Kind::Number(1, 1 << 20, 1),
