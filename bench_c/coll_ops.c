@@ -5,7 +5,8 @@
 #define MOST_BUFFER ((size_t)32 << 20) /* of one rank: with many ranks there are fewer sizes of blocks */
 
 static const char *const names[COLL_OPS] = {"barrier", "broadcast", "allreduce", "reduce",         "gather",
-                                            "scatter", "allgather", "alltoall",  "reduce_scatter", "scan"};
+                                            "scatter", "allgather", "alltoall",  "reduce_scatter", "scan",
+                                            "exscan"};
 
 const char *coll_op_name(coll_op_t op) { return names[op]; }
 
@@ -19,7 +20,8 @@ int coll_op_by_name(const char *name)
 
 int coll_op_combines(coll_op_t op)
 {
-    return op == COLL_ALLREDUCE || op == COLL_REDUCE || op == COLL_REDUCE_SCATTER || op == COLL_SCAN;
+    return op == COLL_ALLREDUCE || op == COLL_REDUCE || op == COLL_REDUCE_SCATTER || op == COLL_SCAN ||
+           op == COLL_EXSCAN;
 }
 
 size_t coll_send_bytes(coll_op_t op, size_t size, uint32_t ranks)
@@ -113,7 +115,9 @@ static size_t check_numbers(coll_op_t op, size_t size, uint32_t rank, uint32_t r
     const double *got = (const double *)(const void *)receive;
     size_t count = size / sizeof(double), step = count > 4096 ? 509 : 1;
     size_t first = op == COLL_REDUCE_SCATTER ? count * rank : 0;
-    uint32_t up_to = op == COLL_SCAN ? rank + 1 : ranks;
+    uint32_t up_to = op == COLL_SCAN ? rank + 1 : op == COLL_EXSCAN ? rank : ranks;
+    if (up_to == 0) /* rank 0's output is its own */
+        return 0;
     for (size_t i = 0; i < count; i += step) {
         double expected = 0;
         for (uint32_t from = 0; from < up_to; from++)

@@ -15,6 +15,7 @@ typedef enum coll_op {
     COLL_ALLTOALL,
     COLL_REDUCE_SCATTER,
     COLL_SCAN,
+    COLL_EXSCAN,
     COLL_OPS
 } coll_op_t;
 

@@ -113,7 +113,8 @@ static llcl_status_t init(coll_op_t op, const llcl_coll_params_t *params, llcl_c
     case COLL_ALLGATHER: return llcl_allgather_init(params, plan);
     case COLL_ALLTOALL: return llcl_alltoall_init(params, plan);
     case COLL_REDUCE_SCATTER: return llcl_reduce_scatter_init(params, plan);
-    default: return llcl_scan_init(params, plan);
+    case COLL_SCAN: return llcl_scan_init(params, plan);
+    default: return llcl_exscan_init(params, plan);
     }
 }
 
@@ -140,7 +141,8 @@ static llcl_status_t now(coll_op_t op, const llcl_coll_params_t *params)
     case COLL_ALLGATHER: return llcl_allgather(params);
     case COLL_ALLTOALL: return llcl_alltoall(params);
     case COLL_REDUCE_SCATTER: return llcl_reduce_scatter(params);
-    default: return llcl_scan(params);
+    case COLL_SCAN: return llcl_scan(params);
+    default: return llcl_exscan(params);
     }
 }
 

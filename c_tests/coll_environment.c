@@ -14,7 +14,8 @@ static const char *const refused[][2] = {
     {"LLCL_COLL_GATHER", "tree"},       {"LLCL_COLL_SCATTER", " "},
     {"LLCL_COLL_ALLGATHER", "chain"},   {"LLCL_COLL_ALLTOALL", "ring"},
     {"LLCL_COLL_REDUCE_SCATTER", "1"},  {"LLCL_COLL_SCAN", "linear algebra"},
-    {"LLCL_COLL_EXSCAN", "ring"},
+    {"LLCL_COLL_EXSCAN", "ring"},       {"LLCL_COLL_TABLE", "/proc/self/status"}, /* is no table */
+    {"LLCL_COLL_CACHE", "-1"},
 };
 
 int main(void)

@@ -48,6 +48,7 @@ static void blocking(void *self)
     case COLL_ALLGATHER: MPI_Allgather(c->send, c->count, c->type, c->receive, c->count, c->type, all); break;
     case COLL_ALLTOALL: MPI_Alltoall(c->send, c->count, c->type, c->receive, c->count, c->type, all); break;
     case COLL_REDUCE_SCATTER: MPI_Reduce_scatter_block(c->send, c->receive, c->count, c->type, MPI_SUM, all); break;
+    case COLL_EXSCAN: MPI_Exscan(c->send, c->receive, c->count, c->type, MPI_SUM, all); break;
     default: MPI_Scan(c->send, c->receive, c->count, c->type, MPI_SUM, all); break;
     }
 }
@@ -89,6 +90,7 @@ static void persistent_init(call_t *c)
     case COLL_REDUCE_SCATTER:
         INIT(Reduce_scatter_block)(c->send, c->receive, c->count, c->type, MPI_SUM, all, none, r);
         break;
+    case COLL_EXSCAN: INIT(Exscan)(c->send, c->receive, c->count, c->type, MPI_SUM, all, none, r); break;
     default: INIT(Scan)(c->send, c->receive, c->count, c->type, MPI_SUM, all, none, r); break;
     }
 }

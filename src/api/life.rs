@@ -3,6 +3,7 @@
 use crate::api::config::{create, duplicate_of, llcl_config_t, resolve};
 use crate::api::guard::{give, given, guard, known_size};
 use crate::api::status::llcl_status_t;
+use crate::coll::choices::Choices;
 use crate::coll::collectives::Collectives;
 use crate::core::context::Context;
 use crate::engine::queue_entry::INLINE;
@@ -149,17 +150,19 @@ pub unsafe extern "C" fn llcl_init(
         let config = unsafe { config.as_ref() };
         // SAFETY: the caller gives a place for a pointer.
         unsafe { given(context, "context")? };
-        let resolved = resolve(config)?;
+        let (resolved, choices) = (resolve(config)?, Choices::from_environment()?);
         // SAFETY: what the configuration points to is NULL or alive, by contract, and `context` was checked above.
-        unsafe { give(context, "context", keep(create(config, resolved)?)?) }
+        unsafe {
+            give(context, "context", keep(create(config, resolved)?, Collectives::new(choices))?)
+        }
     })
 }
 
 /// The handle of a context.
-fn keep(made: Context) -> Result<*mut llcl_context_t> {
+fn keep(made: Context, collectives: Collectives) -> Result<*mut llcl_context_t> {
     let created = ENDED.place(llcl_context_t {
         context: ManuallyDrop::new(made),
-        collectives: ManuallyDrop::default(),
+        collectives: ManuallyDrop::new(collectives),
         ended: AtomicBool::new(false),
     });
     created.context.stay()?;
@@ -191,8 +194,10 @@ pub unsafe extern "C" fn llcl_context_duplicate(
         let (live, config, place) =
             unsafe { (live(context)?, config.as_ref(), given(duplicate, "duplicate")) };
         let made = duplicate_of(live, config, place.map(drop))?;
+        // SAFETY: as above.
+        let collectives = unsafe { &(*context).collectives }.alike();
         // SAFETY: checked by duplicate_of().
-        unsafe { give(duplicate, "duplicate", keep(made)?) }
+        unsafe { give(duplicate, "duplicate", keep(made, collectives)?) }
     })
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use llcl::bootstrap::World;
+use llcl::coll::choices::Choices;
 use llcl::coll::problem::{Operation, Problem};
 use llcl::coll::schedule::QUEUES;
 use llcl::coll::select::{OPERATIONS, choose, forced};
@@ -45,7 +46,13 @@ fn main() -> ExitCode {
     }
     if arguments.algorithms {
         println!();
-        print_choices(&config);
+        match Choices::from_environment() {
+            Ok(table) => print_choices(&config, &table),
+            Err(error) => {
+                eprintln!("llcl-info: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
     }
     if arguments.config || arguments.algorithms {
         return ExitCode::SUCCESS;
@@ -117,7 +124,7 @@ const SIZES: [(u64, &str); 5] = [
     (1 << 20, "1 MiB"),
     (16 << 20, "16 MiB"),
 ];
-const RANKS: [usize; 4] = [2, 4, 8, 16];
+const RANKS: [usize; 6] = [2, 4, 8, 16, 64, 256];
 
 /// What is chosen for a range of sizes, and why.
 #[derive(PartialEq)]
@@ -129,13 +136,13 @@ struct Choice {
 }
 
 /// The algorithms of the collective operations. Neighbours that agree share a line.
-fn print_choices(config: &Config) {
+fn print_choices(config: &Config, table: &Choices) {
     println!("Bytes: of the vector, or of one rank's block.\n");
     println!("OPERATION       RANKS        BYTES             ALGORITHM           REASON");
     for (operation, called, _) in OPERATIONS {
         let mut groups: Vec<(String, Vec<Choice>)> = Vec::new();
         for ranks in RANKS {
-            let choices = choices(config, *operation, ranks);
+            let choices = choices(config, table, *operation, ranks);
             match groups.last_mut() {
                 Some((before, same)) if *same == choices => *before += &format!(", {ranks}"),
                 _ => groups.push((ranks.to_string(), choices)),
@@ -154,7 +161,7 @@ fn print_choices(config: &Config) {
 }
 
 /// The choices for one operation and number of ranks, by size.
-fn choices(config: &Config, operation: Operation, ranks: usize) -> Vec<Choice> {
+fn choices(config: &Config, table: &Choices, operation: Operation, ranks: usize) -> Vec<Choice> {
     let mut choices: Vec<Choice> = Vec::new();
     let sizes = match operation {
         Operation::Barrier => &[(0, "none")][..],
@@ -172,10 +179,11 @@ fn choices(config: &Config, operation: Operation, ranks: usize) -> Vec<Choice> {
             queues: QUEUES,
             varied: None,
         };
-        let (algorithm, reason) = match choose(&problem, forced(config, operation), false) {
-            Ok((algorithm, reason)) => (algorithm.name, reason.to_string()),
-            Err(error) => ("none", error.to_string()),
-        };
+        let (algorithm, reason) =
+            match choose(&table.rows, &problem, forced(config, operation), false) {
+                Ok((algorithm, reason)) => (algorithm.name, reason.to_string()),
+                Err(error) => ("none", error.to_string()),
+            };
         match choices.last_mut() {
             Some(before) if before.algorithm == algorithm && before.reason == reason => {
                 before.last = last;

@@ -58,7 +58,7 @@ impl Cache {
     pub fn run(&mut self, team: &Team, mut asked: Asked, call: Option<Call>) -> Result<()> {
         asked.flags |= REBIND;
         let services = &team.services;
-        let alike = alike(services, &asked, asked.wanted(&services.config));
+        let alike = alike(team, &asked, asked.wanted(&services.config));
         self.calls += 1;
         let found = self.kept.iter().position(|kept| kept.alike == alike);
         let at = match found {

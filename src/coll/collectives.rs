@@ -1,6 +1,7 @@
 //! What a context has of collectives: its teams and plans.
 
 use crate::coll::arena::Arena;
+use crate::coll::choices::Choices;
 use crate::coll::objects::{Handles, TeamHandle};
 use crate::coll::team::Team;
 use crate::core::context::Context;
@@ -11,9 +12,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the head of the file. Made at first use.
-#[derive(Default)]
 pub struct Collectives {
     inner: Once<Inner>,
+    choices: Arc<Choices>,
 }
 
 struct Inner {
@@ -33,6 +34,16 @@ unsafe impl Send for WorldTeam {}
 unsafe impl Sync for WorldTeam {}
 
 impl Collectives {
+    /// With these choices of algorithms.
+    pub fn new(choices: Choices) -> Collectives {
+        Collectives { inner: Once::new(), choices: Arc::new(choices) }
+    }
+
+    /// Those of another context, with the same choices.
+    pub fn alike(&self) -> Collectives {
+        Collectives { inner: Once::new(), choices: self.choices.clone() }
+    }
+
     fn inner(&self, context: &Context) -> Result<&Inner> {
         let inner = self.inner.get_or_init(|| {
             let services = Arc::new(context.ground());
@@ -49,7 +60,8 @@ impl Collectives {
         let inner = self.inner(context)?;
         let world = inner.world.get_or_try_init(|| {
             inner.services.may_block()?;
-            let team = Team::world(inner.services.clone(), inner.arena.clone())?;
+            let team =
+                Team::world(inner.services.clone(), inner.arena.clone(), self.choices.clone())?;
             Ok::<_, crate::util::status::Error>(WorldTeam(inner.handles.keep_team(team, true)))
         })?;
         Ok(world.0)
@@ -65,7 +77,13 @@ impl Collectives {
             *count += 1;
             *count - 1
         };
-        let team = Team::create(inner.services.clone(), inner.arena.clone(), ranks, number)?;
+        let team = Team::create(
+            inner.services.clone(),
+            inner.arena.clone(),
+            self.choices.clone(),
+            ranks,
+            number,
+        )?;
         Ok(inner.handles.keep_team(team, false))
     }
 }

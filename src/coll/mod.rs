@@ -6,6 +6,7 @@ mod agreement;
 pub mod algorithms;
 pub mod arena;
 pub mod cache;
+pub mod choices;
 pub mod collectives;
 pub mod objects;
 pub mod plan;

@@ -127,9 +127,10 @@ pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
 }
 
 /// The algorithm for a problem, and why: the one called `forced` (`auto` is as none), else what the
-/// table says, else the first that fits. `ordered`: the ranks' vectors must be combined in their
+/// table says, `rows` before the library's own, else the first that fits. `ordered`: the ranks' vectors must be combined in their
 /// order.
 pub fn choose(
+    rows: &[Row],
     problem: &Problem,
     forced: Option<&str>,
     ordered: bool,
@@ -144,7 +145,7 @@ pub fn choose(
         }
         return Ok((found, "it was asked for by name"));
     }
-    let rows = TABLE.iter().filter(|row| row.operation == operation);
+    let rows = rows.iter().chain(TABLE).filter(|row| row.operation == operation);
     for row in rows.filter(|row| problem.ranks <= row.ranks && bytes <= row.bytes) {
         if let Some(found) = find(operation, row.algorithm).filter(|found| suits(found)) {
             return Ok((found, row.reason));
@@ -249,11 +250,12 @@ mod tests {
     #[test]
     fn the_first_row_that_fits_wins() {
         let chosen = |ranks, count| {
-            choose(&problem(Operation::Allreduce, ranks, count), None, false).unwrap().0.name
+            choose(&[], &problem(Operation::Allreduce, ranks, count), None, false).unwrap().0.name
         };
         assert_eq!((chosen(2, 64), chosen(2, 65)), ("eager", "recursive_doubling"));
         assert_eq!((chosen(3, 256), chosen(3, 257)), ("recursive_doubling", "direct"));
-        let barrier = |ranks| choose(&problem(Operation::Barrier, ranks, 0), None, false).unwrap();
+        let barrier =
+            |ranks| choose(&[], &problem(Operation::Barrier, ranks, 0), None, false).unwrap();
         assert_eq!((barrier(4).0.name, barrier(5).0.name), ("dissemination", "tree"));
     }
 
@@ -265,7 +267,7 @@ mod tests {
                     [(false, false), (true, false), (false, true), (true, true)]
                 {
                     let problem = Problem { in_place, ..problem(*operation, ranks, count) };
-                    let (found, reason) = choose(&problem, Some("auto"), ordered).unwrap();
+                    let (found, reason) = choose(&[], &problem, Some("auto"), ordered).unwrap();
                     assert!((found.fits)(&problem) && (found.ordered || !ordered));
                     assert!(!reason.is_empty());
                 }
@@ -276,8 +278,8 @@ mod tests {
     #[test]
     fn a_bad_name_is_told_with_the_good_ones() {
         let gather = problem(Operation::Gather, 4, 10);
-        assert_eq!(choose(&gather, Some("binomial"), false).unwrap().0.name, "binomial");
-        let error = choose(&gather, Some("ring"), false).err().unwrap();
+        assert_eq!(choose(&[], &gather, Some("binomial"), false).unwrap().0.name, "binomial");
+        let error = choose(&[], &gather, Some("ring"), false).err().unwrap();
         assert_eq!(error.status, Status::ERR_INVALID);
         assert_eq!(
             error.message(),
@@ -285,7 +287,8 @@ mod tests {
         );
         let row = vec![Default::default(); 4];
         let varied = Some(Varied { send: vec![row.clone(); 4], receive: vec![row; 4] });
-        let error = choose(&Problem { varied, ..gather }, Some("binomial"), false).err().unwrap();
+        let error =
+            choose(&[], &Problem { varied, ..gather }, Some("binomial"), false).err().unwrap();
         assert_eq!(error.status, Status::ERR_UNSUPPORTED);
         assert_eq!(
             error.message(),
@@ -297,8 +300,8 @@ mod tests {
     #[test]
     fn what_does_not_commute_is_combined_in_order() {
         let allreduce = problem(Operation::Allreduce, 3, 1 << 20);
-        assert!(choose(&allreduce, None, true).unwrap().0.ordered);
-        let error = choose(&allreduce, Some("ring"), true).err().unwrap();
+        assert!(choose(&[], &allreduce, None, true).unwrap().0.ordered);
+        let error = choose(&[], &allreduce, Some("ring"), true).err().unwrap();
         assert!(
             error.message().starts_with("ring cannot do this allreduce in the order of ranks of")
         );

@@ -3,6 +3,7 @@
 
 use crate::coll::agreement::{Board, Ring};
 use crate::coll::arena::Arena;
+use crate::coll::choices::Choices;
 use crate::coll::runner::queue::RANKS;
 use crate::core::services::Services;
 use crate::fail;
@@ -16,6 +17,8 @@ pub struct Team {
     pub services: Arc<Services>,
     /// Where its memory comes from.
     pub arena: Arc<Arena>,
+    /// Which algorithms the user prefers.
+    pub choices: Arc<Choices>,
     /// The ranks by their numbers in the world.
     pub peers: Arc<[u32]>,
     /// This rank's number in the team.
@@ -33,7 +36,11 @@ enum Origin {
 
 impl Team {
     /// The team of all ranks.
-    pub fn world(services: Arc<Services>, arena: Arc<Arena>) -> Result<Team> {
+    pub fn world(
+        services: Arc<Services>,
+        arena: Arc<Arena>,
+        choices: Arc<Choices>,
+    ) -> Result<Team> {
         let size = services.routes.size();
         if size as usize > RANKS {
             fail!(ERR_UNSUPPORTED, "the world has {size} ranks, a team at most {RANKS}");
@@ -41,12 +48,17 @@ impl Team {
         let me = services.rank() as usize;
         let ring = Ring { peers: (0..size).collect(), me, name: name(Origin::World, &[]) };
         let board = Board::new(&services, &arena, ring)?;
-        Ok(Team::with(services, arena, board))
+        Ok(Team::with(services, arena, choices, board))
     }
 
-    fn with(services: Arc<Services>, arena: Arc<Arena>, board: Board) -> Team {
+    fn with(
+        services: Arc<Services>,
+        arena: Arc<Arena>,
+        choices: Arc<Choices>,
+        board: Board,
+    ) -> Team {
         let (peers, me) = (board.ring().peers.clone(), board.ring().me);
-        Team { services, arena, peers, me, board: Mutex::new(board) }
+        Team { services, arena, choices, peers, me, board: Mutex::new(board) }
     }
 
     /// A team of `ranks` of the world, in this order, agreed by them alone. Collective over them. `number`: how
@@ -54,6 +66,7 @@ impl Team {
     pub fn create(
         services: Arc<Services>,
         arena: Arc<Arena>,
+        choices: Arc<Choices>,
         ranks: &[u32],
         number: u64,
     ) -> Result<Team> {
@@ -69,7 +82,7 @@ impl Team {
             }
         };
         match board.exchange(&services, Status::OK, &[]) {
-            Ok(_) => Ok(Team::with(services, arena, board)),
+            Ok(_) => Ok(Team::with(services, arena, choices, board)),
             Err(error) => {
                 // Others may still write on the board, or look at it.
                 board.leave(&services, &arena);
@@ -135,9 +148,12 @@ impl Team {
         let status = made.as_ref().err().map_or(Status::OK, |error| error.status);
         let told = board.exchange(&self.services, status, &[]);
         match (made?, told) {
-            (Some(made), Ok(_)) => {
-                Ok(Some(Team::with(self.services.clone(), self.arena.clone(), made)))
-            }
+            (Some(made), Ok(_)) => Ok(Some(Team::with(
+                self.services.clone(),
+                self.arena.clone(),
+                self.choices.clone(),
+                made,
+            ))),
             (None, Ok(_)) => Ok(None),
             (made, Err(error)) => {
                 match (made, board.check_failed()) {

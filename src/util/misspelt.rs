@@ -4,7 +4,7 @@ use crate::util::config::TABLE;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the launcher sets, and what tests of programs find it by.
-const OTHERS: [&str; 4] = ["LLCL_RANK", "LLCL_SIZE", "LLCL_HUB_FD", "LLCL_RUN"];
+const OTHERS: [&str; 5] = ["LLCL_RANK", "LLCL_SIZE", "LLCL_HUB_FD", "LLCL_RUN", "LLCL_COLL_TABLE"];
 
 static SAID: AtomicBool = AtomicBool::new(false);
 

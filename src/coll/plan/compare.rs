@@ -1,15 +1,15 @@
 //! What the ranks of a team tell each other when they make a plan, and what must be alike.
 
+use crate::coll::choices;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation, Problem, Varied};
 use crate::coll::team::Team;
-use crate::core::services::Services;
 use crate::fail;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
 
 /// Numbers of what a rank asks for that must be alike.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "operation",
     "form",
     "count",
@@ -21,20 +21,22 @@ const NAMES: [&str; 12] = [
     ALGORITHM,
     "LLCL_COLL_SEGMENT",
     "LLCL_COLL_CACHE",
+    TABLE,
     ENVIRONMENT,
 ];
 /// What must be alike, as numbers.
 pub type Alike = [u64; NAMES.len()];
 
 const ALGORITHM: &str = "algorithm";
+const TABLE: &str = choices::VARIABLE;
 const ENVIRONMENT: &str = "the floating-point environment";
 
 /// Compares what this rank asks for with what the others do. An error of one, or a difference, is an error for
 /// all. Collective.
 pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>) -> Result<()> {
-    let own = alike(&team.services, asked, forced);
+    let own = alike(team, asked, forced);
     let bytes = own.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
-    let all = team.tell(mine, &hash(&bytes).to_ne_bytes())?;
+    let all = team.tell(mine, &sum(&bytes).to_ne_bytes())?;
     match all.iter().all(|other| *other == all[0]) {
         true => Ok(()),
         false => name_difference(&team.exchange(&bytes)?, forced),
@@ -56,6 +58,12 @@ fn name_difference(cards: &[Vec<u8>], forced: Option<&str>) -> Result<()> {
                     "{name} is {first} at rank 0 and {other} at rank {rank} of the team"
                 );
             }
+            if *name == TABLE {
+                fail!(
+                    ERR_INVALID,
+                    "the table of {name} differs at rank 0 and rank {rank} of the team"
+                );
+            }
             if *name == ALGORITHM {
                 let own = forced.unwrap_or("auto");
                 fail!(
@@ -73,7 +81,8 @@ fn name_difference(cards: &[Vec<u8>], forced: Option<&str>) -> Result<()> {
 }
 
 /// What this rank says of what must be alike. `forced`: the algorithm that is asked for by name.
-pub fn alike(services: &Services, asked: &Asked, forced: Option<&str>) -> Alike {
+pub fn alike(team: &Team, asked: &Asked, forced: Option<&str>) -> Alike {
+    let services = &team.services;
     let even = asked.form == Form::Even;
     let barrier = asked.operation == Operation::Barrier;
     let or_zero = |condition: bool, number: u64| if condition { number } else { 0 };
@@ -86,17 +95,18 @@ pub fn alike(services: &Services, asked: &Asked, forced: Option<&str>) -> Alike 
         or_zero(asked.combines(), asked.op.into()),
         or_zero(asked.has_root(), asked.root.into()),
         asked.common_flags().into(),
-        forced.map_or(0, |name| hash(name.as_bytes())),
+        forced.map_or(0, |name| sum(name.as_bytes()) as u64),
         services.config.coll_segment,
         services.config.coll_cache,
+        team.choices.number,
         asked.environment().map_or(0, Environment::number),
     ]
 }
 
-/// A number for some bytes, so that few numbers need be compared (FNV-1a).
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
-        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+/// A number for some bytes, so that few need be compared (FNV-1a, 128 bits).
+fn sum(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |sum, byte| {
+        (sum ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
     })
 }
 

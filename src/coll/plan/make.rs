@@ -77,7 +77,7 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
             forced.map_or(Ok(()), |name| select::named(asked.operation, name).map(|_| ()))?;
             (&ALONE, "there is one rank")
         }
-        _ => select::choose(&problem, forced, checked.ordered)?,
+        _ => select::choose(&team.choices.rows, &problem, forced, checked.ordered)?,
     };
     let choice = match (&asked.algorithm, configured) {
         (None, Some(_)) if choice.0.name != ALONE.name => {

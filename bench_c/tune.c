@@ -1,0 +1,104 @@
+/* Measures every algorithm of every collective operation with this many ranks, and appends what is quickest to a table that
+   LLCL_COLL_TABLE reads: llcl-run -n 4 tune FILE. Run it from few ranks to many: the first row that fits wins. */
+#include "coll_world.h"
+
+#include <string.h>
+
+#define BUDGET_MS 4
+#define WORTH_A_CHANGE 0.95 /* an algorithm that is less than 5 % quicker than that of the size before is noise */
+#define MOST_NAMES 8
+
+static const struct {
+    coll_op_t op;
+    const char *names[MOST_NAMES];
+} table[] = {
+    {COLL_BARRIER, {"dissemination", "tree"}},
+    {COLL_BROADCAST, {"eager", "direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather"}},
+    {COLL_ALLREDUCE, {"eager", "recursive_doubling", "direct", "rabenseifner", "ring"}},
+    {COLL_REDUCE, {"eager", "direct", "binomial"}},
+    {COLL_GATHER, {"eager", "direct", "binomial"}},
+    {COLL_SCATTER, {"eager", "direct", "binomial"}},
+    {COLL_ALLGATHER, {"eager", "direct", "bruck", "recursive_doubling", "ring"}},
+    {COLL_ALLTOALL, {"eager", "direct", "bruck", "pairwise"}},
+    {COLL_REDUCE_SCATTER, {"eager", "direct", "ring"}},
+    {COLL_SCAN, {"eager", "direct", "recursive_doubling"}},
+    {COLL_EXSCAN, {"eager", "direct", "recursive_doubling"}},
+};
+
+static const size_t sizes[] = {8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
+#define SIZES (sizeof sizes / sizeof *sizes)
+#define MOST_BUFFER ((size_t)8 << 20)
+
+/* A round alone and one in a loop, ns together; infinite where the algorithm cannot do this. The same at all ranks. */
+static double cost(coll_world_t *world, coll_op_t op, size_t size, const char *name)
+{
+    coll_plan_t plan;
+    if (!coll_plan(world, op, size, LLCL_ENGINE_OFFLOAD, name, llcl_no_completion(), &plan))
+        return INFINITY;
+    loop_form_t form = coll_form(&plan);
+    loop_result_t alone = loop_run(&world->loop, &form, LOOP_ALONE, 0, BUDGET_MS);
+    loop_result_t loop = loop_run(&world->loop, &form, LOOP_ROUNDS, 0, BUDGET_MS);
+    coll_unplan(&plan);
+    return loop_total(&world->loop, &alone) + loop_total(&world->loop, &loop);
+}
+
+/* The number of the quickest algorithm; that of the size before, unless another one is worth a change. */
+static int best_of(coll_world_t *world, coll_op_t op, size_t size, const char *const *names, int before)
+{
+    double times[MOST_NAMES];
+    int best = before;
+    for (int n = 0; n < MOST_NAMES; n++)
+        times[n] = names[n] != NULL ? cost(world, op, size, names[n]) : INFINITY;
+    for (int n = 0; n < MOST_NAMES; n++)
+        if (best < 0 || times[n] < times[best] * (best == before ? WORTH_A_CHANGE : 1))
+            best = n;
+    return best;
+}
+
+static void row(FILE *to, coll_op_t op, uint32_t ranks, size_t bytes, const char *name)
+{
+    if (to == NULL)
+        return;
+    if (bytes == 0)
+        fprintf(to, "%-15s %4u %9s  %s\n", coll_op_name(op), ranks, "-", name);
+    else
+        fprintf(to, "%-15s %4u %9zu  %s\n", coll_op_name(op), ranks, bytes, name);
+    fflush(to);
+}
+
+static int fits(coll_op_t op, size_t size, uint32_t ranks)
+{
+    return coll_send_bytes(op, size, ranks) <= MOST_BUFFER && coll_receive_bytes(op, size, ranks) <= MOST_BUFFER;
+}
+
+static void tune(coll_world_t *world, coll_op_t op, const char *const *names, FILE *to)
+{
+    int before = -1;
+    for (size_t s = 0; s < SIZES && (s == 0 || fits(op, sizes[s], world->size)); s++) {
+        int best = best_of(world, op, op == COLL_BARRIER ? 0 : sizes[s], names, before);
+        if (before >= 0 && best != before)
+            row(to, op, world->size, sizes[s - 1], names[before]);
+        before = best;
+        if (op == COLL_BARRIER)
+            break;
+    }
+    row(to, op, world->size, 0, names[before]);
+}
+
+int main(int argc, char **argv)
+{
+    static coll_world_t world;
+    bench_options_t options = {.program = "tune", .mode = "auto"};
+    FILE *to = NULL;
+    if (argc != 2)
+        bench_die("usage: llcl-run -n RANKS tune FILE");
+    coll_open(&world, &options, MOST_BUFFER);
+    if (world.rank == 0 && (to = fopen(argv[1], "a")) == NULL)
+        bench_die("tune: cannot write %s", argv[1]);
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        tune(&world, table[i].op, table[i].names, to);
+    if (to != NULL && fclose(to) != 0)
+        bench_die("tune: cannot write %s", argv[1]);
+    coll_close(&world);
+    return 0;
+}

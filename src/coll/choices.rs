@@ -1,0 +1,135 @@
+//! The table by which algorithms are chosen, if the user has given one: a file, named by LLCL_COLL_TABLE, whose rows come before
+//! those of the library.
+//!
+//! A row is a line: operation, most ranks, most bytes, algorithm; `-` for ranks or bytes: any number. What follows `#` is a comment. The first
+//! row that fits wins. `bench_c/tune` writes such files.
+
+use crate::coll::select::{OPERATIONS, Row, named};
+use crate::fail;
+use crate::util::status::Result;
+use std::ffi::OsStr;
+
+/// The variable that names the file.
+pub const VARIABLE: &str = "LLCL_COLL_TABLE";
+const REASON: &str = "LLCL_COLL_TABLE says so";
+
+/// The rows of the file; none where no file is named.
+#[derive(Default)]
+pub struct Choices {
+    /// In the order of the file.
+    pub rows: Vec<Row>,
+    /// A number by which ranks find that their tables differ.
+    pub number: u64,
+}
+
+impl Choices {
+    /// Reads the file that the environment names. Refuses one that is not right with its name, the line, and what was expected.
+    pub fn from_environment() -> Result<Choices> {
+        match std::env::var_os(VARIABLE) {
+            Some(file) if !file.is_empty() => Choices::read(&file),
+            _ => Ok(Choices::default()),
+        }
+    }
+
+    fn read(file: &OsStr) -> Result<Choices> {
+        let name = file.to_string_lossy();
+        match std::fs::read_to_string(file) {
+            Ok(text) => Choices::parse(&name, &text),
+            Err(error) => {
+                fail!(ERR_INVALID, "{VARIABLE} names {name}, which cannot be read: {error}")
+            }
+        }
+    }
+
+    fn parse(file: &str, text: &str) -> Result<Choices> {
+        let mut choices = Choices::default();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default();
+            let words = line.split_whitespace().collect::<Vec<_>>();
+            if words.is_empty() {
+                continue;
+            }
+            match row(&words) {
+                Ok(row) => choices.rows.push(row),
+                Err(what) => fail!(ERR_INVALID, "{VARIABLE}, {file}:{}: {what}", number + 1),
+            }
+            // FNV-1a, over the words and the gaps between them.
+            for byte in words.iter().flat_map(|word| word.bytes().chain([b' '])) {
+                choices.number = (choices.number ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+            }
+            choices.number = choices.number.wrapping_add(1);
+        }
+        Ok(choices)
+    }
+}
+
+fn row(words: &[&str]) -> std::result::Result<Row, String> {
+    let [operation, ranks, bytes, algorithm] = words else {
+        let form = "expected \"operation ranks bytes algorithm\"";
+        return Err(format!("{} words, {form}", words.len()));
+    };
+    let Some((operation, ..)) = OPERATIONS.iter().find(|(_, name, _)| name == operation) else {
+        let names = OPERATIONS.iter().map(|(_, name, _)| *name).collect::<Vec<_>>();
+        return Err(format!("operation is \"{operation}\", expected {}", names.join(", or ")));
+    };
+    let number = |word: &str, name: &str| match word {
+        "-" => Ok(u64::MAX),
+        _ => word
+            .parse()
+            .map_err(|_| format!("{name} is \"{word}\", expected a whole number, or - for any")),
+    };
+    let ranks = usize::try_from(number(ranks, "ranks")?).unwrap_or(usize::MAX);
+    let bytes = number(bytes, "bytes")?;
+    let algorithm = named(*operation, algorithm).map_err(|error| error.message().to_string())?;
+    Ok(Row { operation: *operation, ranks, bytes, algorithm: algorithm.name, reason: REASON })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coll::problem::Operation;
+
+    fn refused(text: &str) -> String {
+        let error = Choices::parse("a.table", text).err().expect("is refused");
+        assert_eq!(error.status, crate::util::status::Status::ERR_INVALID);
+        error.message().to_string()
+    }
+
+    #[test]
+    fn rows_are_read_in_their_order() {
+        let text = "# all\n\nallgather 16 1024 bruck # why\n  allgather - - ring\n";
+        let choices = Choices::parse("a.table", text).unwrap();
+        let rows =
+            choices.rows.iter().map(|row| (row.operation, row.ranks, row.bytes, row.algorithm));
+        let expected = [
+            (Operation::Allgather, 16, 1024, "bruck"),
+            (Operation::Allgather, usize::MAX, u64::MAX, "ring"),
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+        let other =
+            Choices::parse("b.table", "allgather 16 1024 bruck\nallgather - - ring").unwrap();
+        assert_eq!(choices.number, other.number);
+        let less = Choices::parse("b.table", "allgather 16 1024 bruck").unwrap();
+        assert!(choices.number != less.number && Choices::default().number == 0);
+    }
+
+    #[test]
+    fn a_bad_line_is_told_with_its_number_and_what_was_expected() {
+        let what = refused("barrier 2 - tree\nbarrier 2 tree");
+        let expected =
+            "LLCL_COLL_TABLE, a.table:2: 3 words, expected \"operation ranks bytes algorithm\"";
+        assert_eq!(what, expected);
+        assert!(
+            refused("barrer - - tree")
+                .contains("a.table:1: operation is \"barrer\", expected barrier, or")
+        );
+        assert!(
+            refused("scan x - eager")
+                .contains("ranks is \"x\", expected a whole number, or - for any")
+        );
+        assert!(refused("scan 2 -1 eager").contains("bytes is \"-1\", expected"));
+        assert!(refused("scan 2 1 tree").contains("expected auto, or direct, or"));
+        let missing = Choices::read(OsStr::new("/no/such/file")).err().expect("is refused");
+        assert!(missing.message().contains("/no/such/file, which cannot be read"));
+    }
+}
