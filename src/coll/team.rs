@@ -1,7 +1,7 @@
 //! Teams: which ranks take part, and in what order. A team is numbers only: nobody is contacted before ranks have
 //! something to tell each other.
 
-use crate::coll::agreement::{Board, Ring};
+use crate::coll::agreement::{Board, Failure, Ring};
 use crate::coll::arena::Arena;
 use crate::coll::choices::Choices;
 use crate::coll::runner::queue::RANKS;
@@ -83,10 +83,10 @@ impl Team {
         };
         match board.exchange(&services, Status::OK, &[]) {
             Ok(_) => Ok(Team::with(services, arena, choices, board)),
-            Err(error) => {
+            Err(failure) => {
                 // Others may still write on the board, or look at it.
                 board.leave(&services, &arena);
-                Err(error)
+                Err(failure.error)
             }
         }
     }
@@ -111,16 +111,26 @@ impl Team {
 
     /// Gathers `mine` of every rank, in the order of ranks. Collective.
     pub fn exchange(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.tell(Ok(()), mine)
+        Ok(self.tell(Ok(()), mine)?)
     }
 
     /// The same, and every rank says whether it could do its part so far. An error of one is an error for all.
-    pub fn tell(&self, part: Result<()>, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.services.may_block()?;
+    pub fn tell(
+        &self,
+        part: Result<()>,
+        mine: &[u8],
+    ) -> std::result::Result<Vec<Vec<u8>>, Failure> {
+        let alone = |error| Failure { error, everywhere: false };
+        self.services.may_block().map_err(alone)?;
         let status = part.as_ref().err().map_or(Status::OK, |error| error.status);
         let told = self.board().exchange(&self.services, status, mine);
-        // The own message is the better one.
-        part.and(told)
+        match (part, told) {
+            // The own message is the better one.
+            (Err(error), told) => {
+                Err(Failure { error, everywhere: told.err().is_some_and(|told| told.everywhere) })
+            }
+            (Ok(()), told) => told,
+        }
     }
 
     /// A team of the ranks that give the same colour, in the order of their keys. Collective.
@@ -155,16 +165,16 @@ impl Team {
                 made,
             ))),
             (None, Ok(_)) => Ok(None),
-            (made, Err(error)) => {
-                match (made, board.check_failed()) {
-                    // A verdict: nobody has the new team.
-                    (Some(made), Ok(())) => made.discard(&self.services, &self.arena),
+            (made, Err(Failure { error, everywhere })) => {
+                match made {
+                    // Nobody has the new team.
+                    Some(made) if everywhere => made.discard(&self.services, &self.arena),
                     // This rank alone has failed: the others may have the new team, and learn there that it has not.
-                    (Some(made), Err(_)) => {
+                    Some(made) => {
                         made.fail(error.status);
                         made.leave(&self.services, &self.arena);
                     }
-                    (None, _) => {}
+                    None => {}
                 }
                 Err(error)
             }
@@ -178,7 +188,7 @@ impl Team {
     }
 
     /// Every rank says whether it could do its part. An error of one is an error for all. Collective.
-    pub fn agree(&self, mine: Result<()>) -> Result<()> {
+    pub fn agree(&self, mine: Result<()>) -> std::result::Result<(), Failure> {
         self.tell(mine, &[]).map(drop)
     }
 }

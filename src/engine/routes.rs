@@ -303,6 +303,21 @@ impl Routes {
         Ok(())
     }
 
+    /// Tells peers that a name will have no place. False: too many others are being refused now.
+    pub fn refuse(&self, name: u64) -> bool {
+        self.node.refuse(name)
+    }
+
+    /// How many peers have been told by hear_refusal().
+    pub fn heard(&self, name: u64) -> u64 {
+        self.node.heard(name)
+    }
+
+    /// Whether a connected peer refuses a name. Who looks for its place asks until it does, once.
+    pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
+        self.node.hear_refusal(peer, name)
+    }
+
     /// The name means nothing any more.
     pub fn withdraw(&self, name: u64) {
         self.node.withdraw(name);

@@ -1,24 +1,64 @@
 use super::*;
 use crate::bootstrap::World;
+use crate::coll::arena::Arena;
 use crate::core::context::{Context, Place};
 use crate::util::config::Config;
 use std::sync::mpsc::channel;
 
-/// Two ranks in one process. Rank 0's list names a rank that does not exist, so it reaches nobody; rank 1 waits
-/// for rank 0.
-#[test]
-fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it() {
+type Two<T> = [T; 2];
+type Ranks = (World, Two<Context>, Two<Arc<Services>>, Two<Arc<Arena>>);
+
+fn two_ranks() -> Ranks {
     let world = World::create(2).expect("a world of two");
     let config = || Config::from_environment().expect("a configuration");
     let contexts =
         [0, 1].map(|rank| Context::create(config(), Place::World(&world, rank)).expect("a rank"));
     let services = contexts.each_ref().map(|context| Arc::new(context.ground()));
-    let arenas = services.each_ref().map(|services| Arena::new(services.clone()));
-    let ring = |peers: [u32; 2], me| Ring { peers: Arc::new(peers), me, name: 77 };
+    let arenas = services.each_ref().map(|services| Arena::new(services.clone()).into());
+    (world, contexts, services, arenas)
+}
+
+fn ring(peers: [u32; 2], me: usize) -> Ring {
+    Ring { peers: Arc::new(peers), me, name: 77 }
+}
+
+/// Rank 0 cannot reach rank 1 in two exchanges, and then can.
+#[test]
+fn what_keeps_a_rank_from_another_may_pass() {
+    let (_world, _contexts, services, arenas) = two_ranks();
+    let mut first = Board::new(&services[0], &arenas[0], ring([0, 99], 0)).expect("a board");
+    let mut second = Board::new(&services[1], &arenas[1], ring([0, 1], 1)).expect("a board");
+    for number in 1..=2 {
+        let failure = first.exchange(&services[0], Status::OK, &[1]).expect_err("a failure");
+        assert!(failure.everywhere && first.sequence() == number);
+    }
+    first.ring = ring([0, 1], 0);
+    let (tell, told) = channel();
+    let (waiting, behind) = (services[1].clone(), services[0].clone());
+    // The other rank comes late to all three.
+    std::thread::spawn(move || {
+        let ends = [0; 3].map(|_| second.exchange(&waiting, Status::OK, &[2]));
+        drop(tell.send((ends.map(|end| end.map_err(|failure| failure.error.status)), second)));
+    });
+    let all = first.exchange(&behind, Status::OK, &[1]).map_err(Error::from).expect("it passed");
+    assert_eq!(all, [[1], [2]]);
+    let (ends, second) = told.recv_timeout(Duration::from_secs(10)).expect("no rank hangs");
+    let failed = Err(Status::ERR_INVALID);
+    assert_eq!(ends, [failed.clone(), failed, Ok(vec![vec![1], vec![2]])]);
+    first.leave(&services[0], &arenas[0]);
+    second.leave(&services[1], &arenas[1]);
+}
+
+/// Two ranks in one process. Rank 0's list names a rank that does not exist, so it reaches nobody; rank 1 waits
+/// for rank 0.
+#[test]
+fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it() {
+    let (_world, _contexts, services, arenas) = two_ranks();
     let mut first = Board::new(&services[0], &arenas[0], ring([0, 99], 0)).expect("a board");
     let mut second = Board::new(&services[1], &arenas[1], ring([0, 1], 1)).expect("a board");
     let failure = first.exchange(&services[0], Status::OK, &[]).expect_err("a failure");
-    assert_eq!(failure.status, Status::ERR_INVALID);
+    assert_eq!(failure.error.status, Status::ERR_INVALID);
+    assert!(failure.everywhere);
     // Whoever looks for the board only now finds it, and its memory is not used for anything else.
     let (place, own) = (first.own.place, first.own.bytes);
     first.leave(&services[0], &arenas[0]);
@@ -32,7 +72,7 @@ fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it
     });
     let (ends, second) = told.recv_timeout(Duration::from_secs(10)).expect("no rank hangs");
     for end in ends {
-        assert_eq!(end.expect_err("a failure").status, Status::ERR_INVALID);
+        assert_eq!(end.expect_err("a failure").error.status, Status::ERR_INVALID);
     }
     second.leave(&services[1], &arenas[1]);
 }

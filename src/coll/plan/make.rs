@@ -1,5 +1,6 @@
 //! Making a plan: the ranks agree, choose an algorithm, lay out their sessions and map each other's.
 
+use crate::coll::agreement::Failure;
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::alone::ALONE;
 use crate::coll::arena::{self, Arena};
@@ -22,7 +23,7 @@ use crate::engine::completion::{self, Completion};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::reserve;
-use crate::util::status::{Error, Result, Status};
+use crate::util::status::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -119,15 +120,15 @@ impl Site<'_> {
         let own = self.own_memory(ways);
         match (meet(self.team, told, &known, own), made) {
             (Ok(met), Ok(made)) => Ok(self.finish((made, ways), &layout, met, (program, records))),
-            (Err(error), Ok(made)) => {
-                // When a rank dies late, another one may think that the plan was made: then the memory
-                // stays until the context ends.
-                if error.status != Status::ERR_PEER_DEAD {
+            (Err(Failure { error, everywhere }), Ok(made)) => {
+                // Where this rank alone has failed another one may think that the plan was made, or be reading the session:
+                // then the memory stays until the context ends.
+                if everywhere {
                     self.team.arena.discard(made);
                 }
                 Err(error)
             }
-            (met, Err(error)) => Err(met.err().unwrap_or(error)),
+            (met, Err(error)) => Err(met.err().map_or(error, Error::from)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! How the ranks of a plan find each other's sessions: each tells all others where its own lies, and those that have to know
 //! more read it there.
 
+use crate::coll::agreement::Failure;
 use crate::coll::runner::binding::BINDING;
 use crate::coll::runner::members::{EVERYBODY, Member, Members, Memory, Word};
 use crate::coll::runner::session::Session;
@@ -13,7 +14,7 @@ use crate::transport::Access;
 use crate::transport::address::Address;
 use crate::util::cores::Cores;
 use crate::util::pin::{joins_global_fence, pin};
-use crate::util::status::{Error, Result};
+use crate::util::status::{Error, Result, Status};
 use std::collections::BTreeSet;
 
 /// What a rank's block begins with, for those that run steps with its memory.
@@ -59,7 +60,7 @@ pub fn meet(
     block: Result<(Address, u64)>,
     known: &BTreeSet<usize>,
     own_memory: [Option<Memory>; 2],
-) -> Result<Met> {
+) -> std::result::Result<Met, Failure> {
     let (place, bytes) = block.as_ref().map_or((Address { offset: 0, key: 0 }, 0), |own| *own);
     let mine = [joins_global_fence().into(), place.key, place.offset, bytes];
     let cores = Cores::mine();
@@ -75,13 +76,16 @@ pub fn meet(
     team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
     let cores = all.iter().fold(Cores::default(), |cores, other| cores.with(&other[NUMBERS..]));
     let fenced = all.iter().all(|other| other[0] != 0);
-    let mut members = members?;
+    // An error would have been told above.
+    let inner = |error| Failure { error, everywhere: false };
+    let mut members = members.map_err(inner)?;
     for member in members.iter_mut().filter(|member| member.rank == team.me) {
         let sides = member.memory.iter_mut().zip(own_memory);
         sides.for_each(|(memory, own)| *memory = own.unwrap_or(*memory));
     }
     let own = members.iter().find(|member| member.rank == team.me);
-    let Some(own) = own else { fail!(ERR_INTERNAL, "a rank does not know itself") };
+    let lost = || Error::new(Status::ERR_INTERNAL, "a rank does not know itself".to_string());
+    let own = own.ok_or_else(|| inner(lost()))?;
     let members = Members::new(&members, *own, team.size());
     Ok(Met { members, crowded: cores.count() < team.size(), fenced })
 }

@@ -3,7 +3,7 @@
 
 use crate::fail;
 use crate::transport::node::message_area::{MessageArea, MessageHead, Numbers, Sizes};
-use crate::transport::node::names::{NAMES, NamedPlace, Names};
+use crate::transport::node::names::{NAMES, NamedPlace, Names, REFUSALS};
 use crate::transport::node::slots;
 use crate::transport::waiters::Waiters;
 use crate::transport::{CHUNK, CHUNKS};
@@ -118,7 +118,7 @@ impl Layout {
         let round = |at: usize| at.next_multiple_of(page);
         let directory = round(size_of::<Header>());
         let names = round(directory + regions * size_of::<DirectoryEntry>());
-        let staging = round(names + NAMES * size_of::<NamedPlace>());
+        let staging = round(names + (NAMES + REFUSALS) * size_of::<NamedPlace>());
         let claims = staging + CHUNKS * CHUNK;
         let mail_slots = round(claims + mail.all() * size_of::<AtomicU64>());
         let payloads = round(mail_slots + mail.all() * size_of::<slots::Slot>());
@@ -288,8 +288,11 @@ impl Control {
 
     /// The rank's memory that has names.
     pub fn names(&self) -> Names<'_> {
+        let (first, count) = (self.at(self.layout.names), NAMES + REFUSALS);
         // SAFETY: the layout has that many entries there, made of atomics.
-        Names(unsafe { std::slice::from_raw_parts(self.at(self.layout.names), NAMES) })
+        let (places, refusals) =
+            unsafe { std::slice::from_raw_parts(first, count) }.split_at(NAMES);
+        Names { places, refusals }
     }
 
     /// The rank's words of messages.

@@ -123,7 +123,23 @@ impl Node {
         self.own.control().names().announce(name, place)
     }
 
-    /// Ends announce().
+    /// Tells peers that a name will have no place; see Names.
+    pub fn refuse(&self, name: u64) -> bool {
+        self.own.control().names().refuse(name)
+    }
+
+    /// How many peers have heard that.
+    pub fn heard(&self, name: u64) -> u64 {
+        self.own.control().names().heard(name)
+    }
+
+    /// Whether a peer that was connected to refuses a name. Asked until it does, once.
+    pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
+        let link = self.links.get(peer as usize).and_then(|link| link.get());
+        link.is_some_and(|link| link.control.names().hear_refusal(name))
+    }
+
+    /// Ends announce() and refuse().
     pub fn withdraw(&self, name: u64) {
         self.own.control().names().withdraw(name);
     }

@@ -2,12 +2,17 @@
 //! number of a team: a table in the control area, which its owner writes and every peer reads.
 //!
 //! A name is given to one place only, ever: whoever finds it twice around the place has read the place.
+//!
+//! Behind it lie entries for refusals: names for which the owner has no place, perhaps because the table is full. Every
+//! peer that looks for such a name counts itself there, so the owner knows when nobody will look for it any more.
 
 use crate::transport::address::Address;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Entries of the table.
 pub const NAMES: usize = 1024;
+/// Entries behind it, for refusals: as many as threads of the owner may be refusing at one time without waiting for each other.
+pub const REFUSALS: usize = 32;
 /// An entry lies at most so far behind the one that its name points at.
 const WINDOW: usize = 32;
 
@@ -17,24 +22,34 @@ pub struct NamedPlace {
     /// 0: free; 1: being filled in. Written last, cleared first.
     name: AtomicU64,
     key: AtomicU64,
+    /// Of a refusal: how many peers have found it.
     offset: AtomicU64,
 }
 
 const FREE: u64 = 0;
 const FILLING: u64 = 1;
 
-/// The table of one rank.
-pub struct Names<'a>(pub &'a [NamedPlace]);
+/// The table of one rank, and its refusals.
+pub struct Names<'a> {
+    /// Where names have places.
+    pub places: &'a [NamedPlace],
+    /// Names without.
+    pub refusals: &'a [NamedPlace],
+}
 
 impl Names<'_> {
     fn window(&self, name: u64) -> impl Iterator<Item = &NamedPlace> {
-        let first = name as usize;
-        (0..WINDOW.min(self.0.len())).map(move |at| &self.0[first.wrapping_add(at) % self.0.len()])
+        let (first, places) = (name as usize, self.places);
+        (0..WINDOW.min(places.len())).map(move |at| &places[first.wrapping_add(at) % places.len()])
     }
 
-    /// Gives a place of the caller's own memory a name that is neither 0 nor 1. False: the table is too full.
-    pub fn announce(&self, name: u64, place: Address) -> bool {
-        let free = self.window(name).find(|entry| {
+    /// Takes one of these entries, if one is free.
+    fn fill<'b>(
+        mut entries: impl Iterator<Item = &'b NamedPlace>,
+        name: u64,
+        place: Address,
+    ) -> bool {
+        let free = entries.find(|entry| {
             // Relaxed: threads of the owner only take turns here; nothing is read that another wrote.
             let (taken, no) = (Ordering::Relaxed, Ordering::Relaxed);
             entry.name.compare_exchange(FREE, FILLING, taken, no).is_ok()
@@ -50,11 +65,37 @@ impl Names<'_> {
         true
     }
 
+    /// Gives a place of the caller's own memory a name that is neither 0 nor 1. False: the table is too full.
+    pub fn announce(&self, name: u64, place: Address) -> bool {
+        Names::fill(self.window(name), name, place)
+    }
+
+    /// Says that a name will have no place. False: too many other names are being refused now, try again.
+    pub fn refuse(&self, name: u64) -> bool {
+        Names::fill(self.refusals.iter(), name, Address { offset: 0, key: 0 })
+    }
+
+    fn refusal(&self, name: u64) -> Option<&NamedPlace> {
+        // Acquire: pairs with the Release in fill().
+        self.refusals.iter().find(|entry| entry.name.load(Ordering::Acquire) == name)
+    }
+
+    /// Whether the name is refused. A peer asks until it is told so, once; the owner keeps the refusal until all have been told.
+    pub fn hear_refusal(&self, name: u64) -> bool {
+        let found = self.refusal(name);
+        // Release: the owner uses the entry again after it has seen the last of these; pairs with the Acquire in heard().
+        found.map(|entry| entry.offset.fetch_add(1, Ordering::Release)).is_some()
+    }
+
+    /// How many peers have been told of the owner's refusal.
+    pub fn heard(&self, name: u64) -> u64 {
+        self.refusal(name).map_or(0, |entry| entry.offset.load(Ordering::Acquire))
+    }
+
     /// The name means nothing any more.
     pub fn withdraw(&self, name: u64) {
-        if let Some(entry) =
-            self.window(name).find(|entry| entry.name.load(Ordering::Relaxed) == name)
-        {
+        let mut entries = self.window(name).chain(self.refusals);
+        if let Some(entry) = entries.find(|entry| entry.name.load(Ordering::Relaxed) == name) {
             entry.name.store(FREE, Ordering::Release);
         }
     }
@@ -91,7 +132,8 @@ mod tests {
     #[test]
     fn names_that_point_at_one_entry_are_told_apart_until_the_window_is_full() {
         let entries = table(NAMES);
-        let names = Names(&entries);
+        let refusals = table(2);
+        let names = Names { places: &entries, refusals: &refusals };
         let nth = |n: u64| (n + 1) * NAMES as u64 + 7;
         let place = |n: u64| Address { offset: 10 * n, key: n + 1 };
         assert_eq!(names.find(nth(0)), None);
@@ -112,10 +154,25 @@ mod tests {
     #[test]
     fn the_window_of_the_last_entry_begins_anew_at_the_first() {
         let entries = table(NAMES);
-        let names = Names(&entries);
+        let refusals = table(2);
+        let names = Names { places: &entries, refusals: &refusals };
         let (one, two) = (2 * NAMES as u64 - 1, 3 * NAMES as u64 - 1);
         assert!(names.announce(one, Address { offset: 1, key: 1 }));
         assert!(names.announce(two, Address { offset: 2, key: 2 }));
         assert_eq!(names.find(two), Some(Address { offset: 2, key: 2 }));
+    }
+    #[test]
+    fn a_full_table_can_refuse_and_knows_who_has_heard() {
+        let (entries, refusals) = (table(1), table(2));
+        let names = Names { places: &entries, refusals: &refusals };
+        assert!(names.announce(5, Address { offset: 1, key: 1 }));
+        assert!(!names.announce(6, Address { offset: 1, key: 1 }));
+        assert!(names.refuse(6) && names.refuse(7) && !names.refuse(8));
+        assert!(names.find(6).is_none() && !names.hear_refusal(5) && !names.hear_refusal(8));
+        assert!(names.hear_refusal(7) && names.hear_refusal(7) && names.hear_refusal(6));
+        assert_eq!((names.heard(6), names.heard(7)), (1, 2));
+        names.withdraw(7);
+        assert!(!names.hear_refusal(7) && names.refuse(8));
+        assert_eq!((names.heard(6), names.heard(7), names.heard(8)), (1, 0, 0));
     }
 }

@@ -1,0 +1,267 @@
+//! A rank's board: what it says there, and its exchanges.
+
+use crate::coll::agreement::{
+    FAILED, FIRST, FOR_GOOD, Failure, HEAD, LEFT, Ring, SLEEP, Verdict, WHY,
+};
+use crate::coll::arena::{Arena, Block};
+use crate::core::services::Services;
+use crate::transport::address::Address;
+use crate::util::backoff::Backoff;
+use crate::util::pin::pin;
+use crate::util::status::{Result, Status};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// This rank's board, and where those lie that it writes on.
+pub struct Board {
+    pub(super) ring: Ring,
+    pub(super) own: Block,
+    /// Exchanges so far.
+    sequence: u64,
+    /// By step.
+    targets: Vec<Option<Address>>,
+}
+
+impl Board {
+    /// A board for a team that is new to this rank.
+    pub fn new(services: &Services, arena: &Arena, ring: Ring) -> Result<Board> {
+        let own = arena.allocate(ring.bytes(), 0)?;
+        if let Err(error) = services.routes.announce(ring.name, own.place) {
+            arena.discard(own);
+            return Err(error);
+        }
+        let targets = vec![None; ring.steps()];
+        Ok(Board { ring, own, sequence: 0, targets })
+    }
+
+    /// This rank has no board; what the others begin with it fails with `status`. Waits until they have heard.
+    pub fn refuse(services: &Services, ring: &Ring, status: Status) -> Result<()> {
+        if ring.steps() == 0 {
+            return Ok(());
+        }
+        ring.wait(services, || Ok(services.routes.refuse(ring.name).then_some(())))?;
+        let tell = |step: usize| {
+            let target = ring.target(step);
+            let Some(board) = ring.reach(services, target)? else { return Ok(()) };
+            let offset = board.offset + FIRST + ring.sheet(ring.steps()) + ring.sheet(step);
+            let verdict = Verdict::of(ring.me, status);
+            ring.write(services, target, Address { offset, ..board }, (1, verdict, &[]))?;
+            ring.leave(services, target, board);
+            Ok(())
+        };
+        // One that cannot be told is no reason not to tell the others.
+        let told = (0..ring.steps()).map(tell).fold(Ok(()), Result::and);
+        // Those who would write on this rank's board.
+        let heard = || services.routes.heard(ring.name) >= ring.steps() as u64;
+        let heard = ring.wait(services, || Ok(heard().then_some(())));
+        services.routes.withdraw(ring.name);
+        told.and(heard)
+    }
+
+    /// Gives back a board that no rank has looked for, since all know that the team was not made.
+    pub fn discard(self, services: &Services, arena: &Arena) {
+        services.routes.withdraw(self.ring.name);
+        arena.discard(self.own);
+    }
+
+    /// Who exchanges.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// How many exchanges there were: the same number at all ranks.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// This rank writes on no board of the team any more: its own may go when all others have said the same.
+    pub fn leave(self, services: &Services, arena: &Arena) {
+        // Who looks for a failed board later must find it, or waits for ever. A death of a rank of the team is seen
+        // without it.
+        let (number, verdict) = self.failed();
+        let failed = number != 0 && number >= self.sequence;
+        if failed {
+            // Who comes late to an exchange that has failed must not wait for the next one.
+            self.say_failed(verdict, FOR_GOOD);
+        }
+        if !failed || self.ring.check_alive(services, &mut None).is_err() {
+            services.routes.withdraw(self.ring.name);
+        }
+        for (step, board) in self.targets.iter().enumerate() {
+            if let Some(board) = board {
+                self.ring.leave(services, self.ring.target(step), *board);
+            }
+        }
+        // Where there was no exchange nobody has found the board.
+        let nobody = self.sequence == 0 && !failed;
+        arena.retire(self.own, LEFT, if nobody { 0 } else { self.ring.steps() as u32 });
+    }
+
+    /// A word of the own board.
+    fn word(&self, at: u64) -> &AtomicU64 {
+        // SAFETY: the own board, which lives as long as this; the word is aligned, and atomic wherever it is used.
+        unsafe { AtomicU64::from_ptr(self.own.address.add(at as usize).cast()) }
+    }
+
+    /// Up to which exchange all have failed at this rank, and why.
+    fn failed(&self) -> (u64, Verdict) {
+        // Relaxed: only this rank writes the words.
+        let load = |at: u64| self.word(at).load(Ordering::Relaxed);
+        (load(FAILED), Verdict(load(WHY)))
+    }
+
+    fn say_failed(&self, verdict: Verdict, number: u64) {
+        self.word(WHY).store(verdict.0, Ordering::Relaxed);
+        // Release: who sees the number sees a reason; pairs with the Acquire in check_targets().
+        self.word(FAILED).store(number, Ordering::Release);
+    }
+
+    /// From now on every exchange fails here, and at all who write on this board. The first reason stays.
+    pub fn fail(&self, status: Status) {
+        if self.failed().0 != FOR_GOOD {
+            self.say_failed(Verdict::of(self.ring.me, status), FOR_GOOD);
+        }
+    }
+
+    /// Whether those that this rank writes to still take part in this exchange; if not, it says the same on its own board.
+    fn check_targets(&self, services: &Services) -> Result<()> {
+        for (step, board) in self.targets.iter().enumerate() {
+            let Some(board) = *board else { continue };
+            let _pinned = pin();
+            let port = services.routes.known(self.ring.target(step));
+            let Some(head) = port.and_then(|port| port.find(board, FIRST)) else { continue };
+            // SAFETY: found while pinned; the words are aligned, and atomic wherever they are used. The owner keeps the
+            // board until this rank has left.
+            let word = |at: u64| unsafe { AtomicU64::from_ptr(head.add(at as usize).cast()) };
+            let number = word(FAILED).load(Ordering::Acquire);
+            if number < self.sequence {
+                continue;
+            }
+            let verdict = Verdict(word(WHY).load(Ordering::Relaxed));
+            let number = if number == FOR_GOOD { FOR_GOOD } else { self.sequence };
+            self.say_failed(verdict, number);
+            verdict.check()?;
+        }
+        Ok(())
+    }
+
+    /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes. Collective. When
+    /// one rank's `status` is an error, it is an error for all.
+    pub fn exchange(
+        &mut self,
+        services: &Services,
+        status: Status,
+        mine: &[u8],
+    ) -> std::result::Result<Vec<Vec<u8>>, Failure> {
+        let (ranks, me) = (self.ring.size(), self.ring.me);
+        let mut all = vec![Vec::with_capacity(mine.len()); ranks];
+        let part = Verdict::of(me, status);
+        let first = &mine[..mine.len().min(self.ring.chunk())];
+        for chunk in std::iter::once(first).chain(mine.chunks(self.ring.chunk()).skip(1)) {
+            let (verdict, blocks) =
+                self.exchange_chunk(services, part, chunk).map_err(|error| {
+                    if self.failed().0 < self.sequence {
+                        self.fail(error.status);
+                    }
+                    Failure { error, everywhere: self.failed().0 != FOR_GOOD }
+                })?;
+            verdict.check().map_err(|error| Failure { error, everywhere: true })?;
+            // They come as they were gathered: from this rank down.
+            for at in 0..ranks {
+                let block = &blocks[at * chunk.len()..][..chunk.len()];
+                all[(me + ranks - at) % ranks].extend_from_slice(block);
+            }
+        }
+        Ok(all)
+    }
+
+    fn exchange_chunk(
+        &mut self,
+        services: &Services,
+        mut verdict: Verdict,
+        mine: &[u8],
+    ) -> Result<(Verdict, Vec<u8>)> {
+        if let (FOR_GOOD, verdict) = self.failed() {
+            verdict.check()?;
+        }
+        self.sequence += 1;
+        let mut blocks = vec![0; mine.len() * self.ring.size()];
+        blocks[..mine.len()].copy_from_slice(mine);
+        verdict = verdict.and(self.find_targets(services)?);
+        for step in 0..self.ring.steps() {
+            let (have, more) = ((1 << step) * mine.len(), self.ring.blocks(step) * mine.len());
+            self.tell(services, step, verdict, &blocks[..more])?;
+            verdict = verdict.and(self.hear(services, step, &mut blocks[have..have + more])?);
+        }
+        Ok((verdict, blocks))
+    }
+
+    /// Where the sheet of a step lies on a board, for the present exchange.
+    fn sheet(&self, step: usize, board: Address) -> Address {
+        let half = self.sequence % 2 * self.ring.sheet(self.ring.steps());
+        Address { offset: board.offset + FIRST + half + self.ring.sheet(step), ..board }
+    }
+
+    /// Finds the boards that this rank writes on, as far as it does not know them yet; those who have none refuse. An
+    /// error comes before this rank has written anything, so nobody ends the exchange well; but for a death it may pass.
+    fn find_targets(&mut self, services: &Services) -> Result<Verdict> {
+        let mut verdict = Verdict(0);
+        for step in 0..self.ring.steps() {
+            if self.targets[step].is_none() {
+                let found = self.ring.reach(services, self.ring.target(step));
+                self.targets[step] = found.inspect_err(|error| {
+                    if error.status != Status::ERR_PEER_DEAD {
+                        self.say_failed(Verdict::of(self.ring.me, error.status), self.sequence);
+                    }
+                })?;
+            }
+            if self.targets[step].is_none() {
+                let rank = (self.ring.me + (1 << step)) % self.ring.size();
+                verdict = verdict.and(Verdict::of(rank, Status::ERR_NO_MEMORY));
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// Writes the sheet of a step, where the rank that it is for has a board.
+    fn tell(
+        &self,
+        services: &Services,
+        step: usize,
+        verdict: Verdict,
+        blocks: &[u8],
+    ) -> Result<()> {
+        let Some(board) = self.targets[step] else { return Ok(()) };
+        let sheet = self.sheet(step, board);
+        self.ring.write(services, self.ring.target(step), sheet, (self.sequence, verdict, blocks))
+    }
+
+    /// Waits for the sheet of a step on the own board.
+    fn hear(&self, services: &Services, step: usize, blocks: &mut [u8]) -> Result<Verdict> {
+        let place = self.sheet(step, self.own.place);
+        let sheet = self.own.address.wrapping_add((place.offset - self.own.place.offset) as usize);
+        // SAFETY: the own board, whose words are aligned.
+        let word = unsafe { AtomicU64::from_ptr(sheet.cast()) };
+        // Acquire: pairs with the Release in write().
+        let here = || word.load(Ordering::Acquire) == self.sequence;
+        let (mut backoff, mut seen) = (Backoff::new(services.spin()), None);
+        while !here() {
+            if services.help_others() {
+                backoff.renew();
+            } else if !backoff.pause() {
+                self.ring.check_alive(services, &mut seen)?;
+                self.check_targets(services)?;
+                if services.sleep(place, Some(SLEEP), here) {
+                    backoff.renew();
+                }
+            }
+        }
+        // SAFETY: the own board; the sheet is as long, and atomic wherever it is used.
+        unsafe {
+            for (at, byte) in blocks.iter_mut().enumerate() {
+                let from = sheet.add(HEAD as usize + at);
+                *byte = AtomicU8::from_ptr(from).load(Ordering::Relaxed);
+            }
+            Ok(Verdict(AtomicU64::from_ptr(sheet.add(8).cast()).load(Ordering::Relaxed)))
+        }
+    }
+}
