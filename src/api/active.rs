@@ -232,6 +232,13 @@ pub unsafe extern "C" fn llcl_am_poll(
         }
         return LLCL_OK;
     }
+    // SAFETY: as the caller promises.
+    unsafe { poll(context, most, handled) }
+}
+
+/// A poll that has more to do than to look. Apart, so that one that finds nothing saves no registers.
+#[inline(never)]
+unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> llcl_status_t {
     guard(|| {
         // SAFETY: the caller gives a live context.
         let context = unsafe { live(context)? };

@@ -26,10 +26,9 @@ impl Context {
     #[inline]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
         self.may_block()?;
-        let handled = self.dispatcher.poll(most);
+        let handled = self.dispatcher.poll_and_know(most, true);
         if handled > 0 {
             self.dispatcher.tell();
-            self.dispatcher.knows_handled();
         }
         Ok(handled)
     }

@@ -26,7 +26,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 mod handle;
 mod handlers;
@@ -77,7 +77,7 @@ struct Requests {
     responses: MessageReceiver,
     table: Box<[Cell<Entry>]>,
     /// When those who sleep were last told that handlers have run.
-    told: Instant,
+    told: wake::Told,
 }
 
 // SAFETY: only the holder of the role reaches the table; data is the user's, who lets any thread
@@ -195,7 +195,7 @@ impl Dispatcher {
         Dispatcher {
             name: poll::new_name(),
             lookouts: [inlet.lookout(), replies.lookout(), responses.lookout()],
-            requests: Role::new(Requests { inlet, responses, table, told: Instant::now() }),
+            requests: Role::new(Requests { inlet, responses, table, told: wake::Told::now() }),
             replies: Role::new(replies),
             post,
             mode,

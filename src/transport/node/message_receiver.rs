@@ -312,41 +312,42 @@ impl MessageReceiver {
 
     #[inline(always)]
     fn read(&self) -> Arrived {
-        let mail = &self.mail;
-        self.slot.body().with(|body| {
-            let body: *const u64 = body.cast();
-            // SAFETY: published and not given back, so it is ours; what a hostile peer writes into it
-            // meanwhile is read once and bounded below.
-            let (first, size, tag) = unsafe {
-                (body.read_volatile(), body.add(1).read_volatile(), body.add(2).read_volatile())
-            };
-            let header = (first >> 24) as usize & 127;
-            let header = header.min(64);
-            let (about, share) = (size, self.stands[self.at].number);
-            let absent = about >> 48 & 1 == 1;
-            // A peer can write anything here: what is absent has no bytes, whatever it says.
-            let size = match absent {
-                true => 0,
-                false => (about as u32 as usize).min(mail.sizes.payload_of(share)),
-            };
-            let bytes: *const u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
-            let room = header.next_multiple_of(8);
-            let payload = match room + size > INLINE_BYTES {
-                true => self.payload(),
-                false if absent => std::ptr::null(),
-                false => bytes.wrapping_add(room),
-            };
-            Arrived {
-                id: first as u16,
-                kind: (first >> 16) as u8,
-                source: (first >> 32) as u32,
-                tag,
-                header: (bytes, header),
-                payload: (payload, size),
-                label: (about >> 32) as u16,
-                response: self.takes == Takes::Responses,
-            }
-        })
+        let body: *const u64 = self.slot.body().with(|body| body.cast());
+        // SAFETY: published and not given back, so it is ours; what a hostile peer writes into it meanwhile is read
+        // once and bounded below.
+        let (first, about, tag) = unsafe {
+            (body.read_volatile(), body.add(1).read_volatile(), body.add(2).read_volatile())
+        };
+        let header = ((first >> 24) as usize & 127).min(64);
+        let absent = about >> 48 & 1 == 1;
+        // A peer can write anything here: what is absent has no bytes, whatever it says.
+        let size = match absent {
+            true => 0,
+            false => (about as u32 as usize).min(self.largest_payload()),
+        };
+        let bytes: *const u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
+        let room = header.next_multiple_of(8);
+        let payload = match room + size > INLINE_BYTES {
+            true => self.payload(),
+            false if absent => std::ptr::null(),
+            false => bytes.wrapping_add(room),
+        };
+        Arrived {
+            id: first as u16,
+            kind: (first >> 16) as u8,
+            source: (first >> 32) as u32,
+            tag,
+            header: (bytes, header),
+            payload: (payload, size),
+            label: (about >> 32) as u16,
+            response: self.takes == Takes::Responses,
+        }
+    }
+
+    /// Most bytes of a payload in the present share.
+    #[inline(always)]
+    fn largest_payload(&self) -> usize {
+        self.mail.sizes.payload_of(self.stands[self.at].number)
     }
 
     /// Where the next message's payload lies, if not in its slot.

@@ -86,9 +86,15 @@ impl Dispatcher {
     /// taken. Not to be called in a callback. The caller calls tell() before it turns to anything else.
     #[inline]
     pub fn poll(&self, most: usize) -> usize {
+        self.poll_and_know(most, false)
+    }
+
+    /// The same; with `know` the calling thread then knows of all handlers that have run, see known_handled().
+    #[inline]
+    pub fn poll_and_know(&self, most: usize, know: bool) -> usize {
         let most = most.min(BATCH);
         let found = match self.something_has_come() {
-            true => self.take_up_to(most),
+            true => self.take_up_to(most, know),
             false => 0,
         };
         if found > 0 {
@@ -112,7 +118,7 @@ impl Dispatcher {
     }
 
     #[inline(never)]
-    fn take_up_to(&self, most: usize) -> usize {
+    fn take_up_to(&self, most: usize, know: bool) -> usize {
         self.end_messages();
         let [requests, _, responses] = &self.lookouts;
         if self.post.parked.any() {
@@ -129,7 +135,13 @@ impl Dispatcher {
                 let before = handled.get();
                 let count = self.serve(requests, most, &|| false);
                 let ran = handled.get().wrapping_sub(before).min(count as u64);
-                Polls::of(self, |polls| polls.ran = polls.ran.wrapping_add(ran));
+                let total = self.handled();
+                Polls::of(self, |polls| {
+                    polls.ran = polls.ran.wrapping_add(ran);
+                    if know {
+                        polls.known = total;
+                    }
+                });
                 count
             }
             None => {

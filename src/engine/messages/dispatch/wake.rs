@@ -9,6 +9,42 @@ use std::time::{Duration, Instant};
 /// (A handler that runs long delays them no more than a sleep lasts, `transport::waiters`.)
 const TELL: Duration = Duration::from_micros(20);
 
+/// Most handlers that run between two looks at the clock.
+const STRIDE: u32 = 16;
+
+/// When those who sleep were told last, and when the clock is looked at next: in a flood not after each message.
+pub(super) struct Told {
+    at: Instant,
+    looked: Instant,
+    /// Handlers between the last two looks, and until the next one.
+    stride: u32,
+    left: u32,
+}
+
+impl Told {
+    pub(super) fn now() -> Told {
+        let now = Instant::now();
+        Told { at: now, looked: now, stride: 1, left: 1 }
+    }
+
+    /// A handler has run. Whether it is time to tell.
+    fn is_due(&mut self) -> bool {
+        self.left -= 1;
+        if self.left > 0 {
+            return false;
+        }
+        let now = Instant::now();
+        let quick = now.duration_since(self.looked) < TELL / 4;
+        self.stride = if quick { (2 * self.stride).min(STRIDE) } else { 1 };
+        (self.looked, self.left) = (now, self.stride);
+        let due = now.duration_since(self.at) >= TELL;
+        if due {
+            self.at = now;
+        }
+        due
+    }
+}
+
 impl Dispatcher {
     /// Tells those who sleep that handlers have run, where serve() has left that to be done.
     #[inline]
@@ -20,19 +56,17 @@ impl Dispatcher {
 
     /// A handler has run.
     #[inline]
-    pub(super) fn owe(&self, told: &mut Instant) {
+    pub(super) fn owe(&self, told: &mut Told) {
         if self.post.routes.waiters().any() {
             self.tell_in_time(told);
         }
     }
 
     #[cold]
-    fn tell_in_time(&self, told: &mut Instant) {
+    fn tell_in_time(&self, told: &mut Told) {
         // Release: the words that the handler changed come before; pairs with tell().
         self.owes.store(true, Ordering::Release);
-        let now = Instant::now();
-        if now.duration_since(*told) >= TELL {
-            *told = now;
+        if told.is_due() {
             self.tell();
         }
     }
