@@ -1567,8 +1567,9 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
  * LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
  * reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left nobody who could change it: all other
  * ranks are dead, or all that have ever used the region in which the word lies (a living rank that has not
- * touched the region yet does not count: name it by llcl_wait_word_from), and what they had sent is
- * handled; LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
+ * touched the region yet does not count: name it by llcl_wait_word_from), what they had sent is
+ * handled, and the operations of this rank have ended that were under way (one with a living peer that is slow
+ * delays this answer, since its completion may change the word); LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
  * context is being finalized, and the value has not been reached.
  * Any number of threads may wait, for the same word or others. A sleeping thread is looked after by
  * those who store: after its first second it runs no more until it is woken, and stores to other words
@@ -1585,12 +1586,12 @@ llcl_status_t llcl_wait_word(llcl_context_t *context,
  * Waits until a word has reached a value, but not longer than the one rank lives that is to change it.
  *
  * As llcl_wait_word in everything but deaths: only that of `peer` counts, and it counts whether or not
- * others live. Prefer it where one peer is waited for: a word whose writer dies is told of at once, in a
+ * others live. Prefer it where one peer is waited for: a word whose writer dies is told of, in a
  * world of any size.
  * `context`, `word`, `at_least`, `timeout_ns`: as of llcl_wait_word. `peer`: a rank below llcl_size; one's
  * own never dies.
- * LLCL_OK, also where the peer has died after it has brought the value; LLCL_ERR_PEER_DEAD: not reached, and the
- * peer has died or has left; LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID:
+ * LLCL_OK, also where the peer has died after it has brought the value; LLCL_ERR_PEER_DEAD: not reached, the
+ * peer has died or has left, and this rank's operations have ended as there; LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID:
  * NULL, misaligned, or no such rank.
  * Any number of threads may wait, as for llcl_wait_word.
  * After GASPI's gaspi_notify_waitsome with its health vector: who waits for a peer names it.

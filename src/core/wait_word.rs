@@ -1,11 +1,15 @@
 //! Waiting for a word: awake at first, working for the lane meanwhile; then asleep.
 
 use crate::core::context::Context;
+use crate::engine::command::{ALL_PEERS, Command, Op};
+use crate::engine::completion::{CALL, Completion};
 use crate::fail;
 use crate::transport::address::Key;
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
+use std::ffi::c_void;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,9 +17,9 @@ use std::time::{Duration, Instant};
 const AMBIGUOUS: Duration = Duration::from_millis(1);
 
 /// After the death of those who could have changed the word: how long a thread sleeps between two looks whether
-/// what they have left behind, messages above all, has been handled; and how long it waits for that.
-const LAST_WORK: Duration = Duration::from_millis(1);
-/// See LAST_WORK.
+/// what they have left behind, messages above all, has been handled, and this rank's own operations have ended.
+const LAST_LOOKS: Duration = Duration::from_millis(1);
+/// When those operations have ended: how long a thread waits for what others may have begun since.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Who may change a word that a thread waits for.
@@ -32,8 +36,49 @@ pub enum Changer {
 struct Loss {
     /// How many there were at the last look that found somebody left.
     deaths: u32,
-    /// When there was nobody left.
-    since: Option<Instant>,
+    /// What was under way when there was nobody left.
+    own: Option<OwnWork>,
+}
+
+/// Operations of this rank that were under way at a moment; the end of any may change a word of this rank.
+#[derive(Default)]
+struct OwnWork {
+    /// Becomes non-zero when the lane has ended what it had. None: the queue had no room for the question yet.
+    lane: Option<Arc<AtomicU64>>,
+    /// Messages whose end was waited for when the lane had ended the rest: it may have sent some of them.
+    messages: Option<Vec<u64>>,
+    /// When all had ended.
+    ended: Option<Instant>,
+}
+
+impl OwnWork {
+    /// When all had ended, if they have.
+    fn ended(&mut self, context: &Context) -> Option<Instant> {
+        if self.ended.is_none() && self.has_ended(context) {
+            self.ended = Some(Instant::now());
+        }
+        self.ended
+    }
+
+    fn has_ended(&mut self, context: &Context) -> bool {
+        if self.lane.is_none() {
+            self.lane = context.lane_ends();
+        }
+        // Acquire: pairs with the Release in lane_has_ended().
+        if self.lane.as_ref().is_none_or(|word| word.load(Ordering::Acquire) == 0) {
+            return false;
+        }
+        let messages = self.messages.get_or_insert_with(|| context.dispatcher.waiting(|_| true));
+        !messages.iter().any(|tag| context.dispatcher.waits(*tag))
+    }
+}
+
+/// The callback of the flush in lane_ends().
+unsafe extern "C-unwind" fn lane_has_ended(word: *mut c_void, _: Status) {
+    // SAFETY: lane_ends() has given this share of the word to the flush, which ends once.
+    let word = unsafe { Arc::from_raw(word.cast_const().cast::<AtomicU64>()) };
+    // Release: what the operations have done is seen by whoever sees the word.
+    word.store(1, Ordering::Release);
 }
 
 fn lost(changer: Changer) -> Error {
@@ -82,9 +127,9 @@ impl Context {
                 // Without a sentence of its own: who waits for a short time may do so often.
                 return Err(Error::bare(Status::ERR_TIMEOUT));
             }
-            let left = left.into_iter().chain(loss.since.map(|_| LAST_WORK)).min();
+            let left = left.into_iter().chain(loss.own.as_ref().map(|_| LAST_LOOKS)).min();
             // A death between the look above and the sleep rings no bell of this thread's.
-            let dead = || loss.since.is_none() && self.routes.deaths() != loss.deaths;
+            let dead = || loss.own.is_none() && self.routes.deaths() != loss.deaths;
             if !backoff.pause() && self.sleep(word, left, || done() || dead()) {
                 backoff.renew();
             }
@@ -92,7 +137,8 @@ impl Context {
         Ok(())
     }
 
-    /// Whether nobody is left to change the word, and nothing of what they have left behind either.
+    /// Whether nobody is left to change the word, nothing of what they have left behind, and no operation of
+    /// this rank's own that was under way.
     fn is_lost(&self, loss: &mut Loss, word: &AtomicU64, changer: Changer) -> bool {
         let deaths = self.routes.deaths();
         if deaths == loss.deaths {
@@ -103,16 +149,39 @@ impl Context {
             Changer::Anybody => self.has_lost_all(word),
         };
         if !nobody {
-            loss.deaths = deaths;
+            *loss = Loss { deaths, own: None };
             return false;
         }
-        let since = *loss.since.get_or_insert_with(Instant::now);
+        let own = loss.own.get_or_insert_with(OwnWork::default);
         let quiet = || {
             self.dispatcher.is_idle()
                 && self.dispatcher.has_handled_all()
+                && !self.background.is_active()
                 && self.lane.is_idle() == Some(true)
         };
-        quiet() || since.elapsed() > PATIENCE
+        quiet() || own.ended(self).is_some_and(|ended| ended.elapsed() > PATIENCE)
+    }
+
+    /// A word that becomes non-zero when all that the lane has now has ended. None: its queue is full.
+    fn lane_ends(&self) -> Option<Arc<AtomicU64>> {
+        let word = Arc::new(AtomicU64::new(0));
+        let mut flush = Command::new(Op::FLUSH, ALL_PEERS);
+        // A call and not a store: the waiting thread may leave earlier, and the word stays for the flush.
+        flush.on_complete = Completion {
+            kind: CALL,
+            call: lane_has_ended as *const c_void,
+            target: Arc::into_raw(word.clone()).cast_mut().cast(),
+            ..Completion::NOTHING
+        };
+        match self.lane.put(&flush, &[]) {
+            Ok(asleep) => self.lane.wake_executor(asleep),
+            Err(_) => {
+                // SAFETY: the share that the flush would have had; it was not accepted.
+                drop(unsafe { Arc::from_raw(flush.on_complete.target.cast::<AtomicU64>()) });
+                return None;
+            }
+        }
+        Some(word)
     }
 
     /// Whether the other ranks are dead, or at least those that have used the region in which the word lies, and
