@@ -1,6 +1,6 @@
 /* A callback that leaves by pthread_exit, or is cancelled, ends the process with a message that names it; one that leaves
- * by longjmp is named by the next call that may not be made in a callback. If this were broken, the program would
- * hang somewhere else, and nobody would know why.
+ * by longjmp is named by the next call that may not be made in a callback, and the stack that it has left is not
+ * written to. If this were broken, the program would hang or fail somewhere else, and nobody would know why.
  * kind: alone
  * modes: auto */
 #include "test.h"
@@ -24,16 +24,38 @@ static void leaves_by_longjmp(void *data, llcl_status_t status)
     longjmp(back, 1);
 }
 
+static void does_nothing(void *data, llcl_status_t status)
+{
+    (void)data;
+    (void)status;
+}
+
 static llcl_status_t post(llcl_context_t *context, llcl_callback_fn function, uint32_t flags)
 {
+    static llcl_region_t *region;
     llcl_write_value_params_t value = {0};
-    llcl_region_t *region;
-    CHECK_OK(llcl_region_allocate(context, 64, 0, &region));
+    if (!region)
+        CHECK_OK(llcl_region_allocate(context, 64, 0, &region));
     value.destination = llcl_region_remote(region, 0);
     value.size = 8;
     value.flags = flags;
     value.on_complete = llcl_callback(function, NULL);
     return llcl_try_write_value_async(context, &value);
+}
+
+/* Whether callbacks that now wait for ever are kept outside of the stack that was left: its place is this array's. */
+static void use_the_stack_again(llcl_context_t *context)
+{
+    volatile unsigned char stack[65536];
+    size_t i;
+    int posted = 0;
+    for (i = 0; i < sizeof stack; i++)
+        stack[i] = 0x5a;
+    while (posted < 1000 && post(context, does_nothing, 0) == LLCL_OK)
+        posted++;
+    CHECK(posted > 0 && posted < 1000);
+    for (i = 0; i < sizeof stack; i++)
+        CHECK_EQUAL(stack[i], 0x5a);
 }
 
 /* What a child says on stderr that does `what`, and how it ends. */
@@ -58,6 +80,7 @@ static int child(int what, char *said, size_t room)
         } else if (setjmp(back) == 0) {
             post(context, leaves_by_longjmp, 0);
         } else {
+            use_the_stack_again(context);
             CHECK_STATUS(llcl_flush_all(context), LLCL_ERR_STATE);
             fprintf(stderr, "%s\n", llcl_last_error());
         }

@@ -5,6 +5,7 @@ use crate::fail;
 use crate::transport::waiters::Waiters;
 use crate::util::narrow::narrow;
 use crate::util::status::{Result, Status};
+use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -149,10 +150,11 @@ type Waiting = [Cell<MaybeUninit<Requests>>; WAITING];
 /// A thread's callbacks. One that fires inside another (because that one posted something that
 /// completed at once) waits until the other has returned: the stack does not grow with the chain.
 struct Trampoline {
-    /// Where callbacks wait: in the frame of the outermost call of the library's, since a library that is
-    /// loaded at run time gets few bytes of each thread's own. Null: no callback runs.
+    /// Where callbacks wait, or null before the first one waits: that of PLACE. On the heap, since a library that is
+    /// loaded at run time gets few bytes of each thread's own; not in a frame of the library's, which a function of the
+    /// user may leave by longjmp.
     waiting: Cell<*const Waiting>,
-    /// The function that runs.
+    /// The function that runs, or has left by longjmp. Null: none.
     running: Cell<*const c_void>,
     first: Cell<usize>,
     count: Cell<usize>,
@@ -171,6 +173,40 @@ thread_local! {
         responding: Cell::new(false),
         polls: Cell::new(0),
     } };
+}
+
+/// Memory of a thread in which callbacks wait, until the thread ends; or null.
+struct Place(Cell<*mut Waiting>);
+
+thread_local! {
+    /// Apart from TRAMPOLINE, which needs no destructor, so that to look at it stays short.
+    static PLACE: Place = const { Place(Cell::new(std::ptr::null_mut())) };
+}
+
+impl Place {
+    /// Null: there is no memory, or the thread is ending.
+    #[cold]
+    fn make() -> *const Waiting {
+        let make = |place: &Place| {
+            // SAFETY: the layout is not empty.
+            place.0.set(unsafe { alloc(Layout::new::<Waiting>()) }.cast());
+            place.0.get().cast_const()
+        };
+        PLACE.try_with(make).unwrap_or(std::ptr::null())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        TRAMPOLINE.with(|t| {
+            t.waiting.set(std::ptr::null());
+            t.count.set(0);
+        });
+        if !self.0.get().is_null() {
+            // SAFETY: make() has allocated it with this layout, and nobody knows it any more.
+            unsafe { dealloc(self.0.get().cast(), Layout::new::<Waiting>()) };
+        }
+    }
 }
 
 /// Whether this thread runs a callback at the moment.
@@ -224,7 +260,8 @@ pub fn polled_with_result() {
 /// Whether `count` more callbacks of this thread have room to wait. Asked before an operation is
 /// accepted inside a callback, so that what is accepted can always fire.
 pub fn has_room(count: usize) -> bool {
-    TRAMPOLINE.with(|t| !t.is_running() || t.count.get() + count <= WAITING)
+    let fits = |t: &Trampoline| t.place().is_some() && t.count.get() + count <= WAITING;
+    TRAMPOLINE.with(|t| !t.is_running() || fits(t))
 }
 
 /// Refuses what waits, inside a callback.
@@ -251,16 +288,27 @@ pub fn enter(function: *const c_void, call: impl FnOnce()) {
 impl Trampoline {
     #[inline(always)]
     fn is_running(&self) -> bool {
-        !self.waiting.get().is_null()
+        !self.running.get().is_null()
+    }
+
+    /// Where callbacks wait. None: there is no memory.
+    #[inline]
+    fn place(&self) -> Option<&Waiting> {
+        if self.waiting.get().is_null() {
+            self.waiting.set(Place::make());
+        }
+        // SAFETY: of this thread alone, and there until it ends, when Place::drop() sets the pointer to null; the bytes
+        // of a place mean nothing before defer() has written them.
+        unsafe { self.waiting.get().as_ref() }
     }
 
     /// Runs the function, then what has fired in it, and in that, and so on.
     #[inline]
     fn outermost(&self, function: *const c_void, call: impl FnOnce()) {
-        let waiting: Waiting = [const { Cell::new(MaybeUninit::uninit()) }; WAITING];
-        self.waiting.set(&raw const waiting);
         self.call(function, call);
-        while self.count.get() > 0 {
+        while self.count.get() > 0
+            && let Some(waiting) = self.place()
+        {
             let at = self.first.get();
             self.first.set((at + 1) % WAITING);
             self.count.set(self.count.get() - 1);
@@ -270,7 +318,7 @@ impl Trampoline {
             let call = || unsafe { (callback.call)(callback.data, callback.status) };
             self.call(callback.call as *const c_void, call);
         }
-        self.waiting.set(std::ptr::null());
+        self.running.set(std::ptr::null());
     }
 
     #[inline(always)]
@@ -282,8 +330,10 @@ impl Trampoline {
     /// Lets the callback wait, if one runs and there is room.
     #[inline]
     fn defer(&self, callback: Requests) -> bool {
-        // SAFETY: not null only during outermost(), in whose frame it lies, on this thread.
-        let Some(waiting) = (unsafe { self.waiting.get().as_ref() }) else { return false };
+        if !self.is_running() {
+            return false;
+        }
+        let Some(waiting) = self.place() else { return false };
         let count = self.count.get();
         if count == WAITING {
             return false;
