@@ -21,6 +21,10 @@ static const llcl_compare_swap_params_t swap_params = LLCL_COMPARE_SWAP_PARAMS_I
 static const llcl_am_params_t am_params = LLCL_AM_PARAMS_INIT;
 static const llcl_am_view_t view = LLCL_AM_VIEW_INIT;
 static const llcl_coll_params_t coll_params = LLCL_COLL_PARAMS_INIT;
+static const llcl_strided_params_t strided_params = LLCL_STRIDED_PARAMS_INIT;
+static const llcl_vector_params_t vector_params = LLCL_VECTOR_PARAMS_INIT;
+static const llcl_local_span_t local_span = LLCL_LOCAL_SPAN_INIT;
+static const llcl_remote_span_t remote_span = LLCL_REMOTE_SPAN_INIT;
 
 #define ALL_ZERO(it) all_zero(&(it), sizeof(it))
 static int all_zero(const void *bytes, size_t size)
@@ -66,6 +70,7 @@ int main(void)
     CHECK(ALL_ZERO(value_params) && ALL_ZERO(small_params));
     CHECK(ALL_ZERO(atomic_params) && ALL_ZERO(add_params) && ALL_ZERO(swap_params));
     CHECK(ALL_ZERO(am_params) && ALL_ZERO(view) && ALL_ZERO(coll_params));
+    CHECK(ALL_ZERO(strided_params) && ALL_ZERO(vector_params) && ALL_ZERO(local_span) && ALL_ZERO(remote_span));
     sized();
     return 0;
 }

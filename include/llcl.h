@@ -2765,6 +2765,270 @@ typedef struct llcl_stats_t {
 llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
 
 /*
+ * 17. Reads and writes of many pieces: boxes with strides on both sides, and lists of places on both sides.
+ *
+ * Each is one request with one completion. Where all of the peer's side is mapped and neither LLCL_FLAG_DEFER
+ * nor offload mode asks for the queue, the caller copies everything in the call. Otherwise the request goes
+ * through the command queue as one command; whoever executes it does its pieces one after the other, and for
+ * memory that its owner has registered each costs what a read or a write of its size costs.
+ */
+
+/** Most dimensions of a box with strides. */
+#define LLCL_STRIDED_DIMENSIONS 8u
+
+/**
+ * A box with strides on both sides: pieces of `size` bytes, `extents[0]` of them in a row, `extents[1]` rows, and so
+ * on. Piece (i0, i1, ...) lies i0 * strides[0] + i1 * strides[1] + ... bytes behind the first one.
+ */
+typedef struct llcl_strided_params_t {
+    /** The rank to read from or to write to. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /**
+     * The first piece in the caller's memory: the source of a write, the destination of a read.
+     */
+    llcl_local_t local;
+    /** The first piece in the peer's memory. */
+    llcl_remote_t remote;
+    /** Bytes of a piece; 0 moves nothing, both places still being checked. */
+    size_t size;
+    /** How many of the following are used: 1 to LLCL_STRIDED_DIMENSIONS. */
+    uint32_t dimensions;
+    /** 0. */
+    uint32_t reserved;
+    /** Numbers of pieces, the innermost dimension first; 0 moves nothing. */
+    uint64_t extents[8];
+    /**
+     * Bytes from one piece to the next in the caller's memory, never negative. Of the source of any size; pieces
+     * of the destination must not overlap.
+     */
+    uint64_t local_strides[8];
+    /** Bytes from one piece to the next in the peer's memory, as above. */
+    uint64_t remote_strides[8];
+    /** Fires when all bytes are there; the source may then be reused. */
+    llcl_completion_t on_complete;
+} llcl_strided_params_t;
+
+/** All zeroes: `llcl_strided_params_t it = LLCL_STRIDED_PARAMS_INIT;`. */
+#define LLCL_STRIDED_PARAMS_INIT {0, 0, LLCL_LOCAL_INIT, LLCL_REMOTE_INIT, 0, 0, 0, {0}, \
+    {0}, {0}, LLCL_COMPLETION_INIT}
+
+/** Bytes in the caller's memory. */
+typedef struct llcl_local_span_t {
+    /** The first byte. */
+    llcl_local_t place;
+    /** How many bytes, may be 0. */
+    size_t size;
+} llcl_local_span_t;
+
+/** All zeroes: `llcl_local_span_t it = LLCL_LOCAL_SPAN_INIT;`. */
+#define LLCL_LOCAL_SPAN_INIT {LLCL_LOCAL_INIT, 0}
+
+/** Bytes in a peer's memory. */
+typedef struct llcl_remote_span_t {
+    /** The first byte. */
+    llcl_remote_t place;
+    /** How many bytes, may be 0. */
+    size_t size;
+} llcl_remote_span_t;
+
+/** All zeroes: `llcl_remote_span_t it = LLCL_REMOTE_SPAN_INIT;`. */
+#define LLCL_REMOTE_SPAN_INIT {LLCL_REMOTE_INIT, 0}
+
+/**
+ * Lists of places on both sides. The bytes of one list, in its order, are those of the other in its order; where one
+ * place ends and the next begins may differ.
+ */
+typedef struct llcl_vector_params_t {
+    /** The rank to read from or to write to. */
+    uint32_t peer;
+    /** 0 or LLCL_FLAG_DEFER. */
+    uint32_t flags;
+    /**
+     * The places in the caller's memory; NULL if `local_count` is 0. Read during the call only.
+     */
+    const llcl_local_span_t *locals;
+    /** How many there are. */
+    size_t local_count;
+    /**
+     * The places in the peer's memory; NULL if `remote_count` is 0. Read during the call only.
+     */
+    const llcl_remote_span_t *remotes;
+    /** How many there are. */
+    size_t remote_count;
+    /** Fires when all bytes are there; the source may then be reused. */
+    llcl_completion_t on_complete;
+} llcl_vector_params_t;
+
+/** All zeroes: `llcl_vector_params_t it = LLCL_VECTOR_PARAMS_INIT;`. */
+#define LLCL_VECTOR_PARAMS_INIT {0, 0, NULL, 0, NULL, 0, LLCL_COMPLETION_INIT}
+
+/**
+ * Writes a box with strides to a peer, if that is possible now.
+ *
+ * The source must not change until `on_complete`. Pieces are copied in any order, and source and destination must not
+ * overlap. Overlap of the destination is refused where the sizes alone show it; else which piece wins is undefined.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+ * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+ * `dimensions` is 0 or more than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+ * LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge here) leave 64 bits;
+ * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+ * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
+ * LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
+ * Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
+ * After the strided put and get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+ */
+llcl_status_t llcl_try_write_strided_async(llcl_context_t *context,
+                                           const llcl_strided_params_t *params);
+
+/**
+ * Tries llcl_try_write_strided_async until it is accepted, and helps with progress meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write_strided_async(llcl_context_t *context,
+                                       const llcl_strided_params_t *params);
+
+/**
+ * Does what llcl_try_write_strided_async begins and waits for the end, helping with progress
+ * meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
+ * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
+ * LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_write_strided(llcl_context_t *context,
+                                 const llcl_strided_params_t *params);
+
+/**
+ * Reads a box with strides from a peer, if that is possible now.
+ *
+ * The destination is undefined until `on_complete`. Pieces are copied in any order, and source and destination must not
+ * overlap. Overlap of the destination is refused where the sizes alone show it; else which piece wins is undefined.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+ * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+ * `dimensions` is 0 or more than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+ * LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge here) leave 64 bits;
+ * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+ * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
+ * LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
+ * Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
+ * After the strided put and get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+ */
+llcl_status_t llcl_try_read_strided_async(llcl_context_t *context,
+                                          const llcl_strided_params_t *params);
+
+/**
+ * Tries llcl_try_read_strided_async until it is accepted, and helps with progress meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_read_strided_async(llcl_context_t *context,
+                                      const llcl_strided_params_t *params);
+
+/**
+ * Does what llcl_try_read_strided_async begins and waits for the end, helping with progress
+ * meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
+ * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
+ * LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_read_strided(llcl_context_t *context,
+                                const llcl_strided_params_t *params);
+
+/**
+ * Writes a list of places to a list of places of a peer, if that is possible now.
+ *
+ * The source must not change until `on_complete`. Pieces are copied in any order, and source and destination must not
+ * overlap. Where places of the destination overlap, which of them wins is undefined.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+ * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+ * a list is NULL and not empty, or the lists differ in bytes;
+ * LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
+ * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+ * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
+ * LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
+ * Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
+ * After the vector put and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+ */
+llcl_status_t llcl_try_writev_async(llcl_context_t *context,
+                                    const llcl_vector_params_t *params);
+
+/**
+ * Tries llcl_try_writev_async until it is accepted, and helps with progress meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_writev_async(llcl_context_t *context,
+                                const llcl_vector_params_t *params);
+
+/**
+ * Does what llcl_try_writev_async begins and waits for the end, helping with progress
+ * meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
+ * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
+ * LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_writev(llcl_context_t *context,
+                          const llcl_vector_params_t *params);
+
+/**
+ * Reads a list of places of a peer into a list of places, if that is possible now.
+ *
+ * The destination is undefined until `on_complete`. Pieces are copied in any order, and source and destination must not
+ * overlap. Where places of the destination overlap, which of them wins is undefined.
+ * `context`: a live context. `params`: read during the call only.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+ * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+ * a list is NULL and not empty, or the lists differ in bytes;
+ * LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
+ * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+ * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
+ * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
+ * LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
+ * Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
+ * After the vector put and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+ */
+llcl_status_t llcl_try_readv_async(llcl_context_t *context,
+                                   const llcl_vector_params_t *params);
+
+/**
+ * Tries llcl_try_readv_async until it is accepted, and helps with progress meanwhile.
+ *
+ * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_readv_async(llcl_context_t *context,
+                               const llcl_vector_params_t *params);
+
+/**
+ * Does what llcl_try_readv_async begins and waits for the end, helping with progress
+ * meanwhile and sleeping if it takes long.
+ *
+ * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
+ * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
+ * LLCL_ERR_STATE. Any thread may call it.
+ */
+llcl_status_t llcl_readv(llcl_context_t *context,
+                         const llcl_vector_params_t *params);
+
+/*
  * Macros of C and C++.
  */
 

@@ -7,7 +7,7 @@ BEGIN {
     while ((getline line < sizes) > 0) { split(line, part, " "); bytes[part[1]] = part[2] }
     # Chapters by their numbers in the header; a chapter that is not named here stops the generator.
     group_of(0, 4, "life"); group_of(5, 9, "rma"); group_of(10, 11, "am"); group_of(12, 13, "plans")
-    group_of(14, 14, "inits"); group_of(15, 16, "colls")
+    group_of(14, 14, "inits"); group_of(15, 16, "colls"); group[17] = "rma"
     # Parameters that are arrays, and those that may be NULL (absent in Fortran).
     array["ranks"] = array["peers"] = array["remotes"] = 1
     optional["llcl_init config"] = optional["llcl_context_duplicate config"] = optional["llcl_connect peers"] = optional["llcl_am_poll handled"] = 1
@@ -144,7 +144,7 @@ function emit(   i, answer, g, short, required) {
 
     short = substr(name, 6); required = name ~ /^llcl_try_/ || name in asking
     renames[g] = renames[g] (renames[g] == "" ? "" : ", ") "c_" short " => " name
-    generics[g] = generics[g] "  public :: " name "; interface " name "; procedure call_" short "; end interface\n"
+    generics[g] = generics[g] "  public :: " name "\n  interface " name "; procedure call_" short "; end interface\n"
     bodies[g] = bodies[g] "\n" broken("  subroutine call_" short "(" names (n ? ", " : "") "status)")
     for (i = 1; i <= n; i++) bodies[g] = bodies[g] "    " dummy(of[i], word[i], name, 0) "\n"
     bodies[g] = bodies[g] "    integer(c_int32_t), intent(out)" (required ? "" : ", optional") " :: status\n"

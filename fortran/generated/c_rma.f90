@@ -230,5 +230,89 @@ module llcl_c_rma
       type(llcl_context_t), value :: context
       integer(c_int32_t) :: answer
     end function
+
+    function llcl_try_write_strided_async(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_strided_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_write_strided_async(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_strided_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_write_strided(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_strided_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_try_read_strided_async(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_strided_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_read_strided_async(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_strided_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_read_strided(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_strided_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_try_writev_async(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_vector_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_writev_async(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_vector_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_writev(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_vector_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_try_readv_async(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_vector_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_readv_async(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_vector_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_readv(context, params) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_vector_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
   end interface
 end module llcl_c_rma

@@ -11,16 +11,26 @@ module llcl_calls_am
   use llcl_finish, only: finish
   implicit none
   private
-  public :: llcl_am_register; interface llcl_am_register; procedure call_am_register; end interface
-  public :: llcl_try_am_async; interface llcl_try_am_async; procedure call_try_am_async; end interface
-  public :: llcl_am_async; interface llcl_am_async; procedure call_am_async; end interface
-  public :: llcl_am; interface llcl_am; procedure call_am; end interface
-  public :: llcl_am_poll; interface llcl_am_poll; procedure call_am_poll; end interface
-  public :: llcl_am_wait; interface llcl_am_wait; procedure call_am_wait; end interface
-  public :: llcl_am_view; interface llcl_am_view; procedure call_am_view; end interface
-  public :: llcl_am_respond; interface llcl_am_respond; procedure call_am_respond; end interface
-  public :: llcl_am_reply; interface llcl_am_reply; procedure call_am_reply; end interface
-  public :: llcl_am_release; interface llcl_am_release; procedure call_am_release; end interface
+  public :: llcl_am_register
+  interface llcl_am_register; procedure call_am_register; end interface
+  public :: llcl_try_am_async
+  interface llcl_try_am_async; procedure call_try_am_async; end interface
+  public :: llcl_am_async
+  interface llcl_am_async; procedure call_am_async; end interface
+  public :: llcl_am
+  interface llcl_am; procedure call_am; end interface
+  public :: llcl_am_poll
+  interface llcl_am_poll; procedure call_am_poll; end interface
+  public :: llcl_am_wait
+  interface llcl_am_wait; procedure call_am_wait; end interface
+  public :: llcl_am_view
+  interface llcl_am_view; procedure call_am_view; end interface
+  public :: llcl_am_respond
+  interface llcl_am_respond; procedure call_am_respond; end interface
+  public :: llcl_am_reply
+  interface llcl_am_reply; procedure call_am_reply; end interface
+  public :: llcl_am_release
+  interface llcl_am_release; procedure call_am_release; end interface
 
 contains
 

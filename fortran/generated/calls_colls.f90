@@ -14,24 +14,42 @@ module llcl_calls_colls
   use llcl_finish, only: finish
   implicit none
   private
-  public :: llcl_barrier; interface llcl_barrier; procedure call_barrier; end interface
-  public :: llcl_team_barrier; interface llcl_team_barrier; procedure call_team_barrier; end interface
-  public :: llcl_broadcast; interface llcl_broadcast; procedure call_broadcast; end interface
-  public :: llcl_reduce; interface llcl_reduce; procedure call_reduce; end interface
-  public :: llcl_allreduce; interface llcl_allreduce; procedure call_allreduce; end interface
-  public :: llcl_gather; interface llcl_gather; procedure call_gather; end interface
-  public :: llcl_gatherv; interface llcl_gatherv; procedure call_gatherv; end interface
-  public :: llcl_scatter; interface llcl_scatter; procedure call_scatter; end interface
-  public :: llcl_scatterv; interface llcl_scatterv; procedure call_scatterv; end interface
-  public :: llcl_allgather; interface llcl_allgather; procedure call_allgather; end interface
-  public :: llcl_allgatherv; interface llcl_allgatherv; procedure call_allgatherv; end interface
-  public :: llcl_alltoall; interface llcl_alltoall; procedure call_alltoall; end interface
-  public :: llcl_alltoallv; interface llcl_alltoallv; procedure call_alltoallv; end interface
-  public :: llcl_reduce_scatter; interface llcl_reduce_scatter; procedure call_reduce_scatter; end interface
-  public :: llcl_reduce_scatterv; interface llcl_reduce_scatterv; procedure call_reduce_scatterv; end interface
-  public :: llcl_scan; interface llcl_scan; procedure call_scan; end interface
-  public :: llcl_exscan; interface llcl_exscan; procedure call_exscan; end interface
-  public :: llcl_stats_get; interface llcl_stats_get; procedure call_stats_get; end interface
+  public :: llcl_barrier
+  interface llcl_barrier; procedure call_barrier; end interface
+  public :: llcl_team_barrier
+  interface llcl_team_barrier; procedure call_team_barrier; end interface
+  public :: llcl_broadcast
+  interface llcl_broadcast; procedure call_broadcast; end interface
+  public :: llcl_reduce
+  interface llcl_reduce; procedure call_reduce; end interface
+  public :: llcl_allreduce
+  interface llcl_allreduce; procedure call_allreduce; end interface
+  public :: llcl_gather
+  interface llcl_gather; procedure call_gather; end interface
+  public :: llcl_gatherv
+  interface llcl_gatherv; procedure call_gatherv; end interface
+  public :: llcl_scatter
+  interface llcl_scatter; procedure call_scatter; end interface
+  public :: llcl_scatterv
+  interface llcl_scatterv; procedure call_scatterv; end interface
+  public :: llcl_allgather
+  interface llcl_allgather; procedure call_allgather; end interface
+  public :: llcl_allgatherv
+  interface llcl_allgatherv; procedure call_allgatherv; end interface
+  public :: llcl_alltoall
+  interface llcl_alltoall; procedure call_alltoall; end interface
+  public :: llcl_alltoallv
+  interface llcl_alltoallv; procedure call_alltoallv; end interface
+  public :: llcl_reduce_scatter
+  interface llcl_reduce_scatter; procedure call_reduce_scatter; end interface
+  public :: llcl_reduce_scatterv
+  interface llcl_reduce_scatterv; procedure call_reduce_scatterv; end interface
+  public :: llcl_scan
+  interface llcl_scan; procedure call_scan; end interface
+  public :: llcl_exscan
+  interface llcl_exscan; procedure call_exscan; end interface
+  public :: llcl_stats_get
+  interface llcl_stats_get; procedure call_stats_get; end interface
 
 contains
 

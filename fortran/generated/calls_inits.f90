@@ -16,22 +16,38 @@ module llcl_calls_inits
   use llcl_finish, only: finish
   implicit none
   private
-  public :: llcl_barrier_init; interface llcl_barrier_init; procedure call_barrier_init; end interface
-  public :: llcl_broadcast_init; interface llcl_broadcast_init; procedure call_broadcast_init; end interface
-  public :: llcl_reduce_init; interface llcl_reduce_init; procedure call_reduce_init; end interface
-  public :: llcl_allreduce_init; interface llcl_allreduce_init; procedure call_allreduce_init; end interface
-  public :: llcl_gather_init; interface llcl_gather_init; procedure call_gather_init; end interface
-  public :: llcl_gatherv_init; interface llcl_gatherv_init; procedure call_gatherv_init; end interface
-  public :: llcl_scatter_init; interface llcl_scatter_init; procedure call_scatter_init; end interface
-  public :: llcl_scatterv_init; interface llcl_scatterv_init; procedure call_scatterv_init; end interface
-  public :: llcl_allgather_init; interface llcl_allgather_init; procedure call_allgather_init; end interface
-  public :: llcl_allgatherv_init; interface llcl_allgatherv_init; procedure call_allgatherv_init; end interface
-  public :: llcl_alltoall_init; interface llcl_alltoall_init; procedure call_alltoall_init; end interface
-  public :: llcl_alltoallv_init; interface llcl_alltoallv_init; procedure call_alltoallv_init; end interface
-  public :: llcl_reduce_scatter_init; interface llcl_reduce_scatter_init; procedure call_reduce_scatter_init; end interface
-  public :: llcl_reduce_scatterv_init; interface llcl_reduce_scatterv_init; procedure call_reduce_scatterv_init; end interface
-  public :: llcl_scan_init; interface llcl_scan_init; procedure call_scan_init; end interface
-  public :: llcl_exscan_init; interface llcl_exscan_init; procedure call_exscan_init; end interface
+  public :: llcl_barrier_init
+  interface llcl_barrier_init; procedure call_barrier_init; end interface
+  public :: llcl_broadcast_init
+  interface llcl_broadcast_init; procedure call_broadcast_init; end interface
+  public :: llcl_reduce_init
+  interface llcl_reduce_init; procedure call_reduce_init; end interface
+  public :: llcl_allreduce_init
+  interface llcl_allreduce_init; procedure call_allreduce_init; end interface
+  public :: llcl_gather_init
+  interface llcl_gather_init; procedure call_gather_init; end interface
+  public :: llcl_gatherv_init
+  interface llcl_gatherv_init; procedure call_gatherv_init; end interface
+  public :: llcl_scatter_init
+  interface llcl_scatter_init; procedure call_scatter_init; end interface
+  public :: llcl_scatterv_init
+  interface llcl_scatterv_init; procedure call_scatterv_init; end interface
+  public :: llcl_allgather_init
+  interface llcl_allgather_init; procedure call_allgather_init; end interface
+  public :: llcl_allgatherv_init
+  interface llcl_allgatherv_init; procedure call_allgatherv_init; end interface
+  public :: llcl_alltoall_init
+  interface llcl_alltoall_init; procedure call_alltoall_init; end interface
+  public :: llcl_alltoallv_init
+  interface llcl_alltoallv_init; procedure call_alltoallv_init; end interface
+  public :: llcl_reduce_scatter_init
+  interface llcl_reduce_scatter_init; procedure call_reduce_scatter_init; end interface
+  public :: llcl_reduce_scatterv_init
+  interface llcl_reduce_scatterv_init; procedure call_reduce_scatterv_init; end interface
+  public :: llcl_scan_init
+  interface llcl_scan_init; procedure call_scan_init; end interface
+  public :: llcl_exscan_init
+  interface llcl_exscan_init; procedure call_exscan_init; end interface
 
 contains
 

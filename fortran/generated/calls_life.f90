@@ -15,21 +15,36 @@ module llcl_calls_life
   use llcl_finish, only: finish
   implicit none
   private
-  public :: llcl_config_default; interface llcl_config_default; procedure call_config_default; end interface
-  public :: llcl_world_create; interface llcl_world_create; procedure call_world_create; end interface
-  public :: llcl_world_free; interface llcl_world_free; procedure call_world_free; end interface
-  public :: llcl_init; interface llcl_init; procedure call_init; end interface
-  public :: llcl_context_duplicate; interface llcl_context_duplicate; procedure call_context_duplicate; end interface
-  public :: llcl_finalize; interface llcl_finalize; procedure call_finalize; end interface
-  public :: llcl_peer_alive; interface llcl_peer_alive; procedure call_peer_alive; end interface
-  public :: llcl_query; interface llcl_query; procedure call_query; end interface
-  public :: llcl_connect; interface llcl_connect; procedure call_connect; end interface
-  public :: llcl_query_peer; interface llcl_query_peer; procedure call_query_peer; end interface
-  public :: llcl_region_allocate; interface llcl_region_allocate; procedure call_region_allocate; end interface
-  public :: llcl_region_allocate_shared; interface llcl_region_allocate_shared; procedure call_region_allocate_shared; end interface
-  public :: llcl_region_register; interface llcl_region_register; procedure call_region_register; end interface
-  public :: llcl_region_free; interface llcl_region_free; procedure call_region_free; end interface
-  public :: llcl_allgather_bytes; interface llcl_allgather_bytes; procedure call_allgather_bytes; end interface
+  public :: llcl_config_default
+  interface llcl_config_default; procedure call_config_default; end interface
+  public :: llcl_world_create
+  interface llcl_world_create; procedure call_world_create; end interface
+  public :: llcl_world_free
+  interface llcl_world_free; procedure call_world_free; end interface
+  public :: llcl_init
+  interface llcl_init; procedure call_init; end interface
+  public :: llcl_context_duplicate
+  interface llcl_context_duplicate; procedure call_context_duplicate; end interface
+  public :: llcl_finalize
+  interface llcl_finalize; procedure call_finalize; end interface
+  public :: llcl_peer_alive
+  interface llcl_peer_alive; procedure call_peer_alive; end interface
+  public :: llcl_query
+  interface llcl_query; procedure call_query; end interface
+  public :: llcl_connect
+  interface llcl_connect; procedure call_connect; end interface
+  public :: llcl_query_peer
+  interface llcl_query_peer; procedure call_query_peer; end interface
+  public :: llcl_region_allocate
+  interface llcl_region_allocate; procedure call_region_allocate; end interface
+  public :: llcl_region_allocate_shared
+  interface llcl_region_allocate_shared; procedure call_region_allocate_shared; end interface
+  public :: llcl_region_register
+  interface llcl_region_register; procedure call_region_register; end interface
+  public :: llcl_region_free
+  interface llcl_region_free; procedure call_region_free; end interface
+  public :: llcl_allgather_bytes
+  interface llcl_allgather_bytes; procedure call_allgather_bytes; end interface
 
 contains
 

@@ -12,16 +12,26 @@ module llcl_calls_plans
   use llcl_finish, only: finish
   implicit none
   private
-  public :: llcl_team_world; interface llcl_team_world; procedure call_team_world; end interface
-  public :: llcl_team_split; interface llcl_team_split; procedure call_team_split; end interface
-  public :: llcl_team_create; interface llcl_team_create; procedure call_team_create; end interface
-  public :: llcl_team_free; interface llcl_team_free; procedure call_team_free; end interface
-  public :: llcl_coll_start; interface llcl_coll_start; procedure call_coll_start; end interface
-  public :: llcl_coll_start_with; interface llcl_coll_start_with; procedure call_coll_start_with; end interface
-  public :: llcl_coll_test; interface llcl_coll_test; procedure call_coll_test; end interface
-  public :: llcl_coll_wait; interface llcl_coll_wait; procedure call_coll_wait; end interface
-  public :: llcl_coll_free; interface llcl_coll_free; procedure call_coll_free; end interface
-  public :: llcl_coll_query; interface llcl_coll_query; procedure call_coll_query; end interface
+  public :: llcl_team_world
+  interface llcl_team_world; procedure call_team_world; end interface
+  public :: llcl_team_split
+  interface llcl_team_split; procedure call_team_split; end interface
+  public :: llcl_team_create
+  interface llcl_team_create; procedure call_team_create; end interface
+  public :: llcl_team_free
+  interface llcl_team_free; procedure call_team_free; end interface
+  public :: llcl_coll_start
+  interface llcl_coll_start; procedure call_coll_start; end interface
+  public :: llcl_coll_start_with
+  interface llcl_coll_start_with; procedure call_coll_start_with; end interface
+  public :: llcl_coll_test
+  interface llcl_coll_test; procedure call_coll_test; end interface
+  public :: llcl_coll_wait
+  interface llcl_coll_wait; procedure call_coll_wait; end interface
+  public :: llcl_coll_free
+  interface llcl_coll_free; procedure call_coll_free; end interface
+  public :: llcl_coll_query
+  interface llcl_coll_query; procedure call_coll_query; end interface
 
 contains
 

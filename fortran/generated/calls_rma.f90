@@ -20,41 +20,103 @@ module llcl_calls_rma
       c_try_compare_swap_async => llcl_try_compare_swap_async, &
       c_compare_swap_async => llcl_compare_swap_async, c_compare_swap => llcl_compare_swap, &
       c_flush => llcl_flush, c_flush_all => llcl_flush_all, c_wait_word => llcl_wait_word, &
-      c_wait_word_from => llcl_wait_word_from, c_wake => llcl_wake, c_progress => llcl_progress
+      c_wait_word_from => llcl_wait_word_from, c_wake => llcl_wake, c_progress => llcl_progress, &
+      c_try_write_strided_async => llcl_try_write_strided_async, &
+      c_write_strided_async => llcl_write_strided_async, c_write_strided => llcl_write_strided, &
+      c_try_read_strided_async => llcl_try_read_strided_async, &
+      c_read_strided_async => llcl_read_strided_async, c_read_strided => llcl_read_strided, &
+      c_try_writev_async => llcl_try_writev_async, c_writev_async => llcl_writev_async, &
+      c_writev => llcl_writev, c_try_readv_async => llcl_try_readv_async, &
+      c_readv_async => llcl_readv_async, c_readv => llcl_readv
   use llcl_finish, only: finish
   implicit none
   private
-  public :: llcl_try_read_async; interface llcl_try_read_async; procedure call_try_read_async; end interface
-  public :: llcl_read_async; interface llcl_read_async; procedure call_read_async; end interface
-  public :: llcl_read; interface llcl_read; procedure call_read; end interface
-  public :: llcl_try_write_async; interface llcl_try_write_async; procedure call_try_write_async; end interface
-  public :: llcl_write_async; interface llcl_write_async; procedure call_write_async; end interface
-  public :: llcl_write; interface llcl_write; procedure call_write; end interface
-  public :: llcl_try_write_signal_async; interface llcl_try_write_signal_async; procedure call_try_write_signal_async; end interface
-  public :: llcl_write_signal_async; interface llcl_write_signal_async; procedure call_write_signal_async; end interface
-  public :: llcl_write_signal; interface llcl_write_signal; procedure call_write_signal; end interface
-  public :: llcl_try_write_value_async; interface llcl_try_write_value_async; procedure call_try_write_value_async; end interface
-  public :: llcl_write_value_async; interface llcl_write_value_async; procedure call_write_value_async; end interface
-  public :: llcl_write_value; interface llcl_write_value; procedure call_write_value; end interface
-  public :: llcl_try_write_small_async; interface llcl_try_write_small_async; procedure call_try_write_small_async; end interface
-  public :: llcl_write_small_async; interface llcl_write_small_async; procedure call_write_small_async; end interface
-  public :: llcl_write_small; interface llcl_write_small; procedure call_write_small; end interface
-  public :: llcl_atomic_query; interface llcl_atomic_query; procedure call_atomic_query; end interface
-  public :: llcl_try_atomic_async; interface llcl_try_atomic_async; procedure call_try_atomic_async; end interface
-  public :: llcl_atomic_async; interface llcl_atomic_async; procedure call_atomic_async; end interface
-  public :: llcl_atomic; interface llcl_atomic; procedure call_atomic; end interface
-  public :: llcl_try_fetch_add_async; interface llcl_try_fetch_add_async; procedure call_try_fetch_add_async; end interface
-  public :: llcl_fetch_add_async; interface llcl_fetch_add_async; procedure call_fetch_add_async; end interface
-  public :: llcl_fetch_add; interface llcl_fetch_add; procedure call_fetch_add; end interface
-  public :: llcl_try_compare_swap_async; interface llcl_try_compare_swap_async; procedure call_try_compare_swap_async; end interface
-  public :: llcl_compare_swap_async; interface llcl_compare_swap_async; procedure call_compare_swap_async; end interface
-  public :: llcl_compare_swap; interface llcl_compare_swap; procedure call_compare_swap; end interface
-  public :: llcl_flush; interface llcl_flush; procedure call_flush; end interface
-  public :: llcl_flush_all; interface llcl_flush_all; procedure call_flush_all; end interface
-  public :: llcl_wait_word; interface llcl_wait_word; procedure call_wait_word; end interface
-  public :: llcl_wait_word_from; interface llcl_wait_word_from; procedure call_wait_word_from; end interface
-  public :: llcl_wake; interface llcl_wake; procedure call_wake; end interface
-  public :: llcl_progress; interface llcl_progress; procedure call_progress; end interface
+  public :: llcl_try_read_async
+  interface llcl_try_read_async; procedure call_try_read_async; end interface
+  public :: llcl_read_async
+  interface llcl_read_async; procedure call_read_async; end interface
+  public :: llcl_read
+  interface llcl_read; procedure call_read; end interface
+  public :: llcl_try_write_async
+  interface llcl_try_write_async; procedure call_try_write_async; end interface
+  public :: llcl_write_async
+  interface llcl_write_async; procedure call_write_async; end interface
+  public :: llcl_write
+  interface llcl_write; procedure call_write; end interface
+  public :: llcl_try_write_signal_async
+  interface llcl_try_write_signal_async; procedure call_try_write_signal_async; end interface
+  public :: llcl_write_signal_async
+  interface llcl_write_signal_async; procedure call_write_signal_async; end interface
+  public :: llcl_write_signal
+  interface llcl_write_signal; procedure call_write_signal; end interface
+  public :: llcl_try_write_value_async
+  interface llcl_try_write_value_async; procedure call_try_write_value_async; end interface
+  public :: llcl_write_value_async
+  interface llcl_write_value_async; procedure call_write_value_async; end interface
+  public :: llcl_write_value
+  interface llcl_write_value; procedure call_write_value; end interface
+  public :: llcl_try_write_small_async
+  interface llcl_try_write_small_async; procedure call_try_write_small_async; end interface
+  public :: llcl_write_small_async
+  interface llcl_write_small_async; procedure call_write_small_async; end interface
+  public :: llcl_write_small
+  interface llcl_write_small; procedure call_write_small; end interface
+  public :: llcl_atomic_query
+  interface llcl_atomic_query; procedure call_atomic_query; end interface
+  public :: llcl_try_atomic_async
+  interface llcl_try_atomic_async; procedure call_try_atomic_async; end interface
+  public :: llcl_atomic_async
+  interface llcl_atomic_async; procedure call_atomic_async; end interface
+  public :: llcl_atomic
+  interface llcl_atomic; procedure call_atomic; end interface
+  public :: llcl_try_fetch_add_async
+  interface llcl_try_fetch_add_async; procedure call_try_fetch_add_async; end interface
+  public :: llcl_fetch_add_async
+  interface llcl_fetch_add_async; procedure call_fetch_add_async; end interface
+  public :: llcl_fetch_add
+  interface llcl_fetch_add; procedure call_fetch_add; end interface
+  public :: llcl_try_compare_swap_async
+  interface llcl_try_compare_swap_async; procedure call_try_compare_swap_async; end interface
+  public :: llcl_compare_swap_async
+  interface llcl_compare_swap_async; procedure call_compare_swap_async; end interface
+  public :: llcl_compare_swap
+  interface llcl_compare_swap; procedure call_compare_swap; end interface
+  public :: llcl_flush
+  interface llcl_flush; procedure call_flush; end interface
+  public :: llcl_flush_all
+  interface llcl_flush_all; procedure call_flush_all; end interface
+  public :: llcl_wait_word
+  interface llcl_wait_word; procedure call_wait_word; end interface
+  public :: llcl_wait_word_from
+  interface llcl_wait_word_from; procedure call_wait_word_from; end interface
+  public :: llcl_wake
+  interface llcl_wake; procedure call_wake; end interface
+  public :: llcl_progress
+  interface llcl_progress; procedure call_progress; end interface
+  public :: llcl_try_write_strided_async
+  interface llcl_try_write_strided_async; procedure call_try_write_strided_async; end interface
+  public :: llcl_write_strided_async
+  interface llcl_write_strided_async; procedure call_write_strided_async; end interface
+  public :: llcl_write_strided
+  interface llcl_write_strided; procedure call_write_strided; end interface
+  public :: llcl_try_read_strided_async
+  interface llcl_try_read_strided_async; procedure call_try_read_strided_async; end interface
+  public :: llcl_read_strided_async
+  interface llcl_read_strided_async; procedure call_read_strided_async; end interface
+  public :: llcl_read_strided
+  interface llcl_read_strided; procedure call_read_strided; end interface
+  public :: llcl_try_writev_async
+  interface llcl_try_writev_async; procedure call_try_writev_async; end interface
+  public :: llcl_writev_async
+  interface llcl_writev_async; procedure call_writev_async; end interface
+  public :: llcl_writev
+  interface llcl_writev; procedure call_writev; end interface
+  public :: llcl_try_readv_async
+  interface llcl_try_readv_async; procedure call_try_readv_async; end interface
+  public :: llcl_readv_async
+  interface llcl_readv_async; procedure call_readv_async; end interface
+  public :: llcl_readv
+  interface llcl_readv; procedure call_readv; end interface
 
 contains
 
@@ -290,5 +352,93 @@ contains
     type(llcl_context_t), intent(in) :: context
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_progress'//c_null_char, c_progress(context), status)
+  end subroutine
+
+  subroutine call_try_write_strided_async(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_strided_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out) :: status
+    call finish('llcl_try_write_strided_async'//c_null_char, c_try_write_strided_async(context, &
+        params), status)
+  end subroutine
+
+  subroutine call_write_strided_async(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_strided_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_write_strided_async'//c_null_char, c_write_strided_async(context, params), &
+        status)
+  end subroutine
+
+  subroutine call_write_strided(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_strided_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_write_strided'//c_null_char, c_write_strided(context, params), status)
+  end subroutine
+
+  subroutine call_try_read_strided_async(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_strided_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out) :: status
+    call finish('llcl_try_read_strided_async'//c_null_char, c_try_read_strided_async(context, &
+        params), status)
+  end subroutine
+
+  subroutine call_read_strided_async(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_strided_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_read_strided_async'//c_null_char, c_read_strided_async(context, params), &
+        status)
+  end subroutine
+
+  subroutine call_read_strided(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_strided_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_read_strided'//c_null_char, c_read_strided(context, params), status)
+  end subroutine
+
+  subroutine call_try_writev_async(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_vector_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out) :: status
+    call finish('llcl_try_writev_async'//c_null_char, c_try_writev_async(context, params), status)
+  end subroutine
+
+  subroutine call_writev_async(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_vector_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_writev_async'//c_null_char, c_writev_async(context, params), status)
+  end subroutine
+
+  subroutine call_writev(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_vector_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_writev'//c_null_char, c_writev(context, params), status)
+  end subroutine
+
+  subroutine call_try_readv_async(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_vector_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out) :: status
+    call finish('llcl_try_readv_async'//c_null_char, c_try_readv_async(context, params), status)
+  end subroutine
+
+  subroutine call_readv_async(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_vector_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_readv_async'//c_null_char, c_readv_async(context, params), status)
+  end subroutine
+
+  subroutine call_readv(context, params, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_vector_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_readv'//c_null_char, c_readv(context, params), status)
   end subroutine
 end module llcl_calls_rma

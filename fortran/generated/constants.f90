@@ -107,4 +107,5 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_COLL_CONCURRENT = 2
   integer(c_int32_t), parameter :: LLCL_COLL_REBIND = 4
   integer(c_int32_t), parameter :: LLCL_AM_SHARES = 16
+  integer(c_int32_t), parameter :: LLCL_STRIDED_DIMENSIONS = 8
 end module llcl_constants

@@ -9,8 +9,9 @@ module llcl_types
   public :: llcl_am_params_t, llcl_am_t, llcl_am_view_t, llcl_atomic_info_t, llcl_atomic_params_t, &
       llcl_bootstrap_t, llcl_capabilities_t, llcl_coll_info_t, llcl_coll_params_t, llcl_coll_t, &
       llcl_compare_swap_params_t, llcl_completion_t, llcl_config_t, llcl_context_t, &
-      llcl_fetch_add_params_t, llcl_local_t, llcl_peer_info_t, llcl_read_params_t, llcl_region_t, &
-      llcl_remote_t, llcl_stats_t, llcl_team_t, llcl_world_t, llcl_write_params_t, &
+      llcl_fetch_add_params_t, llcl_local_span_t, llcl_local_t, llcl_peer_info_t, &
+      llcl_read_params_t, llcl_region_t, llcl_remote_span_t, llcl_remote_t, llcl_stats_t, &
+      llcl_strided_params_t, llcl_team_t, llcl_vector_params_t, llcl_world_t, llcl_write_params_t, &
       llcl_write_signal_params_t, llcl_write_small_params_t, llcl_write_value_params_t
   public :: llcl_callback_fn, llcl_allgather_fn, llcl_abort_fn, llcl_am_handler_fn, llcl_reduce_fn
 
@@ -284,6 +285,40 @@ module llcl_types
     integer(c_int64_t) :: am_memory = 0
     integer(c_int64_t) :: coll_cache_hits = 0
     integer(c_int64_t) :: coll_cache_misses = 0
+  end type
+
+  type, bind(c) :: llcl_strided_params_t
+    integer(c_int32_t) :: peer = 0
+    integer(c_int32_t) :: flags = 0
+    type(llcl_local_t) :: local
+    type(llcl_remote_t) :: remote
+    integer(c_size_t) :: size = 0
+    integer(c_int32_t) :: dimensions = 0
+    integer(c_int32_t) :: reserved = 0
+    integer(c_int64_t) :: extents(8) = 0
+    integer(c_int64_t) :: local_strides(8) = 0
+    integer(c_int64_t) :: remote_strides(8) = 0
+    type(llcl_completion_t) :: on_complete
+  end type
+
+  type, bind(c) :: llcl_local_span_t
+    type(llcl_local_t) :: place
+    integer(c_size_t) :: size = 0
+  end type
+
+  type, bind(c) :: llcl_remote_span_t
+    type(llcl_remote_t) :: place
+    integer(c_size_t) :: size = 0
+  end type
+
+  type, bind(c) :: llcl_vector_params_t
+    integer(c_int32_t) :: peer = 0
+    integer(c_int32_t) :: flags = 0
+    type(c_ptr) :: locals = c_null_ptr
+    integer(c_size_t) :: local_count = 0
+    type(c_ptr) :: remotes = c_null_ptr
+    integer(c_size_t) :: remote_count = 0
+    type(llcl_completion_t) :: on_complete
   end type
 
   abstract interface

@@ -83,5 +83,7 @@ pub mod coll_now;
 
 pub mod insight;
 
+pub mod noncontiguous;
+
 mod guard;
 mod posting;

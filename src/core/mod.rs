@@ -8,6 +8,7 @@ mod duplicate;
 mod finalize;
 mod handler_thread;
 pub mod messages;
+pub mod noncontiguous;
 mod progress_thread;
 mod reach;
 pub mod region;

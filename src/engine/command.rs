@@ -25,7 +25,12 @@ impl Op {
     /// Sends an active message: `local` is an `active::deferred::Deferred` in a box of its own, in the table of
     /// operations in flight `operand` is.
     pub const MESSAGE: Op = Op(6);
+    /// Copies many pieces: `local` is an `engine::pieces::Pieces` in a box of its own.
+    pub const PIECES: Op = Op(7);
 }
+
+/// `code` of a read or a write that is a piece of a larger operation: `operand` is its `engine::pieces::Pieces`.
+pub const PIECE: u8 = u8::MAX;
 
 /// `peer` of a flush that means all of them.
 pub const ALL_PEERS: u32 = u32::MAX;
@@ -35,7 +40,7 @@ pub const ALL_PEERS: u32 = u32::MAX;
 pub struct Command {
     /// What to do.
     pub op: Op,
-    /// Atomic operation, or what a signal does.
+    /// Atomic operation, or what a signal does, or PIECE.
     pub code: u8,
     /// Type of an atomic operation's word.
     pub kind: u8,

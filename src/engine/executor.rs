@@ -73,8 +73,8 @@ impl LaneState {
     }
 
     /// Executes a command as far as this rank can, and takes it in where an agent must do the rest.
-    /// False: the table of operations in flight is full, and nothing has happened. `carried`: the
-    /// command's bytes are there only during this call.
+    /// False: the table of operations in flight is full, and nothing has happened but what a command of many pieces
+    /// notes itself. `carried`: the command's bytes are there only during this call.
     pub(super) fn execute_one(&mut self, routes: &Routes, command: Command, carried: bool) -> bool {
         match command.op {
             Op::NOTHING => return true,
@@ -83,6 +83,7 @@ impl LaneState {
                 return true;
             }
             Op::MESSAGE => return self.start_message(routes, &command),
+            Op::PIECES => return self.start_pieces(routes, &command),
             // Its data must not move before there is room for what follows.
             Op::WRITE_SIGNAL
                 if self.slots.is_full()

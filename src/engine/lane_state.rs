@@ -1,11 +1,12 @@
 //! What the holder of the lane's role works on: the executor's and the completer's state.
 
 use crate::engine::by_owner::{InFlight, Stage};
-use crate::engine::command::{ALL_PEERS, Command, Op};
+use crate::engine::command::{ALL_PEERS, Command, Op, PIECE};
 use crate::engine::command_queue::Consumer;
 use crate::engine::in_flight::{InFlightTable, Tag};
 use crate::engine::messages::deferred::{DeferredQueue, take_deferred};
 use crate::engine::messages::sender::MessagePost;
+use crate::engine::pieces::{Pieces, end_one};
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
 use crate::engine::send_queue::{SendQueue, Sent};
@@ -266,6 +267,10 @@ impl LaneState {
         }
         match operation.command.op {
             Op::MESSAGE => self.payload_written(&operation.command, status),
+            Op::READ | Op::WRITE if operation.command.code == PIECE => {
+                let failure = (status != Status::OK).then(|| Error::bare(status));
+                end_piece(routes, operation.command.operand as *mut Pieces, failure);
+            }
             _ => fire(routes, &operation.command, status),
         }
         self.count_under_way();
@@ -330,6 +335,12 @@ impl LaneState {
                     take_deferred(command.local).end(&self.post, Status::ERR_CANCELED);
                     count += 1;
                 }
+                Op::PIECES => {
+                    // What of it is in flight still ends, below.
+                    let failure = Error::bare(Status::ERR_CANCELED);
+                    end_piece(routes, command.local.cast(), Some(failure));
+                    count += 1;
+                }
                 _ => {
                     fire(routes, &command, Status::ERR_CANCELED);
                     count += 1;
@@ -361,6 +372,16 @@ pub(super) fn fire_failure(routes: &Routes, command: &Command, error: &Error) {
     }
     command.on_local.fire(error.status, routes.waiters());
     command.on_complete.fire(error.status, routes.waiters());
+}
+
+/// One piece of an operation has ended, or all were begun; the last such end tells the user.
+pub(super) fn end_piece(routes: &Routes, place: *mut Pieces, failure: Option<Error>) {
+    // SAFETY: from a command of pieces or from a piece, each of which ends once; the caller holds the role.
+    match unsafe { end_one(place, failure) } {
+        None => {}
+        Some((whole, None)) => fire(routes, &whole, Status::OK),
+        Some((whole, Some(error))) => fire_failure(routes, &whole, &error),
+    }
 }
 
 #[cfg(all(test, not(loom)))]

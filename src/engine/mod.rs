@@ -16,6 +16,8 @@ mod lane_state;
 mod message_commands;
 pub mod messages;
 mod peer_turns;
+mod piece_commands;
+pub mod pieces;
 pub mod queue_entry;
 mod role;
 pub mod routes;

@@ -1,0 +1,416 @@
+//! 17. Reads and writes of many pieces: boxes with strides on both sides, and lists of places on both sides.
+//!
+//! Each is one request with one completion. Where all of the peer's side is mapped and neither LLCL_FLAG_DEFER
+//! nor offload mode asks for the queue, the caller copies everything in the call. Otherwise the request goes
+//! through the command queue as one command; whoever executes it does its pieces one after the other, and for
+//! memory that its owner has registered each costs what a read or a write of its size costs.
+
+use crate::api::completion::llcl_completion_t;
+use crate::api::guard::{given, guard};
+use crate::api::life::{live, llcl_context_t};
+use crate::api::memory::{llcl_local_t, llcl_remote_t};
+use crate::api::status::llcl_status_t;
+use crate::core::context::Context;
+use crate::core::noncontiguous::{DIMENSIONS, Many, Shape, Span, Strided, sum};
+use crate::engine::command::Op;
+use crate::fail;
+use crate::util::status::Result;
+use std::mem::offset_of;
+
+/// Most dimensions of a box with strides.
+pub const LLCL_STRIDED_DIMENSIONS: u32 = 8;
+
+/// A box with strides on both sides: pieces of `size` bytes, `extents[0]` of them in a row, `extents[1]` rows, and so
+/// on. Piece (i0, i1, ...) lies i0 * strides[0] + i1 * strides[1] + ... bytes behind the first one.
+#[repr(C)]
+pub struct llcl_strided_params_t {
+    /// The rank to read from or to write to.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// The first piece in the caller's memory: the source of a write, the destination of a read.
+    pub local: llcl_local_t,
+    /// The first piece in the peer's memory.
+    pub remote: llcl_remote_t,
+    /// Bytes of a piece; 0 moves nothing, both places still being checked.
+    pub size: usize,
+    /// How many of the following are used: 1 to LLCL_STRIDED_DIMENSIONS.
+    pub dimensions: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Numbers of pieces, the innermost dimension first; 0 moves nothing.
+    pub extents: [u64; 8],
+    /// Bytes from one piece to the next in the caller's memory, never negative. Of the source of any size; pieces
+    /// of the destination must not overlap.
+    pub local_strides: [u64; 8],
+    /// Bytes from one piece to the next in the peer's memory, as above.
+    pub remote_strides: [u64; 8],
+    /// Fires when all bytes are there; the source may then be reused.
+    pub on_complete: llcl_completion_t,
+}
+
+/// Bytes in the caller's memory.
+#[repr(C)]
+pub struct llcl_local_span_t {
+    /// The first byte.
+    pub place: llcl_local_t,
+    /// How many bytes, may be 0.
+    pub size: usize,
+}
+
+/// Bytes in a peer's memory.
+#[repr(C)]
+pub struct llcl_remote_span_t {
+    /// The first byte.
+    pub place: llcl_remote_t,
+    /// How many bytes, may be 0.
+    pub size: usize,
+}
+
+/// Lists of places on both sides. The bytes of one list, in its order, are those of the other in its order; where one
+/// place ends and the next begins may differ.
+#[repr(C)]
+pub struct llcl_vector_params_t {
+    /// The rank to read from or to write to.
+    pub peer: u32,
+    /// 0 or LLCL_FLAG_DEFER.
+    pub flags: u32,
+    /// The places in the caller's memory; NULL if `local_count` is 0. Read during the call only.
+    pub locals: *const llcl_local_span_t,
+    /// How many there are.
+    pub local_count: usize,
+    /// The places in the peer's memory; NULL if `remote_count` is 0. Read during the call only.
+    pub remotes: *const llcl_remote_span_t,
+    /// How many there are.
+    pub remote_count: usize,
+    /// Fires when all bytes are there; the source may then be reused.
+    pub on_complete: llcl_completion_t,
+}
+
+const _: () = {
+    assert!(LLCL_STRIDED_DIMENSIONS as usize == DIMENSIONS);
+    assert!(size_of::<llcl_local_span_t>() == size_of::<Span>());
+    assert!(size_of::<llcl_remote_span_t>() == size_of::<Span>());
+    assert!(offset_of!(llcl_local_span_t, size) == offset_of!(Span, size));
+    assert!(offset_of!(llcl_remote_span_t, size) == offset_of!(Span, size));
+};
+
+/// What the parameters of both kinds have in common.
+trait Described {
+    /// # Safety
+    /// Lists that the parameters name are what the user promises.
+    unsafe fn many(&self, op: Op) -> Result<Many<'_>>;
+}
+
+impl Described for llcl_strided_params_t {
+    unsafe fn many(&self, op: Op) -> Result<Many<'_>> {
+        let (dimensions, reserved) = (self.dimensions, self.reserved);
+        if dimensions == 0 || dimensions > LLCL_STRIDED_DIMENSIONS || reserved != 0 {
+            fail!(
+                ERR_INVALID,
+                "dimensions is {dimensions}, reserved {reserved}, expected 1 to {LLCL_STRIDED_DIMENSIONS}, 0"
+            );
+        }
+        let mut given = [[0; 3]; DIMENSIONS];
+        for (at, it) in given.iter_mut().enumerate() {
+            *it = [self.extents[at], self.local_strides[at], self.remote_strides[at]];
+        }
+        let to = if op == Op::READ { 1 } else { 2 };
+        let places = (self.local.address(), self.remote.address());
+        let given = &given[..dimensions as usize];
+        let shape = Shape::Strided(Strided::new(places, self.size as u64, given, to)?);
+        let on_complete = *self.on_complete.as_engine();
+        Ok(Many { op, peer: self.peer, flags: self.flags, shape, on_complete })
+    }
+}
+
+/// The list behind a pointer.
+///
+/// # Safety
+/// A pointer that is not NULL points to `count` entries, which nobody changes during the call.
+unsafe fn list<'a, T>(first: *const T, count: usize, name: &str) -> Result<&'a [Span]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { given(first, name)? };
+    if count > isize::MAX as usize / size_of::<Span>() {
+        fail!(ERR_RANGE, "{name} has {count} entries, which is more than memory holds");
+    }
+    // SAFETY: as the caller promises; both kinds of entries have the layout of a Span, as asserted above.
+    Ok(unsafe { std::slice::from_raw_parts(first.cast::<Span>(), count) })
+}
+
+impl Described for llcl_vector_params_t {
+    unsafe fn many(&self, op: Op) -> Result<Many<'_>> {
+        // SAFETY: as the caller promises.
+        let (ours, theirs) = unsafe {
+            (
+                list(self.locals, self.local_count, "locals")?,
+                list(self.remotes, self.remote_count, "remotes")?,
+            )
+        };
+        let (here, there) = (sum(ours, "locals")?, sum(theirs, "remotes")?);
+        if here != there {
+            fail!(
+                ERR_INVALID,
+                "locals have {here} bytes and remotes {there}, expected the same number"
+            );
+        }
+        let on_complete = *self.on_complete.as_engine();
+        let shape = Shape::Lists(ours, theirs);
+        Ok(Many { op, peer: self.peer, flags: self.flags, shape, on_complete })
+    }
+}
+
+/// Hands a request to one of the three tiers.
+///
+/// # Safety
+/// Pointers that are not null point to a live context and to valid parameters, whose own promises are kept.
+unsafe fn submit<P: Described>(
+    context: *const llcl_context_t,
+    params: *const P,
+    op: Op,
+    tier: impl FnOnce(&Context, &mut Many) -> Result<()>,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
+    // SAFETY: as the caller promises.
+    tier(context, &mut unsafe { params.many(op) }?)
+}
+
+/// Writes a box with strides to a peer, if that is possible now.
+///
+/// The source must not change until `on_complete`. Pieces are copied in any order, and source and destination must not
+/// overlap. Overlap of the destination is refused where the sizes alone show it; else which piece wins is undefined.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+/// `dimensions` is 0 or more than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+/// LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge here) leave 64 bits;
+/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
+/// LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
+/// Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
+/// After the strided put and get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_write_strided_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_strided_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::WRITE, |context, many| context.submit_many(many))
+    })
+}
+
+/// Tries llcl_try_write_strided_async until it is accepted, and helps with progress meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write_strided_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_strided_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::WRITE, |context, many| context.submit_many_until_accepted(many))
+    })
+}
+
+/// Does what llcl_try_write_strided_async begins and waits for the end, helping with progress
+/// meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
+/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
+/// LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_write_strided(
+    context: *mut llcl_context_t,
+    params: *const llcl_strided_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::WRITE, |context, many| context.submit_many_and_wait(many))
+    })
+}
+
+/// Reads a box with strides from a peer, if that is possible now.
+///
+/// The destination is undefined until `on_complete`. Pieces are copied in any order, and source and destination must not
+/// overlap. Overlap of the destination is refused where the sizes alone show it; else which piece wins is undefined.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+/// `dimensions` is 0 or more than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+/// LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge here) leave 64 bits;
+/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
+/// LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
+/// Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
+/// After the strided put and get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_read_strided_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_strided_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::READ, |context, many| context.submit_many(many))
+    })
+}
+
+/// Tries llcl_try_read_strided_async until it is accepted, and helps with progress meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_read_strided_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_strided_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::READ, |context, many| context.submit_many_until_accepted(many))
+    })
+}
+
+/// Does what llcl_try_read_strided_async begins and waits for the end, helping with progress
+/// meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
+/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
+/// LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_read_strided(
+    context: *mut llcl_context_t,
+    params: *const llcl_strided_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::READ, |context, many| context.submit_many_and_wait(many))
+    })
+}
+
+/// Writes a list of places to a list of places of a peer, if that is possible now.
+///
+/// The source must not change until `on_complete`. Pieces are copied in any order, and source and destination must not
+/// overlap. Where places of the destination overlap, which of them wins is undefined.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+/// a list is NULL and not empty, or the lists differ in bytes;
+/// LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
+/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
+/// LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
+/// Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
+/// After the vector put and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_writev_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_vector_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::WRITE, |context, many| context.submit_many(many))
+    })
+}
+
+/// Tries llcl_try_writev_async until it is accepted, and helps with progress meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_writev_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_vector_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::WRITE, |context, many| context.submit_many_until_accepted(many))
+    })
+}
+
+/// Does what llcl_try_writev_async begins and waits for the end, helping with progress
+/// meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
+/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
+/// LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_writev(
+    context: *mut llcl_context_t,
+    params: *const llcl_vector_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::WRITE, |context, many| context.submit_many_and_wait(many))
+    })
+}
+
+/// Reads a list of places of a peer into a list of places, if that is possible now.
+///
+/// The destination is undefined until `on_complete`. Pieces are copied in any order, and source and destination must not
+/// overlap. Where places of the destination overlap, which of them wins is undefined.
+/// `context`: a live context. `params`: read during the call only.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+/// a list is NULL and not empty, or the lists differ in bytes;
+/// LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
+/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
+/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
+/// LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
+/// Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
+/// After the vector put and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_try_readv_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_vector_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::READ, |context, many| context.submit_many(many))
+    })
+}
+
+/// Tries llcl_try_readv_async until it is accepted, and helps with progress meanwhile.
+///
+/// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_readv_async(
+    context: *mut llcl_context_t,
+    params: *const llcl_vector_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::READ, |context, many| context.submit_many_until_accepted(many))
+    })
+}
+
+/// Does what llcl_try_readv_async begins and waits for the end, helping with progress
+/// meanwhile and sleeping if it takes long.
+///
+/// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
+/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
+/// LLCL_ERR_STATE. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_readv(
+    context: *mut llcl_context_t,
+    params: *const llcl_vector_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe {
+        submit(context, params, Op::READ, |context, many| context.submit_many_and_wait(many))
+    })
+}
