@@ -33,6 +33,8 @@ static void peers(llcl_context_t *context)
         else
             CHECK(info.registered_access == LLCL_ACCESS_KERNEL ||
                   info.registered_access == LLCL_ACCESS_MESSAGE);
+        CHECK_EQUAL(info.registered_writes, info.registered_access);
+        CHECK_EQUAL(info.kernel_write_error, info.kernel_error);
         /* Messages only where the kernel refuses, or is not asked. */
         CHECK((info.kernel_error != 0) == (info.registered_access == LLCL_ACCESS_MESSAGE &&
                                            !(cma && strcmp(cma, "off") == 0)));

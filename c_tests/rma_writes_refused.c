@@ -1,5 +1,5 @@
 /* Broken if this fails: where the kernel refuses process_vm_writev alone, as a sandbox may, writes to registered
- * memory fail instead of going by messages to its owner.
+ * memory fail instead of going by messages to its owner, or llcl_query_peer tells that the kernel copies them.
  * ranks: 2
  * cma: on
  */
@@ -57,6 +57,10 @@ static void run(llcl_context_t *context)
     info.struct_size = sizeof info;
     if (llcl_rank(context) == 0) {
         CHECK_OK(llcl_query_peer(context, 1, &info));
+        CHECK_EQUAL(info.registered_writes, LLCL_ACCESS_MESSAGE);
+        CHECK(info.kernel_write_error != 0);
+        if (info.registered_access == LLCL_ACCESS_KERNEL)
+            CHECK_EQUAL(info.kernel_write_error, EPERM);
         write_and_read(context, &target, &mine, 1, 0);
         write_and_read(context, &target, &mine, 2, LLCL_FLAG_DEFER);
         CHECK(word_get(&refusals) > 0 || info.registered_access != LLCL_ACCESS_KERNEL);

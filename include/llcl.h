@@ -507,7 +507,7 @@ typedef struct llcl_peer_info_t {
     /** One of LLCL_TRANSPORT_*. */
     uint32_t transport;
     /**
-     * How memory that the peer registered is read and written: one of LLCL_ACCESS_*. Memory that it
+     * How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it
      * allocated is always mapped.
      */
     uint32_t registered_access;
@@ -523,10 +523,20 @@ typedef struct llcl_peer_info_t {
      * for every other access.
      */
     int32_t kernel_error;
+    /**
+     * How memory that the peer registered is written: one of LLCL_ACCESS_*. It is registered_access, but
+     * LLCL_ACCESS_MESSAGE where a sandbox refuses process_vm_writev alone.
+     */
+    uint32_t registered_writes;
+    /**
+     * Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused process_vm_writev, or
+     * kernel_error where it refuses both. 0 as there.
+     */
+    int32_t kernel_write_error;
 } llcl_peer_info_t;
 
 /** Its size, and else zeroes: `llcl_peer_info_t it = LLCL_PEER_INFO_INIT;`. */
-#define LLCL_PEER_INFO_INIT {sizeof(llcl_peer_info_t), 0, 0, 0, 0, 0, 0}
+#define LLCL_PEER_INFO_INIT {sizeof(llcl_peer_info_t), 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted when they are used.

@@ -74,13 +74,15 @@ module llcl_types
   end type
 
   type, bind(c) :: llcl_peer_info_t
-    integer(c_int64_t) :: struct_size = 32
+    integer(c_int64_t) :: struct_size = 40
     integer(c_int32_t) :: transport = 0
     integer(c_int32_t) :: registered_access = 0
     integer(c_int32_t) :: process = 0
     integer(c_int32_t) :: am_payload = 0
     integer(c_int32_t) :: am_medium = 0
     integer(c_int32_t) :: kernel_error = 0
+    integer(c_int32_t) :: registered_writes = 0
+    integer(c_int32_t) :: kernel_write_error = 0
   end type
 
   type, bind(c) :: llcl_region_t

@@ -113,7 +113,7 @@ pub struct llcl_peer_info_t {
     pub struct_size: u64,
     /// One of LLCL_TRANSPORT_*.
     pub transport: u32,
-    /// How memory that the peer registered is read and written: one of LLCL_ACCESS_*. Memory that it
+    /// How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it
     /// allocated is always mapped.
     pub registered_access: u32,
     /// Its process id.
@@ -126,6 +126,12 @@ pub struct llcl_peer_info_t {
     /// Yama's ptrace_scope above 1, another user, no dumpable process; ENOSYS: a filter); 0: LLCL_CMA is off. 0
     /// for every other access.
     pub kernel_error: i32,
+    /// How memory that the peer registered is written: one of LLCL_ACCESS_*. It is registered_access, but
+    /// LLCL_ACCESS_MESSAGE where a sandbox refuses process_vm_writev alone.
+    pub registered_writes: u32,
+    /// Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused process_vm_writev, or
+    /// kernel_error where it refuses both. 0 as there.
+    pub kernel_write_error: i32,
 }
 
 /// Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted when they are used.
@@ -428,18 +434,26 @@ pub unsafe extern "C" fn llcl_query_peer(
         let (context, asked) = unsafe { (live(context)?, given(info, "info")?) };
         known_size(asked.struct_size, size_of::<llcl_peer_info_t>())?;
         let reach = context.reach(peer)?;
+        let registered_access = match reach.registered {
+            Access::Mapped => LLCL_ACCESS_MAPPED,
+            Access::Kernel(_) => LLCL_ACCESS_KERNEL,
+            Access::Message(_) => LLCL_ACCESS_MESSAGE,
+        };
+        let (kernel_error, kernel_write_error) = reach.refusals;
         let answer = llcl_peer_info_t {
             struct_size: asked.struct_size,
             transport: if reach.own { LLCL_TRANSPORT_LOOPBACK } else { LLCL_TRANSPORT_SHM },
-            registered_access: match reach.registered {
-                Access::Mapped => LLCL_ACCESS_MAPPED,
-                Access::Kernel(_) => LLCL_ACCESS_KERNEL,
-                Access::Message(_) => LLCL_ACCESS_MESSAGE,
-            },
+            registered_access,
             process: reach.process,
             am_payload: reach.payload as u32,
             am_medium: reach.medium as u32,
-            kernel_error: reach.refusal,
+            kernel_error,
+            registered_writes: if kernel_write_error == 0 {
+                registered_access
+            } else {
+                LLCL_ACCESS_MESSAGE
+            },
+            kernel_write_error,
         };
         // SAFETY: as above.
         unsafe { give(info, "info", answer) }

@@ -77,7 +77,7 @@ fn print_capabilities(config: Config) -> Result<()> {
         Access::Kernel(_) => "process_vm_readv, process_vm_writev",
         _ if kernel_copies => &format!(
             "messages to the owner, staged: process_vm_readv: {}",
-            std::io::Error::from_raw_os_error(routes.transport(port).kernel_refusal(port))
+            std::io::Error::from_raw_os_error(routes.transport(port).kernel_refusals(port).0)
         ),
         _ => "messages to the owner, staged: LLCL_CMA is off",
     };

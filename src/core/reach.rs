@@ -11,10 +11,10 @@ pub struct Reach {
     pub own: bool,
     /// Its process.
     pub process: u32,
-    /// How memory that it registered is read and written.
+    /// How memory that it registered is read.
     pub registered: Access,
-    /// Why the kernel does not copy: an errno, or 0.
-    pub refusal: i32,
+    /// Why the kernel does not copy from it, and to it: an errno each, or 0.
+    pub refusals: (i32, i32),
     /// Most bytes of a message's payload to it.
     pub payload: usize,
     /// Most bytes of a reply to it.
@@ -34,7 +34,7 @@ impl Context {
             own,
             process: port.process,
             registered: transport.registered_access(port),
-            refusal: transport.kernel_refusal(port),
+            refusals: transport.kernel_refusals(port),
             payload: sender.largest(),
             medium: sender.medium(),
         })

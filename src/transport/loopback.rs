@@ -77,8 +77,8 @@ impl Transport for Loopback {
         }
     }
 
-    fn kernel_refusal(&self, _: &Port) -> i32 {
-        0
+    fn kernel_refusals(&self, _: &Port) -> (i32, i32) {
+        (0, 0)
     }
 
     fn registered_access(&self, _: &Port) -> Access {

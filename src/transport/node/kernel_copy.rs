@@ -68,6 +68,19 @@ pub unsafe fn probe(owner: Owner, theirs: u64, expected: *const u8) -> i32 {
     libc::ESRCH
 }
 
+/// Whether a sandbox refuses writes alone: the kernel allows both ways or none, but a filter sees the call. Of no
+/// bytes, so that nothing is written. 0, or the errno of the refusal.
+pub fn probe_write(owner: Owner) -> i32 {
+    let none = std::ptr::null();
+    // SAFETY: no vectors on either side.
+    let count =
+        unsafe { libc::process_vm_writev(owner.process as libc::pid_t, none, 0, none, 0, 0) };
+    match std::io::Error::last_os_error().raw_os_error() {
+        Some(errno @ (libc::EPERM | libc::ENOSYS)) if count < 0 => errno,
+        _ => 0,
+    }
+}
+
 type Call = unsafe extern "C" fn(
     libc::pid_t,
     *const libc::iovec,

@@ -48,10 +48,12 @@ pub struct Node {
 struct Link {
     control: Control,
     process: u32,
-    /// The kernel lets us copy from and to its process.
+    /// The kernel lets us copy from its process.
     kernel_copies: bool,
     /// Why not: an errno. 0: it does, or is not asked to.
     refusal: i32,
+    /// Why it does not let us copy to its process.
+    write_refusal: i32,
 }
 
 pub use kernel_copy::permit as permit_kernel_copies;
@@ -108,7 +110,9 @@ impl Node {
         let control = Control::open(MemoryFile::received(card.fd), peer)?;
         let refusal = if self.kernel_copies { refusal(process, base, &control) } else { 0 };
         let kernel_copies = self.kernel_copies && refusal == 0;
-        Ok(Link { control, process, kernel_copies, refusal })
+        let owner = kernel_copy::Owner { process, resident: control.resident() };
+        let write_refusal = if kernel_copies { kernel_copy::probe_write(owner) } else { refusal };
+        Ok(Link { control, process, kernel_copies, refusal, write_refusal })
     }
 
     /// Wakes a peer's agent; nothing where the peer has not been talked to.
@@ -223,8 +227,9 @@ impl Transport for Node {
         }
     }
 
-    fn kernel_refusal(&self, port: &Port) -> i32 {
-        self.linked(port).refusal
+    fn kernel_refusals(&self, port: &Port) -> (i32, i32) {
+        let link = self.linked(port);
+        (link.refusal, link.write_refusal)
     }
 
     fn registered_access(&self, port: &Port) -> Access {
