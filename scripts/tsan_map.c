@@ -1,8 +1,10 @@
 /* Lets ThreadSanitizer see ranks-as-threads as one program. Ranks of one process map each other's
  * files a second time, and the checker goes by addresses: order made through one mapping is unknown
- * at the other. In the instrumented programs (ld --wrap) a range of a file that is mapped already is
- * therefore handed out again at its first address, and unmapped by its last user. */
+ * at the other. In the instrumented programs (ld --wrap) a range of a file that lies in one that is mapped
+ * already is therefore handed out again at its first address, and unmapped by its last user. A mapping
+ * cannot be mapped again without its file (mremap), so the library keeps descriptors instead. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -27,6 +29,14 @@ void *__real_mmap(void *address, size_t length, int protection, int flags, int f
 int __real_munmap(void *address, size_t length);
 void *__wrap_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
 int __wrap_munmap(void *address, size_t length);
+void *__wrap_mremap(void *old, size_t old_length, size_t length, int flags, ...);
+
+void *__wrap_mremap(void *old, size_t old_length, size_t length, int flags, ...)
+{
+    (void)old, (void)old_length, (void)length, (void)flags;
+    errno = EINVAL;
+    return MAP_FAILED;
+}
 
 void *__wrap_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
@@ -35,10 +45,11 @@ void *__wrap_mmap(void *address, size_t length, int protection, int flags, int f
         return __real_mmap(address, length, protection, flags, fd, offset);
     pthread_mutex_lock(&lock);
     struct shared *s = all;
-    while (s != NULL && !(s->device == about.st_dev && s->file == about.st_ino && s->offset == offset &&
-                          s->length == length && s->protection == protection))
+    while (s != NULL && !(s->device == about.st_dev && s->file == about.st_ino && s->protection == protection &&
+                          s->offset <= offset && offset + (off_t)length <= s->offset + (off_t)s->length))
         s = s->next;
-    void *base = s != NULL ? s->base : __real_mmap(NULL, length, protection, flags, fd, offset);
+    void *base = s != NULL ? (char *)s->base + (offset - s->offset)
+                           : __real_mmap(NULL, length, protection, flags, fd, offset);
     if (s == NULL && base != MAP_FAILED) {
         s = malloc(sizeof *s);
         if (s == NULL)
@@ -56,15 +67,18 @@ int __wrap_munmap(void *address, size_t length)
 {
     pthread_mutex_lock(&lock);
     struct shared **link = &all;
-    while (*link != NULL && !((*link)->base == address && (*link)->length == length))
+    char *at = address;
+    while (*link != NULL && !(at >= (char *)(*link)->base && at + length <= (char *)(*link)->base + (*link)->length))
         link = &(*link)->next;
     struct shared *s = *link;
-    int last = s == NULL || --s->users == 0;
-    if (s != NULL && last) {
+    int answer = 0;
+    if (s == NULL) {
+        answer = __real_munmap(address, length);
+    } else if (--s->users == 0) {
+        answer = __real_munmap(s->base, s->length);
         *link = s->next;
         free(s);
     }
-    int answer = last ? __real_munmap(address, length) : 0;
     pthread_mutex_unlock(&lock);
     return answer;
 }

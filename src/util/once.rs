@@ -1,15 +1,22 @@
-//! A value that is made at its first use. Not once_cell's: that one asks for the handle of the calling thread, which the
-//! standard library allocates, and it ends the process where that fails.
+//! A value that is made at its first use. Not once_cell's: that one asks for the handle of the
+//! calling thread, which the standard library allocates, and it ends the process where that fails.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A value, or none yet.
 #[derive(Debug)]
 pub struct Once<T> {
-    value: OnceLock<T>,
-    /// Held by who makes it.
+    /// The value is there; nobody writes it any more.
+    made: AtomicBool,
+    value: UnsafeCell<Option<T>>,
+    /// Held by the thread that makes it.
     making: Mutex<()>,
 }
+
+// SAFETY: the value is written once, under the lock and before `made`, and only read afterwards.
+unsafe impl<T: Send + Sync> Sync for Once<T> {}
 
 impl<T> Default for Once<T> {
     fn default() -> Once<T> {
@@ -20,36 +27,58 @@ impl<T> Default for Once<T> {
 impl<T> Once<T> {
     /// None yet.
     pub const fn new() -> Once<T> {
-        Once { value: OnceLock::new(), making: Mutex::new(()) }
+        Once { made: AtomicBool::new(false), value: UnsafeCell::new(None), making: Mutex::new(()) }
     }
 
     /// The value, if it was made.
     #[inline(always)]
     pub fn get(&self) -> Option<&T> {
-        self.value.get()
+        // Acquire: pairs with the Release in put().
+        if !self.made.load(Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: it was written before `made`, and nobody writes it again.
+        unsafe { (*self.value.get()).as_ref() }
     }
 
     /// The value, made by `make` unless it was made before. Who comes meanwhile waits.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
-        self.value.get_or_init(make)
+        match self.get_or_try_init(|| Ok::<T, std::convert::Infallible>(make())) {
+            Ok(value) => value,
+            Err(never) => match never {},
+        }
     }
 
-    /// The same; where `make` fails there is none, and the next one tries again.
+    /// As get_or_init(); where `make` fails there is none, and the next one tries again.
     pub fn get_or_try_init<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.get() {
             return Ok(value);
         }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = self.get() {
             return Ok(value);
         }
         let made = make()?;
-        Ok(self.value.get_or_init(|| made))
+        Ok(self.put(made, &making))
     }
 
     /// Puts the value in. Err: there is one.
     pub fn set(&self, value: T) -> Result<(), T> {
-        self.value.set(value)
+        let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.made.load(Ordering::Relaxed) {
+            return Err(value);
+        }
+        self.put(value, &making);
+        Ok(())
+    }
+
+    /// Puts the value in where none is.
+    fn put(&self, value: T, _making: &MutexGuard<'_, ()>) -> &T {
+        // SAFETY: the lock is held and `made` is false, so nobody else reads or writes the value.
+        let value = unsafe { (*self.value.get()).insert(value) };
+        // Release: pairs with the Acquire in get().
+        self.made.store(true, Ordering::Release);
+        value
     }
 }
 
