@@ -5,23 +5,26 @@
 #define LLCL_H
 
 /*
- * libllcl: one-sided reads, writes and atomics, active messages and persistent collectives between the
- * processes of a machine.
+ * libllcl: one-sided reads, writes and atomics, active messages and persistent collectives between
+ * the processes of a machine.
  *
  * Conventions, which hold for every function:
  *
  * - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened and nothing was
  *   kept; its name gives the reason. A negative status is an error; llcl_last_error() then has a
  *   sentence that names the parameter, its value and what was expected.
- * - Handles are opaque pointers, made and ended by matching calls. Contexts, regions, teams and plans
- *   that have ended are refused with LLCL_ERR_STATE, also after the end of their context, until 256
- *   later ones of their kind have ended. Any other handle that has ended must not be passed.
- * - Parameter structs are read during the call only. Each has an initialiser, LLCL_WRITE_PARAMS_INIT for
- *   llcl_write_params_t, for C and C++; what is not set behind it is 0. Flag bits and kinds that are not defined here
- *   are refused with LLCL_ERR_INVALID, and so is NULL wherever it is not allowed by name.
+ * - Handles are opaque pointers, made and ended by matching calls. Contexts, regions, teams and
+ *   plans that have ended are refused with LLCL_ERR_STATE, also after the end of their context,
+ *   until 256 later ones of their kind have ended. Any other handle that has ended must not be
+ *   passed.
+ * - Parameter structs are read during the call only. Each has an initialiser,
+ *   LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, for C and C++; what is not set behind it is 0.
+ *   Flag bits and kinds that are not defined here are refused with LLCL_ERR_INVALID, and so is
+ *   NULL wherever it is not allowed by name.
  * - Out-parameters are written on success only.
  * - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
- *   request carries fires exactly once, with a status, whatever happens. Refused means: none fires.
+ *   request carries fires exactly once, with a status, whatever happens. Refused means: none
+ *   fires.
  * - Callbacks run on whatever thread ends the operation: the caller, before the call returns
  *   (unless LLCL_FLAG_DEFER is given); a thread that waits in this library; or one of its own
  *   threads. In offload mode it is the progress thread.
@@ -32,25 +35,26 @@
  * - Order. Operations of one thread or of several may take effect in any order, except that the
  *   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
  *   done before an operation was accepted is seen by whoever sees its effect.
- * - First use. A peer is contacted when it is first used: its memory is mapped as soon as it has called
- *   llcl_init, which takes some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without
- *   waiting, while the contact goes on behind them; all other functions wait. A message to a receiver with
- *   LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a share. llcl_connect contacts
- *   peers beforehand.
- * - Threads. Every function may be called by any thread at any time, except where it says else.
- *   No panic leaves the library; there is no process-wide state to set up, no signal handler and no
+ * - First use. A peer is contacted when it is first used: its memory is mapped as soon as it has
+ *   called llcl_init, which takes some 0.1 ms. Until then the try functions answer
+ *   LLCL_RETRY_CONNECTING, without waiting, while the contact goes on behind them; all other
+ *   functions wait. A message to a receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank
+ *   that keeps the counter of a share. llcl_connect contacts peers beforehand.
+ * - Threads. Every function may be called by any thread at any time, except where it says else. No
+ *   panic leaves the library; there is no process-wide state to set up, no signal handler and no
  *   constructor.
- * - Signal handlers must not call any function of this library but llcl_abort with NULL: it allocates memory and
- *   takes locks that the interrupted thread may hold. Let the handler set a flag, or write to a descriptor, and a
- *   thread act on it.
+ * - Signal handlers must not call any function of this library but llcl_abort with NULL: it
+ *   allocates memory and takes locks that the interrupted thread may hold. Let the handler set a
+ *   flag, or write to a descriptor, and a thread act on it.
  * - Callbacks and handlers end by returning. One that leaves by an exception, pthread_exit or
  *   cancellation ends the process, with a message that names it; one that leaves by longjmp leaves
  *   behind what its thread held, and other threads may wait for that for ever.
- * - fork(). The child must not use what its parent has made: every call with a context, a region, a
- *   team, a plan or a world of the parent answers LLCL_ERR_STATE there, llcl_finalize in an exit
- *   handler included, and the parent's rank goes on. system(), popen() and posix_spawn() do what they
- *   always do. docs/rules.md has the whole of it.
- * - Death of a peer is reported by LLCL_ERR_PEER_DEAD on everything pending on it, never by a hang.
+ * - fork(). The child must not use what its parent has made: every call with a context, a region,
+ *   a team, a plan or a world of the parent answers LLCL_ERR_STATE there, llcl_finalize in an exit
+ *   handler included, and the parent's rank goes on. system(), popen() and posix_spawn() do what
+ *   they always do. docs/rules.md has the whole of it.
+ * - Death of a peer is reported by LLCL_ERR_PEER_DEAD on everything pending on it, never by a
+ *   hang.
  */
 
 #include <stddef.h>
@@ -84,8 +88,8 @@ extern "C" {
 #define LLCL_RETRY_NO_CREDIT 4
 
 /**
- * Try again: the peer was not contacted before, and the contact is under way; it goes on whether or not
- * you try again, and may take until the peer has come up. llcl_connect waits for it.
+ * Try again: the peer was not contacted before, and the contact is under way; it goes on whether
+ * or not you try again, and may take until the peer has come up. llcl_connect waits for it.
  */
 #define LLCL_RETRY_CONNECTING 5
 
@@ -137,7 +141,8 @@ typedef int32_t llcl_status_t;
 const char *llcl_status_string(llcl_status_t status);
 
 /**
- * The sentence of the calling thread's last error: which function was called, which parameter, which value, what was expected.
+ * The sentence of the calling thread's last error: which function was called, which parameter,
+ * which value, what was expected.
  *
  * Returns text that stays valid until the thread's next failing call, never NULL; empty when none
  * has failed. Statuses of the "try again" kind leave it alone. Each thread has its own.
@@ -145,11 +150,13 @@ const char *llcl_status_string(llcl_status_t status);
 const char *llcl_last_error(void);
 
 /**
- * For programs that end where a call fails, by the macro LLCL_CHECK: prints who called what where, the status and
- * llcl_last_error() on stderr, and ends the process by exit(1), so that its job ends.
+ * For programs that end where a call fails, by the macro LLCL_CHECK: prints who called what where,
+ * the status and llcl_last_error() on stderr, and ends the process by exit(1), so that its job
+ * ends.
  *
- * `status`: what the call has answered; for LLCL_OK nothing happens. `call`: the call as text; `file`: where it stands, static text or
- * NULL; `line`: the line there. Any thread may call it; exit handlers run on it.
+ * `status`: what the call has answered; for LLCL_OK nothing happens. `call`: the call as text;
+ * `file`: where it stands, static text or NULL; `line`: the line there. Any thread may call it;
+ * exit handlers run on it.
  */
 void llcl_must_succeed(llcl_status_t status,
                        const char *call,
@@ -195,8 +202,8 @@ typedef struct llcl_completion_t {
     /** For CALL: the function. Else ignored. */
     llcl_callback_fn call;
     /**
-     * For CALL: the data for the function, may be NULL. For STORE and ADD: a uint64_t, aligned to 8
-     * bytes. Else ignored.
+     * For CALL: the data for the function, may be NULL. For STORE and ADD: a uint64_t, aligned to
+     * 8 bytes. Else ignored.
      */
     void *target;
 } llcl_completion_t;
@@ -252,8 +259,9 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 #define LLCL_EXECUTION_AUTO 1u
 
 /**
- * Every request goes through the queue to the progress thread. A thread that finds the queue full, or another
- * thread posting at the same moment, executes a batch of it instead, if nobody else does.
+ * Every request goes through the queue to the progress thread. A thread that finds the queue full,
+ * or another thread posting at the same moment, executes a batch of it instead, if nobody else
+ * does.
  */
 #define LLCL_EXECUTION_OFFLOAD 2u
 
@@ -284,9 +292,10 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 #define LLCL_AM_HANDLERS_PARALLEL 2u
 
 /**
- * One handler of a context runs at a time, and only on threads of the program, outside of callbacks: in
- * llcl_am_poll, llcl_am_wait, llcl_progress, and in every call that waits. A program that calls none of
- * these gets no message; what the library does for other ranks' operations on memory goes on.
+ * One handler of a context runs at a time, and only on threads of the program, outside of
+ * callbacks: in llcl_am_poll, llcl_am_wait, llcl_progress, and in every call that waits. A program
+ * that calls none of these gets no message; what the library does for other ranks' operations on
+ * memory goes on.
  */
 #define LLCL_AM_HANDLERS_POLLED 3u
 
@@ -294,21 +303,23 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 typedef struct llcl_world_t llcl_world_t;
 
 /**
- * Gathers bytes from every rank at every rank, by means of the program: `all` becomes the `size` bytes at `mine` of
- * each rank, in their order. Returns 0 when that has been done. `data`: as in llcl_bootstrap_t.
+ * Gathers bytes from every rank at every rank, by means of the program: `all` becomes the `size`
+ * bytes at `mine` of each rank, in their order. Returns 0 when that has been done. `data`: as in
+ * llcl_bootstrap_t.
  */
 typedef int32_t (*llcl_allgather_fn)(void *data, const void *mine, size_t size, void *all);
 
 /**
- * Ends the whole job with this exit code, by means of the program, as MPI_Abort does; need not return. `data`: as in
- * llcl_bootstrap_t.
+ * Ends the whole job with this exit code, by means of the program, as MPI_Abort does; need not
+ * return. `data`: as in llcl_bootstrap_t.
  */
 typedef void (*llcl_abort_fn)(void *data, int32_t exit_code);
 
 /**
- * The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or the program itself.
- * llcl_init is then collective over them. All run on one machine, in the name of one user. Rank 0 serves the others, as llcl-run
- * does elsewhere: when it dies the others hear of the death of all ranks.
+ * The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or
+ * the program itself. llcl_init is then collective over them. All run on one machine, in the name
+ * of one user. Rank 0 serves the others, as llcl-run does elsewhere: when it dies the others hear
+ * of the death of all ranks.
  */
 typedef struct llcl_bootstrap_t {
     /** Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it. */
@@ -318,11 +329,13 @@ typedef struct llcl_bootstrap_t {
     /** How many ranks there are, 1 to 4096; the same at each. */
     uint32_t size;
     /**
-     * Called twice, inside llcl_init and by its thread. It may block, and must not call this library.
+     * Called twice, inside llcl_init and by its thread. It may block, and must not call this
+     * library.
      */
     llcl_allgather_fn allgather;
     /**
-     * Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: rank 0 ends the processes of all.
+     * Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: rank 0 ends the
+     * processes of all.
      */
     llcl_abort_fn abort;
     /**
@@ -335,20 +348,22 @@ typedef struct llcl_bootstrap_t {
 #define LLCL_BOOTSTRAP_INIT {sizeof(llcl_bootstrap_t), 0, 0, NULL, NULL, NULL}
 
 /**
- * How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros are out of reach. A field that is 0 takes its value from
- * the environment variable in brackets, else its default. An empty variable counts as unset; one that begins
- * with LLCL_ and is none of the library's is named on stderr, once, with the nearest that is.
+ * How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros
+ * are out of reach. A field that is 0 takes its value from the environment variable in brackets,
+ * else its default. An empty variable counts as unset; one that begins with LLCL_ and is none of
+ * the library's is named on stderr, once, with the nearest that is.
  */
 typedef struct llcl_config_t {
     /** Bytes of this struct, as llcl_config_default sets it. */
     uint64_t struct_size;
     /**
-     * The world of this process to take a place in. NULL: `bootstrap`, else the place that llcl-run gave to this
-     * process, else a world of one rank. Must outlive the context.
+     * The world of this process to take a place in. NULL: `bootstrap`, else the place that
+     * llcl-run gave to this process, else a world of one rank. Must outlive the context.
      */
     llcl_world_t *world;
     /**
-     * The place among ranks that somebody else has started, read during llcl_init; NULL: none. Not with `world`.
+     * The place among ranks that somebody else has started, read during llcl_init; NULL: none. Not
+     * with `world`.
      */
     const llcl_bootstrap_t *bootstrap;
     /** The place in `world`, from 0 on; without a world it is ignored. */
@@ -356,8 +371,8 @@ typedef struct llcl_config_t {
     /** One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto]. */
     uint32_t execution;
     /**
-     * Commands that the queue holds; a command that carries its bytes takes one more place for each
-     * 120 of them, or part of 120; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+     * Commands that the queue holds; a command that carries its bytes takes one more place for
+     * each 120 of them, or part of 120; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
      */
     uint32_t queue_entries;
     /**
@@ -368,7 +383,8 @@ typedef struct llcl_config_t {
     /** Regions at one time, 1 to 65535 [LLCL_REGIONS; 1024]. */
     uint32_t regions;
     /**
-     * One of LLCL_AM_POLICY_*: how senders take this rank's message slots [LLCL_AM_POLICY; acquire].
+     * One of LLCL_AM_POLICY_*: how senders take this rank's message slots [LLCL_AM_POLICY;
+     * acquire].
      */
     uint32_t am_policy;
     /**
@@ -382,13 +398,13 @@ typedef struct llcl_config_t {
      */
     uint32_t am_medium;
     /**
-     * Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, no more are made than there
-     * are ranks, nor than half the slots [LLCL_AM_SHARES; 4].
+     * Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, no more are made than
+     * there are ranks, nor than half the slots [LLCL_AM_SHARES; 4].
      */
     uint32_t am_shares;
     /**
-     * Messages of this rank that may wait for their end at one time, each with a place for its reply;
-     * a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].
+     * Messages of this rank that may wait for their end at one time, each with a place for its
+     * reply; a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].
      */
     uint32_t am_requests;
     /** One of LLCL_AM_HANDLERS_* [LLCL_AM_HANDLERS; serial]. */
@@ -430,7 +446,7 @@ llcl_status_t llcl_world_create(uint32_t size,
 llcl_status_t llcl_world_free(llcl_world_t *world);
 
 /*
- * 3. Life: contexts, worlds, and what can be asked of them.
+ * 3. Life: contexts, from their beginning to their end.
  */
 
 /** Major version: grows when programs must be changed. */
@@ -442,27 +458,12 @@ llcl_status_t llcl_world_free(llcl_world_t *world);
 /** Patch version. */
 #define LLCL_VERSION_PATCH 0u
 
-/** The peer is this rank itself. */
-#define LLCL_TRANSPORT_LOOPBACK 1u
-
-/** The peer is reached through shared memory. */
-#define LLCL_TRANSPORT_SHM 2u
-
-/** Memory is reached by loads and stores. */
-#define LLCL_ACCESS_MAPPED 1u
-
-/** Memory is reached by process_vm_readv and process_vm_writev. */
-#define LLCL_ACCESS_KERNEL 2u
-
-/** Memory is reached by messages to its owner's progress thread. */
-#define LLCL_ACCESS_MESSAGE 3u
-
 /**
  * One rank's place in a world, with everything that hangs on it.
  *
- * What it holds is dropped by llcl_finalize, and the object itself is kept: a call with an old handle
- * finds here that the context has ended. The functions on words look at the context without asking:
- * it says by one word, which stays, that no peer can be reached.
+ * What it holds is dropped by llcl_finalize, and the object itself is kept: a call with an old
+ * handle finds here that the context has ended. The functions on words look at the context without
+ * asking: it says by one word, which stays, that no peer can be reached.
  */
 typedef struct llcl_context_t llcl_context_t;
 
@@ -500,6 +501,147 @@ typedef struct llcl_capabilities_t {
 #define LLCL_CAPABILITIES_INIT {sizeof(llcl_capabilities_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
     0, 0}
 
+/**
+ * Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted
+ * when they are used.
+ *
+ * `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
+ * caller ends it by llcl_finalize.
+ * LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
+ * variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI,
+ * Slurm) has started several ranks and neither hands them over by `bootstrap` nor sets
+ * LLCL_ALONE=1; LLCL_ERR_UNSUPPORTED: ranks of the bootstrap are on different machines;
+ * LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is or was taken;
+ * LLCL_ERR_NO_MEMORY or
+ * LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
+ * Any thread may call it. It starts the progress thread and one that hears of deaths; both block
+ * all signals and sleep while there is nothing to do.
+ */
+llcl_status_t llcl_init(const llcl_config_t *config,
+                        llcl_context_t **context);
+
+/**
+ * Makes a second context of the same ranks: with its own regions, handlers, message slots, teams,
+ * threads and configuration. For a library beside a runtime that both use this one, or for a
+ * thread that wants a context of its own. Collective over all ranks of `context`, which meet as in
+ * llcl_allgather_bytes.
+ *
+ * The two know nothing of each other: keys, regions and flushes of one mean nothing in the other,
+ * and each is ended by a llcl_finalize of its own, in any order. In the second one rank 0 serves
+ * the others: when it dies they hear of the death of all ranks there.
+ * `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
+ * `rank` is not looked at; NULL: all defaults. `duplicate`: where the new context goes.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;
+ * LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_STATE: inside a callback, or the
+ * context is being finalized; LLCL_ERR_NO_MEMORY or
+ * LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket. Where one rank is refused the
+ * others are, too, or find that it has left. Threads of one rank must not call collective
+ * functions of one context at the same time. As MPI_Comm_dup, and the several clients of
+ * GASNet-EX.
+ */
+llcl_status_t llcl_context_duplicate(llcl_context_t *context,
+                                     const llcl_config_t *config,
+                                     llcl_context_t **duplicate);
+
+/**
+ * Leaves the world. Collective: returns when every living rank has come here.
+ *
+ * Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
+ * LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served, and messages that were
+ * sent before, and responses to them, are handled. All regions, teams and plans of the context end
+ * with it, and every pointer into their memory; nothing of it need be freed before.
+ * `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
+ * LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK;
+ * LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a thread of
+ * the library has not returned within LLCL_FINALIZE_MS and a second or two: what waits behind it
+ * is not told, and memory and threads of the context stay for it. One that does not return on the
+ * calling thread is waited for. No other thread may be in a call on this context, or begin one;
+ * callbacks may run on the calling thread and on the progress thread until it returns, and what
+ * they post is refused.
+ */
+llcl_status_t llcl_finalize(llcl_context_t *context);
+
+/**
+ * Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a
+ * system has the low 8 bits: 0 is success, other codes in which these bits are 0 count as 1.
+ *
+ * `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
+ * call it, also inside a callback. No exit handler runs.
+ */
+void llcl_abort(llcl_context_t *context,
+                int32_t exit_code);
+
+/**
+ * Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers
+ * and writes what is buffered; the others by SIGTERM, and by SIGKILL where they have not ended in
+ * time. llcl-run returns the code.
+ *
+ * The first call of a job decides; further ones, by whatever thread of whatever rank, do not
+ * return either.
+ * `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort.
+ * `grace_ms`: milliseconds that the processes of the job have to end. With llcl_bootstrap_t::abort
+ * that function ends the job, and what is buffered is written before.
+ * Does not return. Any thread may call it, also inside a callback or a handler. Operations under
+ * way are not waited for. It is GASNet's gasnet_exit.
+ */
+void llcl_exit(llcl_context_t *context,
+               int32_t exit_code,
+               uint32_t grace_ms);
+
+/**
+ * This rank's number, from 0 on.
+ *
+ * `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
+ * it.
+ */
+uint32_t llcl_rank(const llcl_context_t *context);
+
+/**
+ * How many ranks the world has.
+ *
+ * `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
+ * it.
+ */
+uint32_t llcl_size(const llcl_context_t *context);
+
+/**
+ * The version of the library that runs: major << 16 | minor << 8 | patch. Any thread may call it.
+ */
+uint32_t llcl_version(void);
+
+/**
+ * The version of the library that runs, as text. Static, never NULL. Any thread may call it.
+ */
+const char *llcl_version_string(void);
+
+/**
+ * What the context can do, and the values in force.
+ *
+ * `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
+ */
+llcl_status_t llcl_query(llcl_context_t *context,
+                         llcl_capabilities_t *capabilities);
+
+/*
+ * 4. Peers: whether they live, how they are reached, and contact beforehand.
+ */
+
+/** The peer is this rank itself. */
+#define LLCL_TRANSPORT_LOOPBACK 1u
+
+/** The peer is reached through shared memory. */
+#define LLCL_TRANSPORT_SHM 2u
+
+/** Memory is reached by loads and stores. */
+#define LLCL_ACCESS_MAPPED 1u
+
+/** Memory is reached by process_vm_readv and process_vm_writev. */
+#define LLCL_ACCESS_KERNEL 2u
+
+/** Memory is reached by messages to its owner's progress thread. */
+#define LLCL_ACCESS_MESSAGE 3u
+
 /** How a peer is reached. */
 typedef struct llcl_peer_info_t {
     /** Bytes of this struct, set by the caller before the call. */
@@ -518,128 +660,25 @@ typedef struct llcl_peer_info_t {
     /** Most bytes of a reply to it, and of a payload that takes one of its LLCL_AM_SLOTS. */
     uint32_t am_medium;
     /**
-     * Why registered_access is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused process_vm_readv (EPERM:
-     * Yama's ptrace_scope above 1, another user, no dumpable process; ENOSYS: a filter); 0: LLCL_CMA is off. 0
-     * for every other access.
+     * Why registered_access is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused
+     * process_vm_readv (EPERM: Yama's ptrace_scope above 1, another user, no dumpable process;
+     * ENOSYS: a filter); 0: LLCL_CMA is off. 0 for every other access.
      */
     int32_t kernel_error;
     /**
-     * How memory that the peer registered is written: one of LLCL_ACCESS_*. It is registered_access, but
-     * LLCL_ACCESS_MESSAGE where a sandbox refuses process_vm_writev alone.
+     * How memory that the peer registered is written: one of LLCL_ACCESS_*. It is
+     * registered_access, but LLCL_ACCESS_MESSAGE where a sandbox refuses process_vm_writev alone.
      */
     uint32_t registered_writes;
     /**
-     * Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused process_vm_writev, or
-     * kernel_error where it refuses both. 0 as there.
+     * Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused
+     * process_vm_writev, or kernel_error where it refuses both. 0 as there.
      */
     int32_t kernel_write_error;
 } llcl_peer_info_t;
 
 /** Its size, and else zeroes: `llcl_peer_info_t it = LLCL_PEER_INFO_INIT;`. */
 #define LLCL_PEER_INFO_INIT {sizeof(llcl_peer_info_t), 0, 0, 0, 0, 0, 0, 0, 0}
-
-/**
- * Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted when they are used.
- *
- * `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
- * caller ends it by llcl_finalize.
- * LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
- * variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI, Slurm) has started
- * several ranks and neither hands them over by `bootstrap` nor sets LLCL_ALONE=1; LLCL_ERR_UNSUPPORTED: ranks of the bootstrap are
- * on different machines; LLCL_ERR_RANGE: there is no
- * such rank in `world`; LLCL_ERR_STATE: the place is or was taken; LLCL_ERR_NO_MEMORY or
- * LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
- * Any thread may call it. It starts the progress thread and one that hears of deaths; both block
- * all signals and sleep while there is nothing to do.
- */
-llcl_status_t llcl_init(const llcl_config_t *config,
-                        llcl_context_t **context);
-
-/**
- * Makes a second context of the same ranks: with its own regions, handlers, message slots, teams, threads and
- * configuration. For a library beside a runtime that both use this one, or for a thread that wants a context of its own.
- * Collective over all ranks of `context`, which meet as in llcl_allgather_bytes.
- *
- * The two know nothing of each other: keys, regions and flushes of one mean nothing in the other, and each is ended
- * by a llcl_finalize of its own, in any order. In the second one rank 0 serves the others: when it dies they hear
- * of the death of all ranks there.
- * `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL; `rank` is not looked at; NULL: all
- * defaults. `duplicate`: where the new context goes.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value; LLCL_ERR_PEER_DEAD: a rank has
- * died or has left; LLCL_ERR_STATE: inside a callback, or the context is being finalized; LLCL_ERR_NO_MEMORY or
- * LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket. Where one rank is refused the others are, too, or find
- * that it has left. Threads of one rank must not call collective functions of one context at the same time. As
- * MPI_Comm_dup, and the several clients of GASNet-EX.
- */
-llcl_status_t llcl_context_duplicate(llcl_context_t *context,
-                                     const llcl_config_t *config,
-                                     llcl_context_t **duplicate);
-
-/**
- * Leaves the world. Collective: returns when every living rank has come here.
- *
- * Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
- * LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served, and messages that were sent before, and
- * responses to them, are handled. All regions, teams and plans of
- * the context end with it, and every pointer into their memory; nothing of it need be freed before.
- * `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
- * LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK; LLCL_ERR_SYSTEM: the
- * launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a thread of the library has not returned
- * within LLCL_FINALIZE_MS and a second or two: what waits behind it is not told, and memory and threads of
- * the context stay for it. One that does not return on the calling thread is waited for.
- * No other thread may be in a call on this context, or begin one; callbacks may run on the calling
- * thread and on the progress thread until it returns, and what they post is refused.
- */
-llcl_status_t llcl_finalize(llcl_context_t *context);
-
-/**
- * Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a system has the low 8
- * bits: 0 is success, other codes in which these bits are 0 count as 1.
- *
- * `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
- * call it, also inside a callback. No exit handler runs.
- */
-void llcl_abort(llcl_context_t *context,
-                int32_t exit_code);
-
-/**
- * Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers and writes what is
- * buffered; the others by SIGTERM, and by SIGKILL where they have not ended in time. llcl-run returns the code.
- *
- * The first call of a job decides; further ones, by whatever thread of whatever rank, do not return either.
- * `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort. `grace_ms`:
- * milliseconds that the processes of the job have to end. With llcl_bootstrap_t::abort that function ends the job, and what is
- * buffered is written before.
- * Does not return. Any thread may call it, also inside a callback or a handler. Operations under way are not waited for.
- * It is GASNet's gasnet_exit.
- */
-void llcl_exit(llcl_context_t *context,
-               int32_t exit_code,
-               uint32_t grace_ms);
-
-/**
- * This rank's number, from 0 on.
- *
- * `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call it.
- */
-uint32_t llcl_rank(const llcl_context_t *context);
-
-/**
- * How many ranks the world has.
- *
- * `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call it.
- */
-uint32_t llcl_size(const llcl_context_t *context);
-
-/**
- * The version of the library that runs: major << 16 | minor << 8 | patch. Any thread may call it.
- */
-uint32_t llcl_version(void);
-
-/**
- * The version of the library that runs, as text. Static, never NULL. Any thread may call it.
- */
-const char *llcl_version_string(void);
 
 /**
  * Whether a peer lives, as far as is known here: the kernel tells of a death within milliseconds.
@@ -652,26 +691,20 @@ llcl_status_t llcl_peer_alive(llcl_context_t *context,
                               uint32_t peer);
 
 /**
- * What the context can do, and the values in force.
- *
- * `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
- */
-llcl_status_t llcl_query(llcl_context_t *context,
-                         llcl_capabilities_t *capabilities);
-
-/**
- * Contacts peers, so that no later request has to wait for that, nor is answered by LLCL_RETRY_CONNECTING. All are
- * contacted at the same time, by one request to the launcher. A peer that was contacted before costs nothing.
+ * Contacts peers, so that no later request has to wait for that, nor is answered by
+ * LLCL_RETRY_CONNECTING. All are contacted at the same time, by one request to the launcher. A
+ * peer that was contacted before costs nothing.
  *
  * A program need not call this: a peer is contacted when it is first used.
  *
- * `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every rank of the world,
- * `count` is then ignored. Read during the call only.
+ * `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every
+ * rank of the world, `count` is then ignored. Read during the call only.
  * Blocks until each of them has come up and was contacted, or has died; not inside a callback.
- * LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was contacted;
- * LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the memory of one of them
- * cannot be mapped, as where too many files are open; the others were contacted;
+ * LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was
+ * contacted;
+ * LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
+ * memory of one of them cannot be mapped, as where too many files are open; the others were
+ * contacted;
  * LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
  * As the connection that UCX, verbs and libfabric programs make before they measure.
  */
@@ -680,22 +713,24 @@ llcl_status_t llcl_connect(llcl_context_t *context,
                            uint32_t count);
 
 /**
- * How a peer is reached. Contacts it if that has not happened yet, which may take until it has come
- * up.
+ * How a peer is reached. Contacts it if that has not happened yet, which may take until it has
+ * come up.
  *
  * `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
  * struct_size set; filled.
- * LLCL_OK; LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before, call again later;
- * LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died or has left;
- * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory cannot be mapped.
- * Any thread may call it.
+ * LLCL_OK; LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before, call again
+ * later;
+ * LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died
+ * or has left;
+ * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory
+ * cannot be mapped. Any thread may call it.
  */
 llcl_status_t llcl_query_peer(llcl_context_t *context,
                               uint32_t peer,
                               llcl_peer_info_t *info);
 
 /*
- * 4. Memory: regions, the addresses that name places in them, and how ranks tell each other.
+ * 5. Memory: regions, the addresses that name places in them, and how ranks tell each other.
  */
 
 /** A piece of this rank's memory that operations may name, here and at peers. */
@@ -716,8 +751,8 @@ typedef struct llcl_local_t {
 #define LLCL_LOCAL_INIT {0, 0}
 
 /**
- * A place in a rank's memory: plain bytes, which mean the same in every rank and may be sent around
- * in any way. Add to `offset` to go further; leave `key` alone.
+ * A place in a rank's memory: plain bytes, which mean the same in every rank and may be sent
+ * around in any way. Add to `offset` to go further; leave `key` alone.
  */
 typedef struct llcl_remote_t {
     /** Bytes from the beginning of the region. */
@@ -730,14 +765,16 @@ typedef struct llcl_remote_t {
 #define LLCL_REMOTE_INIT {0, 0}
 
 /**
- * The place at an address of this process, for the near side of this process's operations: stack, heap, static or
- * mapped memory that was never made a region of. Nothing is registered, and nothing need be ended.
+ * The place at an address of this process, for the near side of this process's operations: stack,
+ * heap, static or mapped memory that was never made a region of. Nothing is registered, and
+ * nothing need be ended.
  *
- * Not for LLCL_AM_BULK, whose payload the receiver reads, and for no far side: what peers are to reach lies in a
- * region. In `send` and `receive` of a collective it is treated as registered memory.
- * `pointer`: the first byte, of any alignment; the memory stays the caller's, who keeps it until the operation has
- * ended. NULL: the place fits nothing, but size 0. Not checked: the address of nothing ends the process where the
- * operation touches it, or the operation with LLCL_ERR_SYSTEM.
+ * Not for LLCL_AM_BULK, whose payload the receiver reads, and for no far side: what peers are to
+ * reach lies in a region. In `send` and `receive` of a collective it is treated as registered
+ * memory.
+ * `pointer`: the first byte, of any alignment; the memory stays the caller's, who keeps it until
+ * the operation has ended. NULL: the place fits nothing, but size 0. Not checked: the address of
+ * nothing ends the process where the operation touches it, or the operation with LLCL_ERR_SYSTEM.
  * Any thread may call it.
  * After the local buffers of MPI's and OpenSHMEM's puts, which need not be in a window either.
  */
@@ -746,28 +783,26 @@ llcl_local_t llcl_local_address(const void *pointer);
 /**
  * The place some bytes further on in a peer's memory.
  *
- * `remote`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not here. Any thread
- * may call it.
+ * `remote`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not
+ * here. Any thread may call it.
  */
-llcl_remote_t llcl_at(llcl_remote_t remote,
-                             uint64_t offset);
+llcl_remote_t llcl_at(llcl_remote_t remote, uint64_t offset);
 
 /**
  * The place some bytes further on in one's own memory.
  *
- * `local`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not here. Any thread may
- * call it.
+ * `local`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not
+ * here. Any thread may call it.
  */
-llcl_local_t llcl_local_at(llcl_local_t local,
-                                  uint64_t offset);
+llcl_local_t llcl_local_at(llcl_local_t local, uint64_t offset);
 
 /**
  * Allocates a region of zeroed memory that the peers of the machine map when they first use it:
  * their operations then are loads, stores and atomic instructions.
  *
  * `context`: a live context. `size`: bytes, at least 1; memory is taken page by page as it is
- * touched, huge pages are asked for from 2 MiB on. `flags`: 0. `region`: where the new region goes;
- * ended by llcl_region_free or with the context.
+ * touched, huge pages are asked for from 2 MiB on. `flags`: 0. `region`: where the new region
+ * goes; ended by llcl_region_free or with the context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_NO_MEMORY: more than the
  * machine has, or all regions of the configuration exist; LLCL_ERR_STATE: the context is being
  * finalized. Any thread may call it.
@@ -780,14 +815,17 @@ llcl_status_t llcl_region_allocate(llcl_context_t *context,
 /**
  * Allocates a region at every rank and tells every rank where all of them are. Collective.
  *
- * `context`: a live context. `size`: bytes of this rank's region, at least 1; ranks may give different ones.
- * `region`: where the new region goes, as of llcl_region_allocate. `remotes`: place for llcl_size addresses, filled
- * in the order of ranks: the beginning of each rank's region.
- * LLCL_OK; else as llcl_region_allocate and llcl_allgather_bytes. Where one rank is refused all are: that one with its
- * reason, the others with its status, and no region is made. A rank that is refused before it can tell the others, because
- * `context` is NULL, inside a callback or during llcl_finalize, is refused alone.
- * Threads of one rank must not call collective functions of the world at the same time. The calling thread sleeps meanwhile.
- * As shmem_malloc of OpenSHMEM and MPI_Win_allocate, with addresses that are plain bytes.
+ * `context`: a live context. `size`: bytes of this rank's region, at least 1; ranks may give
+ * different ones.
+ * `region`: where the new region goes, as of llcl_region_allocate. `remotes`: place for llcl_size
+ * addresses, filled in the order of ranks: the beginning of each rank's region.
+ * LLCL_OK; else as llcl_region_allocate and llcl_allgather_bytes. Where one rank is refused all
+ * are: that one with its reason, the others with its status, and no region is made. A rank that is
+ * refused before it can tell the others, because `context` is NULL, inside a callback or during
+ * llcl_finalize, is refused alone.
+ * Threads of one rank must not call collective functions of the world at the same time. The
+ * calling thread sleeps meanwhile. As shmem_malloc of OpenSHMEM and MPI_Win_allocate, with
+ * addresses that are plain bytes.
  */
 llcl_status_t llcl_region_allocate_shared(llcl_context_t *context,
                                           size_t size,
@@ -816,10 +854,11 @@ llcl_status_t llcl_region_register(llcl_context_t *context,
  * Ends a region. Its addresses fit nothing from now on, at any rank; memory that it allocated is
  * gone when this returns, memory that was registered is the caller's alone again.
  *
- * Waits for the operations of this rank that were accepted before, not for those of peers: agree with
- * your peers first. A peer that is in the middle of a copy by the kernel may still touch registered
- * memory. A late store of a peer into allocated memory is lost: no other region gets the bytes while
- * a peer lives that has looked this one up (the memory itself goes back to the kernel at once).
+ * Waits for the operations of this rank that were accepted before, not for those of peers: agree
+ * with your peers first. A peer that is in the middle of a copy by the kernel may still touch
+ * registered memory. A late store of a peer into allocated memory is lost: no other region gets
+ * the bytes while a peer lives that has looked this one up (the memory itself goes back to the
+ * kernel at once).
  * `region`: ended by this call if it answers LLCL_OK. Any other answer than those named here is a
  * failure of the wait: the region has ended, but its memory stays mapped here until a later free.
  * LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;
@@ -848,33 +887,37 @@ size_t llcl_region_size(const llcl_region_t *region);
 /**
  * The place at `offset` bytes of a region, for the near side of this context's operations.
  *
- * `region`: a handle of a live context; for NULL or a region that was freed the place fits nothing.
+ * `region`: a handle of a live context; for NULL or a region that was freed the place fits
+ * nothing.
  * `offset`: bytes; checked when the place is used, not here. Any thread may call it.
  */
-llcl_local_t llcl_region_local(const llcl_region_t *region,
-                                      uint64_t offset);
+llcl_local_t llcl_region_local(const llcl_region_t *region, uint64_t offset);
 
 /**
- * The place at `offset` bytes of a region, as every rank may use it for the far side of operations.
+ * The place at `offset` bytes of a region, as every rank may use it for the far side of
+ * operations.
  *
- * `region`: a handle of a live context; for NULL or a region that was freed the place fits nothing.
+ * `region`: a handle of a live context; for NULL or a region that was freed the place fits
+ * nothing.
  * `offset`: bytes; checked when the place is used, not here. Any thread may call it.
  */
-llcl_remote_t llcl_region_remote(const llcl_region_t *region,
-                                        uint64_t offset);
+llcl_remote_t llcl_region_remote(const llcl_region_t *region, uint64_t offset);
 
 /**
  * Gathers bytes from every rank at every rank. Collective; meant for addresses and small tables.
  *
- * `context`: a live context. `mine`: `size` bytes of this rank; may be NULL if `size` is 0. `size`:
- * bytes, the same at every rank, at most 1 GiB for all ranks together; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
- * filled in the order of ranks; may be NULL if `size` is 0; must not overlap `mine`.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_RANGE: `size` is too large;
- * LLCL_ERR_NO_MEMORY: no room to gather so much; LLCL_ERR_PEER_DEAD: a rank
- * has died or has left, and this call will never succeed again: the others go on with llcl_team_create and
+ * `context`: a live context. `mine`: `size` bytes of this rank; may be NULL if `size` is 0.
+ * `size`: bytes, the same at every rank, at most 1 GiB for all ranks together; 0 makes it a fence.
+ * `all`: place for llcl_size times `size` bytes, filled in the order of ranks; may be NULL if
+ * `size` is 0; must not overlap `mine`.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_RANGE: `size` is
+ * too large;
+ * LLCL_ERR_NO_MEMORY: no room to gather so much; LLCL_ERR_PEER_DEAD: a rank has died or has left,
+ * and this call will never succeed again: the others go on with llcl_team_create and
  * llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
  * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time:
- * which call of this rank would meet which call of another one is then open. The calling thread sleeps meanwhile.
+ * which call of this rank would meet which call of another one is then open. The calling thread
+ * sleeps meanwhile.
  */
 llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
                                    const void *mine,
@@ -885,14 +928,15 @@ llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
  * Where a peer's memory is mapped in this process: loads, stores and atomic instructions through
  * the pointer are the caller's own, as on memory that threads share.
  *
- * A store through it does not wake a thread that sleeps in llcl_wait_word: call llcl_wake after it.
- * The pointer stays readable until the context ends or the region's place is used
- * for another one; what it shows after the owner has freed the region is undefined.
+ * A store through it does not wake a thread that sleeps in llcl_wait_word: call llcl_wake after
+ * it. The pointer stays readable until the context ends or the region's place is used for another
+ * one; what it shows after the owner has freed the region is undefined.
  * `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
  * meant to be used from there.
  * NULL, with a sentence in llcl_last_error(), where the memory is not mapped (registered memory of
- * another rank) or the peer, the key or the range is wrong, or inside a callback where the peer was not
- * contacted before. Waits for the first contact with the peer, but for that. Any thread may call it.
+ * another rank) or the peer, the key or the range is wrong, or inside a callback where the peer
+ * was not contacted before. Waits for the first contact with the peer, but for that. Any thread
+ * may call it.
  */
 void *llcl_remote_pointer(llcl_context_t *context,
                           uint32_t peer,
@@ -900,13 +944,13 @@ void *llcl_remote_pointer(llcl_context_t *context,
                           size_t size);
 
 /*
- * 5. Reads and writes
+ * 6. Reads and writes
  */
 
 /**
- * Flag: the request goes through the command queue, whatever the execution in force, and its completion
- * never fires inside the call. For large copies that are to run beside the caller's work, and for
- * callers that hold locks which their callbacks take.
+ * Flag: the request goes through the command queue, whatever the execution in force, and its
+ * completion never fires inside the call. For large copies that are to run beside the caller's
+ * work, and for callers that hold locks which their callbacks take.
  */
 #define LLCL_FLAG_DEFER 1u
 
@@ -994,32 +1038,32 @@ typedef struct llcl_write_signal_params_t {
  * Source and destination may overlap, where they are memory of one process, as for memmove. The
  * destination is undefined until `on_complete`.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
- * try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+ * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
- * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
- * The interface is that of Endo and Taura's low-level communication layer (listing 1 there), with the
- * reason of a refusal added.
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+ * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+ * region) or LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the
+ * conventions. The interface is that of Endo and Taura's low-level communication layer (listing 1
+ * there), with the reason of a refusal added.
  */
 llcl_status_t llcl_try_read_async(llcl_context_t *context,
                                   const llcl_read_params_t *params);
 
 /**
- * Reads from a peer: like llcl_try_read_async, but tries until it is accepted, and helps with progress
- * meanwhile.
+ * Reads from a peer: like llcl_try_read_async, but tries until it is accepted, and helps with
+ * progress meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
  */
-llcl_status_t llcl_read_async(llcl_context_t *context,
-                              const llcl_read_params_t *params);
+llcl_status_t llcl_read_async(llcl_context_t *context, const llcl_read_params_t *params);
 
 /**
- * Reads from a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+ * Reads from a peer and waits for the end, helping with progress meanwhile and sleeping if it
+ * takes long.
  *
  * `context` and `params`: as for llcl_try_read_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1031,26 +1075,26 @@ llcl_status_t llcl_read(llcl_context_t *context,
 /**
  * Writes to a peer, if that is possible now.
  *
- * The source must not change until `on_local` or `on_complete`. Source and destination may overlap,
- * where they are memory of one process, as for memmove.
+ * The source must not change until `on_local` or `on_complete`. Source and destination may
+ * overlap, where they are memory of one process, as for memmove.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
- * try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+ * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
- * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
- * The interface is that of Endo and Taura's low-level communication layer (listing 1 there), with the
- * reason of a refusal added.
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+ * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+ * region) or LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the
+ * conventions. The interface is that of Endo and Taura's low-level communication layer (listing 1
+ * there), with the reason of a refusal added.
  */
 llcl_status_t llcl_try_write_async(llcl_context_t *context,
                                    const llcl_write_params_t *params);
 
 /**
- * Writes to a peer: like llcl_try_write_async, but tries until it is accepted, and helps with progress
- * meanwhile.
+ * Writes to a peer: like llcl_try_write_async, but tries until it is accepted, and helps with
+ * progress meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
@@ -1059,7 +1103,8 @@ llcl_status_t llcl_write_async(llcl_context_t *context,
                                const llcl_write_params_t *params);
 
 /**
- * Writes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+ * Writes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes
+ * long.
  *
  * `context` and `params`: as for llcl_try_write_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1074,22 +1119,23 @@ llcl_status_t llcl_write(llcl_context_t *context,
  * Whoever sees the word changed sees the bytes. The source must not change until `on_local` or
  * `on_complete`. A thread of the peer waits for the word by llcl_wait_word.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
- * try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+ * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
- * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
- * The form is that of the put with signal of OpenSHMEM 1.5 and of the notification of GASPI.
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+ * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+ * region) or LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the
+ * conventions. The form is that of the put with signal of OpenSHMEM 1.5 and of the notification of
+ * GASPI.
  */
 llcl_status_t llcl_try_write_signal_async(llcl_context_t *context,
                                           const llcl_write_signal_params_t *params);
 
 /**
- * Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries until it is accepted, and helps with progress
- * meanwhile.
+ * Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries
+ * until it is accepted, and helps with progress meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
@@ -1098,7 +1144,8 @@ llcl_status_t llcl_write_signal_async(llcl_context_t *context,
                                       const llcl_write_signal_params_t *params);
 
 /**
- * Writes to a peer and then changes a word there and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+ * Writes to a peer and then changes a word there and waits for the end, helping with progress
+ * meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_write_signal_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1108,7 +1155,7 @@ llcl_status_t llcl_write_signal(llcl_context_t *context,
                                 const llcl_write_signal_params_t *params);
 
 /*
- * 6. Writes of bytes that the request carries itself
+ * 7. Writes of bytes that the request carries itself
  */
 
 /** A write of one to eight bytes that are in the struct itself. */
@@ -1144,7 +1191,8 @@ typedef struct llcl_write_small_params_t {
     /** Where the bytes go. */
     llcl_remote_t destination;
     /**
-     * How many bytes, at most `small` of llcl_capabilities_t; 0 checks the place and touches nothing.
+     * How many bytes, at most `small` of llcl_capabilities_t; 0 checks the place and touches
+     * nothing.
      */
     size_t size;
     /** Fires when the bytes can be seen at the peer. */
@@ -1159,22 +1207,23 @@ typedef struct llcl_write_small_params_t {
  *
  * No source region is needed; `params` may be reused at once.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
- * try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+ * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
- * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
- * It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus system uses it.
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+ * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+ * region) or LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the
+ * conventions. It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
+ * system uses it.
  */
 llcl_status_t llcl_try_write_value_async(llcl_context_t *context,
                                          const llcl_write_value_params_t *params);
 
 /**
- * Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, and helps with progress
- * meanwhile.
+ * Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, and
+ * helps with progress meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
@@ -1183,7 +1232,8 @@ llcl_status_t llcl_write_value_async(llcl_context_t *context,
                                      const llcl_write_value_params_t *params);
 
 /**
- * Writes a value to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+ * Writes a value to a peer and waits for the end, helping with progress meanwhile and sleeping if
+ * it takes long.
  *
  * `context` and `params`: as for llcl_try_write_value_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1197,22 +1247,23 @@ llcl_status_t llcl_write_value(llcl_context_t *context,
  *
  * The bytes are copied during the call; no source region is needed.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
- * try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+ * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
- * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
- * It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus system uses it.
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+ * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+ * region) or LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the
+ * conventions. It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
+ * system uses it.
  */
 llcl_status_t llcl_try_write_small_async(llcl_context_t *context,
                                          const llcl_write_small_params_t *params);
 
 /**
- * Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted, and helps with progress
- * meanwhile.
+ * Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted,
+ * and helps with progress meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
@@ -1221,7 +1272,8 @@ llcl_status_t llcl_write_small_async(llcl_context_t *context,
                                      const llcl_write_small_params_t *params);
 
 /**
- * Writes a few bytes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+ * Writes a few bytes to a peer and waits for the end, helping with progress meanwhile and sleeping
+ * if it takes long.
  *
  * `context` and `params`: as for llcl_try_write_small_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1231,7 +1283,7 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
                                const llcl_write_small_params_t *params);
 
 /*
- * 7. Atomics: on words of a peer. All changes of a word have one order, whichever rank makes them.
+ * 8. Atomics: on words of a peer. All changes of a word have one order, whichever rank makes them.
  */
 
 /** int32_t */
@@ -1346,11 +1398,12 @@ typedef struct llcl_atomic_params_t {
 /**
  * How an atomic operation on a word would be executed.
  *
- * `context`: a live context. `peer`: whose word. `target`: the word. `op`: one of LLCL_OP_*. `type`:
- * one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
- * LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no such
- * peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
- * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being finalized;
+ * `context`: a live context. `peer`: whose word. `target`: the word. `op`: one of LLCL_OP_*.
+ * `type`: one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
+ * LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no
+ * such peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
+ * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
+ * finalized;
  * LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before.
  * Waits for the first contact with the peer, but for that. Any thread may call it.
  */
@@ -1366,24 +1419,26 @@ llcl_status_t llcl_atomic_query(llcl_context_t *context,
  *
  * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
- * try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+ * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
- * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+ * mapped.
  * LLCL_ERR_UNSUPPORTED: the operation makes no sense for the type.
  * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
  * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
- * The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
- * evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the
+ * conventions. The reasons to have them, and what they cost beside other traffic, are those of
+ * Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
+ * share one domain.
  */
 llcl_status_t llcl_try_atomic_async(llcl_context_t *context,
                                     const llcl_atomic_params_t *params);
 
 /**
- * Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it is accepted, and helps with progress
- * meanwhile.
+ * Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it
+ * is accepted, and helps with progress meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
@@ -1392,7 +1447,8 @@ llcl_status_t llcl_atomic_async(llcl_context_t *context,
                                 const llcl_atomic_params_t *params);
 
 /**
- * Changes or fetches a word of a peer atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+ * Changes or fetches a word of a peer atomically and waits for the end, helping with progress
+ * meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_atomic_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1402,7 +1458,7 @@ llcl_status_t llcl_atomic(llcl_context_t *context,
                           const llcl_atomic_params_t *params);
 
 /*
- * 8. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
+ * 9. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
  */
 
 /** A fetch-add on a uint64_t. */
@@ -1454,23 +1510,24 @@ typedef struct llcl_compare_swap_params_t {
  *
  * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
- * try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+ * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
- * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
- * The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
- * evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+ * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+ * region) or LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the
+ * conventions. The reasons to have them, and what they cost beside other traffic, are those of
+ * Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
+ * share one domain.
  */
 llcl_status_t llcl_try_fetch_add_async(llcl_context_t *context,
                                        const llcl_fetch_add_params_t *params);
 
 /**
- * Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, and helps with progress
- * meanwhile.
+ * Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is
+ * accepted, and helps with progress meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
@@ -1479,7 +1536,8 @@ llcl_status_t llcl_fetch_add_async(llcl_context_t *context,
                                    const llcl_fetch_add_params_t *params);
 
 /**
- * Adds to a uint64_t of a peer atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+ * Adds to a uint64_t of a peer atomically and waits for the end, helping with progress meanwhile
+ * and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_fetch_add_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1493,23 +1551,24 @@ llcl_status_t llcl_fetch_add(llcl_context_t *context,
  *
  * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
- * try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+ * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
- * is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
- * The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
- * evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+ * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+ * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+ * region) or LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. Where it runs the completions: see the
+ * conventions. The reasons to have them, and what they cost beside other traffic, are those of
+ * Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
+ * share one domain.
  */
 llcl_status_t llcl_try_compare_swap_async(llcl_context_t *context,
                                           const llcl_compare_swap_params_t *params);
 
 /**
- * Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, and helps with progress
- * meanwhile.
+ * Exchanges a uint64_t of a peer if it has an expected value, atomically: like
+ * llcl_try_compare_swap_async, but tries until it is accepted, and helps with progress meanwhile.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
@@ -1518,7 +1577,8 @@ llcl_status_t llcl_compare_swap_async(llcl_context_t *context,
                                       const llcl_compare_swap_params_t *params);
 
 /**
- * Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+ * Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end,
+ * helping with progress meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as for llcl_try_compare_swap_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -1528,22 +1588,23 @@ llcl_status_t llcl_compare_swap(llcl_context_t *context,
                                 const llcl_compare_swap_params_t *params);
 
 /*
- * 9. Waiting
+ * 10. Waiting
  */
 
 /**
- * Waits until the operations of this context towards one peer that were accepted before have ended.
+ * Waits until the operations of this context towards one peer that were accepted before have
+ * ended.
  *
  * `context`: a live context. `peer`: a rank below llcl_size.
  * LLCL_OK: their effects can be seen at the peer, except of those whose completions have told a
  * failure;
  * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_INVALID: NULL, or no such rank;
  * LLCL_ERR_STATE: inside a callback, or the context is being finalized.
- * Any other status is that of the first operation with this peer that was accepted without a completion, has
- * failed since the last flush, and of which nobody was told; llcl_last_error() says which operation that was, and how
- * many failed after it. Everything has ended then, too, and the next flush does not tell it again.
- * Any thread may call it; it covers what any thread has posted before. Helps with progress
- * meanwhile, and sleeps if it takes long.
+ * Any other status is that of the first operation with this peer that was accepted without a
+ * completion, has failed since the last flush, and of which nobody was told; llcl_last_error()
+ * says which operation that was, and how many failed after it. Everything has ended then, too, and
+ * the next flush does not tell it again. Any thread may call it; it covers what any thread has
+ * posted before. Helps with progress meanwhile, and sleeps if it takes long.
  */
 llcl_status_t llcl_flush(llcl_context_t *context,
                          uint32_t peer);
@@ -1553,9 +1614,9 @@ llcl_status_t llcl_flush(llcl_context_t *context,
  * peer.
  *
  * `context`: a live context.
- * LLCL_OK: all have ended; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being
- * finalized. Any other status, LLCL_ERR_PEER_DEAD included, is that of the first operation without a completion
- * that has failed, whatever the peer, as with llcl_flush.
+ * LLCL_OK: all have ended; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the
+ * context is being finalized. Any other status, LLCL_ERR_PEER_DEAD included, is that of the first
+ * operation without a completion that has failed, whatever the peer, as with llcl_flush.
  * Any thread may call it; it covers what any thread has posted before. Helps with progress
  * meanwhile, and sleeps if it takes long.
  */
@@ -1564,28 +1625,29 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
 /**
  * Waits until a word has reached a value: helping with progress for LLCL_SPIN_US, then asleep.
  *
- * Whatever changes the word through this library wakes the sleeper: a completion, a callback, a handler,
- * any operation of a peer. Two things do not: a store through a pointer, after which llcl_wake is to be
- * called; and what a read or a fetch brings, whose completion is to be waited for instead. Atomics,
- * signals, values and writes of 8 aligned bytes also tell that what was done before is there; a
- * word inside a larger write ends the wait when its own bytes are there; the bytes around it may
- * come later.
+ * Whatever changes the word through this library wakes the sleeper: a completion, a callback, a
+ * handler, any operation of a peer. Two things do not: a store through a pointer, after which
+ * llcl_wake is to be called; and what a read or a fetch brings, whose completion is to be waited
+ * for instead. Atomics, signals, values and writes of 8 aligned bytes also tell that what was done
+ * before is there; a word inside a larger write ends the wait when its own bytes are there; the
+ * bytes around it may come later.
  * `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
  * atomic stores only while this waits. `at_least`: the value to be reached, compared unsigned (so
  * a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
  * for ever; 0: only looks.
  * LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
- * reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left nobody who could change it: all other
- * ranks are dead, or all that have ever used the region in which the word lies (a living rank that has not
- * touched the region yet does not count: name it by llcl_wait_word_from), what they had sent is
- * handled, and the operations of this rank have ended that were under way (one with a living peer that is slow
- * delays this answer, since its completion may change the word); LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the
- * context is being finalized, and the value has not been reached.
- * Any number of threads may wait, for the same word or others. A sleeping thread is looked after by
- * those who store: after its first second it runs no more until it is woken, and stores to other words
- * cost what they cost without it. Up to 255 words of a rank can be slept on in this way; the threads of
- * further ones are woken by every store into the rank's memory. A word that lies in several regions is
- * looked at each millisecond.
+ * reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left nobody who could change
+ * it: all other ranks are dead, or all that have ever used the region in which the word lies (a
+ * living rank that has not touched the region yet does not count: name it by llcl_wait_word_from),
+ * what they had sent is handled, and the operations of this rank have ended that were under way
+ * (one with a living peer that is slow delays this answer, since its completion may change the
+ * word); LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the context
+ * is being finalized, and the value has not been reached.
+ * Any number of threads may wait, for the same word or others. A sleeping thread is looked after
+ * by those who store: after its first second it runs no more until it is woken, and stores to
+ * other words cost what they cost without it. Up to 255 words of a rank can be slept on in this
+ * way; the threads of further ones are woken by every store into the rank's memory. A word that
+ * lies in several regions is looked at each millisecond.
  */
 llcl_status_t llcl_wait_word(llcl_context_t *context,
                              const uint64_t *word,
@@ -1593,16 +1655,18 @@ llcl_status_t llcl_wait_word(llcl_context_t *context,
                              int64_t timeout_ns);
 
 /**
- * Waits until a word has reached a value, but not longer than the one rank lives that is to change it.
+ * Waits until a word has reached a value, but not longer than the one rank lives that is to change
+ * it.
  *
- * As llcl_wait_word in everything but deaths: only that of `peer` counts, and it counts whether or not
- * others live. Prefer it where one peer is waited for: a word whose writer dies is told of, in a
- * world of any size.
- * `context`, `word`, `at_least`, `timeout_ns`: as of llcl_wait_word. `peer`: a rank below llcl_size; one's
- * own never dies.
- * LLCL_OK, also where the peer has died after it has brought the value; LLCL_ERR_PEER_DEAD: not reached, the
- * peer has died or has left, and this rank's operations have ended as there; LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID:
- * NULL, misaligned, or no such rank.
+ * As llcl_wait_word in everything but deaths: only that of `peer` counts, and it counts whether or
+ * not others live. Prefer it where one peer is waited for: a word whose writer dies is told of, in
+ * a world of any size.
+ * `context`, `word`, `at_least`, `timeout_ns`: as of llcl_wait_word. `peer`: a rank below
+ * llcl_size; one's own never dies.
+ * LLCL_OK, also where the peer has died after it has brought the value; LLCL_ERR_PEER_DEAD: not
+ * reached, the peer has died or has left, and this rank's operations have ended as there;
+ * LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID: NULL, misaligned, or
+ * no such rank.
  * Any number of threads may wait, as for llcl_wait_word.
  * After GASPI's gaspi_notify_waitsome with its health vector: who waits for a peer names it.
  */
@@ -1613,15 +1677,16 @@ llcl_status_t llcl_wait_word_from(llcl_context_t *context,
                                   uint32_t peer);
 
 /**
- * Wakes the threads of a rank that sleep in the library, so that they look again at what they wait for.
+ * Wakes the threads of a rank that sleep in the library, so that they look again at what they wait
+ * for.
  *
  * To be called after a store through a pointer (one of llcl_remote_pointer, or into memory of this
  * process itself) into a word that a thread may wait for by llcl_wait_word: nothing else tells it.
  * `context`: a live context. `peer`: a rank below llcl_size, this one included: whose threads.
- * LLCL_OK: woken, or nobody sleeps, or the rank was never talked to; LLCL_ERR_INVALID: NULL, or no such
- * rank; LLCL_ERR_STATE: the context is being finalized.
- * Any thread may call it, also inside a callback or a handler. Costs two loads where nobody sleeps, else
- * a system call for each word that is slept on.
+ * LLCL_OK: woken, or nobody sleeps, or the rank was never talked to; LLCL_ERR_INVALID: NULL, or no
+ * such rank; LLCL_ERR_STATE: the context is being finalized.
+ * Any thread may call it, also inside a callback or a handler. Costs two loads where nobody
+ * sleeps, else a system call for each word that is slept on.
  * After FUTEX_WAKE of Linux, and gaspi_notify's sleepers, which are woken by notifications only.
  */
 llcl_status_t llcl_wake(llcl_context_t *context,
@@ -1638,11 +1703,11 @@ llcl_status_t llcl_wake(llcl_context_t *context,
 llcl_status_t llcl_progress(llcl_context_t *context);
 
 /*
- * 10. Active messages: a function at the peer is called with a few bytes, and may answer.
+ * 11. Active messages: a function at the peer is called with a few bytes, and may answer.
  *
- * A receiver owns a fixed number of message slots, whatever the number of senders; a sender takes a
- * slot by an atomic operation on a counter before it sends, and is told LLCL_RETRY_NO_CREDIT while
- * there is none. docs/flow-control.md has the protocol and its policies.
+ * A receiver owns a fixed number of message slots, whatever the number of senders; a sender takes
+ * a slot by an atomic operation on a counter before it sends, and is told LLCL_RETRY_NO_CREDIT
+ * while there is none. docs/flow-control.md has the protocol and its policies.
  *
  * Messages of one sender to one peer may be handled in any order.
  */
@@ -1654,8 +1719,8 @@ llcl_status_t llcl_progress(llcl_context_t *context);
 #define LLCL_AM_HEADER 64u
 
 /**
- * The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. Those of more than
- * its am_medium bytes have fewer slots, LLCL_AM_CHUNKS.
+ * The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. Those
+ * of more than its am_medium bytes have fewer slots, LLCL_AM_CHUNKS.
  */
 #define LLCL_AM_MEDIUM 0u
 
@@ -1669,8 +1734,8 @@ llcl_status_t llcl_progress(llcl_context_t *context);
 typedef struct llcl_am_t llcl_am_t;
 
 /**
- * A handler. `message` is valid until the handler returns; see llcl_am_retain. It may post requests
- * by the try functions, messages included, and must not block.
+ * A handler. `message` is valid until the handler returns; see llcl_am_retain. It may post
+ * requests by the try functions, messages included, and must not block.
  */
 typedef void (*llcl_am_handler_fn)(llcl_am_t *message, void *data);
 
@@ -1691,8 +1756,8 @@ typedef struct llcl_am_params_t {
     /** How many, at most LLCL_AM_HEADER. */
     size_t header_size;
     /**
-     * MEDIUM: the payload, any memory of the caller; NULL if there is none, which the handler can tell from
-     * one of 0 bytes. Else NULL.
+     * MEDIUM: the payload, any memory of the caller; NULL if there is none, which the handler can
+     * tell from one of 0 bytes. Else NULL.
      */
     const void *payload;
     /** Bytes of the payload, of any kind. */
@@ -1708,7 +1773,8 @@ typedef struct llcl_am_params_t {
     /** Where the size of the reply goes before `on_complete` fires; may be NULL. */
     size_t *reply_size;
     /**
-     * Fires when payload and source may be reused; of a BULK message when the peer has done with it.
+     * Fires when payload and source may be reused; of a BULK message when the peer has done with
+     * it.
      */
     llcl_completion_t on_local;
     /**
@@ -1725,17 +1791,18 @@ typedef struct llcl_am_params_t {
 /**
  * Sets, replaces or removes a handler.
  *
- * `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes it, and
- * messages for this number end with LLCL_ERR_NO_HANDLER at their senders. `data`: its second argument,
- * may be NULL; stays the caller's.
- * LLCL_OK: from now on the new handler runs, and no call of the old one is under way, except the one
- * in which this is called; LLCL_RETRY_BUSY: inside a callback or handler, while another thread runs a
- * handler of this context: nothing has changed; LLCL_ERR_INVALID: NULL or no such number;
- * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that runs handlers, which
- * the first call starts, cannot be started.
- * Any thread may call it. Handlers run where the configuration's am_handlers says, LLCL_AM_HANDLERS_*: on a
- * thread that waits in this library (not in offload mode) or on one of the library's own, one at a time
- * in a context or several at once; or only on threads of the program that poll or wait.
+ * `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes it,
+ * and messages for this number end with LLCL_ERR_NO_HANDLER at their senders. `data`: its second
+ * argument, may be NULL; stays the caller's.
+ * LLCL_OK: from now on the new handler runs, and no call of the old one is under way, except the
+ * one in which this is called; LLCL_RETRY_BUSY: inside a callback or handler, while another thread
+ * runs a handler of this context: nothing has changed; LLCL_ERR_INVALID: NULL or no such number;
+ * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that runs handlers,
+ * which the first call starts, cannot be started.
+ * Any thread may call it. Handlers run where the configuration's am_handlers says,
+ * LLCL_AM_HANDLERS_*: on a thread that waits in this library (not in offload mode) or on one of
+ * the library's own, one at a time in a context or several at once; or only on threads of the
+ * program that poll or wait.
  */
 llcl_status_t llcl_am_register(llcl_context_t *context,
                                uint32_t id,
@@ -1749,15 +1816,17 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
  * direct mode is before the call returns, except for BULK.
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
- * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command queue
- * is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for their
- * end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed (direct mode);
- * LLCL_RETRY_CONNECTING: the first contact with the peer is under way, or with the rank that keeps the counter by
- * which this one sends to it. On a "try again" nothing has happened, but that the destination of a LONG message may have been written.
- * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
- * LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has died or
- * has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
- * peer's memory cannot be mapped.
+ * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command
+ * queue is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for
+ * their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed
+ * (direct mode);
+ * LLCL_RETRY_CONNECTING: the first contact with the peer is under way, or with the rank that keeps
+ * the counter by which this one sends to it. On a "try again" nothing has happened, but that the
+ * destination of a LONG message may have been written. LLCL_ERR_INVALID, LLCL_ERR_RANGE,
+ * LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
+ * LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has
+ * died or has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY,
+ * LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
  * The completion may report LLCL_ERR_NO_HANDLER (removed meanwhile), LLCL_ERR_RANGE (the reply has
  * more bytes than there is place for; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or
  * LLCL_ERR_CANCELED.
@@ -1770,22 +1839,21 @@ llcl_status_t llcl_try_am_async(llcl_context_t *context,
                                 const llcl_am_params_t *params);
 
 /**
- * Sends an active message: like llcl_try_am_async, but tries until it is accepted, meanwhile running
- * handlers and helping with progress, and sleeping if it takes long.
+ * Sends an active message: like llcl_try_am_async, but tries until it is accepted, meanwhile
+ * running handlers and helping with progress, and sleeping if it takes long.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback or handler LLCL_ERR_STATE. Any thread may call it.
  */
-llcl_status_t llcl_am_async(llcl_context_t *context,
-                            const llcl_am_params_t *params);
+llcl_status_t llcl_am_async(llcl_context_t *context, const llcl_am_params_t *params);
 
 /**
  * Sends an active message and waits until its handler has run and its reply is here: a remote
  * procedure call.
  *
  * `context` and `params`: as for llcl_try_am_async; the completions must be llcl_no_completion().
- * LLCL_OK: done; else an error as there, or the one with which the message ended; inside a callback or
- * handler LLCL_ERR_STATE. Any thread may call it.
+ * LLCL_OK: done; else an error as there, or the one with which the message ended; inside a
+ * callback or handler LLCL_ERR_STATE. Any thread may call it.
  */
 llcl_status_t llcl_am(llcl_context_t *context,
                       const llcl_am_params_t *params);
@@ -1793,11 +1861,13 @@ llcl_status_t llcl_am(llcl_context_t *context,
 /**
  * Runs the handlers of messages that have come, on the calling thread, whatever am_handlers says.
  *
- * A poll that finds nothing takes some nanoseconds; now and then one of them offers its core to other
- * threads. Of several threads that poll at the same time one runs handlers, unless they are parallel.
- * `context`: a live context. `most`: messages to be taken at most, from 1 on; more than 64 count as 64.
- * `handled`: where their number goes, those without a handler included; may be NULL. It is 0 where nothing
- * has come or another thread is running a handler.
+ * A poll that finds nothing takes some nanoseconds; now and then one of them offers its core to
+ * other threads. Of several threads that poll at the same time one runs handlers, unless they are
+ * parallel.
+ * `context`: a live context. `most`: messages to be taken at most, from 1 on; more than 64 count
+ * as 64.
+ * `handled`: where their number goes, those without a handler included; may be NULL. It is 0 where
+ * nothing has come or another thread is running a handler.
  * LLCL_OK, whether there was anything or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
  * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
  * Any thread may call it; handlers run on it, and callbacks (not in offload mode).
@@ -1808,21 +1878,25 @@ llcl_status_t llcl_am_poll(llcl_context_t *context,
                            uint32_t *handled);
 
 /**
- * Waits until a handler of this context has run: polling at first, then asleep until a message comes.
+ * Waits until a handler of this context has run: polling at first, then asleep until a message
+ * comes.
  *
- * To wait for something that handlers do, look at it, and while it is not there call this and look again:
- * handlers that have run since the calling thread's last llcl_am_wait, or llcl_am_poll that took something, on whatever thread,
- * end the wait at once. Where the handlers set a word, llcl_wait_word does the same in one call.
+ * To wait for something that handlers do, look at it, and while it is not there call this and look
+ * again: handlers that have run since the calling thread's last llcl_am_wait, or llcl_am_poll that
+ * took something, on whatever thread, end the wait at once. Where the handlers set a word,
+ * llcl_wait_word does the same in one call.
  * `context`: a live context. `timeout_ns`: nanoseconds; negative: for ever; 0: polls once.
- * LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;
+ * LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time;
+ * LLCL_ERR_INVALID: NULL;
  * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
- * Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload mode).
+ * Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload
+ * mode).
  */
 llcl_status_t llcl_am_wait(llcl_context_t *context,
                            int64_t timeout_ns);
 
 /*
- * 11. Messages at their receiver: what a handler reads, and how it answers.
+ * 12. Messages at their receiver: what a handler reads, and how it answers.
  */
 
 /**
@@ -1850,15 +1924,16 @@ typedef struct llcl_am_view_t {
     /** How many. */
     size_t header_size;
     /**
-     * MEDIUM: the payload; NULL: there is none, other than one of 0 bytes. LONG: where the sender has written
-     * it. BULK: NULL.
+     * MEDIUM: the payload; NULL: there is none, other than one of 0 bytes. LONG: where the sender
+     * has written it. BULK: NULL.
      */
     const void *payload;
     /** Bytes of the payload, of any kind. */
     size_t payload_size;
     /**
-     * BULK: where the payload lies at the sender, to be read by llcl_try_read_async: in the handler, or later if
-     * the message is retained. The sender keeps it until the message is answered or released. Else 0.
+     * BULK: where the payload lies at the sender, to be read by llcl_try_read_async: in the
+     * handler, or later if the message is retained. The sender keeps it until the message is
+     * answered or released. Else 0.
      */
     llcl_remote_t address;
 } llcl_am_view_t;
@@ -1869,8 +1944,9 @@ typedef struct llcl_am_view_t {
 /**
  * Tells all of a message in one call.
  *
- * `message`: as the handler got it, or retained; what the view points to is valid as long as the message, but
- * for the payload of LONG, which is the program's own memory. `view`: the caller's struct, filled.
+ * `message`: as the handler got it, or retained; what the view points to is valid as long as the
+ * message, but for the payload of LONG, which is the program's own memory. `view`: the caller's
+ * struct, filled.
  * LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
  * It is the token of GASNet-EX, gex_Token_Info, with the message's arguments.
  */
@@ -1878,21 +1954,23 @@ llcl_status_t llcl_am_view(const llcl_am_t *message,
                            llcl_am_view_t *view);
 
 /**
- * Answers a message by one that runs a handler at its sender: once, in the message's handler, which may not
- * answer otherwise as well. Where the sender waits for the end of its message, that comes when the response's
- * handler has returned.
+ * Answers a message by one that runs a handler at its sender: once, in the message's handler,
+ * which may not answer otherwise as well. Where the sender waits for the end of its message, that
+ * comes when the response's handler has returned.
  *
- * Never waits: a response without credit waits in this library while the handler returns. A rank with 256 of
- * those handles no further message until one of them is sent.
- * `message`: as the handler got it, neither retained nor a response. `params`: id, tag, header and payload, which
- * are copied during the call, kind LLCL_AM_MEDIUM, and nothing else: peer is not looked at, the rest is 0.
- * LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the message has been
- * answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender has no handler of this number, as far as it has been contacted;
- * LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an error nothing
- * has happened, and the message may be answered. A response whose handler was removed meanwhile is dropped; the
- * message then ends with LLCL_ERR_NO_HANDLER.
- * To be called by the handler's thread. A response's handler sends nothing, by no means: LLCL_ERR_STATE.
- * It is GASNet's gasnet_AMReply.
+ * Never waits: a response without credit waits in this library while the handler returns. A rank
+ * with 256 of those handles no further message until one of them is sent.
+ * `message`: as the handler got it, neither retained nor a response. `params`: id, tag, header and
+ * payload, which are copied during the call, kind LLCL_AM_MEDIUM, and nothing else: peer is not
+ * looked at, the rest is 0.
+ * LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the
+ * message has been answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender
+ * has no handler of this number, as far as it has been contacted; LLCL_ERR_INVALID or
+ * LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an error nothing has
+ * happened, and the message may be answered. A response whose handler was removed meanwhile is
+ * dropped; the message then ends with LLCL_ERR_NO_HANDLER.
+ * To be called by the handler's thread. A response's handler sends nothing, by no means:
+ * LLCL_ERR_STATE. It is GASNet's gasnet_AMReply.
  */
 llcl_status_t llcl_am_respond(llcl_am_t *message,
                               const llcl_am_params_t *params);
@@ -1904,8 +1982,8 @@ llcl_status_t llcl_am_respond(llcl_am_t *message,
  * `message`: as the handler got it, or retained. `data`: the bytes, the caller's again when this
  * returns; NULL if there are none. `size`: how many, at most llcl_capabilities_t::am_medium.
  * LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: it has been
- * answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may call
- * it, in the handler, or later if the message is retained.
+ * answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may
+ * call it, in the handler, or later if the message is retained.
  */
 llcl_status_t llcl_am_reply(llcl_am_t *message,
                             const void *data,
@@ -1914,23 +1992,24 @@ llcl_status_t llcl_am_reply(llcl_am_t *message,
 /**
  * Keeps a message beyond its handler: makes a copy, which takes over the right to answer.
  *
- * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if `message`
- * is NULL, was answered or retained before, or as many messages are retained as LLCL_AM_RETAINED allows. Its slot is free again when the
- * handler returns, so that keeping messages takes no credit from the senders. To be called in the
- * handler, by its thread.
+ * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
+ * `message` is NULL, was answered or retained before, or as many messages are retained as
+ * LLCL_AM_RETAINED allows. Its slot is free again when the handler returns, so that keeping
+ * messages takes no credit from the senders. To be called in the handler, by its thread.
  */
 llcl_am_t *llcl_am_retain(llcl_am_t *message);
 
 /**
  * Ends a retained message. If it has not been answered, an empty answer is sent.
  *
- * `message`: from llcl_am_retain; ended by this call. To be ended before llcl_finalize of the context.
+ * `message`: from llcl_am_retain; ended by this call. To be ended before llcl_finalize of the
+ * context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
  */
 llcl_status_t llcl_am_release(llcl_am_t *message);
 
 /*
- * 12. Teams: which ranks take part in a collective, and in what order.
+ * 13. Teams: which ranks take part in a collective, and in what order.
  */
 
 /** The colour of ranks that go into no team. */
@@ -1942,13 +2021,14 @@ typedef struct llcl_team_t llcl_team_t;
 /**
  * The team of all ranks, numbered as in the world.
  *
- * Local: no other rank is contacted and nobody is waited for. Ranks meet when they first use the team, each with
- * log2 n others.
- * `context`: a live context. `team`: where the team goes, the same at each call; it belongs to the context, and
- * freeing it is allowed and does nothing.
+ * Local: no other rank is contacted and nobody is waited for. Ranks meet when they first use the
+ * team, each with log2 n others.
+ * `context`: a live context. `team`: where the team goes, the same at each call; it belongs to the
+ * context, and freeing it is allowed and does nothing.
  * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_UNSUPPORTED: the world has more than 4,095 ranks;
- * LLCL_ERR_NO_MEMORY: no room for the team's board (16 KiB, with more than 512 ranks 32 bytes for each), or no
- * region left; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
+ * LLCL_ERR_NO_MEMORY: no room for the team's board (16 KiB, with more than 512 ranks 32 bytes for
+ * each), or no region left; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+ * Any thread may call it.
  */
 llcl_status_t llcl_team_world(llcl_context_t *context,
                               llcl_team_t **team);
@@ -1956,14 +2036,15 @@ llcl_status_t llcl_team_world(llcl_context_t *context,
 /**
  * Splits a team: ranks that give the same colour make a new one. Collective over `team`.
  *
- * `team`: a live team. `colour`: any number, or LLCL_TEAM_NONE. `key`: the new ranks follow the keys in
- * rising order; among equal keys the ranks in `team`. `new_team`: where the new team goes; NULL is
- * stored for the colour LLCL_TEAM_NONE.
- * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: `team` was freed, inside a callback, or the context is
- * being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left, so nothing collective can be done with
- * `team` any more: the others go on with llcl_team_create; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or
- * at another one. Threads of one rank must not call collective functions of one team at the same
- * time: which call of this rank would meet which call of another one is then open.
+ * `team`: a live team. `colour`: any number, or LLCL_TEAM_NONE. `key`: the new ranks follow the
+ * keys in rising order; among equal keys the ranks in `team`. `new_team`: where the new team goes;
+ * NULL is stored for the colour LLCL_TEAM_NONE.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: `team` was freed, inside a callback, or the
+ * context is being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left, so
+ * nothing collective can be done with `team` any more: the others go on with llcl_team_create;
+ * LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at another one. Threads of one rank must
+ * not call collective functions of one team at the same time: which call of this rank would meet
+ * which call of another one is then open.
  */
 llcl_status_t llcl_team_split(llcl_team_t *team,
                               uint32_t colour,
@@ -1971,24 +2052,27 @@ llcl_status_t llcl_team_split(llcl_team_t *team,
                               llcl_team_t **new_team);
 
 /**
- * Makes a team from a list of ranks. Collective over the ranks on the list, and over nobody else: this is how the
- * living go on after a death, which ends everything collective of every team with the dead rank, and llcl_allgather_bytes.
+ * Makes a team from a list of ranks. Collective over the ranks on the list, and over nobody else:
+ * this is how the living go on after a death, which ends everything collective of every team with
+ * the dead rank, and llcl_allgather_bytes.
  *
- * All ranks on the list must call it with the same list in the same order. A list may be used again; its n-th call
- * at one rank meets the n-th call at the others.
- * After a death: take the dead (llcl_peer_alive) out of the list and call this. Ranks may hear of a death at
- * different times; where a rank on the list is dead this answers LLCL_ERR_PEER_DEAD, and the caller tries again with
- * a shorter list, until all living ranks have come to the same one. Instead of llcl_allgather_bytes use llcl_allgather over the
- * new team.
- * `context`: a live context. `ranks`: `n` numbers of ranks of the world, each once, the caller's among them; the
- * new ranks follow this order. Read during the call only. `n`: 1 to 4,095. `team`: where the new team goes; it ends by
- * llcl_team_free or with its context.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0, a rank stands on the list twice, or the caller is not on it;
- * LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large; LLCL_ERR_PEER_DEAD: a rank on the list has died
- * or has left; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at another one; LLCL_ERR_STATE: inside a
- * callback, or the context is being finalized. Any thread may call it; calls with the same list by several threads of a rank
- * meet those of others in arbitrary order. The way to a team without the dead is that of MPI's ULFM (shrink), but
- * for the list, which comes from the caller.
+ * All ranks on the list must call it with the same list in the same order. A list may be used
+ * again; its n-th call at one rank meets the n-th call at the others.
+ * After a death: take the dead (llcl_peer_alive) out of the list and call this. Ranks may hear of
+ * a death at different times; where a rank on the list is dead this answers LLCL_ERR_PEER_DEAD,
+ * and the caller tries again with a shorter list, until all living ranks have come to the same
+ * one. Instead of llcl_allgather_bytes use llcl_allgather over the new team.
+ * `context`: a live context. `ranks`: `n` numbers of ranks of the world, each once, the caller's
+ * among them; the new ranks follow this order. Read during the call only. `n`: 1 to 4,095. `team`:
+ * where the new team goes; it ends by llcl_team_free or with its context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0, a rank stands on the list twice, or the caller is not
+ * on it;
+ * LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large; LLCL_ERR_PEER_DEAD: a rank
+ * on the list has died or has left; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at
+ * another one; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread
+ * may call it; calls with the same list by several threads of a rank meet those of others in
+ * arbitrary order. The way to a team without the dead is that of MPI's ULFM (shrink), but for the
+ * list, which comes from the caller.
  */
 llcl_status_t llcl_team_create(llcl_context_t *context,
                                const uint32_t *ranks,
@@ -1998,31 +2082,34 @@ llcl_status_t llcl_team_create(llcl_context_t *context,
 /**
  * Ends a team. Plans that were made with it live on. Local: the other ranks need not call it now.
  *
- * `team`: ended by this call. The team of all ranks is not ended, its memory goes with the context.
- * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (recognised until 256 later ones of its kind have ended). No other thread may use the team at the same time.
+ * `team`: ended by this call. The team of all ranks is not ended, its memory goes with the
+ * context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (recognised until 256 later
+ * ones of its kind have ended). No other thread may use the team at the same time.
  */
 llcl_status_t llcl_team_free(llcl_team_t *team);
 
 /**
  * The calling rank's number in a team.
  *
- * `team`: a live team; for NULL and for one that was freed the answer is 0xffffffff. Any thread may
- * call it.
+ * `team`: a live team; for NULL and for one that was freed the answer is 0xffffffff. Any thread
+ * may call it.
  */
 uint32_t llcl_team_rank(const llcl_team_t *team);
 
 /**
  * How many ranks a team has.
  *
- * `team`: a live team; for NULL and for one that was freed the answer is 0. Any thread may call it.
+ * `team`: a live team; for NULL and for one that was freed the answer is 0. Any thread may call
+ * it.
  */
 uint32_t llcl_team_size(const llcl_team_t *team);
 
 /**
  * The number in the world of a team's rank: the `peer` of all other operations.
  *
- * `team`: a live team. `rank`: a number below llcl_team_size. For NULL, a team that was freed and any
- * other number the answer is 0xffffffff. Any thread may call it.
+ * `team`: a live team. `rank`: a number below llcl_team_size. For NULL, a team that was freed and
+ * any other number the answer is 0xffffffff. Any thread may call it.
  */
 uint32_t llcl_team_peer(const llcl_team_t *team,
                         uint32_t rank);
@@ -2030,20 +2117,22 @@ uint32_t llcl_team_peer(const llcl_team_t *team,
 /**
  * The number in a team of a rank of the world: the reverse of llcl_team_peer.
  *
- * `team`: a live team. `world_rank`: a number below llcl_size. For NULL, a team that was freed and a rank that is not
- * in the team the answer is 0xffffffff. Any thread may call it; it takes a look at each rank of the team at most.
+ * `team`: a live team. `world_rank`: a number below llcl_size. For NULL, a team that was freed and
+ * a rank that is not in the team the answer is 0xffffffff. Any thread may call it; it takes a look
+ * at each rank of the team at most.
  */
 uint32_t llcl_team_find(const llcl_team_t *team,
                         uint32_t world_rank);
 
 /*
- * 13. Plans: a collective that was planned once runs any number of times.
+ * 14. Plans: a collective that was planned once runs any number of times.
  *
- * A plan is made by one of the _init functions of the next chapter, at all ranks of a team. Each rank then
- * starts it, computes, and waits for it; the k-th start of one rank meets the k-th start of every other.
- * Several plans of a team may be under way at once and may be started in any order. The thread that
- * started a plan is not needed for it to advance: what an arriving signal releases is done by whoever
- * delivered it, on any rank, or by a thread that waits, or by the progress thread.
+ * A plan is made by one of the _init functions of the next chapter, at all ranks of a team. Each
+ * rank then starts it, computes, and waits for it; the k-th start of one rank meets the k-th start
+ * of every other. Several plans of a team may be under way at once and may be started in any
+ * order. The thread that started a plan is not needed for it to advance: what an arriving signal
+ * releases is done by whoever delivered it, on any rank, or by a thread that waits, or by the
+ * progress thread.
  */
 
 /** int8_t; also plain bytes. */
@@ -2059,20 +2148,21 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 #define LLCL_TYPE_U16 10u
 
 /**
- * Elements of `element_size` bytes, for operations that only move data and for LLCL_OP_USER. They are never
- * cut apart.
+ * Elements of `element_size` bytes, for operations that only move data and for LLCL_OP_USER. They
+ * are never cut apart.
  */
 #define LLCL_TYPE_BYTES 11u
 
 /**
- * _Bool of C, bool of C++: one byte. AND, OR and XOR are the logical ones: 0 is false, everything else true,
- * and results are 0 or 1.
+ * _Bool of C, bool of C++: one byte. AND, OR and XOR are the logical ones: 0 is false, everything
+ * else true, and results are 0 or 1.
  */
 #define LLCL_TYPE_BOOL 12u
 
 /**
- * IEEE binary16, _Float16 of some compilers: ADD, PROD, MIN, MAX. Every combination is rounded once, to
- * nearest and ties to even, with denormal numbers, whatever the thread's floating-point environment.
+ * IEEE binary16, _Float16 of some compilers: ADD, PROD, MIN, MAX. Every combination is rounded
+ * once, to nearest and ties to even, with denormal numbers, whatever the thread's floating-point
+ * environment.
  */
 #define LLCL_TYPE_F16 13u
 
@@ -2080,8 +2170,9 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 #define LLCL_TYPE_BF16 14u
 
 /**
- * long double, 16 bytes: ADD, PROD, MIN, MAX on x86-64, where it is the x87's format (the 6 bytes behind a
- * result are 0); elsewhere LLCL_ERR_UNSUPPORTED for them, and only moved and given to LLCL_OP_USER.
+ * long double, 16 bytes: ADD, PROD, MIN, MAX on x86-64, where it is the x87's format (the 6 bytes
+ * behind a result are 0); elsewhere LLCL_ERR_UNSUPPORTED for them, and only moved and given to
+ * LLCL_OP_USER.
  */
 #define LLCL_TYPE_LONG_DOUBLE 15u
 
@@ -2120,8 +2211,8 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 #define LLCL_OP_USER 13u
 
 /**
- * Of two pairs the one with the smaller value; of equal values the one with the lower index, and of a number
- * and a NaN the number. For pairs in collectives only.
+ * Of two pairs the one with the smaller value; of equal values the one with the lower index, and
+ * of a number and a NaN the number. For pairs in collectives only.
  */
 #define LLCL_OP_MINLOC 14u
 
@@ -2144,21 +2235,21 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 
 /**
  * The input lies in the output buffer: at every rank, and for gather, reduce and scatter at the
- * root only. `send` is ignored there; for scatter it is `receive` that is ignored, and the root's block
- * stays where it is.
+ * root only. `send` is ignored there; for scatter it is `receive` that is ignored, and the root's
+ * block stays where it is.
  */
 #define LLCL_COLL_IN_PLACE 1u
 
 /**
- * The function of LLCL_OP_USER may be called several times at the same time, on threads of its rank and for
- * different elements; the same at every rank. Without it the calls for a plan follow each other, and a rank
- * has one queue for its steps.
+ * The function of LLCL_OP_USER may be called several times at the same time, on threads of its
+ * rank and for different elements; the same at every rank. Without it the calls for a plan follow
+ * each other, and a rank has one queue for its steps.
  */
 #define LLCL_COLL_CONCURRENT 2u
 
 /**
- * Each start of the plan may name other buffers, by llcl_coll_start_with; the same at every rank. The blocking forms,
- * which may do so in any case, ignore it.
+ * Each start of the plan may name other buffers, by llcl_coll_start_with; the same at every rank.
+ * The blocking forms, which may do so in any case, ignore it.
  */
 #define LLCL_COLL_REBIND 4u
 
@@ -2176,8 +2267,9 @@ typedef struct llcl_coll_info_t {
     /** LLCL_ENGINE_OFFLOAD or LLCL_ENGINE_THREAD. */
     uint32_t engine;
     /**
-     * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
-     * function, more than 4 KiB in memory that peers do not map or a team of more than 64 ranks wants it so.
+     * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine,
+     * a user's function, more than 4 KiB in memory that peers do not map or a team of more than 64
+     * ranks wants it so.
      */
     uint32_t any_rank;
     /** Queues of this rank's program. */
@@ -2185,8 +2277,8 @@ typedef struct llcl_coll_info_t {
     /** Steps of this rank's program. */
     uint32_t steps;
     /**
-     * Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch, copies of what peers do not
-     * map, and what this process keeps of the other ranks.
+     * Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch,
+     * copies of what peers do not map, and what this process keeps of the other ranks.
      */
     uint64_t memory;
     /** How often the plan was started. */
@@ -2197,12 +2289,13 @@ typedef struct llcl_coll_info_t {
 #define LLCL_COLL_INFO_INIT {sizeof(llcl_coll_info_t), NULL, NULL, 0, 0, 0, 0, 0, 0}
 
 /**
- * A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type, whole ones.
- * `result` is `right`, `left`, or overlaps neither; all are aligned as elements of the buffers are, or as the
- * elements of an array that begins at a multiple of 64. The order of ranks is kept: the operation must be associative and
- * need not commute. Runs on a thread of the rank to which it was given, one call for a plan at a time (see
- * LLCL_COLL_CONCURRENT), in the floating-point environment of the thread that made the plan; must not block,
- * must not call this library and must not leave it by an exception or a jump.
+ * A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type,
+ * whole ones. `result` is `right`, `left`, or overlaps neither; all are aligned as elements of the
+ * buffers are, or as the elements of an array that begins at a multiple of 64. The order of ranks
+ * is kept: the operation must be associative and need not commute. Runs on a thread of the rank to
+ * which it was given, one call for a plan at a time (see LLCL_COLL_CONCURRENT), in the
+ * floating-point environment of the thread that made the plan; must not block, must not call this
+ * library and must not leave it by an exception or a jump.
  */
 typedef void (*llcl_reduce_fn)(const void *left,
                                const void *right,
@@ -2211,21 +2304,22 @@ typedef void (*llcl_reduce_fn)(const void *left,
                                void *data);
 
 /**
- * What a collective is to do. Fields that an operation has no use for are ignored. Which rank gives
- * what is told with each _init function.
+ * What a collective is to do. Fields that an operation has no use for are ignored. Which rank
+ * gives what is told with each _init function.
  */
 typedef struct llcl_coll_params_t {
     /** The ranks that take part. */
     llcl_team_t *team;
     /**
-     * The input, in a region of this rank; with `count` 0 any value. It is read and never written, so it may
-     * be read-only; so may what a rank only sends of its output: the data of a broadcast's root, and its own
-     * block in place. It may lie in gaps of the output but not overlap its blocks.
+     * The input, in a region of this rank; with `count` 0 any value. It is read and never written,
+     * so it may be read-only; so may what a rank only sends of its output: the data of a
+     * broadcast's root, and its own block in place. It may lie in gaps of the output but not
+     * overlap its blocks.
      */
     llcl_local_t send;
     /**
-     * The output, in a region of this rank; with `count` 0 any value. Bytes outside of the blocks are left
-     * alone: the user, or another plan, may use them meanwhile.
+     * The output, in a region of this rank; with `count` 0 any value. Bytes outside of the blocks
+     * are left alone: the user, or another plan, may use them meanwhile.
      */
     llcl_local_t receive;
     /** Elements; the same at every rank. */
@@ -2233,9 +2327,10 @@ typedef struct llcl_coll_params_t {
     /** One of LLCL_TYPE_*; the same at every rank. */
     uint32_t type;
     /**
-     * For operations that combine: one of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, MINLOC, MAXLOC that the type
-     * has, or LLCL_OP_USER, which every type has. Integers have the first seven; floating-point numbers ADD, PROD,
-     * MIN, MAX; see LLCL_TYPE_* for the others. The same at every rank.
+     * For operations that combine: one of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, MINLOC,
+     * MAXLOC that the type has, or LLCL_OP_USER, which every type has. Integers have the first
+     * seven; floating-point numbers ADD, PROD, MIN, MAX; see LLCL_TYPE_* for the others. The same
+     * at every rank.
      */
     uint32_t op;
     /** The root, by rank in the team; the same at every rank. */
@@ -2243,7 +2338,8 @@ typedef struct llcl_coll_params_t {
     /** One of LLCL_ENGINE_*. */
     uint32_t engine;
     /**
-     * 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT, LLCL_COLL_REBIND; the same at every rank.
+     * 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT, LLCL_COLL_REBIND; the same at every
+     * rank.
      */
     uint32_t flags;
     /** Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0. */
@@ -2267,14 +2363,16 @@ typedef struct llcl_coll_params_t {
     /** Its last argument; may be NULL. */
     void *function_data;
     /**
-     * The algorithm by name, the same at every rank; NULL: as the environment says, else the best known. The
-     * names are those of the LLCL_COLL_* variables, which llcl-info -c lists.
+     * The algorithm by name, the same at every rank; NULL: as the environment says, else the best
+     * known. The names are those of the LLCL_COLL_* variables, which llcl-info -c lists.
      */
     const char *algorithm;
     /**
-     * Fires at the end of every round, at this rank. A word (LLCL_COMPLETE_STORE, LLCL_COMPLETE_ADD) in allocated memory is changed by
-     * whichever rank runs the last step, also while this one computes, if `send` and `receive` lie in such memory too; any other
-     * completion waits for a thread of this rank. If that other rank is killed at that moment, the word says so, and may have been changed before.
+     * Fires at the end of every round, at this rank. A word (LLCL_COMPLETE_STORE,
+     * LLCL_COMPLETE_ADD) in allocated memory is changed by whichever rank runs the last step, also
+     * while this one computes, if `send` and `receive` lie in such memory too; any other
+     * completion waits for a thread of this rank. If that other rank is killed at that moment, the
+     * word says so, and may have been changed before.
      */
     llcl_completion_t on_complete;
 } llcl_coll_params_t;
@@ -2284,30 +2382,36 @@ typedef struct llcl_coll_params_t {
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, LLCL_COMPLETION_INIT}
 
 /**
- * Starts the next round of a plan: publishes that this rank's buffers are ready, and returns. What is ready
- * at once and small is done in the call; its cost does not grow with the size of the message.
+ * Starts the next round of a plan: publishes that this rank's buffers are ready, and returns. What
+ * is ready at once and small is done in the call; its cost does not grow with the size of the
+ * message.
  *
  * From here until the round has ended the input must not be changed and the output not be used.
  * `plan`: a live plan.
- * LLCL_OK; LLCL_ERR_STATE: the previous round has not been waited for, the plan was freed, or the context is
- * being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the plan can only be freed;
- * LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread at a time.
+ * LLCL_OK; LLCL_ERR_STATE: the previous round has not been waited for, the plan was freed, or the
+ * context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the
+ * plan can only be freed;
+ * LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread
+ * at a time.
  * From: persistent collectives, MPI 4.0 section 6.12; the session-mode queue of Tofu2.
  */
 llcl_status_t llcl_coll_start(llcl_coll_t *plan);
 
 /**
- * Starts the next round of a plan that was made with LLCL_COLL_REBIND, with its input and output at other places. They stay
- * those of the rounds that follow, until another call names new ones. Each rank names places of its own, or starts the
- * same round by llcl_coll_start. A buffer that lies in a registered region, which peers do not map, is copied by this rank: the
- * input in this call, whose time then grows with it, the output at the end of the round.
+ * Starts the next round of a plan that was made with LLCL_COLL_REBIND, with its input and output
+ * at other places. They stay those of the rounds that follow, until another call names new ones.
+ * Each rank names places of its own, or starts the same round by llcl_coll_start. A buffer that
+ * lies in a registered region, which peers do not map, is copied by this rank: the input in this
+ * call, whose time then grows with it, the output at the end of the round.
  *
- * `plan`: a live plan. `send`, `receive`: as in llcl_coll_params_t when the plan was made; each is ignored where it was
- * ignored then. The buffers of the round before are the user's again when that has ended.
- * LLCL_OK; LLCL_ERR_KEY: a buffer names no live region of this rank; LLCL_ERR_RANGE: it leaves its region;
- * LLCL_ERR_INVALID: the two overlap, the plan was made without LLCL_COLL_REBIND, or NULL; LLCL_ERR_NO_MEMORY: a copy would
- * exceed LLCL_COLL_MEMORY; then the round has not begun, and the call may be made again. Other statuses, and threads: as
- * llcl_coll_start.
+ * `plan`: a live plan. `send`, `receive`: as in llcl_coll_params_t when the plan was made; each is
+ * ignored where it was ignored then. The buffers of the round before are the user's again when
+ * that has ended.
+ * LLCL_OK; LLCL_ERR_KEY: a buffer names no live region of this rank; LLCL_ERR_RANGE: it leaves its
+ * region;
+ * LLCL_ERR_INVALID: the two overlap, the plan was made without LLCL_COLL_REBIND, or NULL;
+ * LLCL_ERR_NO_MEMORY: a copy would exceed LLCL_COLL_MEMORY; then the round has not begun, and the
+ * call may be made again. Other statuses, and threads: as llcl_coll_start.
  */
 llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
                                    llcl_local_t send,
@@ -2318,19 +2422,22 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
  *
  * `plan`: a live plan that was started.
  * LLCL_OK: it has ended; the buffers are the user's again, and the next round may be started;
- * LLCL_RETRY_BUSY: not yet; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the round will not
- * end; LLCL_ERR_KEY: a buffer's region was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was
- * freed; LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed.
+ * LLCL_RETRY_BUSY: not yet; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the round
+ * will not end; LLCL_ERR_KEY: a buffer's region was freed meanwhile, here or at a peer;
+ * LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error of a
+ * round the plan can only be freed.
  * Any thread may call it, also inside a callback; for one plan one thread at a time.
  */
 llcl_status_t llcl_coll_test(llcl_coll_t *plan);
 
 /**
- * Waits until the round has ended at this rank: working for the plan, also on behalf of other ranks, for
+ * Waits until the round has ended at this rank: working for the plan, also on behalf of other
+ * ranks, for
  * LLCL_SPIN_US; then asleep.
  *
- * `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only looks.
- * LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY: as llcl_coll_test; LLCL_ERR_TIMEOUT: not in time, wait again;
+ * `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only
+ * looks. LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY: as llcl_coll_test; LLCL_ERR_TIMEOUT: not in
+ * time, wait again;
  * LLCL_ERR_STATE: it was not started or was freed, or inside a callback; LLCL_ERR_INVALID: NULL.
  * Any thread may call it; for one plan one thread at a time.
  */
@@ -2338,12 +2445,13 @@ llcl_status_t llcl_coll_wait(llcl_coll_t *plan,
                              int64_t timeout_ns);
 
 /**
- * Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all have.
+ * Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all
+ * have.
  *
  * `plan`: ended by this call if it answers LLCL_OK.
- * LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (found out unless a newer
- * object has been given the same handle); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same time; not
- * inside a callback (LLCL_ERR_STATE).
+ * LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (found
+ * out unless a newer object has been given the same handle); LLCL_ERR_INVALID: NULL. No other
+ * thread may use the plan at the same time; not inside a callback (LLCL_ERR_STATE).
  */
 llcl_status_t llcl_coll_free(llcl_coll_t *plan);
 
@@ -2351,42 +2459,46 @@ llcl_status_t llcl_coll_free(llcl_coll_t *plan);
  * What a plan consists of, and why.
  *
  * `plan`: a live plan. `info`: the caller's struct with its struct_size set; filled.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed. Any thread
- * may call it.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed.
+ * Any thread may call it.
  */
 llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
                               llcl_coll_info_t *info);
 
 /*
- * 14. Collectives: making plans.
+ * 15. Collectives: making plans.
  *
- * Every _init function is collective over its team and blocks until all its ranks have called it, in the
- * same order if they make several; buffers, counts and names are given once, here. What does not fit
- * together (counts, types, roots, operations, algorithms) is told to every rank by LLCL_ERR_INVALID, and no plan is made.
- * If one rank is refused, all are, with its status. Except where the library cannot tell the others: a rank
- * that gives NULL for `params` or its `team`, a team that was freed, or that calls inside a callback or during
- * llcl_finalize, is refused alone, and the others wait for it.
- * Floating-point numbers are combined in the environment of the threads that make the plan: direction of
- * rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its exceptions, and the control
- * word of x87; AArch64: FPCR). It must be the same at every rank, or no plan is made; it is set around every
- * combination on whatever thread that runs, and that of the thread is put back.
- * Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; what others need of it is
- * then copied to and from memory of the plan, by its owner.
+ * Every _init function is collective over its team and blocks until all its ranks have called it,
+ * in the same order if they make several; buffers, counts and names are given once, here. What
+ * does not fit together (counts, types, roots, operations, algorithms) is told to every rank by
+ * LLCL_ERR_INVALID, and no plan is made. If one rank is refused, all are, with its status. Except
+ * where the library cannot tell the others: a rank that gives NULL for `params` or its `team`, a
+ * team that was freed, or that calls inside a callback or during llcl_finalize, is refused alone,
+ * and the others wait for it.
+ * Floating-point numbers are combined in the environment of the threads that make the plan:
+ * direction of rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its
+ * exceptions, and the control word of x87; AArch64: FPCR). It must be the same at every rank, or
+ * no plan is made; it is set around every combination on whatever thread that runs, and that of
+ * the thread is put back.
+ * Buffers may lie in any region. Where one was registered and not allocated, peers do not map it;
+ * what others need of it is then copied to and from memory of the plan, by its owner.
  */
 
 /**
  * Nobody's round ends before every rank has started it.
  *
- * `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm` and `on_complete`.
+ * `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm` and
+ * `on_complete`.
  * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
- * LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this rank;
- * LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this; LLCL_ERR_NO_MEMORY: the plan
- * would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
- * team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context is
- * being finalized. If one rank is refused, all are. Threads of one rank must not call collective functions
- * of one team at the same time: which call of this rank would meet which call of another one is
- * then open.
+ * LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
+ * rank;
+ * LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this; LLCL_ERR_NO_MEMORY: the
+ * plan would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a
+ * rank of the team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or
+ * the context is being finalized. If one rank is refused, all are. Threads of one rank must not
+ * call collective functions of one team at the same time: which call of this rank would meet which
+ * call of another one is then open.
  * From: Dissemination: Hensgen, Finkel and Manber 1988.
  */
 llcl_status_t llcl_barrier_init(const llcl_coll_params_t *params,
@@ -2395,8 +2507,8 @@ llcl_status_t llcl_barrier_init(const llcl_coll_params_t *params,
 /**
  * The root's data for every rank.
  *
- * `params`: read during the call. `receive`: `count` elements at every rank; the data at the root. `plan`:
- * where the plan goes; ended by llcl_coll_free or with the context.
+ * `params`: read during the call. `receive`: `count` elements at every rank; the data at the root.
+ * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Trinaryx3 of the K computer: three fragments through three ternary pipelines. There three
  * trees without a common edge lie in a torus; here no rank but the root is inside two of them.
@@ -2407,9 +2519,9 @@ llcl_status_t llcl_broadcast_init(const llcl_coll_params_t *params,
 /**
  * The elements of all ranks, combined one by one, at the root.
  *
- * `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at the root.
- * `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
- * context.
+ * `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at
+ * the root. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
+ * llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_reduce_init(const llcl_coll_params_t *params,
@@ -2430,8 +2542,9 @@ llcl_status_t llcl_allreduce_init(const llcl_coll_params_t *params,
 /**
  * A block of every rank, one after the other, at the root.
  *
- * `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times the
- * team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times
+ * the team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the
+ * context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
@@ -2440,9 +2553,10 @@ llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
 /**
  * A block of every rank at the root, with a length for each.
  *
- * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
- * `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan goes;
- * ended by llcl_coll_free or with the context.
+ * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
+ * `receive`,
+ * `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan
+ * goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
@@ -2451,8 +2565,9 @@ llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
 /**
  * A block of the root's for every rank.
  *
- * `params`: read during the call. `send`: `count` times the team's size at the root. `receive`: `count`
- * elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * `params`: read during the call. `send`: `count` times the team's size at the root. `receive`:
+ * `count` elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the
+ * context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_scatter_init(const llcl_coll_params_t *params,
@@ -2461,9 +2576,9 @@ llcl_status_t llcl_scatter_init(const llcl_coll_params_t *params,
 /**
  * A block of the root's for every rank, with a length for each.
  *
- * `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for each
- * rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the plan goes;
- * ended by llcl_coll_free or with the context.
+ * `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for
+ * each rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the
+ * plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_scatterv_init(const llcl_coll_params_t *params,
@@ -2472,20 +2587,21 @@ llcl_status_t llcl_scatterv_init(const llcl_coll_params_t *params,
 /**
  * A block of every rank, one after the other, for every rank.
  *
- * `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's size.
+ * `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's
+ * size.
  * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Bruck et al. 1997.
  */
-llcl_status_t llcl_allgather_init(const llcl_coll_params_t *params,
-                                  llcl_coll_t **plan);
+llcl_status_t llcl_allgather_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
 
 /**
  * A block of every rank for every rank, with a length for each.
  *
- * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
- * `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended by
- * llcl_coll_free or with the context.
+ * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
+ * `receive`,
+ * `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended
+ * by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
@@ -2494,32 +2610,32 @@ llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
 /**
  * A block of every rank for each other.
  *
- * `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th block goes
- * to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th
+ * block goes to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or
+ * with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Bruck et al. 1997.
  */
-llcl_status_t llcl_alltoall_init(const llcl_coll_params_t *params,
-                                 llcl_coll_t **plan);
+llcl_status_t llcl_alltoall_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
 
 /**
  * A block of every rank for each other, with lengths of their own.
  *
- * `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`, `receive_counts`,
- * `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`: where the
- * plan goes; ended by llcl_coll_free or with the context.
+ * `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`,
+ * `receive_counts`,
+ * `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`:
+ * where the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
-llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params,
-                                  llcl_coll_t **plan);
+llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
 
 /**
  * The elements of all ranks, combined one by one; each rank gets a block of the result.
  *
- * `params`: read during the call. `send`: `count` times the team's size. `receive`: `count` elements. In
- * place the input lies in `receive`, which then has room for it, and the result goes to its beginning.
- * `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
- * context.
+ * `params`: read during the call. `send`: `count` times the team's size. `receive`: `count`
+ * elements. In place the input lies in `receive`, which then has room for it, and the result goes
+ * to its beginning. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
+ * llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_reduce_scatter_init(const llcl_coll_params_t *params,
@@ -2529,9 +2645,9 @@ llcl_status_t llcl_reduce_scatter_init(const llcl_coll_params_t *params,
  * As the function without v, with a length for each rank's block.
  *
  * `params`: read during the call. `send`: all blocks, one after the other in the order of ranks.
- * `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at every rank.
- * `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
- * context.
+ * `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at
+ * every rank. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
+ * llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_reduce_scatterv_init(const llcl_coll_params_t *params,
@@ -2551,9 +2667,9 @@ llcl_status_t llcl_scan_init(const llcl_coll_params_t *params,
 /**
  * For each rank but the first the elements of all ranks before it, combined one by one.
  *
- * `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output is left as it is; in
- * place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
- * llcl_coll_free or with the context.
+ * `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output is left
+ * as it is; in place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the
+ * plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Hillis and Steele 1986; MPI 4.0 section 6.11.2.
  */
@@ -2561,16 +2677,18 @@ llcl_status_t llcl_exscan_init(const llcl_coll_params_t *params,
                                llcl_coll_t **plan);
 
 /*
- * 15. Collectives for the occasional call: one call makes, starts and waits.
+ * 16. Collectives for the occasional call: one call makes, starts and waits.
  *
- * Each takes what its _init function takes, without a completion, and answers what that and llcl_coll_wait answer; collective
- * over the team; not inside a callback. A team keeps the plans of its last LLCL_COLL_CACHE different calls. A call that has the
- * operation, count, type, op, root, flags and algorithm of an earlier one runs that plan, also with other buffers. (The v forms and
- * user reductions make a plan for each call.) Three things follow. All ranks must give the same parameters: a difference is told at
- * every rank where none of them has kept a plan for its call, and else some ranks may wait for ever; with LLCL_COLL_CACHE=0 it is
- * always told. A call that is refused at one rank only, say for a buffer that is none, fails the plan that the others have
- * kept; they, and all further such calls, answer the status of the refusal until the plan has been displaced. And `engine` counts in
- * the call that makes the plan.
+ * Each takes what its _init function takes, without a completion, and answers what that and
+ * llcl_coll_wait answer; collective over the team; not inside a callback. A team keeps the plans
+ * of its last LLCL_COLL_CACHE different calls. A call that has the operation, count, type, op,
+ * root, flags and algorithm of an earlier one runs that plan, also with other buffers. (The v
+ * forms and user reductions make a plan for each call.) Three things follow. All ranks must give
+ * the same parameters: a difference is told at every rank where none of them has kept a plan for
+ * its call, and else some ranks may wait for ever; with LLCL_COLL_CACHE=0 it is always told. A
+ * call that is refused at one rank only, say for a buffer that is none, fails the plan that the
+ * others have kept; they, and all further such calls, answer the status of the refusal until the
+ * plan has been displaced. And `engine` counts in the call that makes the plan.
  */
 
 /**
@@ -2582,7 +2700,8 @@ llcl_status_t llcl_exscan_init(const llcl_coll_params_t *params,
 llcl_status_t llcl_barrier(llcl_context_t *context);
 
 /**
- * Waits until every rank of a team has called it. The plan behind it is made at the first call and kept.
+ * Waits until every rank of a team has called it. The plan behind it is made at the first call and
+ * kept.
  *
  * `team`: a live team.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init and llcl_coll_wait.
@@ -2592,110 +2711,125 @@ llcl_status_t llcl_team_barrier(llcl_team_t *team);
 /**
  * The root's data for every rank. Blocking.
  *
- * `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_broadcast(const llcl_coll_params_t *params);
 
 /**
  * The elements of all ranks, combined one by one, at the root. Blocking.
  *
- * `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_reduce(const llcl_coll_params_t *params);
 
 /**
  * The elements of all ranks, combined one by one, for every rank. Blocking.
  *
- * `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_allreduce(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank, one after the other, at the root. Blocking.
  *
- * `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_gather(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank at the root, with a length for each. Blocking.
  *
- * `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_gatherv(const llcl_coll_params_t *params);
 
 /**
  * A block of the root's for every rank. Blocking.
  *
- * `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_scatter(const llcl_coll_params_t *params);
 
 /**
  * A block of the root's for every rank, with a length for each. Blocking.
  *
- * `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_scatterv(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank, one after the other, for every rank. Blocking.
  *
- * `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_allgather(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank for every rank, with a length for each. Blocking.
  *
- * `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_allgatherv(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank for each other. Blocking.
  *
- * `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_alltoall(const llcl_coll_params_t *params);
 
 /**
  * A block of every rank for each other, with lengths of their own. Blocking.
  *
- * `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_alltoallv(const llcl_coll_params_t *params);
 
 /**
  * The elements of all ranks, combined one by one; each rank gets a block of the result. Blocking.
  *
- * `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_reduce_scatter(const llcl_coll_params_t *params);
 
 /**
  * As the function without v, with a length for each rank's block. Blocking.
  *
- * `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_reduce_scatterv(const llcl_coll_params_t *params);
 
 /**
  * For each rank the elements of all ranks up to and including it, combined one by one. Blocking.
  *
- * `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_scan(const llcl_coll_params_t *params);
 
 /**
  * For each rank but the first the elements of all ranks before it, combined one by one. Blocking.
  *
- * `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+ * `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as
+ * llcl_coll_wait.
  */
 llcl_status_t llcl_exscan(const llcl_coll_params_t *params);
 
 /*
- * 16. Insight: what a context has counted.
+ * 17. Insight: what a context has counted.
  */
 
 /** Most shares of a receiver's credits. */
@@ -2744,8 +2878,8 @@ typedef struct llcl_stats_t {
     /** The most messages that were found waiting in this rank's slots. */
     uint64_t slots_high_water;
     /**
-     * The most requests that were seen to wait for their end at one time; at least what any one thread
-     * has had waiting, up to 64.
+     * The most requests that were seen to wait for their end at one time; at least what any one
+     * thread has had waiting, up to 64.
      */
     uint64_t requests_high_water;
     /**
@@ -2754,7 +2888,8 @@ typedef struct llcl_stats_t {
      */
     uint64_t am_memory;
     /**
-     * Blocking collectives that found the plan of an earlier call; see LLCL_COLL_CACHE. Without llcl_barrier.
+     * Blocking collectives that found the plan of an earlier call; see LLCL_COLL_CACHE. Without
+     * llcl_barrier.
      */
     uint64_t coll_cache_hits;
     /** Those that made one to be kept. */
@@ -2775,20 +2910,23 @@ typedef struct llcl_stats_t {
 llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
 
 /*
- * 17. Reads and writes of many pieces: boxes with strides on both sides, and lists of places on both sides.
+ * 18. Reads and writes of many pieces: boxes with strides on both sides, and lists of places on
+ *     both sides.
  *
- * Each is one request with one completion. Where all of the peer's side is mapped and neither LLCL_FLAG_DEFER
- * nor offload mode asks for the queue, the caller copies everything in the call. Otherwise the request goes
- * through the command queue as one command; whoever executes it does its pieces one after the other, and for
- * memory that its owner has registered each costs what a read or a write of its size costs.
+ * Each is one request with one completion. Where all of the peer's side is mapped and neither
+ * LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the call.
+ * Otherwise the request goes through the command queue as one command; whoever executes it does
+ * its pieces one after the other, and for memory that its owner has registered each costs what a
+ * read or a write of its size costs.
  */
 
 /** Most dimensions of a box with strides. */
 #define LLCL_STRIDED_DIMENSIONS 8u
 
 /**
- * A box with strides on both sides: pieces of `size` bytes, `extents[0]` of them in a row, `extents[1]` rows, and so
- * on. Piece (i0, i1, ...) lies i0 * strides[0] + i1 * strides[1] + ... bytes behind the first one.
+ * A box with strides on both sides: pieces of `size` bytes, `extents[0]` of them in a row,
+ * `extents[1]` rows, and so on. Piece (i0, i1, ...) lies i0 * strides[0] + i1 * strides[1] + ...
+ * bytes behind the first one.
  */
 typedef struct llcl_strided_params_t {
     /** The rank to read from or to write to. */
@@ -2810,8 +2948,8 @@ typedef struct llcl_strided_params_t {
     /** Numbers of pieces, the innermost dimension first; 0 moves nothing. */
     uint64_t extents[8];
     /**
-     * Bytes from one piece to the next in the caller's memory, never negative. Of the source of any size; pieces
-     * of the destination must not overlap.
+     * Bytes from one piece to the next in the caller's memory, never negative. Of the source of
+     * any size; pieces of the destination must not overlap.
      */
     uint64_t local_strides[8];
     /** Bytes from one piece to the next in the peer's memory, as above. */
@@ -2847,8 +2985,8 @@ typedef struct llcl_remote_span_t {
 #define LLCL_REMOTE_SPAN_INIT {LLCL_REMOTE_INIT, 0}
 
 /**
- * Lists of places on both sides. The bytes of one list, in its order, are those of the other in its order; where one
- * place ends and the next begins may differ.
+ * Lists of places on both sides. The bytes of one list, in its order, are those of the other in
+ * its order; where one place ends and the next begins may differ.
  */
 typedef struct llcl_vector_params_t {
     /** The rank to read from or to write to. */
@@ -2877,20 +3015,24 @@ typedef struct llcl_vector_params_t {
 /**
  * Writes a box with strides to a peer, if that is possible now.
  *
- * The source must not change until `on_complete`. Pieces are copied in any order, and source and destination must not
- * overlap. Overlap of the destination is refused where the sizes alone show it; else which piece wins is undefined.
+ * The source must not change until `on_complete`. Pieces are copied in any order, and source and
+ * destination must not overlap. Overlap of the destination is refused where the sizes alone show
+ * it; else which piece wins is undefined.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
- * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
- * `dimensions` is 0 or more than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
- * LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge here) leave 64 bits;
- * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
- * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
- * LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
- * Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
- * After the strided put and get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
+ * been done, try again;
+ * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
+ * than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+ * LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
+ * here) leave 64 bits;
+ * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
+ * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
+ * pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
+ * LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
+ * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
+ * failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
+ * inside a callback. Where it runs the completion: see the conventions. After the strided put and
+ * get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
  */
 llcl_status_t llcl_try_write_strided_async(llcl_context_t *context,
                                            const llcl_strided_params_t *params);
@@ -2909,8 +3051,8 @@ llcl_status_t llcl_write_strided_async(llcl_context_t *context,
  * meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
- * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
- * LLCL_ERR_STATE. Any thread may call it.
+ * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
  */
 llcl_status_t llcl_write_strided(llcl_context_t *context,
                                  const llcl_strided_params_t *params);
@@ -2918,20 +3060,24 @@ llcl_status_t llcl_write_strided(llcl_context_t *context,
 /**
  * Reads a box with strides from a peer, if that is possible now.
  *
- * The destination is undefined until `on_complete`. Pieces are copied in any order, and source and destination must not
- * overlap. Overlap of the destination is refused where the sizes alone show it; else which piece wins is undefined.
+ * The destination is undefined until `on_complete`. Pieces are copied in any order, and source and
+ * destination must not overlap. Overlap of the destination is refused where the sizes alone show
+ * it; else which piece wins is undefined.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
- * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
- * `dimensions` is 0 or more than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
- * LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge here) leave 64 bits;
- * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
- * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
- * LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
- * Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
- * After the strided put and get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
+ * been done, try again;
+ * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
+ * than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+ * LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
+ * here) leave 64 bits;
+ * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
+ * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
+ * pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
+ * LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
+ * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
+ * failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
+ * inside a callback. Where it runs the completion: see the conventions. After the strided put and
+ * get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
  */
 llcl_status_t llcl_try_read_strided_async(llcl_context_t *context,
                                           const llcl_strided_params_t *params);
@@ -2950,8 +3096,8 @@ llcl_status_t llcl_read_strided_async(llcl_context_t *context,
  * meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
- * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
- * LLCL_ERR_STATE. Any thread may call it.
+ * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
  */
 llcl_status_t llcl_read_strided(llcl_context_t *context,
                                 const llcl_strided_params_t *params);
@@ -2959,20 +3105,23 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
 /**
  * Writes a list of places to a list of places of a peer, if that is possible now.
  *
- * The source must not change until `on_complete`. Pieces are copied in any order, and source and destination must not
- * overlap. Where places of the destination overlap, which of them wins is undefined.
+ * The source must not change until `on_complete`. Pieces are copied in any order, and source and
+ * destination must not overlap. Where places of the destination overlap, which of them wins is
+ * undefined.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
+ * been done, try again;
  * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
  * a list is NULL and not empty, or the lists differ in bytes;
  * LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
- * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
- * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
- * LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
- * Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
- * After the vector put and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+ * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
+ * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
+ * pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
+ * LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
+ * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
+ * failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
+ * inside a callback. Where it runs the completion: see the conventions. After the vector put and
+ * get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
  */
 llcl_status_t llcl_try_writev_async(llcl_context_t *context,
                                     const llcl_vector_params_t *params);
@@ -2991,29 +3140,31 @@ llcl_status_t llcl_writev_async(llcl_context_t *context,
  * meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
- * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
- * LLCL_ERR_STATE. Any thread may call it.
+ * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
  */
-llcl_status_t llcl_writev(llcl_context_t *context,
-                          const llcl_vector_params_t *params);
+llcl_status_t llcl_writev(llcl_context_t *context, const llcl_vector_params_t *params);
 
 /**
  * Reads a list of places of a peer into a list of places, if that is possible now.
  *
- * The destination is undefined until `on_complete`. Pieces are copied in any order, and source and destination must not
- * overlap. Where places of the destination overlap, which of them wins is undefined.
+ * The destination is undefined until `on_complete`. Pieces are copied in any order, and source and
+ * destination must not overlap. Where places of the destination overlap, which of them wins is
+ * undefined.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
+ * been done, try again;
  * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
  * a list is NULL and not empty, or the lists differ in bytes;
  * LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
- * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
- * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
- * LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
- * Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
- * After the vector put and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+ * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
+ * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
+ * pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
+ * LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
+ * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
+ * failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
+ * inside a callback. Where it runs the completion: see the conventions. After the vector put and
+ * get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
  */
 llcl_status_t llcl_try_readv_async(llcl_context_t *context,
                                    const llcl_vector_params_t *params);
@@ -3032,11 +3183,10 @@ llcl_status_t llcl_readv_async(llcl_context_t *context,
  * meanwhile and sleeping if it takes long.
  *
  * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
- * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
- * LLCL_ERR_STATE. Any thread may call it.
+ * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
+ * callback LLCL_ERR_STATE. Any thread may call it.
  */
-llcl_status_t llcl_readv(llcl_context_t *context,
-                         const llcl_vector_params_t *params);
+llcl_status_t llcl_readv(llcl_context_t *context, const llcl_vector_params_t *params);
 
 /*
  * Macros of C and C++.

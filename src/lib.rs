@@ -9,6 +9,7 @@ pub mod engine;
 pub mod transport;
 pub mod util;
 
-/// Where the system gives no memory the library lives on its reserve, and refuses what would need more.
+/// Where the system gives no memory the library lives on its reserve, and refuses what would need
+/// more.
 #[global_allocator]
 static ALLOCATOR: util::reserve::Reserve = util::reserve::Reserve;

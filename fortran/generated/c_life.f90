@@ -125,17 +125,17 @@ module llcl_c_life
       type(c_ptr) :: answer
     end function
 
-    function llcl_peer_alive(context, peer) bind(c) result(answer)
-      import
-      type(llcl_context_t), value :: context
-      integer(c_int32_t), value :: peer
-      integer(c_int32_t) :: answer
-    end function
-
     function llcl_query(context, capabilities) bind(c) result(answer)
       import
       type(llcl_context_t), value :: context
       type(llcl_capabilities_t), intent(inout) :: capabilities
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_peer_alive(context, peer) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      integer(c_int32_t), value :: peer
       integer(c_int32_t) :: answer
     end function
 

@@ -7,7 +7,7 @@ module llcl_calls_life
   use llcl_c_life, only: c_config_default => llcl_config_default, &
       c_world_create => llcl_world_create, c_world_free => llcl_world_free, c_init => llcl_init, &
       c_context_duplicate => llcl_context_duplicate, c_finalize => llcl_finalize, &
-      c_peer_alive => llcl_peer_alive, c_query => llcl_query, c_connect => llcl_connect, &
+      c_query => llcl_query, c_peer_alive => llcl_peer_alive, c_connect => llcl_connect, &
       c_query_peer => llcl_query_peer, c_region_allocate => llcl_region_allocate, &
       c_region_allocate_shared => llcl_region_allocate_shared, &
       c_region_register => llcl_region_register, c_region_free => llcl_region_free, &
@@ -27,10 +27,10 @@ module llcl_calls_life
   interface llcl_context_duplicate; procedure call_context_duplicate; end interface
   public :: llcl_finalize
   interface llcl_finalize; procedure call_finalize; end interface
-  public :: llcl_peer_alive
-  interface llcl_peer_alive; procedure call_peer_alive; end interface
   public :: llcl_query
   interface llcl_query; procedure call_query; end interface
+  public :: llcl_peer_alive
+  interface llcl_peer_alive; procedure call_peer_alive; end interface
   public :: llcl_connect
   interface llcl_connect; procedure call_connect; end interface
   public :: llcl_query_peer
@@ -89,18 +89,18 @@ contains
     call finish('llcl_finalize'//c_null_char, c_finalize(context), status)
   end subroutine
 
-  subroutine call_peer_alive(context, peer, status)
-    type(llcl_context_t), intent(in) :: context
-    integer(c_int32_t), intent(in) :: peer
-    integer(c_int32_t), intent(out) :: status
-    call finish('llcl_peer_alive'//c_null_char, c_peer_alive(context, peer), status)
-  end subroutine
-
   subroutine call_query(context, capabilities, status)
     type(llcl_context_t), intent(in) :: context
     type(llcl_capabilities_t), intent(inout) :: capabilities
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_query'//c_null_char, c_query(context, capabilities), status)
+  end subroutine
+
+  subroutine call_peer_alive(context, peer, status)
+    type(llcl_context_t), intent(in) :: context
+    integer(c_int32_t), intent(in) :: peer
+    integer(c_int32_t), intent(out) :: status
+    call finish('llcl_peer_alive'//c_null_char, c_peer_alive(context, peer), status)
   end subroutine
 
   subroutine call_connect(context, peers, count, status)

@@ -1,8 +1,8 @@
-//! 10. Active messages: a function at the peer is called with a few bytes, and may answer.
+//! 11. Active messages: a function at the peer is called with a few bytes, and may answer.
 //!
-//! A receiver owns a fixed number of message slots, whatever the number of senders; a sender takes a
-//! slot by an atomic operation on a counter before it sends, and is told LLCL_RETRY_NO_CREDIT while
-//! there is none. docs/flow-control.md has the protocol and its policies.
+//! A receiver owns a fixed number of message slots, whatever the number of senders; a sender takes
+//! a slot by an atomic operation on a counter before it sends, and is told LLCL_RETRY_NO_CREDIT
+//! while there is none. docs/flow-control.md has the protocol and its policies.
 //!
 //! Messages of one sender to one peer may be handled in any order.
 
@@ -26,8 +26,8 @@ pub const LLCL_AM_IDS: u32 = 256;
 /// Most bytes of a header.
 pub const LLCL_AM_HEADER: u32 = 64;
 
-/// The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. Those of more than
-/// its am_medium bytes have fewer slots, LLCL_AM_CHUNKS.
+/// The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. Those
+/// of more than its am_medium bytes have fewer slots, LLCL_AM_CHUNKS.
 pub const LLCL_AM_MEDIUM: u32 = 0;
 /// The payload is written to an address of the peer before the handler runs.
 pub const LLCL_AM_LONG: u32 = 1;
@@ -37,8 +37,8 @@ pub const LLCL_AM_BULK: u32 = 2;
 /// A message, as its handler sees it.
 pub struct llcl_am_t(pub(super) Message);
 
-/// A handler. `message` is valid until the handler returns; see llcl_am_retain. It may post requests
-/// by the try functions, messages included, and must not block.
+/// A handler. `message` is valid until the handler returns; see llcl_am_retain. It may post
+/// requests by the try functions, messages included, and must not block.
 pub type llcl_am_handler_fn =
     Option<unsafe extern "C" fn(message: *mut llcl_am_t, data: *mut c_void)>;
 
@@ -59,8 +59,8 @@ pub struct llcl_am_params_t {
     pub header: *const c_void,
     /// How many, at most LLCL_AM_HEADER.
     pub header_size: usize,
-    /// MEDIUM: the payload, any memory of the caller; NULL if there is none, which the handler can tell from
-    /// one of 0 bytes. Else NULL.
+    /// MEDIUM: the payload, any memory of the caller; NULL if there is none, which the handler can
+    /// tell from one of 0 bytes. Else NULL.
     pub payload: *const c_void,
     /// Bytes of the payload, of any kind.
     pub payload_size: usize,
@@ -74,7 +74,8 @@ pub struct llcl_am_params_t {
     pub reply_capacity: usize,
     /// Where the size of the reply goes before `on_complete` fires; may be NULL.
     pub reply_size: *mut usize,
-    /// Fires when payload and source may be reused; of a BULK message when the peer has done with it.
+    /// Fires when payload and source may be reused; of a BULK message when the peer has done with
+    /// it.
     pub on_local: llcl_completion_t,
     /// Fires when the handler has returned; if it has retained the message, when it has been
     /// answered or released. The reply is there then.
@@ -82,7 +83,7 @@ pub struct llcl_am_params_t {
 }
 
 impl llcl_am_params_t {
-    /// The same as the core knows it.
+    /// These parameters as the core knows them.
     #[inline(always)]
     pub(super) fn send(&self) -> Send {
         Send {
@@ -108,17 +109,18 @@ impl llcl_am_params_t {
 
 /// Sets, replaces or removes a handler.
 ///
-/// `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes it, and
-/// messages for this number end with LLCL_ERR_NO_HANDLER at their senders. `data`: its second argument,
-/// may be NULL; stays the caller's.
-/// LLCL_OK: from now on the new handler runs, and no call of the old one is under way, except the one
-/// in which this is called; LLCL_RETRY_BUSY: inside a callback or handler, while another thread runs a
-/// handler of this context: nothing has changed; LLCL_ERR_INVALID: NULL or no such number;
-/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that runs handlers, which
-/// the first call starts, cannot be started.
-/// Any thread may call it. Handlers run where the configuration's am_handlers says, LLCL_AM_HANDLERS_*: on a
-/// thread that waits in this library (not in offload mode) or on one of the library's own, one at a time
-/// in a context or several at once; or only on threads of the program that poll or wait.
+/// `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes it,
+/// and messages for this number end with LLCL_ERR_NO_HANDLER at their senders. `data`: its second
+/// argument, may be NULL; stays the caller's.
+/// LLCL_OK: from now on the new handler runs, and no call of the old one is under way, except the
+/// one in which this is called; LLCL_RETRY_BUSY: inside a callback or handler, while another thread
+/// runs a handler of this context: nothing has changed; LLCL_ERR_INVALID: NULL or no such number;
+/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that runs handlers,
+/// which the first call starts, cannot be started.
+/// Any thread may call it. Handlers run where the configuration's am_handlers says,
+/// LLCL_AM_HANDLERS_*: on a thread that waits in this library (not in offload mode) or on one of
+/// the library's own, one at a time in a context or several at once; or only on threads of the
+/// program that poll or wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_register(
     context: *mut llcl_context_t,
@@ -129,7 +131,8 @@ pub unsafe extern "C" fn llcl_am_register(
     guard(|| {
         // SAFETY: the caller gives a live context.
         let context = unsafe { live(context)? };
-        // SAFETY: llcl_am_t holds a Message and nothing else; both types of function are called alike.
+        // SAFETY: llcl_am_t holds a Message and nothing else; both types of function are called
+        // alike.
         let handler =
             unsafe { std::mem::transmute::<llcl_am_handler_fn, Option<Handler>>(handler) };
         context.am_register(id, handler, data)
@@ -142,15 +145,17 @@ pub unsafe extern "C" fn llcl_am_register(
 /// direct mode is before the call returns, except for BULK.
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
-/// LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command queue
-/// is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for their
-/// end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed (direct mode);
-/// LLCL_RETRY_CONNECTING: the first contact with the peer is under way, or with the rank that keeps the counter by
-/// which this one sends to it. On a "try again" nothing has happened, but that the destination of a LONG message may have been written.
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
-/// LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has died or
-/// has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
-/// peer's memory cannot be mapped.
+/// LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command
+/// queue is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for
+/// their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed
+/// (direct mode);
+/// LLCL_RETRY_CONNECTING: the first contact with the peer is under way, or with the rank that keeps
+/// the counter by which this one sends to it. On a "try again" nothing has happened, but that the
+/// destination of a LONG message may have been written. LLCL_ERR_INVALID, LLCL_ERR_RANGE,
+/// LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
+/// LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has
+/// died or has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY,
+/// LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
 /// The completion may report LLCL_ERR_NO_HANDLER (removed meanwhile), LLCL_ERR_RANGE (the reply has
 /// more bytes than there is place for; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or
 /// LLCL_ERR_CANCELED.
@@ -171,8 +176,8 @@ pub unsafe extern "C" fn llcl_try_am_async(
     unsafe { send(context, params, |context, send| context.am_try(send)) }
 }
 
-/// Sends an active message: like llcl_try_am_async, but tries until it is accepted, meanwhile running
-/// handlers and helping with progress, and sleeping if it takes long.
+/// Sends an active message: like llcl_try_am_async, but tries until it is accepted, meanwhile
+/// running handlers and helping with progress, and sleeping if it takes long.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback or handler LLCL_ERR_STATE. Any thread may call it.
@@ -193,8 +198,8 @@ pub unsafe extern "C" fn llcl_am_async(
 /// procedure call.
 ///
 /// `context` and `params`: as for llcl_try_am_async; the completions must be llcl_no_completion().
-/// LLCL_OK: done; else an error as there, or the one with which the message ended; inside a callback or
-/// handler LLCL_ERR_STATE. Any thread may call it.
+/// LLCL_OK: done; else an error as there, or the one with which the message ended; inside a
+/// callback or handler LLCL_ERR_STATE. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am(
     context: *mut llcl_context_t,
@@ -206,11 +211,13 @@ pub unsafe extern "C" fn llcl_am(
 
 /// Runs the handlers of messages that have come, on the calling thread, whatever am_handlers says.
 ///
-/// A poll that finds nothing takes some nanoseconds; now and then one of them offers its core to other
-/// threads. Of several threads that poll at the same time one runs handlers, unless they are parallel.
-/// `context`: a live context. `most`: messages to be taken at most, from 1 on; more than 64 count as 64.
-/// `handled`: where their number goes, those without a handler included; may be NULL. It is 0 where nothing
-/// has come or another thread is running a handler.
+/// A poll that finds nothing takes some nanoseconds; now and then one of them offers its core to
+/// other threads. Of several threads that poll at the same time one runs handlers, unless they are
+/// parallel.
+/// `context`: a live context. `most`: messages to be taken at most, from 1 on; more than 64 count
+/// as 64.
+/// `handled`: where their number goes, those without a handler included; may be NULL. It is 0 where
+/// nothing has come or another thread is running a handler.
 /// LLCL_OK, whether there was anything or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
 /// LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
 /// Any thread may call it; handlers run on it, and callbacks (not in offload mode).
@@ -236,7 +243,8 @@ pub unsafe extern "C" fn llcl_am_poll(
     unsafe { poll(context, most, handled) }
 }
 
-/// A poll that has more to do than to look. Apart, so that one that finds nothing saves no registers.
+/// A poll that has more to do than to look. Apart, so that one that finds nothing saves no
+/// registers.
 #[inline(never)]
 unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> llcl_status_t {
     guard(|| {
@@ -254,15 +262,19 @@ unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> ll
     })
 }
 
-/// Waits until a handler of this context has run: polling at first, then asleep until a message comes.
+/// Waits until a handler of this context has run: polling at first, then asleep until a message
+/// comes.
 ///
-/// To wait for something that handlers do, look at it, and while it is not there call this and look again:
-/// handlers that have run since the calling thread's last llcl_am_wait, or llcl_am_poll that took something, on whatever thread,
-/// end the wait at once. Where the handlers set a word, llcl_wait_word does the same in one call.
+/// To wait for something that handlers do, look at it, and while it is not there call this and look
+/// again: handlers that have run since the calling thread's last llcl_am_wait, or llcl_am_poll that
+/// took something, on whatever thread, end the wait at once. Where the handlers set a word,
+/// llcl_wait_word does the same in one call.
 /// `context`: a live context. `timeout_ns`: nanoseconds; negative: for ever; 0: polls once.
-/// LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;
+/// LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time;
+/// LLCL_ERR_INVALID: NULL;
 /// LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
-/// Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload mode).
+/// Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload
+/// mode).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_wait(
     context: *mut llcl_context_t,

@@ -1,4 +1,4 @@
-//! 7. Atomics: on words of a peer. All changes of a word have one order, whichever rank makes them.
+//! 8. Atomics: on words of a peer. All changes of a word have one order, whichever rank makes them.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard, known_size};
@@ -132,11 +132,12 @@ impl Parameters for llcl_atomic_params_t {
 
 /// How an atomic operation on a word would be executed.
 ///
-/// `context`: a live context. `peer`: whose word. `target`: the word. `op`: one of LLCL_OP_*. `type`:
-/// one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
-/// LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no such
-/// peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
-/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being finalized;
+/// `context`: a live context. `peer`: whose word. `target`: the word. `op`: one of LLCL_OP_*.
+/// `type`: one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
+/// LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no
+/// such peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
+/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
+/// finalized;
 /// LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before.
 /// Waits for the first contact with the peer, but for that. Any thread may call it.
 #[unsafe(no_mangle)]
@@ -173,17 +174,19 @@ pub unsafe extern "C" fn llcl_atomic_query(
 ///
 /// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
-/// try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+/// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+/// mapped.
 /// LLCL_ERR_UNSUPPORTED: the operation makes no sense for the type.
 /// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
 /// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
-/// evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the
+/// conventions. The reasons to have them, and what they cost beside other traffic, are those of
+/// Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
+/// share one domain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_atomic_async(
     context: *mut llcl_context_t,
@@ -193,8 +196,8 @@ pub unsafe extern "C" fn llcl_try_atomic_async(
     unsafe { try_post(context, params) }
 }
 
-/// Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it is accepted, and helps with progress
-/// meanwhile.
+/// Changes or fetches a word of a peer atomically: like llcl_try_atomic_async, but tries until it
+/// is accepted, and helps with progress meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
@@ -207,7 +210,8 @@ pub unsafe extern "C" fn llcl_atomic_async(
     unsafe { post(context, params) }
 }
 
-/// Changes or fetches a word of a peer atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+/// Changes or fetches a word of a peer atomically and waits for the end, helping with progress
+/// meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_atomic_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation

@@ -1,17 +1,19 @@
-//! 14. Collectives: making plans.
+//! 15. Collectives: making plans.
 //!
-//! Every _init function is collective over its team and blocks until all its ranks have called it, in the
-//! same order if they make several; buffers, counts and names are given once, here. What does not fit
-//! together (counts, types, roots, operations, algorithms) is told to every rank by LLCL_ERR_INVALID, and no plan is made.
-//! If one rank is refused, all are, with its status. Except where the library cannot tell the others: a rank
-//! that gives NULL for `params` or its `team`, a team that was freed, or that calls inside a callback or during
-//! llcl_finalize, is refused alone, and the others wait for it.
-//! Floating-point numbers are combined in the environment of the threads that make the plan: direction of
-//! rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its exceptions, and the control
-//! word of x87; AArch64: FPCR). It must be the same at every rank, or no plan is made; it is set around every
-//! combination on whatever thread that runs, and that of the thread is put back.
-//! Buffers may lie in any region. Where one was registered and not allocated, peers do not map it; what others need of it is
-//! then copied to and from memory of the plan, by its owner.
+//! Every _init function is collective over its team and blocks until all its ranks have called it,
+//! in the same order if they make several; buffers, counts and names are given once, here. What
+//! does not fit together (counts, types, roots, operations, algorithms) is told to every rank by
+//! LLCL_ERR_INVALID, and no plan is made. If one rank is refused, all are, with its status. Except
+//! where the library cannot tell the others: a rank that gives NULL for `params` or its `team`, a
+//! team that was freed, or that calls inside a callback or during llcl_finalize, is refused alone,
+//! and the others wait for it.
+//! Floating-point numbers are combined in the environment of the threads that make the plan:
+//! direction of rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its
+//! exceptions, and the control word of x87; AArch64: FPCR). It must be the same at every rank, or
+//! no plan is made; it is set around every combination on whatever thread that runs, and that of
+//! the thread is put back.
+//! Buffers may lie in any region. Where one was registered and not allocated, peers do not map it;
+//! what others need of it is then copied to and from memory of the plan, by its owner.
 
 use crate::api::completion::LLCL_COMPLETE_NONE;
 use crate::api::guard::{give, given, guard};
@@ -53,7 +55,7 @@ impl llcl_coll_params_t {
         ]
     }
 
-    /// The same as the layer below knows it.
+    /// This value as the layer below knows it.
     ///
     /// # Safety
     /// What is not NULL is as the contract of the fields says.
@@ -144,16 +146,18 @@ pub(super) unsafe fn now(
 
 /// Nobody's round ends before every rank has started it.
 ///
-/// `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm` and `on_complete`.
+/// `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm` and
+/// `on_complete`.
 /// `plan`: where the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
-/// LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this rank;
-/// LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this; LLCL_ERR_NO_MEMORY: the plan
-/// would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
-/// team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context is
-/// being finalized. If one rank is refused, all are. Threads of one rank must not call collective functions
-/// of one team at the same time: which call of this rank would meet which call of another one is
-/// then open.
+/// LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
+/// rank;
+/// LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this; LLCL_ERR_NO_MEMORY: the
+/// plan would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a
+/// rank of the team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or
+/// the context is being finalized. If one rank is refused, all are. Threads of one rank must not
+/// call collective functions of one team at the same time: which call of this rank would meet which
+/// call of another one is then open.
 /// From: Dissemination: Hensgen, Finkel and Manber 1988.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_barrier_init(
@@ -166,8 +170,8 @@ pub unsafe extern "C" fn llcl_barrier_init(
 
 /// The root's data for every rank.
 ///
-/// `params`: read during the call. `receive`: `count` elements at every rank; the data at the root. `plan`:
-/// where the plan goes; ended by llcl_coll_free or with the context.
+/// `params`: read during the call. `receive`: `count` elements at every rank; the data at the root.
+/// `plan`: where the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Trinaryx3 of the K computer: three fragments through three ternary pipelines. There three
 /// trees without a common edge lie in a torus; here no rank but the root is inside two of them.
@@ -182,9 +186,9 @@ pub unsafe extern "C" fn llcl_broadcast_init(
 
 /// The elements of all ranks, combined one by one, at the root.
 ///
-/// `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at the root.
-/// `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
-/// context.
+/// `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at
+/// the root. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
+/// llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_init(
@@ -213,8 +217,9 @@ pub unsafe extern "C" fn llcl_allreduce_init(
 
 /// A block of every rank, one after the other, at the root.
 ///
-/// `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times the
-/// team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times
+/// the team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the
+/// context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gather_init(
@@ -227,9 +232,10 @@ pub unsafe extern "C" fn llcl_gather_init(
 
 /// A block of every rank at the root, with a length for each.
 ///
-/// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
-/// `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan goes;
-/// ended by llcl_coll_free or with the context.
+/// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
+/// `receive`,
+/// `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan
+/// goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gatherv_init(
@@ -242,8 +248,9 @@ pub unsafe extern "C" fn llcl_gatherv_init(
 
 /// A block of the root's for every rank.
 ///
-/// `params`: read during the call. `send`: `count` times the team's size at the root. `receive`: `count`
-/// elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// `params`: read during the call. `send`: `count` times the team's size at the root. `receive`:
+/// `count` elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the
+/// context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatter_init(
@@ -256,9 +263,9 @@ pub unsafe extern "C" fn llcl_scatter_init(
 
 /// A block of the root's for every rank, with a length for each.
 ///
-/// `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for each
-/// rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the plan goes;
-/// ended by llcl_coll_free or with the context.
+/// `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for
+/// each rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the
+/// plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatterv_init(
@@ -271,7 +278,8 @@ pub unsafe extern "C" fn llcl_scatterv_init(
 
 /// A block of every rank, one after the other, for every rank.
 ///
-/// `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's size.
+/// `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's
+/// size.
 /// `plan`: where the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Bruck et al. 1997.
@@ -286,9 +294,10 @@ pub unsafe extern "C" fn llcl_allgather_init(
 
 /// A block of every rank for every rank, with a length for each.
 ///
-/// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank. `receive`,
-/// `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended by
-/// llcl_coll_free or with the context.
+/// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
+/// `receive`,
+/// `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended
+/// by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgatherv_init(
@@ -301,8 +310,9 @@ pub unsafe extern "C" fn llcl_allgatherv_init(
 
 /// A block of every rank for each other.
 ///
-/// `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th block goes
-/// to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th
+/// block goes to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or
+/// with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Bruck et al. 1997.
 #[unsafe(no_mangle)]
@@ -316,9 +326,10 @@ pub unsafe extern "C" fn llcl_alltoall_init(
 
 /// A block of every rank for each other, with lengths of their own.
 ///
-/// `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`, `receive_counts`,
-/// `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`: where the
-/// plan goes; ended by llcl_coll_free or with the context.
+/// `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`,
+/// `receive_counts`,
+/// `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`:
+/// where the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoallv_init(
@@ -331,10 +342,10 @@ pub unsafe extern "C" fn llcl_alltoallv_init(
 
 /// The elements of all ranks, combined one by one; each rank gets a block of the result.
 ///
-/// `params`: read during the call. `send`: `count` times the team's size. `receive`: `count` elements. In
-/// place the input lies in `receive`, which then has room for it, and the result goes to its beginning.
-/// `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
-/// context.
+/// `params`: read during the call. `send`: `count` times the team's size. `receive`: `count`
+/// elements. In place the input lies in `receive`, which then has room for it, and the result goes
+/// to its beginning. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
+/// llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatter_init(
@@ -348,9 +359,9 @@ pub unsafe extern "C" fn llcl_reduce_scatter_init(
 /// As the function without v, with a length for each rank's block.
 ///
 /// `params`: read during the call. `send`: all blocks, one after the other in the order of ranks.
-/// `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at every rank.
-/// `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the
-/// context.
+/// `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at
+/// every rank. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
+/// llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatterv_init(
@@ -378,9 +389,9 @@ pub unsafe extern "C" fn llcl_scan_init(
 
 /// For each rank but the first the elements of all ranks before it, combined one by one.
 ///
-/// `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output is left as it is; in
-/// place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
-/// llcl_coll_free or with the context.
+/// `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output is left
+/// as it is; in place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the
+/// plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Hillis and Steele 1986; MPI 4.0 section 6.11.2.
 #[unsafe(no_mangle)]

@@ -1,13 +1,15 @@
-//! 15. Collectives for the occasional call: one call makes, starts and waits.
+//! 16. Collectives for the occasional call: one call makes, starts and waits.
 //!
-//! Each takes what its _init function takes, without a completion, and answers what that and llcl_coll_wait answer; collective
-//! over the team; not inside a callback. A team keeps the plans of its last LLCL_COLL_CACHE different calls. A call that has the
-//! operation, count, type, op, root, flags and algorithm of an earlier one runs that plan, also with other buffers. (The v forms and
-//! user reductions make a plan for each call.) Three things follow. All ranks must give the same parameters: a difference is told at
-//! every rank where none of them has kept a plan for its call, and else some ranks may wait for ever; with LLCL_COLL_CACHE=0 it is
-//! always told. A call that is refused at one rank only, say for a buffer that is none, fails the plan that the others have
-//! kept; they, and all further such calls, answer the status of the refusal until the plan has been displaced. And `engine` counts in
-//! the call that makes the plan.
+//! Each takes what its _init function takes, without a completion, and answers what that and
+//! llcl_coll_wait answer; collective over the team; not inside a callback. A team keeps the plans
+//! of its last LLCL_COLL_CACHE different calls. A call that has the operation, count, type, op,
+//! root, flags and algorithm of an earlier one runs that plan, also with other buffers. (The v
+//! forms and user reductions make a plan for each call.) Three things follow. All ranks must give
+//! the same parameters: a difference is told at every rank where none of them has kept a plan for
+//! its call, and else some ranks may wait for ever; with LLCL_COLL_CACHE=0 it is always told. A
+//! call that is refused at one rank only, say for a buffer that is none, fails the plan that the
+//! others have kept; they, and all further such calls, answer the status of the refusal until the
+//! plan has been displaced. And `engine` counts in the call that makes the plan.
 
 use crate::api::coll::now;
 use crate::api::guard::{given, guard};
@@ -33,7 +35,8 @@ pub unsafe extern "C" fn llcl_barrier(context: *mut llcl_context_t) -> llcl_stat
     })
 }
 
-/// Waits until every rank of a team has called it. The plan behind it is made at the first call and kept.
+/// Waits until every rank of a team has called it. The plan behind it is made at the first call and
+/// kept.
 ///
 /// `team`: a live team.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init and llcl_coll_wait.
@@ -45,7 +48,8 @@ pub unsafe extern "C" fn llcl_team_barrier(team: *mut llcl_team_t) -> llcl_statu
 
 /// The root's data for every rank. Blocking.
 ///
-/// `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_broadcast(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -54,7 +58,8 @@ pub unsafe extern "C" fn llcl_broadcast(params: *const llcl_coll_params_t) -> ll
 
 /// The elements of all ranks, combined one by one, at the root. Blocking.
 ///
-/// `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -63,7 +68,8 @@ pub unsafe extern "C" fn llcl_reduce(params: *const llcl_coll_params_t) -> llcl_
 
 /// The elements of all ranks, combined one by one, for every rank. Blocking.
 ///
-/// `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allreduce(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -72,7 +78,8 @@ pub unsafe extern "C" fn llcl_allreduce(params: *const llcl_coll_params_t) -> ll
 
 /// A block of every rank, one after the other, at the root. Blocking.
 ///
-/// `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gather(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -81,7 +88,8 @@ pub unsafe extern "C" fn llcl_gather(params: *const llcl_coll_params_t) -> llcl_
 
 /// A block of every rank at the root, with a length for each. Blocking.
 ///
-/// `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gatherv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -90,7 +98,8 @@ pub unsafe extern "C" fn llcl_gatherv(params: *const llcl_coll_params_t) -> llcl
 
 /// A block of the root's for every rank. Blocking.
 ///
-/// `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatter(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -99,7 +108,8 @@ pub unsafe extern "C" fn llcl_scatter(params: *const llcl_coll_params_t) -> llcl
 
 /// A block of the root's for every rank, with a length for each. Blocking.
 ///
-/// `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatterv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -108,7 +118,8 @@ pub unsafe extern "C" fn llcl_scatterv(params: *const llcl_coll_params_t) -> llc
 
 /// A block of every rank, one after the other, for every rank. Blocking.
 ///
-/// `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -117,7 +128,8 @@ pub unsafe extern "C" fn llcl_allgather(params: *const llcl_coll_params_t) -> ll
 
 /// A block of every rank for every rank, with a length for each. Blocking.
 ///
-/// `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgatherv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -126,7 +138,8 @@ pub unsafe extern "C" fn llcl_allgatherv(params: *const llcl_coll_params_t) -> l
 
 /// A block of every rank for each other. Blocking.
 ///
-/// `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoall(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -135,7 +148,8 @@ pub unsafe extern "C" fn llcl_alltoall(params: *const llcl_coll_params_t) -> llc
 
 /// A block of every rank for each other, with lengths of their own. Blocking.
 ///
-/// `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoallv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -144,7 +158,8 @@ pub unsafe extern "C" fn llcl_alltoallv(params: *const llcl_coll_params_t) -> ll
 
 /// The elements of all ranks, combined one by one; each rank gets a block of the result. Blocking.
 ///
-/// `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatter(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -153,7 +168,8 @@ pub unsafe extern "C" fn llcl_reduce_scatter(params: *const llcl_coll_params_t) 
 
 /// As the function without v, with a length for each rank's block. Blocking.
 ///
-/// `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatterv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -162,7 +178,8 @@ pub unsafe extern "C" fn llcl_reduce_scatterv(params: *const llcl_coll_params_t)
 
 /// For each rank the elements of all ranks up to and including it, combined one by one. Blocking.
 ///
-/// `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scan(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -171,7 +188,8 @@ pub unsafe extern "C" fn llcl_scan(params: *const llcl_coll_params_t) -> llcl_st
 
 /// For each rank but the first the elements of all ranks before it, combined one by one. Blocking.
 ///
-/// `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as llcl_coll_wait.
+/// `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as
+/// llcl_coll_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_exscan(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.

@@ -31,8 +31,8 @@ pub struct llcl_completion_t {
     pub reserved: u32,
     /// For CALL: the function. Else ignored.
     pub call: llcl_callback_fn,
-    /// For CALL: the data for the function, may be NULL. For STORE and ADD: a uint64_t, aligned to 8
-    /// bytes. Else ignored.
+    /// For CALL: the data for the function, may be NULL. For STORE and ADD: a uint64_t, aligned to
+    /// 8 bytes. Else ignored.
     pub target: *mut c_void,
 }
 
@@ -43,7 +43,7 @@ const _: () = {
 };
 
 impl llcl_completion_t {
-    /// The same as the engine knows it.
+    /// This completion as the engine knows it.
     #[inline(always)]
     pub(super) fn as_engine(&self) -> &Completion {
         // SAFETY: both are plain data of one layout, as asserted above; a nullable function and an

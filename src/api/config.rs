@@ -15,8 +15,9 @@ pub const LLCL_EXECUTION_FROM_ENVIRONMENT: u32 = 0;
 /// The caller does what it can itself; the rest is done by whoever is at hand, at the latest by the
 /// progress thread.
 pub const LLCL_EXECUTION_AUTO: u32 = 1;
-/// Every request goes through the queue to the progress thread. A thread that finds the queue full, or another
-/// thread posting at the same moment, executes a batch of it instead, if nobody else does.
+/// Every request goes through the queue to the progress thread. A thread that finds the queue full,
+/// or another thread posting at the same moment, executes a batch of it instead, if nobody else
+/// does.
 pub const LLCL_EXECUTION_OFFLOAD: u32 = 2;
 /// The caller posts everything itself and is told to try again while another thread does.
 pub const LLCL_EXECUTION_DIRECT: u32 = 3;
@@ -37,16 +38,18 @@ pub const LLCL_AM_HANDLERS_SERIAL: u32 = 1;
 /// Handlers of different messages run at the same time, on whatever threads are at hand.
 pub const LLCL_AM_HANDLERS_PARALLEL: u32 = 2;
 
-/// One handler of a context runs at a time, and only on threads of the program, outside of callbacks: in
-/// llcl_am_poll, llcl_am_wait, llcl_progress, and in every call that waits. A program that calls none of
-/// these gets no message; what the library does for other ranks' operations on memory goes on.
+/// One handler of a context runs at a time, and only on threads of the program, outside of
+/// callbacks: in llcl_am_poll, llcl_am_wait, llcl_progress, and in every call that waits. A program
+/// that calls none of these gets no message; what the library does for other ranks' operations on
+/// memory goes on.
 pub const LLCL_AM_HANDLERS_POLLED: u32 = 3;
 
 /// A world whose ranks are threads of this process.
 pub struct llcl_world_t(pub(super) World);
 
-/// Gathers bytes from every rank at every rank, by means of the program: `all` becomes the `size` bytes at `mine` of
-/// each rank, in their order. Returns 0 when that has been done. `data`: as in llcl_bootstrap_t.
+/// Gathers bytes from every rank at every rank, by means of the program: `all` becomes the `size`
+/// bytes at `mine` of each rank, in their order. Returns 0 when that has been done. `data`: as in
+/// llcl_bootstrap_t.
 pub type llcl_allgather_fn = Option<
     unsafe extern "C" fn(
         data: *mut c_void,
@@ -56,13 +59,14 @@ pub type llcl_allgather_fn = Option<
     ) -> i32,
 >;
 
-/// Ends the whole job with this exit code, by means of the program, as MPI_Abort does; need not return. `data`: as in
-/// llcl_bootstrap_t.
+/// Ends the whole job with this exit code, by means of the program, as MPI_Abort does; need not
+/// return. `data`: as in llcl_bootstrap_t.
 pub type llcl_abort_fn = Option<unsafe extern "C" fn(data: *mut c_void, exit_code: i32)>;
 
-/// The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or the program itself.
-/// llcl_init is then collective over them. All run on one machine, in the name of one user. Rank 0 serves the others, as llcl-run
-/// does elsewhere: when it dies the others hear of the death of all ranks.
+/// The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or
+/// the program itself. llcl_init is then collective over them. All run on one machine, in the name
+/// of one user. Rank 0 serves the others, as llcl-run does elsewhere: when it dies the others hear
+/// of the death of all ranks.
 #[repr(C)]
 pub struct llcl_bootstrap_t {
     /// Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it.
@@ -71,39 +75,44 @@ pub struct llcl_bootstrap_t {
     pub rank: u32,
     /// How many ranks there are, 1 to 4096; the same at each.
     pub size: u32,
-    /// Called twice, inside llcl_init and by its thread. It may block, and must not call this library.
+    /// Called twice, inside llcl_init and by its thread. It may block, and must not call this
+    /// library.
     pub allgather: llcl_allgather_fn,
-    /// Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: rank 0 ends the processes of all.
+    /// Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: rank 0 ends the
+    /// processes of all.
     pub abort: llcl_abort_fn,
     /// The first argument of both functions; may be NULL. Stays valid until the context has ended.
     pub data: *mut c_void,
 }
 
-/// How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros are out of reach. A field that is 0 takes its value from
-/// the environment variable in brackets, else its default. An empty variable counts as unset; one that begins
-/// with LLCL_ and is none of the library's is named on stderr, once, with the nearest that is.
+/// How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros
+/// are out of reach. A field that is 0 takes its value from the environment variable in brackets,
+/// else its default. An empty variable counts as unset; one that begins with LLCL_ and is none of
+/// the library's is named on stderr, once, with the nearest that is.
 #[repr(C)]
 pub struct llcl_config_t {
     /// Bytes of this struct, as llcl_config_default sets it.
     pub struct_size: u64,
-    /// The world of this process to take a place in. NULL: `bootstrap`, else the place that llcl-run gave to this
-    /// process, else a world of one rank. Must outlive the context.
+    /// The world of this process to take a place in. NULL: `bootstrap`, else the place that
+    /// llcl-run gave to this process, else a world of one rank. Must outlive the context.
     pub world: *mut llcl_world_t,
-    /// The place among ranks that somebody else has started, read during llcl_init; NULL: none. Not with `world`.
+    /// The place among ranks that somebody else has started, read during llcl_init; NULL: none. Not
+    /// with `world`.
     pub bootstrap: *const llcl_bootstrap_t,
     /// The place in `world`, from 0 on; without a world it is ignored.
     pub rank: u32,
     /// One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto].
     pub execution: u32,
-    /// Commands that the queue holds; a command that carries its bytes takes one more place for each
-    /// 120 of them, or part of 120; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+    /// Commands that the queue holds; a command that carries its bytes takes one more place for
+    /// each 120 of them, or part of 120; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
     pub queue_entries: u32,
     /// Operations that wait for other ranks at one time; a multiple of 64 from 64 to 3904
     /// [LLCL_IN_FLIGHT; 1024].
     pub in_flight: u32,
     /// Regions at one time, 1 to 65535 [LLCL_REGIONS; 1024].
     pub regions: u32,
-    /// One of LLCL_AM_POLICY_*: how senders take this rank's message slots [LLCL_AM_POLICY; acquire].
+    /// One of LLCL_AM_POLICY_*: how senders take this rank's message slots [LLCL_AM_POLICY;
+    /// acquire].
     pub am_policy: u32,
     /// Message slots of this rank, whatever the number of senders; a power of two from 1 to 65536
     /// [LLCL_AM_SLOTS; 512].
@@ -111,11 +120,11 @@ pub struct llcl_config_t {
     /// Most bytes of a payload that travels in a slot; a multiple of 64 from 64 to 65536
     /// [LLCL_AM_MEDIUM; 4096].
     pub am_medium: u32,
-    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, no more are made than there
-    /// are ranks, nor than half the slots [LLCL_AM_SHARES; 4].
+    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, no more are made than
+    /// there are ranks, nor than half the slots [LLCL_AM_SHARES; 4].
     pub am_shares: u32,
-    /// Messages of this rank that may wait for their end at one time, each with a place for its reply;
-    /// a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].
+    /// Messages of this rank that may wait for their end at one time, each with a place for its
+    /// reply; a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].
     pub am_requests: u32,
     /// One of LLCL_AM_HANDLERS_* [LLCL_AM_HANDLERS; serial].
     pub am_handlers: u32,
@@ -256,8 +265,8 @@ pub(super) unsafe fn create(config: Option<&llcl_config_t>, resolved: Config) ->
     }
 }
 
-/// A second context of the ranks of another one. `place`: what else may be wrong with the call, of which the other ranks
-/// are to hear.
+/// A second context of the ranks of another one. `place`: what else may be wrong with the call, of
+/// which the other ranks are to hear.
 pub(super) fn duplicate_of(
     context: &Context,
     config: Option<&llcl_config_t>,

@@ -12,7 +12,7 @@ pub fn guard<F: FnOnce() -> Result<()>>(body: F) -> i32 {
     }
 }
 
-/// The same for a function that answers something else than a status; `otherwise` on errors.
+/// Like `guard`, for a function that answers something else than a status; `otherwise` on errors.
 pub fn guard_value<T, F: FnOnce() -> Result<T>>(otherwise: T, body: F) -> T {
     match answer(body) {
         Ok(value) => value,

@@ -1,4 +1,4 @@
-//! 16. Insight: what a context has counted.
+//! 17. Insight: what a context has counted.
 
 use crate::api::guard::{given, guard, known_size};
 use crate::api::life::{live, llcl_context_t};
@@ -45,13 +45,14 @@ pub struct llcl_stats_t {
     pub credit_sleeps: u64,
     /// The most messages that were found waiting in this rank's slots.
     pub slots_high_water: u64,
-    /// The most requests that were seen to wait for their end at one time; at least what any one thread
-    /// has had waiting, up to 64.
+    /// The most requests that were seen to wait for their end at one time; at least what any one
+    /// thread has had waiting, up to 64.
     pub requests_high_water: u64,
     /// Bytes of this rank's memory that message slots and reply slots take at most, whatever the
     /// number of ranks.
     pub am_memory: u64,
-    /// Blocking collectives that found the plan of an earlier call; see LLCL_COLL_CACHE. Without llcl_barrier.
+    /// Blocking collectives that found the plan of an earlier call; see LLCL_COLL_CACHE. Without
+    /// llcl_barrier.
     pub coll_cache_hits: u64,
     /// Those that made one to be kept.
     pub coll_cache_misses: u64,

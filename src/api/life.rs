@@ -1,4 +1,4 @@
-//! 3. Life: contexts, worlds, and what can be asked of them.
+//! 3. Life: contexts, from their beginning to their end.
 
 use crate::api::config::{create, duplicate_of, llcl_config_t, resolve};
 use crate::api::guard::{give, given, guard, known_size};
@@ -8,7 +8,6 @@ use crate::coll::collectives::Collectives;
 use crate::core::context::Context;
 use crate::engine::queue_entry::INLINE;
 use crate::fail;
-use crate::transport::Access;
 use crate::util::memory::page_size;
 use crate::util::shells::Shells;
 use crate::util::status::{Result, Status};
@@ -23,23 +22,11 @@ pub const LLCL_VERSION_MINOR: u32 = 2;
 /// Patch version.
 pub const LLCL_VERSION_PATCH: u32 = 0;
 
-/// The peer is this rank itself.
-pub const LLCL_TRANSPORT_LOOPBACK: u32 = 1;
-/// The peer is reached through shared memory.
-pub const LLCL_TRANSPORT_SHM: u32 = 2;
-
-/// Memory is reached by loads and stores.
-pub const LLCL_ACCESS_MAPPED: u32 = 1;
-/// Memory is reached by process_vm_readv and process_vm_writev.
-pub const LLCL_ACCESS_KERNEL: u32 = 2;
-/// Memory is reached by messages to its owner's progress thread.
-pub const LLCL_ACCESS_MESSAGE: u32 = 3;
-
 /// One rank's place in a world, with everything that hangs on it.
 ///
-/// What it holds is dropped by llcl_finalize, and the object itself is kept: a call with an old handle
-/// finds here that the context has ended. The functions on words look at the context without asking:
-/// it says by one word, which stays, that no peer can be reached.
+/// What it holds is dropped by llcl_finalize, and the object itself is kept: a call with an old
+/// handle finds here that the context has ended. The functions on words look at the context without
+/// asking: it says by one word, which stays, that no peer can be reached.
 pub struct llcl_context_t {
     pub(super) context: ManuallyDrop<Context>,
     pub(super) collectives: ManuallyDrop<Collectives>,
@@ -106,43 +93,17 @@ pub struct llcl_capabilities_t {
     pub am_handlers: u32,
 }
 
-/// How a peer is reached.
-#[repr(C)]
-pub struct llcl_peer_info_t {
-    /// Bytes of this struct, set by the caller before the call.
-    pub struct_size: u64,
-    /// One of LLCL_TRANSPORT_*.
-    pub transport: u32,
-    /// How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it
-    /// allocated is always mapped.
-    pub registered_access: u32,
-    /// Its process id.
-    pub process: u32,
-    /// Most bytes of a LLCL_AM_MEDIUM payload to it, or of a response.
-    pub am_payload: u32,
-    /// Most bytes of a reply to it, and of a payload that takes one of its LLCL_AM_SLOTS.
-    pub am_medium: u32,
-    /// Why registered_access is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused process_vm_readv (EPERM:
-    /// Yama's ptrace_scope above 1, another user, no dumpable process; ENOSYS: a filter); 0: LLCL_CMA is off. 0
-    /// for every other access.
-    pub kernel_error: i32,
-    /// How memory that the peer registered is written: one of LLCL_ACCESS_*. It is registered_access, but
-    /// LLCL_ACCESS_MESSAGE where a sandbox refuses process_vm_writev alone.
-    pub registered_writes: u32,
-    /// Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused process_vm_writev, or
-    /// kernel_error where it refuses both. 0 as there.
-    pub kernel_write_error: i32,
-}
-
-/// Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted when they are used.
+/// Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted
+/// when they are used.
 ///
 /// `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
 /// caller ends it by llcl_finalize.
 /// LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
-/// variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI, Slurm) has started
-/// several ranks and neither hands them over by `bootstrap` nor sets LLCL_ALONE=1; LLCL_ERR_UNSUPPORTED: ranks of the bootstrap are
-/// on different machines; LLCL_ERR_RANGE: there is no
-/// such rank in `world`; LLCL_ERR_STATE: the place is or was taken; LLCL_ERR_NO_MEMORY or
+/// variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI,
+/// Slurm) has started several ranks and neither hands them over by `bootstrap` nor sets
+/// LLCL_ALONE=1; LLCL_ERR_UNSUPPORTED: ranks of the bootstrap are on different machines;
+/// LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is or was taken;
+/// LLCL_ERR_NO_MEMORY or
 /// LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
 /// Any thread may call it. It starts the progress thread and one that hears of deaths; both block
 /// all signals and sleep while there is nothing to do.
@@ -157,7 +118,8 @@ pub unsafe extern "C" fn llcl_init(
         // SAFETY: the caller gives a place for a pointer.
         unsafe { given(context, "context")? };
         let (resolved, choices) = (resolve(config)?, Choices::from_environment()?);
-        // SAFETY: what the configuration points to is NULL or alive, by contract, and `context` was checked above.
+        // SAFETY: what the configuration points to is NULL or alive, by contract, and `context` was
+        // checked above.
         unsafe {
             give(context, "context", keep(create(config, resolved)?, Collectives::new(choices))?)
         }
@@ -175,20 +137,23 @@ fn keep(made: Context, collectives: Collectives) -> Result<*mut llcl_context_t> 
     Ok(Box::into_raw(created))
 }
 
-/// Makes a second context of the same ranks: with its own regions, handlers, message slots, teams, threads and
-/// configuration. For a library beside a runtime that both use this one, or for a thread that wants a context of its own.
-/// Collective over all ranks of `context`, which meet as in llcl_allgather_bytes.
+/// Makes a second context of the same ranks: with its own regions, handlers, message slots, teams,
+/// threads and configuration. For a library beside a runtime that both use this one, or for a
+/// thread that wants a context of its own. Collective over all ranks of `context`, which meet as in
+/// llcl_allgather_bytes.
 ///
-/// The two know nothing of each other: keys, regions and flushes of one mean nothing in the other, and each is ended
-/// by a llcl_finalize of its own, in any order. In the second one rank 0 serves the others: when it dies they hear
-/// of the death of all ranks there.
-/// `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL; `rank` is not looked at; NULL: all
-/// defaults. `duplicate`: where the new context goes.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value; LLCL_ERR_PEER_DEAD: a rank has
-/// died or has left; LLCL_ERR_STATE: inside a callback, or the context is being finalized; LLCL_ERR_NO_MEMORY or
-/// LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket. Where one rank is refused the others are, too, or find
-/// that it has left. Threads of one rank must not call collective functions of one context at the same time. As
-/// MPI_Comm_dup, and the several clients of GASNet-EX.
+/// The two know nothing of each other: keys, regions and flushes of one mean nothing in the other,
+/// and each is ended by a llcl_finalize of its own, in any order. In the second one rank 0 serves
+/// the others: when it dies they hear of the death of all ranks there.
+/// `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
+/// `rank` is not looked at; NULL: all defaults. `duplicate`: where the new context goes.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;
+/// LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_STATE: inside a callback, or the
+/// context is being finalized; LLCL_ERR_NO_MEMORY or
+/// LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket. Where one rank is refused the
+/// others are, too, or find that it has left. Threads of one rank must not call collective
+/// functions of one context at the same time. As MPI_Comm_dup, and the several clients of
+/// GASNet-EX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_context_duplicate(
     context: *mut llcl_context_t,
@@ -196,7 +161,8 @@ pub unsafe extern "C" fn llcl_context_duplicate(
     duplicate: *mut *mut llcl_context_t,
 ) -> llcl_status_t {
     guard(|| {
-        // SAFETY: the caller gives a live context, NULL or a struct, and NULL or a place for a pointer.
+        // SAFETY: the caller gives a live context, NULL or a struct, and NULL or a place for a
+        // pointer.
         let (live, config, place) =
             unsafe { (live(context)?, config.as_ref(), given(duplicate, "duplicate")) };
         let made = duplicate_of(live, config, place.map(drop))?;
@@ -210,16 +176,17 @@ pub unsafe extern "C" fn llcl_context_duplicate(
 /// Leaves the world. Collective: returns when every living rank has come here.
 ///
 /// Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
-/// LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served, and messages that were sent before, and
-/// responses to them, are handled. All regions, teams and plans of
-/// the context end with it, and every pointer into their memory; nothing of it need be freed before.
+/// LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served, and messages that were
+/// sent before, and responses to them, are handled. All regions, teams and plans of the context end
+/// with it, and every pointer into their memory; nothing of it need be freed before.
 /// `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
-/// LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK; LLCL_ERR_SYSTEM: the
-/// launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a thread of the library has not returned
-/// within LLCL_FINALIZE_MS and a second or two: what waits behind it is not told, and memory and threads of
-/// the context stay for it. One that does not return on the calling thread is waited for.
-/// No other thread may be in a call on this context, or begin one; callbacks may run on the calling
-/// thread and on the progress thread until it returns, and what they post is refused.
+/// LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK;
+/// LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a thread of
+/// the library has not returned within LLCL_FINALIZE_MS and a second or two: what waits behind it
+/// is not told, and memory and threads of the context stay for it. One that does not return on the
+/// calling thread is waited for. No other thread may be in a call on this context, or begin one;
+/// callbacks may run on the calling thread and on the progress thread until it returns, and what
+/// they post is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_status_t {
     guard(|| {
@@ -231,7 +198,8 @@ pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_sta
         let mut shell = unsafe { Box::from_raw(context) };
         shell.ended.store(true, Ordering::Relaxed);
         if matches!(&ended, Err(error) if error.status == Status::ERR_TIMEOUT) {
-            // One of its threads is in a function of the user, and uses all of this when it comes back.
+            // One of its threads is in a function of the user, and uses all of this when it comes
+            // back.
             Box::leak(shell);
             return ended;
         }
@@ -245,8 +213,8 @@ pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_sta
     })
 }
 
-/// Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a system has the low 8
-/// bits: 0 is success, other codes in which these bits are 0 count as 1.
+/// Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a
+/// system has the low 8 bits: 0 is success, other codes in which these bits are 0 count as 1.
 ///
 /// `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
 /// call it, also inside a callback. No exit handler runs.
@@ -262,15 +230,17 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
     unsafe { libc::_exit(code) }
 }
 
-/// Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers and writes what is
-/// buffered; the others by SIGTERM, and by SIGKILL where they have not ended in time. llcl-run returns the code.
+/// Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers
+/// and writes what is buffered; the others by SIGTERM, and by SIGKILL where they have not ended in
+/// time. llcl-run returns the code.
 ///
-/// The first call of a job decides; further ones, by whatever thread of whatever rank, do not return either.
-/// `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort. `grace_ms`:
-/// milliseconds that the processes of the job have to end. With llcl_bootstrap_t::abort that function ends the job, and what is
-/// buffered is written before.
-/// Does not return. Any thread may call it, also inside a callback or a handler. Operations under way are not waited for.
-/// It is GASNet's gasnet_exit.
+/// The first call of a job decides; further ones, by whatever thread of whatever rank, do not
+/// return either.
+/// `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort.
+/// `grace_ms`: milliseconds that the processes of the job have to end. With llcl_bootstrap_t::abort
+/// that function ends the job, and what is buffered is written before.
+/// Does not return. Any thread may call it, also inside a callback or a handler. Operations under
+/// way are not waited for. It is GASNet's gasnet_exit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_exit(context: *mut llcl_context_t, exit_code: i32, grace_ms: u32) {
     static ENDING: AtomicBool = AtomicBool::new(false);
@@ -301,7 +271,8 @@ const GRACE_MS: u32 = 2000;
 
 /// This rank's number, from 0 on.
 ///
-/// `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call it.
+/// `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
+/// it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_rank(context: *const llcl_context_t) -> u32 {
     // SAFETY: the caller gives NULL or a context of llcl_init.
@@ -310,7 +281,8 @@ pub unsafe extern "C" fn llcl_rank(context: *const llcl_context_t) -> u32 {
 
 /// How many ranks the world has.
 ///
-/// `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call it.
+/// `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
+/// it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_size(context: *const llcl_context_t) -> u32 {
     // SAFETY: the caller gives NULL or a context of llcl_init.
@@ -327,26 +299,6 @@ pub extern "C" fn llcl_version() -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_version_string() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
-}
-
-/// Whether a peer lives, as far as is known here: the kernel tells of a death within milliseconds.
-///
-/// `context`: a live context. `peer`: a rank below llcl_size.
-/// LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left;
-/// LLCL_ERR_INVALID: `context` is NULL or there is no such rank. Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_peer_alive(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives a live context.
-        let context = unsafe { live(context)? };
-        if peer >= context.size() {
-            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", context.size());
-        }
-        if context.routes().is_dead(peer) {
-            fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
-        }
-        Ok(())
-    })
 }
 
 /// What the context can do, and the values in force.
@@ -380,82 +332,5 @@ pub unsafe extern "C" fn llcl_query(
         };
         // SAFETY: as above.
         unsafe { give(capabilities, "capabilities", answer) }
-    })
-}
-
-/// Contacts peers, so that no later request has to wait for that, nor is answered by LLCL_RETRY_CONNECTING. All are
-/// contacted at the same time, by one request to the launcher. A peer that was contacted before costs nothing.
-///
-/// A program need not call this: a peer is contacted when it is first used.
-///
-/// `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every rank of the world,
-/// `count` is then ignored. Read during the call only.
-/// Blocks until each of them has come up and was contacted, or has died; not inside a callback.
-/// LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was contacted;
-/// LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the memory of one of them
-/// cannot be mapped, as where too many files are open; the others were contacted;
-/// LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
-/// As the connection that UCX, verbs and libfabric programs make before they measure.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_connect(
-    context: *mut llcl_context_t,
-    peers: *const u32,
-    count: u32,
-) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives a live context.
-        let context = unsafe { live(context)? };
-        let peers = match peers.is_null() {
-            true => None,
-            // SAFETY: the caller gives `count` numbers.
-            false => Some(unsafe { std::slice::from_raw_parts(peers, count as usize) }),
-        };
-        context.connect(peers)
-    })
-}
-
-/// How a peer is reached. Contacts it if that has not happened yet, which may take until it has come
-/// up.
-///
-/// `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
-/// struct_size set; filled.
-/// LLCL_OK; LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before, call again later;
-/// LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died or has left;
-/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory cannot be mapped.
-/// Any thread may call it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn llcl_query_peer(
-    context: *mut llcl_context_t,
-    peer: u32,
-    info: *mut llcl_peer_info_t,
-) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives a live context and a struct.
-        let (context, asked) = unsafe { (live(context)?, given(info, "info")?) };
-        known_size(asked.struct_size, size_of::<llcl_peer_info_t>())?;
-        let reach = context.reach(peer)?;
-        let registered_access = match reach.registered {
-            Access::Mapped => LLCL_ACCESS_MAPPED,
-            Access::Kernel(_) => LLCL_ACCESS_KERNEL,
-            Access::Message(_) => LLCL_ACCESS_MESSAGE,
-        };
-        let (kernel_error, kernel_write_error) = reach.refusals;
-        let answer = llcl_peer_info_t {
-            struct_size: asked.struct_size,
-            transport: if reach.own { LLCL_TRANSPORT_LOOPBACK } else { LLCL_TRANSPORT_SHM },
-            registered_access,
-            process: reach.process,
-            am_payload: reach.payload as u32,
-            am_medium: reach.medium as u32,
-            kernel_error,
-            registered_writes: if kernel_write_error == 0 {
-                registered_access
-            } else {
-                LLCL_ACCESS_MESSAGE
-            },
-            kernel_write_error,
-        };
-        // SAFETY: as above.
-        unsafe { give(info, "info", answer) }
     })
 }

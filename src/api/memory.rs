@@ -1,4 +1,4 @@
-//! 4. Memory: regions, the addresses that name places in them, and how ranks tell each other.
+//! 5. Memory: regions, the addresses that name places in them, and how ranks tell each other.
 
 use crate::api::guard::{give, given, guard, guard_value};
 use crate::api::life::{live, llcl_context_t};
@@ -13,8 +13,8 @@ use std::ffi::c_void;
 /// A piece of this rank's memory that operations may name, here and at peers.
 pub struct llcl_region_t(pub(super) RegionHandle);
 
-/// A place in a rank's memory: plain bytes, which mean the same in every rank and may be sent around
-/// in any way. Add to `offset` to go further; leave `key` alone.
+/// A place in a rank's memory: plain bytes, which mean the same in every rank and may be sent
+/// around in any way. Add to `offset` to go further; leave `key` alone.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct llcl_remote_t {
@@ -49,14 +49,16 @@ impl llcl_local_t {
     }
 }
 
-/// The place at an address of this process, for the near side of this process's operations: stack, heap, static or
-/// mapped memory that was never made a region of. Nothing is registered, and nothing need be ended.
+/// The place at an address of this process, for the near side of this process's operations: stack,
+/// heap, static or mapped memory that was never made a region of. Nothing is registered, and
+/// nothing need be ended.
 ///
-/// Not for LLCL_AM_BULK, whose payload the receiver reads, and for no far side: what peers are to reach lies in a
-/// region. In `send` and `receive` of a collective it is treated as registered memory.
-/// `pointer`: the first byte, of any alignment; the memory stays the caller's, who keeps it until the operation has
-/// ended. NULL: the place fits nothing, but size 0. Not checked: the address of nothing ends the process where the
-/// operation touches it, or the operation with LLCL_ERR_SYSTEM.
+/// Not for LLCL_AM_BULK, whose payload the receiver reads, and for no far side: what peers are to
+/// reach lies in a region. In `send` and `receive` of a collective it is treated as registered
+/// memory.
+/// `pointer`: the first byte, of any alignment; the memory stays the caller's, who keeps it until
+/// the operation has ended. NULL: the place fits nothing, but size 0. Not checked: the address of
+/// nothing ends the process where the operation touches it, or the operation with LLCL_ERR_SYSTEM.
 /// Any thread may call it.
 /// After the local buffers of MPI's and OpenSHMEM's puts, which need not be in a window either.
 #[unsafe(no_mangle)]
@@ -67,8 +69,8 @@ pub extern "C" fn llcl_local_address(pointer: *const c_void) -> llcl_local_t {
 
 /// The place some bytes further on in a peer's memory.
 ///
-/// `remote`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not here. Any thread
-/// may call it.
+/// `remote`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not
+/// here. Any thread may call it.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_at(remote: llcl_remote_t, offset: u64) -> llcl_remote_t {
     llcl_remote_t { offset: remote.offset.wrapping_add(offset), ..remote }
@@ -76,8 +78,8 @@ pub extern "C" fn llcl_at(remote: llcl_remote_t, offset: u64) -> llcl_remote_t {
 
 /// The place some bytes further on in one's own memory.
 ///
-/// `local`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not here. Any thread may
-/// call it.
+/// `local`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not
+/// here. Any thread may call it.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_local_at(local: llcl_local_t, offset: u64) -> llcl_local_t {
     llcl_local_t { offset: local.offset.wrapping_add(offset), ..local }
@@ -97,8 +99,8 @@ fn check_size(size: usize, flags: u32) -> Result<()> {
 /// their operations then are loads, stores and atomic instructions.
 ///
 /// `context`: a live context. `size`: bytes, at least 1; memory is taken page by page as it is
-/// touched, huge pages are asked for from 2 MiB on. `flags`: 0. `region`: where the new region goes;
-/// ended by llcl_region_free or with the context.
+/// touched, huge pages are asked for from 2 MiB on. `flags`: 0. `region`: where the new region
+/// goes; ended by llcl_region_free or with the context.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_NO_MEMORY: more than the
 /// machine has, or all regions of the configuration exist; LLCL_ERR_STATE: the context is being
 /// finalized. Any thread may call it.
@@ -124,14 +126,17 @@ pub unsafe extern "C" fn llcl_region_allocate(
 
 /// Allocates a region at every rank and tells every rank where all of them are. Collective.
 ///
-/// `context`: a live context. `size`: bytes of this rank's region, at least 1; ranks may give different ones.
-/// `region`: where the new region goes, as of llcl_region_allocate. `remotes`: place for llcl_size addresses, filled
-/// in the order of ranks: the beginning of each rank's region.
-/// LLCL_OK; else as llcl_region_allocate and llcl_allgather_bytes. Where one rank is refused all are: that one with its
-/// reason, the others with its status, and no region is made. A rank that is refused before it can tell the others, because
-/// `context` is NULL, inside a callback or during llcl_finalize, is refused alone.
-/// Threads of one rank must not call collective functions of the world at the same time. The calling thread sleeps meanwhile.
-/// As shmem_malloc of OpenSHMEM and MPI_Win_allocate, with addresses that are plain bytes.
+/// `context`: a live context. `size`: bytes of this rank's region, at least 1; ranks may give
+/// different ones.
+/// `region`: where the new region goes, as of llcl_region_allocate. `remotes`: place for llcl_size
+/// addresses, filled in the order of ranks: the beginning of each rank's region.
+/// LLCL_OK; else as llcl_region_allocate and llcl_allgather_bytes. Where one rank is refused all
+/// are: that one with its reason, the others with its status, and no region is made. A rank that is
+/// refused before it can tell the others, because `context` is NULL, inside a callback or during
+/// llcl_finalize, is refused alone.
+/// Threads of one rank must not call collective functions of the world at the same time. The
+/// calling thread sleeps meanwhile. As shmem_malloc of OpenSHMEM and MPI_Win_allocate, with
+/// addresses that are plain bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_allocate_shared(
     context: *mut llcl_context_t,
@@ -151,8 +156,8 @@ pub unsafe extern "C" fn llcl_region_allocate_shared(
             check_size(size, 0)
         };
         let (made, all) = context.make_shared_region(size, places())?;
-        // SAFETY: checked above; a handle is all that a llcl_region_t holds, and an address is all that a
-        // llcl_remote_t holds. The caller gives place for one of each rank.
+        // SAFETY: checked above; a handle is all that a llcl_region_t holds, and an address is all
+        // that a llcl_remote_t holds. The caller gives place for one of each rank.
         unsafe {
             std::ptr::copy_nonoverlapping(all.as_ptr().cast(), remotes, all.len());
             give(region, "region", made.cast())
@@ -197,10 +202,11 @@ pub unsafe extern "C" fn llcl_region_register(
 /// Ends a region. Its addresses fit nothing from now on, at any rank; memory that it allocated is
 /// gone when this returns, memory that was registered is the caller's alone again.
 ///
-/// Waits for the operations of this rank that were accepted before, not for those of peers: agree with
-/// your peers first. A peer that is in the middle of a copy by the kernel may still touch registered
-/// memory. A late store of a peer into allocated memory is lost: no other region gets the bytes while
-/// a peer lives that has looked this one up (the memory itself goes back to the kernel at once).
+/// Waits for the operations of this rank that were accepted before, not for those of peers: agree
+/// with your peers first. A peer that is in the middle of a copy by the kernel may still touch
+/// registered memory. A late store of a peer into allocated memory is lost: no other region gets
+/// the bytes while a peer lives that has looked this one up (the memory itself goes back to the
+/// kernel at once).
 /// `region`: ended by this call if it answers LLCL_OK. Any other answer than those named here is a
 /// failure of the wait: the region has ended, but its memory stays mapped here until a later free.
 /// LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;
@@ -235,7 +241,8 @@ pub unsafe extern "C" fn llcl_region_size(region: *const llcl_region_t) -> usize
 
 /// The place at `offset` bytes of a region, for the near side of this context's operations.
 ///
-/// `region`: a handle of a live context; for NULL or a region that was freed the place fits nothing.
+/// `region`: a handle of a live context; for NULL or a region that was freed the place fits
+/// nothing.
 /// `offset`: bytes; checked when the place is used, not here. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_local(
@@ -247,9 +254,11 @@ pub unsafe extern "C" fn llcl_region_local(
     llcl_local_t { offset, key: at.map_or(0, |at| at.key) }
 }
 
-/// The place at `offset` bytes of a region, as every rank may use it for the far side of operations.
+/// The place at `offset` bytes of a region, as every rank may use it for the far side of
+/// operations.
 ///
-/// `region`: a handle of a live context; for NULL or a region that was freed the place fits nothing.
+/// `region`: a handle of a live context; for NULL or a region that was freed the place fits
+/// nothing.
 /// `offset`: bytes; checked when the place is used, not here. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_remote(
@@ -266,15 +275,18 @@ const MOST: usize = 1 << 30;
 
 /// Gathers bytes from every rank at every rank. Collective; meant for addresses and small tables.
 ///
-/// `context`: a live context. `mine`: `size` bytes of this rank; may be NULL if `size` is 0. `size`:
-/// bytes, the same at every rank, at most 1 GiB for all ranks together; 0 makes it a fence. `all`: place for llcl_size times `size` bytes,
-/// filled in the order of ranks; may be NULL if `size` is 0; must not overlap `mine`.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_RANGE: `size` is too large;
-/// LLCL_ERR_NO_MEMORY: no room to gather so much; LLCL_ERR_PEER_DEAD: a rank
-/// has died or has left, and this call will never succeed again: the others go on with llcl_team_create and
+/// `context`: a live context. `mine`: `size` bytes of this rank; may be NULL if `size` is 0.
+/// `size`: bytes, the same at every rank, at most 1 GiB for all ranks together; 0 makes it a fence.
+/// `all`: place for llcl_size times `size` bytes, filled in the order of ranks; may be NULL if
+/// `size` is 0; must not overlap `mine`.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_RANGE: `size` is
+/// too large;
+/// LLCL_ERR_NO_MEMORY: no room to gather so much; LLCL_ERR_PEER_DEAD: a rank has died or has left,
+/// and this call will never succeed again: the others go on with llcl_team_create and
 /// llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
 /// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time:
-/// which call of this rank would meet which call of another one is then open. The calling thread sleeps meanwhile.
+/// which call of this rank would meet which call of another one is then open. The calling thread
+/// sleeps meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather_bytes(
     context: *mut llcl_context_t,
@@ -306,14 +318,15 @@ pub unsafe extern "C" fn llcl_allgather_bytes(
 /// Where a peer's memory is mapped in this process: loads, stores and atomic instructions through
 /// the pointer are the caller's own, as on memory that threads share.
 ///
-/// A store through it does not wake a thread that sleeps in llcl_wait_word: call llcl_wake after it.
-/// The pointer stays readable until the context ends or the region's place is used
-/// for another one; what it shows after the owner has freed the region is undefined.
+/// A store through it does not wake a thread that sleeps in llcl_wait_word: call llcl_wake after
+/// it. The pointer stays readable until the context ends or the region's place is used for another
+/// one; what it shows after the owner has freed the region is undefined.
 /// `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
 /// meant to be used from there.
 /// NULL, with a sentence in llcl_last_error(), where the memory is not mapped (registered memory of
-/// another rank) or the peer, the key or the range is wrong, or inside a callback where the peer was not
-/// contacted before. Waits for the first contact with the peer, but for that. Any thread may call it.
+/// another rank) or the peer, the key or the range is wrong, or inside a callback where the peer
+/// was not contacted before. Waits for the first contact with the peer, but for that. Any thread
+/// may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_remote_pointer(
     context: *mut llcl_context_t,

@@ -1,9 +1,11 @@
-//! 17. Reads and writes of many pieces: boxes with strides on both sides, and lists of places on both sides.
+//! 18. Reads and writes of many pieces: boxes with strides on both sides, and lists of places on
+//!     both sides.
 //!
-//! Each is one request with one completion. Where all of the peer's side is mapped and neither LLCL_FLAG_DEFER
-//! nor offload mode asks for the queue, the caller copies everything in the call. Otherwise the request goes
-//! through the command queue as one command; whoever executes it does its pieces one after the other, and for
-//! memory that its owner has registered each costs what a read or a write of its size costs.
+//! Each is one request with one completion. Where all of the peer's side is mapped and neither
+//! LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the call.
+//! Otherwise the request goes through the command queue as one command; whoever executes it does
+//! its pieces one after the other, and for memory that its owner has registered each costs what a
+//! read or a write of its size costs.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard};
@@ -20,8 +22,9 @@ use std::mem::offset_of;
 /// Most dimensions of a box with strides.
 pub const LLCL_STRIDED_DIMENSIONS: u32 = 8;
 
-/// A box with strides on both sides: pieces of `size` bytes, `extents[0]` of them in a row, `extents[1]` rows, and so
-/// on. Piece (i0, i1, ...) lies i0 * strides[0] + i1 * strides[1] + ... bytes behind the first one.
+/// A box with strides on both sides: pieces of `size` bytes, `extents[0]` of them in a row,
+/// `extents[1]` rows, and so on. Piece (i0, i1, ...) lies i0 * strides[0] + i1 * strides[1] + ...
+/// bytes behind the first one.
 #[repr(C)]
 pub struct llcl_strided_params_t {
     /// The rank to read from or to write to.
@@ -40,8 +43,8 @@ pub struct llcl_strided_params_t {
     pub reserved: u32,
     /// Numbers of pieces, the innermost dimension first; 0 moves nothing.
     pub extents: [u64; 8],
-    /// Bytes from one piece to the next in the caller's memory, never negative. Of the source of any size; pieces
-    /// of the destination must not overlap.
+    /// Bytes from one piece to the next in the caller's memory, never negative. Of the source of
+    /// any size; pieces of the destination must not overlap.
     pub local_strides: [u64; 8],
     /// Bytes from one piece to the next in the peer's memory, as above.
     pub remote_strides: [u64; 8],
@@ -67,8 +70,8 @@ pub struct llcl_remote_span_t {
     pub size: usize,
 }
 
-/// Lists of places on both sides. The bytes of one list, in its order, are those of the other in its order; where one
-/// place ends and the next begins may differ.
+/// Lists of places on both sides. The bytes of one list, in its order, are those of the other in
+/// its order; where one place ends and the next begins may differ.
 #[repr(C)]
 pub struct llcl_vector_params_t {
     /// The rank to read from or to write to.
@@ -137,7 +140,8 @@ unsafe fn list<'a, T>(first: *const T, count: usize, name: &str) -> Result<&'a [
     if count > isize::MAX as usize / size_of::<Span>() {
         fail!(ERR_RANGE, "{name} has {count} entries, which is more than memory holds");
     }
-    // SAFETY: as the caller promises; both kinds of entries have the layout of a Span, as asserted above.
+    // SAFETY: as the caller promises; both kinds of entries have the layout of a Span, as asserted
+    // above.
     Ok(unsafe { std::slice::from_raw_parts(first.cast::<Span>(), count) })
 }
 
@@ -166,7 +170,8 @@ impl Described for llcl_vector_params_t {
 /// Hands a request to one of the three tiers.
 ///
 /// # Safety
-/// Pointers that are not null point to a live context and to valid parameters, whose own promises are kept.
+/// Pointers that are not null point to a live context and to valid parameters, whose own promises
+/// are kept.
 unsafe fn submit<P: Described>(
     context: *const llcl_context_t,
     params: *const P,
@@ -181,20 +186,24 @@ unsafe fn submit<P: Described>(
 
 /// Writes a box with strides to a peer, if that is possible now.
 ///
-/// The source must not change until `on_complete`. Pieces are copied in any order, and source and destination must not
-/// overlap. Overlap of the destination is refused where the sizes alone show it; else which piece wins is undefined.
+/// The source must not change until `on_complete`. Pieces are copied in any order, and source and
+/// destination must not overlap. Overlap of the destination is refused where the sizes alone show
+/// it; else which piece wins is undefined.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
-/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
-/// `dimensions` is 0 or more than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
-/// LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge here) leave 64 bits;
-/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
-/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
-/// LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
-/// Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
-/// After the strided put and get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
+/// been done, try again;
+/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
+/// than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+/// LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
+/// here) leave 64 bits;
+/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
+/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
+/// pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
+/// LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
+/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
+/// failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
+/// inside a callback. Where it runs the completion: see the conventions. After the strided put and
+/// get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_strided_async(
     context: *mut llcl_context_t,
@@ -225,8 +234,8 @@ pub unsafe extern "C" fn llcl_write_strided_async(
 /// meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
-/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
-/// LLCL_ERR_STATE. Any thread may call it.
+/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_strided(
     context: *mut llcl_context_t,
@@ -240,20 +249,24 @@ pub unsafe extern "C" fn llcl_write_strided(
 
 /// Reads a box with strides from a peer, if that is possible now.
 ///
-/// The destination is undefined until `on_complete`. Pieces are copied in any order, and source and destination must not
-/// overlap. Overlap of the destination is refused where the sizes alone show it; else which piece wins is undefined.
+/// The destination is undefined until `on_complete`. Pieces are copied in any order, and source and
+/// destination must not overlap. Overlap of the destination is refused where the sizes alone show
+/// it; else which piece wins is undefined.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
-/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
-/// `dimensions` is 0 or more than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
-/// LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge here) leave 64 bits;
-/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
-/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
-/// LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
-/// Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
-/// After the strided put and get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
+/// been done, try again;
+/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
+/// than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+/// LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
+/// here) leave 64 bits;
+/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
+/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
+/// pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
+/// LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
+/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
+/// failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
+/// inside a callback. Where it runs the completion: see the conventions. After the strided put and
+/// get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_read_strided_async(
     context: *mut llcl_context_t,
@@ -284,8 +297,8 @@ pub unsafe extern "C" fn llcl_read_strided_async(
 /// meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
-/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
-/// LLCL_ERR_STATE. Any thread may call it.
+/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_read_strided(
     context: *mut llcl_context_t,
@@ -299,20 +312,23 @@ pub unsafe extern "C" fn llcl_read_strided(
 
 /// Writes a list of places to a list of places of a peer, if that is possible now.
 ///
-/// The source must not change until `on_complete`. Pieces are copied in any order, and source and destination must not
-/// overlap. Where places of the destination overlap, which of them wins is undefined.
+/// The source must not change until `on_complete`. Pieces are copied in any order, and source and
+/// destination must not overlap. Where places of the destination overlap, which of them wins is
+/// undefined.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
+/// been done, try again;
 /// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
 /// a list is NULL and not empty, or the lists differ in bytes;
 /// LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
-/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
-/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
-/// LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
-/// Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
-/// After the vector put and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
+/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
+/// pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
+/// LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
+/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
+/// failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
+/// inside a callback. Where it runs the completion: see the conventions. After the vector put and
+/// get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_writev_async(
     context: *mut llcl_context_t,
@@ -343,8 +359,8 @@ pub unsafe extern "C" fn llcl_writev_async(
 /// meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
-/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
-/// LLCL_ERR_STATE. Any thread may call it.
+/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_writev(
     context: *mut llcl_context_t,
@@ -358,20 +374,23 @@ pub unsafe extern "C" fn llcl_writev(
 
 /// Reads a list of places of a peer into a list of places, if that is possible now.
 ///
-/// The destination is undefined until `on_complete`. Pieces are copied in any order, and source and destination must not
-/// overlap. Where places of the destination overlap, which of them wins is undefined.
+/// The destination is undefined until `on_complete`. Pieces are copied in any order, and source and
+/// destination must not overlap. Where places of the destination overlap, which of them wins is
+/// undefined.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has been done, try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
+/// been done, try again;
 /// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
 /// a list is NULL and not empty, or the lists differ in bytes;
 /// LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
-/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
-/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but LLCL_ERR_KEY are answered before anything moves.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or
-/// LLCL_ERR_CANCELED, the first failure of all pieces; a part of the bytes may then have moved.
-/// Any thread may call it, also inside a callback. Where it runs the completion: see the conventions.
-/// After the vector put and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
+/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
+/// pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
+/// LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
+/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
+/// failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
+/// inside a callback. Where it runs the completion: see the conventions. After the vector put and
+/// get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_readv_async(
     context: *mut llcl_context_t,
@@ -402,8 +421,8 @@ pub unsafe extern "C" fn llcl_readv_async(
 /// meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
-/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a callback
-/// LLCL_ERR_STATE. Any thread may call it.
+/// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
+/// callback LLCL_ERR_STATE. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_readv(
     context: *mut llcl_context_t,

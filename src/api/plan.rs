@@ -1,10 +1,11 @@
-//! 13. Plans: a collective that was planned once runs any number of times.
+//! 14. Plans: a collective that was planned once runs any number of times.
 //!
-//! A plan is made by one of the _init functions of the next chapter, at all ranks of a team. Each rank then
-//! starts it, computes, and waits for it; the k-th start of one rank meets the k-th start of every other.
-//! Several plans of a team may be under way at once and may be started in any order. The thread that
-//! started a plan is not needed for it to advance: what an arriving signal releases is done by whoever
-//! delivered it, on any rank, or by a thread that waits, or by the progress thread.
+//! A plan is made by one of the _init functions of the next chapter, at all ranks of a team. Each
+//! rank then starts it, computes, and waits for it; the k-th start of one rank meets the k-th start
+//! of every other. Several plans of a team may be under way at once and may be started in any
+//! order. The thread that started a plan is not needed for it to advance: what an arriving signal
+//! releases is done by whoever delivered it, on any rank, or by a thread that waits, or by the
+//! progress thread.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard, known_size};
@@ -24,19 +25,21 @@ pub const LLCL_TYPE_U8: u32 = 8;
 pub const LLCL_TYPE_I16: u32 = 9;
 /// uint16_t
 pub const LLCL_TYPE_U16: u32 = 10;
-/// Elements of `element_size` bytes, for operations that only move data and for LLCL_OP_USER. They are never
-/// cut apart.
+/// Elements of `element_size` bytes, for operations that only move data and for LLCL_OP_USER. They
+/// are never cut apart.
 pub const LLCL_TYPE_BYTES: u32 = 11;
-/// _Bool of C, bool of C++: one byte. AND, OR and XOR are the logical ones: 0 is false, everything else true,
-/// and results are 0 or 1.
+/// _Bool of C, bool of C++: one byte. AND, OR and XOR are the logical ones: 0 is false, everything
+/// else true, and results are 0 or 1.
 pub const LLCL_TYPE_BOOL: u32 = 12;
-/// IEEE binary16, _Float16 of some compilers: ADD, PROD, MIN, MAX. Every combination is rounded once, to
-/// nearest and ties to even, with denormal numbers, whatever the thread's floating-point environment.
+/// IEEE binary16, _Float16 of some compilers: ADD, PROD, MIN, MAX. Every combination is rounded
+/// once, to nearest and ties to even, with denormal numbers, whatever the thread's floating-point
+/// environment.
 pub const LLCL_TYPE_F16: u32 = 13;
 /// The upper 16 bits of an IEEE binary32, __bf16 of some compilers. As LLCL_TYPE_F16.
 pub const LLCL_TYPE_BF16: u32 = 14;
-/// long double, 16 bytes: ADD, PROD, MIN, MAX on x86-64, where it is the x87's format (the 6 bytes behind a
-/// result are 0); elsewhere LLCL_ERR_UNSUPPORTED for them, and only moved and given to LLCL_OP_USER.
+/// long double, 16 bytes: ADD, PROD, MIN, MAX on x86-64, where it is the x87's format (the 6 bytes
+/// behind a result are 0); elsewhere LLCL_ERR_UNSUPPORTED for them, and only moved and given to
+/// LLCL_OP_USER.
 pub const LLCL_TYPE_LONG_DOUBLE: u32 = 15;
 /// float _Complex: ADD, PROD. The product by its definition, without C's recovery of infinities.
 pub const LLCL_TYPE_COMPLEX_F32: u32 = 16;
@@ -59,8 +62,8 @@ pub const LLCL_TYPE_F64_I64: u32 = 23;
 pub const LLCL_OP_PROD: u32 = 12;
 /// Calls the user's function. For collectives only.
 pub const LLCL_OP_USER: u32 = 13;
-/// Of two pairs the one with the smaller value; of equal values the one with the lower index, and of a number
-/// and a NaN the number. For pairs in collectives only.
+/// Of two pairs the one with the smaller value; of equal values the one with the lower index, and
+/// of a number and a NaN the number. For pairs in collectives only.
 pub const LLCL_OP_MINLOC: u32 = 14;
 /// Of two pairs the one with the larger value; else as LLCL_OP_MINLOC.
 pub const LLCL_OP_MAXLOC: u32 = 15;
@@ -74,25 +77,26 @@ pub const LLCL_ENGINE_OFFLOAD: u32 = 1;
 pub const LLCL_ENGINE_THREAD: u32 = 2;
 
 /// The input lies in the output buffer: at every rank, and for gather, reduce and scatter at the
-/// root only. `send` is ignored there; for scatter it is `receive` that is ignored, and the root's block
-/// stays where it is.
+/// root only. `send` is ignored there; for scatter it is `receive` that is ignored, and the root's
+/// block stays where it is.
 pub const LLCL_COLL_IN_PLACE: u32 = 1;
 
-/// The function of LLCL_OP_USER may be called several times at the same time, on threads of its rank and for
-/// different elements; the same at every rank. Without it the calls for a plan follow each other, and a rank
-/// has one queue for its steps.
+/// The function of LLCL_OP_USER may be called several times at the same time, on threads of its
+/// rank and for different elements; the same at every rank. Without it the calls for a plan follow
+/// each other, and a rank has one queue for its steps.
 pub const LLCL_COLL_CONCURRENT: u32 = 2;
 
-/// Each start of the plan may name other buffers, by llcl_coll_start_with; the same at every rank. The blocking forms,
-/// which may do so in any case, ignore it.
+/// Each start of the plan may name other buffers, by llcl_coll_start_with; the same at every rank.
+/// The blocking forms, which may do so in any case, ignore it.
 pub const LLCL_COLL_REBIND: u32 = 4;
 
-/// A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type, whole ones.
-/// `result` is `right`, `left`, or overlaps neither; all are aligned as elements of the buffers are, or as the
-/// elements of an array that begins at a multiple of 64. The order of ranks is kept: the operation must be associative and
-/// need not commute. Runs on a thread of the rank to which it was given, one call for a plan at a time (see
-/// LLCL_COLL_CONCURRENT), in the floating-point environment of the thread that made the plan; must not block,
-/// must not call this library and must not leave it by an exception or a jump.
+/// A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type,
+/// whole ones. `result` is `right`, `left`, or overlaps neither; all are aligned as elements of the
+/// buffers are, or as the elements of an array that begins at a multiple of 64. The order of ranks
+/// is kept: the operation must be associative and need not commute. Runs on a thread of the rank to
+/// which it was given, one call for a plan at a time (see LLCL_COLL_CONCURRENT), in the
+/// floating-point environment of the thread that made the plan; must not block, must not call this
+/// library and must not leave it by an exception or a jump.
 pub type llcl_reduce_fn = Option<
     unsafe extern "C" fn(
         left: *const c_void,
@@ -106,32 +110,35 @@ pub type llcl_reduce_fn = Option<
 /// A plan. Ends by llcl_coll_free or with its context.
 pub struct llcl_coll_t(pub(super) PlanHandle);
 
-/// What a collective is to do. Fields that an operation has no use for are ignored. Which rank gives
-/// what is told with each _init function.
+/// What a collective is to do. Fields that an operation has no use for are ignored. Which rank
+/// gives what is told with each _init function.
 #[repr(C)]
 pub struct llcl_coll_params_t {
     /// The ranks that take part.
     pub team: *mut llcl_team_t,
-    /// The input, in a region of this rank; with `count` 0 any value. It is read and never written, so it may
-    /// be read-only; so may what a rank only sends of its output: the data of a broadcast's root, and its own
-    /// block in place. It may lie in gaps of the output but not overlap its blocks.
+    /// The input, in a region of this rank; with `count` 0 any value. It is read and never written,
+    /// so it may be read-only; so may what a rank only sends of its output: the data of a
+    /// broadcast's root, and its own block in place. It may lie in gaps of the output but not
+    /// overlap its blocks.
     pub send: llcl_local_t,
-    /// The output, in a region of this rank; with `count` 0 any value. Bytes outside of the blocks are left
-    /// alone: the user, or another plan, may use them meanwhile.
+    /// The output, in a region of this rank; with `count` 0 any value. Bytes outside of the blocks
+    /// are left alone: the user, or another plan, may use them meanwhile.
     pub receive: llcl_local_t,
     /// Elements; the same at every rank.
     pub count: u64,
     /// One of LLCL_TYPE_*; the same at every rank.
     pub r#type: u32,
-    /// For operations that combine: one of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, MINLOC, MAXLOC that the type
-    /// has, or LLCL_OP_USER, which every type has. Integers have the first seven; floating-point numbers ADD, PROD,
-    /// MIN, MAX; see LLCL_TYPE_* for the others. The same at every rank.
+    /// For operations that combine: one of LLCL_OP_ADD, PROD, MIN, MAX, AND, OR, XOR, MINLOC,
+    /// MAXLOC that the type has, or LLCL_OP_USER, which every type has. Integers have the first
+    /// seven; floating-point numbers ADD, PROD, MIN, MAX; see LLCL_TYPE_* for the others. The same
+    /// at every rank.
     pub op: u32,
     /// The root, by rank in the team; the same at every rank.
     pub root: u32,
     /// One of LLCL_ENGINE_*.
     pub engine: u32,
-    /// 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT, LLCL_COLL_REBIND; the same at every rank.
+    /// 0 or some of LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT, LLCL_COLL_REBIND; the same at every
+    /// rank.
     pub flags: u32,
     /// Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0.
     pub element_size: u32,
@@ -149,12 +156,14 @@ pub struct llcl_coll_params_t {
     pub function: llcl_reduce_fn,
     /// Its last argument; may be NULL.
     pub function_data: *mut c_void,
-    /// The algorithm by name, the same at every rank; NULL: as the environment says, else the best known. The
-    /// names are those of the LLCL_COLL_* variables, which llcl-info -c lists.
+    /// The algorithm by name, the same at every rank; NULL: as the environment says, else the best
+    /// known. The names are those of the LLCL_COLL_* variables, which llcl-info -c lists.
     pub algorithm: *const c_char,
-    /// Fires at the end of every round, at this rank. A word (LLCL_COMPLETE_STORE, LLCL_COMPLETE_ADD) in allocated memory is changed by
-    /// whichever rank runs the last step, also while this one computes, if `send` and `receive` lie in such memory too; any other
-    /// completion waits for a thread of this rank. If that other rank is killed at that moment, the word says so, and may have been changed before.
+    /// Fires at the end of every round, at this rank. A word (LLCL_COMPLETE_STORE,
+    /// LLCL_COMPLETE_ADD) in allocated memory is changed by whichever rank runs the last step, also
+    /// while this one computes, if `send` and `receive` lie in such memory too; any other
+    /// completion waits for a thread of this rank. If that other rank is killed at that moment, the
+    /// word says so, and may have been changed before.
     pub on_complete: llcl_completion_t,
 }
 
@@ -170,28 +179,32 @@ pub struct llcl_coll_info_t {
     pub reason: *const c_char,
     /// LLCL_ENGINE_OFFLOAD or LLCL_ENGINE_THREAD.
     pub engine: u32,
-    /// 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine, a user's
-    /// function, more than 4 KiB in memory that peers do not map or a team of more than 64 ranks wants it so.
+    /// 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine,
+    /// a user's function, more than 4 KiB in memory that peers do not map or a team of more than 64
+    /// ranks wants it so.
     pub any_rank: u32,
     /// Queues of this rank's program.
     pub queues: u32,
     /// Steps of this rank's program.
     pub steps: u32,
-    /// Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch, copies of what peers do not
-    /// map, and what this process keeps of the other ranks.
+    /// Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch,
+    /// copies of what peers do not map, and what this process keeps of the other ranks.
     pub memory: u64,
     /// How often the plan was started.
     pub rounds: u64,
 }
 
-/// Starts the next round of a plan: publishes that this rank's buffers are ready, and returns. What is ready
-/// at once and small is done in the call; its cost does not grow with the size of the message.
+/// Starts the next round of a plan: publishes that this rank's buffers are ready, and returns. What
+/// is ready at once and small is done in the call; its cost does not grow with the size of the
+/// message.
 ///
 /// From here until the round has ended the input must not be changed and the output not be used.
 /// `plan`: a live plan.
-/// LLCL_OK; LLCL_ERR_STATE: the previous round has not been waited for, the plan was freed, or the context is
-/// being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the plan can only be freed;
-/// LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread at a time.
+/// LLCL_OK; LLCL_ERR_STATE: the previous round has not been waited for, the plan was freed, or the
+/// context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the
+/// plan can only be freed;
+/// LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread
+/// at a time.
 /// From: persistent collectives, MPI 4.0 section 6.12; the session-mode queue of Tofu2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_start(plan: *mut llcl_coll_t) -> llcl_status_t {
@@ -199,17 +212,20 @@ pub unsafe extern "C" fn llcl_coll_start(plan: *mut llcl_coll_t) -> llcl_status_
     guard(|| unsafe { given(plan, "plan")? }.0.start())
 }
 
-/// Starts the next round of a plan that was made with LLCL_COLL_REBIND, with its input and output at other places. They stay
-/// those of the rounds that follow, until another call names new ones. Each rank names places of its own, or starts the
-/// same round by llcl_coll_start. A buffer that lies in a registered region, which peers do not map, is copied by this rank: the
-/// input in this call, whose time then grows with it, the output at the end of the round.
+/// Starts the next round of a plan that was made with LLCL_COLL_REBIND, with its input and output
+/// at other places. They stay those of the rounds that follow, until another call names new ones.
+/// Each rank names places of its own, or starts the same round by llcl_coll_start. A buffer that
+/// lies in a registered region, which peers do not map, is copied by this rank: the input in this
+/// call, whose time then grows with it, the output at the end of the round.
 ///
-/// `plan`: a live plan. `send`, `receive`: as in llcl_coll_params_t when the plan was made; each is ignored where it was
-/// ignored then. The buffers of the round before are the user's again when that has ended.
-/// LLCL_OK; LLCL_ERR_KEY: a buffer names no live region of this rank; LLCL_ERR_RANGE: it leaves its region;
-/// LLCL_ERR_INVALID: the two overlap, the plan was made without LLCL_COLL_REBIND, or NULL; LLCL_ERR_NO_MEMORY: a copy would
-/// exceed LLCL_COLL_MEMORY; then the round has not begun, and the call may be made again. Other statuses, and threads: as
-/// llcl_coll_start.
+/// `plan`: a live plan. `send`, `receive`: as in llcl_coll_params_t when the plan was made; each is
+/// ignored where it was ignored then. The buffers of the round before are the user's again when
+/// that has ended.
+/// LLCL_OK; LLCL_ERR_KEY: a buffer names no live region of this rank; LLCL_ERR_RANGE: it leaves its
+/// region;
+/// LLCL_ERR_INVALID: the two overlap, the plan was made without LLCL_COLL_REBIND, or NULL;
+/// LLCL_ERR_NO_MEMORY: a copy would exceed LLCL_COLL_MEMORY; then the round has not begun, and the
+/// call may be made again. Other statuses, and threads: as llcl_coll_start.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_start_with(
     plan: *mut llcl_coll_t,
@@ -225,9 +241,10 @@ pub unsafe extern "C" fn llcl_coll_start_with(
 ///
 /// `plan`: a live plan that was started.
 /// LLCL_OK: it has ended; the buffers are the user's again, and the next round may be started;
-/// LLCL_RETRY_BUSY: not yet; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the round will not
-/// end; LLCL_ERR_KEY: a buffer's region was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was
-/// freed; LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed.
+/// LLCL_RETRY_BUSY: not yet; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the round
+/// will not end; LLCL_ERR_KEY: a buffer's region was freed meanwhile, here or at a peer;
+/// LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error of a
+/// round the plan can only be freed.
 /// Any thread may call it, also inside a callback; for one plan one thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t {
@@ -237,11 +254,13 @@ pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t
     status
 }
 
-/// Waits until the round has ended at this rank: working for the plan, also on behalf of other ranks, for
+/// Waits until the round has ended at this rank: working for the plan, also on behalf of other
+/// ranks, for
 /// LLCL_SPIN_US; then asleep.
 ///
-/// `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only looks.
-/// LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY: as llcl_coll_test; LLCL_ERR_TIMEOUT: not in time, wait again;
+/// `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only
+/// looks. LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY: as llcl_coll_test; LLCL_ERR_TIMEOUT: not in
+/// time, wait again;
 /// LLCL_ERR_STATE: it was not started or was freed, or inside a callback; LLCL_ERR_INVALID: NULL.
 /// Any thread may call it; for one plan one thread at a time.
 #[unsafe(no_mangle)]
@@ -259,12 +278,13 @@ fn start_comes_next() {
     prefetch_code(llcl_coll_start as *const (), 256);
 }
 
-/// Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all have.
+/// Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all
+/// have.
 ///
 /// `plan`: ended by this call if it answers LLCL_OK.
-/// LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (found out unless a newer
-/// object has been given the same handle); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same time; not
-/// inside a callback (LLCL_ERR_STATE).
+/// LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (found
+/// out unless a newer object has been given the same handle); LLCL_ERR_INVALID: NULL. No other
+/// thread may use the plan at the same time; not inside a callback (LLCL_ERR_STATE).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_free(plan: *mut llcl_coll_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
@@ -274,8 +294,8 @@ pub unsafe extern "C" fn llcl_coll_free(plan: *mut llcl_coll_t) -> llcl_status_t
 /// What a plan consists of, and why.
 ///
 /// `plan`: a live plan. `info`: the caller's struct with its struct_size set; filled.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed. Any thread
-/// may call it.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed.
+/// Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_query(
     plan: *const llcl_coll_t,

@@ -21,8 +21,8 @@ pub trait Parameters {
     /// The request, if what can be said without a context is right.
     fn request(&self) -> Result<Request>;
 
-    /// Does the operation if the caller can do it by loads and stores, and tells nobody; false: nothing has
-    /// happened.
+    /// Does the operation if the caller can do it by loads and stores, and tells nobody; false:
+    /// nothing has happened.
     ///
     /// # Safety
     /// Memory that the parameters name by pointers is what the user promises.
@@ -39,7 +39,8 @@ pub trait Parameters {
     fn on_complete(&self) -> &llcl_completion_t;
 }
 
-/// The objects behind the pointers, if they are what they should be; what they are else, submit() says.
+/// The objects behind the pointers, if they are what they should be; what they are else, submit()
+/// says.
 ///
 /// # Safety
 /// As of try_post().
@@ -80,7 +81,8 @@ unsafe fn do_and_tell<P: Parameters>(context: &Context, params: &P) -> bool {
 /// The tier that never waits.
 ///
 /// # Safety
-/// Pointers that are not null point to a live context and to valid parameters, whose own promises are kept.
+/// Pointers that are not null point to a live context and to valid parameters, whose own promises
+/// are kept.
 #[inline(never)]
 pub unsafe extern "C" fn try_post<P: Parameters>(
     context: *const llcl_context_t,

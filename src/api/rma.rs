@@ -1,4 +1,4 @@
-//! 5. Reads and writes
+//! 6. Reads and writes
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
@@ -14,9 +14,9 @@ use crate::engine::command::{Command, Op};
 use crate::fail;
 use crate::util::status::Result;
 
-/// Flag: the request goes through the command queue, whatever the execution in force, and its completion
-/// never fires inside the call. For large copies that are to run beside the caller's work, and for
-/// callers that hold locks which their callbacks take.
+/// Flag: the request goes through the command queue, whatever the execution in force, and its
+/// completion never fires inside the call. For large copies that are to run beside the caller's
+/// work, and for callers that hold locks which their callbacks take.
 pub const LLCL_FLAG_DEFER: u32 = 1;
 
 /// The signal word is set to the value.
@@ -182,16 +182,16 @@ impl Parameters for llcl_write_signal_params_t {
 /// Source and destination may overlap, where they are memory of one process, as for memmove. The
 /// destination is undefined until `on_complete`.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
-/// try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+/// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// The interface is that of Endo and Taura's low-level communication layer (listing 1 there), with the
-/// reason of a refusal added.
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+/// region) or LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the
+/// conventions. The interface is that of Endo and Taura's low-level communication layer (listing 1
+/// there), with the reason of a refusal added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_read_async(
     context: *mut llcl_context_t,
@@ -213,8 +213,8 @@ pub unsafe extern "C" fn llcl_try_read_async(
     unsafe { try_post(context, params) }
 }
 
-/// Reads from a peer: like llcl_try_read_async, but tries until it is accepted, and helps with progress
-/// meanwhile.
+/// Reads from a peer: like llcl_try_read_async, but tries until it is accepted, and helps with
+/// progress meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
@@ -227,7 +227,8 @@ pub unsafe extern "C" fn llcl_read_async(
     unsafe { post(context, params) }
 }
 
-/// Reads from a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+/// Reads from a peer and waits for the end, helping with progress meanwhile and sleeping if it
+/// takes long.
 ///
 /// `context` and `params`: as for llcl_try_read_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -243,19 +244,19 @@ pub unsafe extern "C" fn llcl_read(
 
 /// Writes to a peer, if that is possible now.
 ///
-/// The source must not change until `on_local` or `on_complete`. Source and destination may overlap,
-/// where they are memory of one process, as for memmove.
+/// The source must not change until `on_local` or `on_complete`. Source and destination may
+/// overlap, where they are memory of one process, as for memmove.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
-/// try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+/// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// The interface is that of Endo and Taura's low-level communication layer (listing 1 there), with the
-/// reason of a refusal added.
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+/// region) or LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the
+/// conventions. The interface is that of Endo and Taura's low-level communication layer (listing 1
+/// there), with the reason of a refusal added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_async(
     context: *mut llcl_context_t,
@@ -281,8 +282,8 @@ pub unsafe extern "C" fn llcl_try_write_async(
     unsafe { try_post(context, params) }
 }
 
-/// Writes to a peer: like llcl_try_write_async, but tries until it is accepted, and helps with progress
-/// meanwhile.
+/// Writes to a peer: like llcl_try_write_async, but tries until it is accepted, and helps with
+/// progress meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
@@ -295,7 +296,8 @@ pub unsafe extern "C" fn llcl_write_async(
     unsafe { post(context, params) }
 }
 
-/// Writes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+/// Writes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes
+/// long.
 ///
 /// `context` and `params`: as for llcl_try_write_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -314,15 +316,16 @@ pub unsafe extern "C" fn llcl_write(
 /// Whoever sees the word changed sees the bytes. The source must not change until `on_local` or
 /// `on_complete`. A thread of the peer waits for the word by llcl_wait_word.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
-/// try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+/// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// The form is that of the put with signal of OpenSHMEM 1.5 and of the notification of GASPI.
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+/// region) or LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the
+/// conventions. The form is that of the put with signal of OpenSHMEM 1.5 and of the notification of
+/// GASPI.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_signal_async(
     context: *mut llcl_context_t,
@@ -332,8 +335,8 @@ pub unsafe extern "C" fn llcl_try_write_signal_async(
     unsafe { try_post(context, params) }
 }
 
-/// Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries until it is accepted, and helps with progress
-/// meanwhile.
+/// Writes to a peer and then changes a word there: like llcl_try_write_signal_async, but tries
+/// until it is accepted, and helps with progress meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
@@ -346,7 +349,8 @@ pub unsafe extern "C" fn llcl_write_signal_async(
     unsafe { post(context, params) }
 }
 
-/// Writes to a peer and then changes a word there and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+/// Writes to a peer and then changes a word there and waits for the end, helping with progress
+/// meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_write_signal_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation

@@ -1,4 +1,4 @@
-//! 6. Writes of bytes that the request carries itself
+//! 7. Writes of bytes that the request carries itself
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
@@ -44,7 +44,8 @@ pub struct llcl_write_small_params_t {
     pub source: *const c_void,
     /// Where the bytes go.
     pub destination: llcl_remote_t,
-    /// How many bytes, at most `small` of llcl_capabilities_t; 0 checks the place and touches nothing.
+    /// How many bytes, at most `small` of llcl_capabilities_t; 0 checks the place and touches
+    /// nothing.
     pub size: usize,
     /// Fires when the bytes can be seen at the peer.
     pub on_complete: llcl_completion_t,
@@ -124,15 +125,16 @@ impl Parameters for llcl_write_small_params_t {
 ///
 /// No source region is needed; `params` may be reused at once.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
-/// try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+/// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus system uses it.
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+/// region) or LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the
+/// conventions. It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
+/// system uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_value_async(
     context: *mut llcl_context_t,
@@ -154,8 +156,8 @@ pub unsafe extern "C" fn llcl_try_write_value_async(
     unsafe { try_post(context, params) }
 }
 
-/// Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, and helps with progress
-/// meanwhile.
+/// Writes a value to a peer: like llcl_try_write_value_async, but tries until it is accepted, and
+/// helps with progress meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
@@ -168,7 +170,8 @@ pub unsafe extern "C" fn llcl_write_value_async(
     unsafe { post(context, params) }
 }
 
-/// Writes a value to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+/// Writes a value to a peer and waits for the end, helping with progress meanwhile and sleeping if
+/// it takes long.
 ///
 /// `context` and `params`: as for llcl_try_write_value_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -186,15 +189,16 @@ pub unsafe extern "C" fn llcl_write_value(
 ///
 /// The bytes are copied during the call; no source region is needed.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
-/// try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+/// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus system uses it.
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+/// region) or LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the
+/// conventions. It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
+/// system uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_small_async(
     context: *mut llcl_context_t,
@@ -204,8 +208,8 @@ pub unsafe extern "C" fn llcl_try_write_small_async(
     unsafe { try_post(context, params) }
 }
 
-/// Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted, and helps with progress
-/// meanwhile.
+/// Writes a few bytes to a peer: like llcl_try_write_small_async, but tries until it is accepted,
+/// and helps with progress meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
@@ -218,7 +222,8 @@ pub unsafe extern "C" fn llcl_write_small_async(
     unsafe { post(context, params) }
 }
 
-/// Writes a few bytes to a peer and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+/// Writes a few bytes to a peer and waits for the end, helping with progress meanwhile and sleeping
+/// if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_write_small_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation

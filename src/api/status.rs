@@ -16,8 +16,8 @@ pub const LLCL_RETRY_NO_TAG: i32 = 2;
 pub const LLCL_RETRY_BUSY: i32 = 3;
 /// Try again: all message slots of the peer are taken. Let it run its handlers, and repeat.
 pub const LLCL_RETRY_NO_CREDIT: i32 = 4;
-/// Try again: the peer was not contacted before, and the contact is under way; it goes on whether or not
-/// you try again, and may take until the peer has come up. llcl_connect waits for it.
+/// Try again: the peer was not contacted before, and the contact is under way; it goes on whether
+/// or not you try again, and may take until the peer has come up. llcl_connect waits for it.
 pub const LLCL_RETRY_CONNECTING: i32 = 5;
 /// A parameter has a value that it may not have.
 pub const LLCL_ERR_INVALID: i32 = -1;
@@ -53,7 +53,8 @@ pub extern "C" fn llcl_status_string(status: llcl_status_t) -> *const c_char {
     Status(status).text().as_ptr().cast()
 }
 
-/// The sentence of the calling thread's last error: which function was called, which parameter, which value, what was expected.
+/// The sentence of the calling thread's last error: which function was called, which parameter,
+/// which value, what was expected.
 ///
 /// Returns text that stays valid until the thread's next failing call, never NULL; empty when none
 /// has failed. Statuses of the "try again" kind leave it alone. Each thread has its own.
@@ -62,11 +63,13 @@ pub extern "C" fn llcl_last_error() -> *const c_char {
     last_message()
 }
 
-/// For programs that end where a call fails, by the macro LLCL_CHECK: prints who called what where, the status and
-/// llcl_last_error() on stderr, and ends the process by exit(1), so that its job ends.
+/// For programs that end where a call fails, by the macro LLCL_CHECK: prints who called what where,
+/// the status and llcl_last_error() on stderr, and ends the process by exit(1), so that its job
+/// ends.
 ///
-/// `status`: what the call has answered; for LLCL_OK nothing happens. `call`: the call as text; `file`: where it stands, static text or
-/// NULL; `line`: the line there. Any thread may call it; exit handlers run on it.
+/// `status`: what the call has answered; for LLCL_OK nothing happens. `call`: the call as text;
+/// `file`: where it stands, static text or NULL; `line`: the line there. Any thread may call it;
+/// exit handlers run on it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_must_succeed(
     status: llcl_status_t,

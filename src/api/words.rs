@@ -1,4 +1,4 @@
-//! 8. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
+//! 9. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
 
 use crate::api::atomics::{LLCL_OP_ADD, LLCL_OP_COMPARE_SWAP, LLCL_TYPE_U64};
 use crate::api::completion::llcl_completion_t;
@@ -121,16 +121,17 @@ impl Parameters for llcl_compare_swap_params_t {
 ///
 /// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
-/// try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+/// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
-/// evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+/// region) or LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the
+/// conventions. The reasons to have them, and what they cost beside other traffic, are those of
+/// Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
+/// share one domain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_fetch_add_async(
     context: *mut llcl_context_t,
@@ -158,8 +159,8 @@ pub unsafe extern "C" fn llcl_try_fetch_add_async(
     unsafe { try_post(context, params) }
 }
 
-/// Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is accepted, and helps with progress
-/// meanwhile.
+/// Adds to a uint64_t of a peer atomically: like llcl_try_fetch_add_async, but tries until it is
+/// accepted, and helps with progress meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
@@ -172,7 +173,8 @@ pub unsafe extern "C" fn llcl_fetch_add_async(
     unsafe { post(context, params) }
 }
 
-/// Adds to a uint64_t of a peer atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+/// Adds to a uint64_t of a peer atomically and waits for the end, helping with progress meanwhile
+/// and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_fetch_add_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
@@ -190,16 +192,17 @@ pub unsafe extern "C" fn llcl_fetch_add(
 ///
 /// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING:
-/// try again;
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
+/// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context
-/// is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the conventions.
-/// The reasons to have them, and what they cost beside other traffic, are those of Akimoto and others'
-/// evaluation of the InfiniBand atomics; unlike there, local and remote changes share one domain.
+/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+/// region) or LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. Where it runs the completions: see the
+/// conventions. The reasons to have them, and what they cost beside other traffic, are those of
+/// Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
+/// share one domain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_compare_swap_async(
     context: *mut llcl_context_t,
@@ -227,8 +230,8 @@ pub unsafe extern "C" fn llcl_try_compare_swap_async(
     unsafe { try_post(context, params) }
 }
 
-/// Exchanges a uint64_t of a peer if it has an expected value, atomically: like llcl_try_compare_swap_async, but tries until it is accepted, and helps with progress
-/// meanwhile.
+/// Exchanges a uint64_t of a peer if it has an expected value, atomically: like
+/// llcl_try_compare_swap_async, but tries until it is accepted, and helps with progress meanwhile.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
@@ -241,7 +244,8 @@ pub unsafe extern "C" fn llcl_compare_swap_async(
     unsafe { post(context, params) }
 }
 
-/// Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end, helping with progress meanwhile and sleeping if it takes long.
+/// Exchanges a uint64_t of a peer if it has an expected value, atomically and waits for the end,
+/// helping with progress meanwhile and sleeping if it takes long.
 ///
 /// `context` and `params`: as for llcl_try_compare_swap_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation

@@ -1,6 +1,6 @@
 //! `llcl-info`: what this build of the library is and can do on this machine; with `-c`, the
-//! configuration in force and where each value came from; with `-a`, which algorithms do the collective
-//! operations, and why.
+//! configuration in force and where each value came from; with `-a`, which algorithms do the
+//! collective operations, and why.
 
 use std::process::ExitCode;
 

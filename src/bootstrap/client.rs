@@ -330,8 +330,8 @@ impl Shared {
         }
     }
 
-    /// From now on nothing is said to the hub but by who gets the socket here: a request that comes after a Leave
-    /// would be an error of this rank's. None: it was called before.
+    /// From now on nothing is said to the hub but by who gets the socket here: a request that comes
+    /// after a Leave would be an error of this rank's. None: it was called before.
     fn hush(&self) -> Option<Arc<OwnedFd>> {
         lock(&self.socket).take()
     }

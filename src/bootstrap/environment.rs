@@ -15,7 +15,8 @@ pub const SIZE: &str = "LLCL_SIZE";
 /// The inherited descriptor that leads to the hub.
 pub const HUB: &str = "LLCL_HUB_FD";
 
-/// Variables by which other launchers tell a process that it is one of several, and the least number that says so.
+/// Variables by which other launchers tell a process that it is one of several, and the least
+/// number that says so.
 const FOREIGN: [(&str, u64); 5] = [
     ("PMI_SIZE", 2),
     ("OMPI_COMM_WORLD_SIZE", 2),
@@ -26,7 +27,8 @@ const FOREIGN: [(&str, u64); 5] = [
     ("PMIX_RANK", 1),
 ];
 
-/// Refuses a world of one where another launcher has started several ranks, each of which would have its own.
+/// Refuses a world of one where another launcher has started several ranks, each of which would
+/// have its own.
 pub fn must_be_alone() -> Result<()> {
     match foreign(|name| std::env::var_os(name)) {
         None => Ok(()),

@@ -1,5 +1,6 @@
-//! A world whose ranks somebody else has started and numbered: MPI, PMI, or a start of the program's own. An allgather
-//! of theirs brings them together, twice; from then on they have a hub as under `llcl-run`, a thread of rank 0.
+//! A world whose ranks somebody else has started and numbered: MPI, PMI, or a start of the
+//! program's own. An allgather of theirs brings them together, twice; from then on they have a hub
+//! as under `llcl-run`, a thread of rank 0.
 
 mod host;
 
@@ -132,7 +133,8 @@ fn meet(handed: &Handed<'_>, card: &[u8]) -> Result<Vec<Card>> {
     Ok(gather(handed, card)?.chunks_exact(CARD).filter_map(Card::decode).collect())
 }
 
-/// The card of rank 0, if all ranks can be one world. All come to the same answer, but for its words.
+/// The card of rank 0, if all ranks can be one world. All come to the same answer, but for its
+/// words.
 fn compatible(own: &Card, cards: &[Card]) -> Result<Card> {
     for (at, card) in (0..).zip(cards) {
         if card.rank != at || card.size != own.size {

@@ -17,12 +17,14 @@ use std::sync::Arc;
 /// What the owner of the hub should know.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A rank wants the whole job to end with this code, and to end by itself; the others have so many milliseconds.
+    /// A rank wants the whole job to end with this code, and to end by itself; the others have so
+    /// many milliseconds.
     Abort { rank: u32, code: i32, grace_ms: u32 },
-    /// A rank sent what no rank of this release sends; it counts as dead from now on, and is killed.
+    /// A rank sent what no rank of this release sends; it counts as dead from now on, and is
+    /// killed.
     Nonsense { rank: u32, what: &'static str },
-    /// A rank that has not left has closed its connection, and its process has not ended yet. Mostly it
-    /// is just ending. It counts as dead when it has: at the latest after [`Hub::evict`].
+    /// A rank that has not left has closed its connection, and its process has not ended yet.
+    /// Mostly it is just ending. It counts as dead when it has: at the latest after [`Hub::evict`].
     Closed { rank: u32 },
 }
 
@@ -51,8 +53,8 @@ pub struct Hub {
     rules: Rules,
     /// `None` once the rank has closed its end or is dead.
     connections: Vec<Option<Connection>>,
-    /// The processes that joined, until they leave or end: an end is noticed though somebody else still
-    /// holds the rank's socket, and the rank counts as dead when nothing of it runs any more.
+    /// The processes that joined, until they leave or end: an end is noticed though somebody else
+    /// still holds the rank's socket, and the rank counts as dead when nothing of it runs any more.
     processes: Vec<Option<OwnedFd>>,
     buffer: Vec<u8>,
 }
@@ -91,8 +93,8 @@ impl Hub {
         self.rules.all_gone()
     }
 
-    /// Sends a signal to every process that has joined and has neither left nor ended, but those of `spared`. False:
-    /// there is none.
+    /// Sends a signal to every process that has joined and has neither left nor ended, but those of
+    /// `spared`. False: there is none.
     pub fn signal_all_but(&self, spared: &[u32], signal: i32) -> bool {
         let others = self.processes.iter().zip(0..).filter(|(_, rank)| !spared.contains(rank));
         let processes = others.filter_map(|(process, _)| process.as_ref());
@@ -207,8 +209,8 @@ impl Hub {
         }
     }
 
-    /// The rank has closed its end. Others pass over what a dead rank has half sent, so it counts as
-    /// dead only when its process, where that is known, has ended.
+    /// The rank has closed its end. Others pass over what a dead rank has half sent, so it counts
+    /// as dead only when its process, where that is known, has ended.
     fn closed(&mut self, rank: u32, events: &mut Vec<Event>) {
         if self.rules.is_gone(rank) || self.processes[rank as usize].is_none() {
             return self.disconnect(rank);

@@ -60,8 +60,8 @@ enum Link {
 
 impl Bootstrap {
     /// The place that the launcher has set in `LLCL_RANK`, `LLCL_SIZE` and `LLCL_HUB_FD`; where
-    /// none of them is set, a world of one, which is refused where another launcher has started several ranks unless
-    /// `alone` says that this is meant.
+    /// none of them is set, a world of one, which is refused where another launcher has started
+    /// several ranks unless `alone` says that this is meant.
     ///
     /// `ERR_INVALID`: they are incomplete, malformed or lead nowhere. `ERR_STATE`: this process,
     /// or another program in this place, has been in the world before.
@@ -76,8 +76,8 @@ impl Bootstrap {
         Ok(Bootstrap::of(place.rank, place.size, Link::Hub(client)))
     }
 
-    /// The place that the program hands over, whose ranks somebody else has started. Collective over them; where one
-    /// cannot join, nobody does.
+    /// The place that the program hands over, whose ranks somebody else has started. Collective
+    /// over them; where one cannot join, nobody does.
     pub fn from_program(handed: Handed<'_>) -> Result<Bootstrap> {
         let (rank, size) = (handed.rank, handed.size);
         if !(1..=MAX_RANKS).contains(&size) || rank >= size {
@@ -122,8 +122,8 @@ impl Bootstrap {
         self.processes
     }
 
-    /// Lets everybody [`ask_card`](Bootstrap::ask_card) for these bytes (at most [`MAX_BLOB`]) and a
-    /// duplicate of `fd`. Once per rank.
+    /// Lets everybody [`ask_card`](Bootstrap::ask_card) for these bytes (at most [`MAX_BLOB`]) and
+    /// a duplicate of `fd`. Once per rank.
     pub fn publish(&self, blob: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
         if blob.len() > MAX_BLOB {
             fail!(ERR_INVALID, "blob: {} bytes, expected at most {MAX_BLOB}", blob.len());
@@ -134,18 +134,19 @@ impl Bootstrap {
         }
     }
 
-    /// Asks for what `peer` has published; on_cards' function gets it as soon as it is there. Nothing where that has
-    /// been asked for and has not come, and in a world of one. Never waits, takes no lock: it may be called anywhere.
-    /// Of those that are asked for in a row the hub hears in one packet.
+    /// Asks for what `peer` has published; on_cards' function gets it as soon as it is there.
+    /// Nothing where that has been asked for and has not come, and in a world of one. Never waits,
+    /// takes no lock: it may be called anywhere. Of those that are asked for in a row the hub hears
+    /// in one packet.
     pub fn ask_card(&self, peer: u32) {
         if let (true, Link::Hub(client)) = (peer < self.size, &self.link) {
             client.ask_card(peer);
         }
     }
 
-    /// From now on `f` gets the cards that are asked for, each with the number of its rank, or why one does not come:
-    /// `ERR_PEER_DEAD` where the rank dies or leaves instead; in one call those that have come together. On the
-    /// watcher thread, under the same rules as on_death's function.
+    /// From now on `f` gets the cards that are asked for, each with the number of its rank, or why
+    /// one does not come: `ERR_PEER_DEAD` where the rank dies or leaves instead; in one call those
+    /// that have come together. On the watcher thread, under the same rules as on_death's function.
     pub fn on_cards(&self, f: OnCards) {
         if let Link::Hub(client) = &self.link {
             client.on_cards(f);
@@ -172,8 +173,8 @@ impl Bootstrap {
         }
     }
 
-    /// In the place of an exchange of `size` bytes that this rank cannot do: the others fail too, and do
-    /// not wait for it. Where none of them can, this is a fence.
+    /// In the place of an exchange of `size` bytes that this rank cannot do: the others fail too,
+    /// and do not wait for it. Where none of them can, this is a fence.
     pub fn exchange_refused(&self, size: usize) -> Result<()> {
         match &self.link {
             Link::Alone(alone) => alone.fence(),
@@ -190,8 +191,8 @@ impl Bootstrap {
         }
     }
 
-    /// From now on a thread that waits for other ranks in exchange() or fence_survivors() calls `f` again and
-    /// again meanwhile. The first call counts.
+    /// From now on a thread that waits for other ranks in exchange() or fence_survivors() calls `f`
+    /// again and again meanwhile. The first call counts.
     pub fn while_waiting(&self, f: Box<dyn Fn() + Send + Sync>) {
         if let Link::Hub(client) = &self.link {
             client.while_waiting(f);
@@ -215,8 +216,8 @@ impl Bootstrap {
         }
     }
 
-    /// Tells the launcher to end the whole job with this exit code. The caller then ends by itself, and the others are
-    /// killed where they have not ended after so many milliseconds.
+    /// Tells the launcher to end the whole job with this exit code. The caller then ends by itself,
+    /// and the others are killed where they have not ended after so many milliseconds.
     pub fn abort(&self, code: i32, grace_ms: u32) {
         if let Some(abort) = &self.abort {
             return abort(code, grace_ms);

@@ -33,7 +33,8 @@ pub enum Request {
     Fence,
     /// "I am done; my end is no accident."
     Leave,
-    /// "End the whole job with this exit code. I end by myself; the others have so many milliseconds."
+    /// "End the whole job with this exit code. I end by myself; the others have so many
+    /// milliseconds."
     Abort { code: i32, grace_ms: u32 },
 }
 
@@ -42,8 +43,8 @@ pub enum Request {
 pub enum Reply {
     /// To the request with this token: status 0 and its result, or an error and its sentence.
     Answer { status: i32, bytes: Vec<u8> },
-    /// To a look-up, for one of its ranks: status 0 and what that rank has published, with the descriptor, or an
-    /// error and its sentence.
+    /// To a look-up, for one of its ranks: status 0 and what that rank has published, with the
+    /// descriptor, or an error and its sentence.
     Card { rank: u32, status: i32, bytes: Vec<u8> },
     /// Unasked: these ranks have died or have left.
     Gone { ranks: Vec<Departure> },

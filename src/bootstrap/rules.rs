@@ -64,8 +64,8 @@ impl Member {
     }
 }
 
-/// The state of one world. No request takes time that grows with the number of ranks, but for the last one of a
-/// collective call, which answers all.
+/// The state of one world. No request takes time that grows with the number of ranks, but for the
+/// last one of a collective call, which answers all.
 pub struct Rules {
     members: Vec<Member>,
     outgoing: Vec<Outgoing>,
@@ -103,8 +103,8 @@ impl Rules {
         }
     }
 
-    /// What is to be sent now, in this order. News go before the answers, so that a caller who is told "peer dead"
-    /// finds the peer dead.
+    /// What is to be sent now, in this order. News go before the answers, so that a caller who is
+    /// told "peer dead" finds the peer dead.
     pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
         let mut all = Vec::new();
         if std::mem::take(&mut self.untold) {

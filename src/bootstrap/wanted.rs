@@ -1,7 +1,7 @@
 //! Whose cards a rank wants to see: set by any thread, taken by the thread that listens to the hub.
 //!
-//! A request never waits, takes no lock and allocates nothing, so a try function may make one wherever it is
-//! called, with the lane's role held or inside a signal handler.
+//! A request never waits, takes no lock and allocates nothing, so a try function may make one
+//! wherever it is called, with the lane's role held or inside a signal handler.
 
 use crate::util::sync::{AtomicU64, Ordering};
 
@@ -25,9 +25,10 @@ impl Wanted {
     /// Asks for a card. True: the listening thread must be woken. False: it was asked for before.
     pub fn ask(&self, peer: u32) -> bool {
         let (word, bit) = (peer as usize / BITS as usize, 1 << (peer % BITS));
-        // Relaxed: whoever finds the bit relies on nothing but that somebody wakes the listening thread.
-        // Acquire: whoever sets it again does so after the answer; pairs with answered(). The bit in `new` is then
-        // set after the listening thread has taken the one of before, and is not taken with that one.
+        // Relaxed: whoever finds the bit relies on nothing but that somebody wakes the listening
+        // thread. Acquire: whoever sets it again does so after the answer; pairs with answered().
+        // The bit in `new` is then set after the listening thread has taken the one of before, and
+        // is not taken with that one.
         let asked = &self.asked[word];
         if asked.load(Ordering::Relaxed) & bit != 0
             || asked.fetch_or(bit, Ordering::Acquire) & bit != 0
@@ -39,11 +40,12 @@ impl Wanted {
         true
     }
 
-    /// Takes the ranks that the hub has not been told of. Only the listening thread calls this, after it has
-    /// cleared what it was woken by.
+    /// Takes the ranks that the hub has not been told of. Only the listening thread calls this,
+    /// after it has cleared what it was woken by.
     pub fn take(&self, into: &mut Vec<u32>) {
         for (at, word) in (0..).zip(&self.new) {
-            // Acquire: pairs with ask(); answered() comes later than the bit that it clears was set.
+            // Acquire: pairs with ask(); answered() comes later than the bit that it clears was
+            // set.
             let mut bits = match word.load(Ordering::Relaxed) {
                 0 => 0,
                 _ => word.swap(0, Ordering::Acquire),
@@ -63,8 +65,8 @@ impl Wanted {
         }
     }
 
-    /// A card has come, or the reason why it does not come: the next ask() asks again. Only the listening thread
-    /// calls this, before it tells anybody what has come.
+    /// A card has come, or the reason why it does not come: the next ask() asks again. Only the
+    /// listening thread calls this, before it tells anybody what has come.
     pub fn answered(&self, peer: u32) {
         // Release: pairs with the Acquire in ask().
         self.asked[(peer / BITS) as usize].fetch_and(!(1 << (peer % BITS)), Ordering::Release);

@@ -1,22 +1,25 @@
-//! How the ranks of a team tell each other small things, such as what they ask for when they make a plan: in
-//! log n steps, each rank with log n others, through boards.
+//! How the ranks of a team tell each other small things, such as what they ask for when they make a
+//! plan: in log n steps, each rank with log n others, through boards.
 //!
-//! Every rank has a board in its own memory, which others find by the team's name. In step k rank r writes what
-//! it has gathered so far to the board of rank r + 2^k, and waits for rank r - 2^k to do the same at its own
-//! (Bruck's allgather). A board has two sheets for each step, which exchanges use in turn. A rank may write on a
-//! sheet again two exchanges later: it has ended exchange e + 1, so it has heard, directly or not, that every rank
-//! has begun e + 1 and thus has read all of e.
+//! Every rank has a board in its own memory, which others find by the team's name. In step k rank r
+//! writes what it has gathered so far to the board of rank r + 2^k, and waits for rank r - 2^k to
+//! do the same at its own (Bruck's allgather). A board has two sheets for each step, which
+//! exchanges use in turn. A rank may write on a sheet again two exchanges later: it has ended
+//! exchange e + 1, so it has heard, directly or not, that every rank has begun e + 1 and thus has
+//! read all of e.
 //!
 //! Each step also carries a verdict: the lowest rank that could not do its part, and why.
 //!
-//! A rank finds all boards that it writes on before its first step. One that cannot, or that ends an exchange early
-//! for another reason of its own, says so on its own board. Those who write on that board look there while they
-//! wait, and say the same on theirs. So all hear of it, whomever the first rank could not reach.
+//! A rank finds all boards that it writes on before its first step. One that cannot, or that ends
+//! an exchange early for another reason of its own, says so on its own board. Those who write on
+//! that board look there while they wait, and say the same on theirs. So all hear of it, whomever
+//! the first rank could not reach.
 //!
-//! What keeps a rank from finding a board may pass (it has no descriptor left, say). Then the board says only up to
-//! which exchange all have failed, and the next one is tried again. That one number is enough: as long as a rank has not
-//! found its boards no exchange has ended well anywhere, so all up to that number have failed. For the same reason nobody
-//! is misled who still reads a sheet of a failed exchange while its writer is two exchanges ahead: it fails in any case.
+//! What keeps a rank from finding a board may pass (it has no descriptor left, say). Then the board
+//! says only up to which exchange all have failed, and the next one is tried again. That one number
+//! is enough: as long as a rank has not found its boards no exchange has ended well anywhere, so
+//! all up to that number have failed. For the same reason nobody is misled who still reads a sheet
+//! of a failed exchange while its writer is two exchanges ahead: it fails in any case.
 
 use crate::coll::arena::say_left;
 use crate::core::services::Services;
@@ -30,7 +33,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Where those who write on a board count themselves when they have left the team: a word of 4 bytes.
+/// Where those who write on a board count themselves when they have left the team: a word of 4
+/// bytes.
 const LEFT: u64 = 0;
 /// Where its owner says why exchanges have failed: a verdict,
 const WHY: u64 = 8;
@@ -46,8 +50,9 @@ const HEAD: u64 = 16;
 const TOGETHER: usize = 8192;
 /// How long a rank sleeps at most before it looks whether somebody has died.
 const SLEEP: Duration = Duration::from_millis(50);
-/// How long a rank sleeps between two looks for a board that is not there yet: at first, and at most for each rank
-/// of the team, since all of them may be looking at the same time on a few cores.
+/// How long a rank sleeps between two looks for a board that is not there yet: at first, and at
+/// most for each rank of the team, since all of them may be looking at the same time on a few
+/// cores.
 const NAPS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_micros(20));
 
 /// Who exchanges with whom.
@@ -138,8 +143,8 @@ impl Ring {
         FIRST + 2 * self.sheet(self.steps())
     }
 
-    /// The death of any rank of the team ends an exchange: who has seen it goes no further, and others may wait for
-    /// that rank. `seen`: how many deaths were looked at before.
+    /// The death of any rank of the team ends an exchange: who has seen it goes no further, and
+    /// others may wait for that rank. `seen`: how many deaths were looked at before.
     fn check_alive(&self, services: &Services, seen: &mut Option<u32>) -> Result<()> {
         let deaths = services.routes.deaths();
         if seen.replace(deaths) != Some(deaths) {
@@ -206,8 +211,9 @@ impl Ring {
         let Some(place) = port.find(sheet, HEAD + blocks.len() as u64) else {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
         };
-        // SAFETY: found while pinned; the words of a sheet are aligned, and atomic wherever they are used: in exchanges that
-        // fail a reader may be there at the same time, see the head of the file.
+        // SAFETY: found while pinned; the words of a sheet are aligned, and atomic wherever they
+        // are used: in exchanges that fail a reader may be there at the same time, see the head of
+        // the file.
         unsafe {
             for (at, byte) in blocks.iter().enumerate() {
                 AtomicU8::from_ptr(place.add(HEAD as usize + at)).store(*byte, Ordering::Relaxed);

@@ -1,9 +1,10 @@
-//! The memory that teams and plans of a context take from this rank: few large pieces, each a region that
-//! a peer maps once, cut into blocks. So a plan costs neither a region nor a mapping of its own.
+//! The memory that teams and plans of a context take from this rank: few large pieces, each a
+//! region that a peer maps once, cut into blocks. So a plan costs neither a region nor a mapping of
+//! its own.
 //!
-//! A rank that ends a plan does not wait for the others. It says in its session that it has left; its
-//! block is used again when all others have said so too, which is looked for whenever memory is asked for.
-//! Pieces stay until the context ends. Free memory reads as zero.
+//! A rank that ends a plan does not wait for the others. It says in its session that it has left;
+//! its block is used again when all others have said so too, which is looked for whenever memory is
+//! asked for. Pieces stay until the context ends. Free memory reads as zero.
 
 use crate::core::services::Services;
 use crate::fail;
@@ -20,7 +21,8 @@ use room::Room;
 
 /// Bytes of the first piece, and what the size of each is a multiple of.
 const PIECE: u64 = 256 << 10;
-/// A piece is as large as all before it together, up to this. What nobody has touched costs address space only.
+/// A piece is as large as all before it together, up to this. What nobody has touched costs address
+/// space only.
 const LARGE_PIECE: u64 = 64 << 20;
 
 /// See the head of the file.
@@ -112,8 +114,8 @@ impl Arena {
         bytes.next_multiple_of(room::GRAIN)
     }
 
-    /// A block of zeroed memory, within the limit of the configuration, where `private` bytes that the caller takes elsewhere
-    /// for the same purpose count as well.
+    /// A block of zeroed memory, within the limit of the configuration, where `private` bytes that
+    /// the caller takes elsewhere for the same purpose count as well.
     pub fn allocate(&self, bytes: u64, private: u64) -> Result<Block> {
         reserve::must_be_left()?;
         self.collect();
@@ -163,8 +165,9 @@ impl Arena {
         books.used -= block.bytes + block.private;
     }
 
-    /// Gives memory back when so many other ranks have left it: each counts itself in the word at `left`, see
-    /// say_left(). A rank that died may not have done so; then the block stays until the context ends.
+    /// Gives memory back when so many other ranks have left it: each counts itself in the word at
+    /// `left`, see say_left(). A rank that died may not have done so; then the block stays until
+    /// the context ends.
     pub fn retire(&self, block: Block, left: u64, others: u32) {
         self.books().retired.push(Retired { block, left, others });
         self.collect();

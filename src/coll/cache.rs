@@ -1,10 +1,11 @@
-//! The plans behind a team's blocking calls. A call whose parameters were seen before runs the plan that was made then, with the
-//! buffers of this call.
+//! The plans behind a team's blocking calls. A call whose parameters were seen before runs the plan
+//! that was made then, with the buffers of this call.
 //!
-//! Whether a plan is there is decided by each rank alone, and all come to the same answer: plans are found by what all ranks must say
-//! alike, and which one goes depends on the order of the calls only, which is the same at all ranks. Nothing in which ranks may
-//! differ counts: neither the buffers nor the memory they lie in, nor the engine, nor whether a plan has failed. So a plan that has
-//! failed stays, and answers why, until others have displaced it.
+//! Whether a plan is there is decided by each rank alone, and all come to the same answer: plans
+//! are found by what all ranks must say alike, and which one goes depends on the order of the calls
+//! only, which is the same at all ranks. Nothing in which ranks may differ counts: neither the
+//! buffers nor the memory they lie in, nor the engine, nor whether a plan has failed. So a plan
+//! that has failed stays, and answers why, until others have displaced it.
 
 use crate::coll::plan::Plan;
 use crate::coll::plan::asked::{Asked, Form, REBIND};
@@ -37,14 +38,14 @@ struct Kept {
 }
 
 impl Cache {
-    /// Whether the plan of such a call is kept. What the others have in a v form a rank does not know, and a user's function may be
-    /// another one at each call.
+    /// Whether the plan of such a call is kept. What the others have in a v form a rank does not
+    /// know, and a user's function may be another one at each call.
     pub fn keeps(services: &Services, asked: &Asked) -> bool {
         asked.form == Form::Even && !asked.is_users_function() && services.config.coll_cache > 0
     }
 
-    /// Runs a call that differs in its buffers only from an earlier one; None: there was none such. What run() does takes about as
-    /// long as a small round, and comes to the same plan.
+    /// Runs a call that differs in its buffers only from an earlier one; None: there was none such.
+    /// What run() does takes about as long as a small round, and comes to the same plan.
     #[inline]
     pub fn repeat(&mut self, team: &Team, call: &Call, places: [Address; 2]) -> Option<Result<()>> {
         let kept = self.kept.iter_mut().find(|kept| kept.call.as_ref() == Some(call))?;
@@ -54,7 +55,8 @@ impl Cache {
         Some(kept.run(places))
     }
 
-    /// Runs the operation. Collective over the team. `call`: what was asked for, if further calls may repeat it.
+    /// Runs the operation. Collective over the team. `call`: what was asked for, if further calls
+    /// may repeat it.
     pub fn run(&mut self, team: &Team, mut asked: Asked, call: Option<Call>) -> Result<()> {
         asked.flags |= REBIND;
         let services = &team.services;
@@ -74,7 +76,8 @@ impl Cache {
         kept.run([asked.send, asked.receive])
     }
 
-    /// Makes a plan. Only if that succeeds, which it does at all ranks or at none, another one goes.
+    /// Makes a plan. Only if that succeeds, which it does at all ranks or at none, another one
+    /// goes.
     fn make(&mut self, team: &Team, asked: &Asked, alike: Alike) -> Result<usize> {
         let plan = make(team, asked)?;
         if self.kept.len() as u64 >= team.services.config.coll_cache {

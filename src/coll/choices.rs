@@ -1,8 +1,9 @@
-//! The table by which algorithms are chosen, if the user has given one: a file, named by LLCL_COLL_TABLE, whose rows come before
-//! those of the library.
+//! The table by which algorithms are chosen, if the user has given one: a file, named by
+//! LLCL_COLL_TABLE, whose rows come before those of the library.
 //!
-//! A row is a line: operation, most ranks, most bytes, algorithm; `-` for ranks or bytes: any number. What follows `#` is a comment. The first
-//! row that fits wins. `bench_c/tune` writes such files.
+//! A row is a line: operation, most ranks, most bytes, algorithm; `-` for ranks or bytes: any
+//! number. What follows `#` is a comment. The first row that fits wins. `bench_c/tune` writes such
+//! files.
 
 use crate::coll::select::{OPERATIONS, Row, named};
 use crate::fail;
@@ -23,7 +24,8 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// Reads the file that the environment names. Refuses one that is not right with its name, the line, and what was expected.
+    /// Reads the file that the environment names. Refuses one that is not right with its name, the
+    /// line, and what was expected.
     pub fn from_environment() -> Result<Choices> {
         match std::env::var_os(VARIABLE) {
             Some(file) if !file.is_empty() => Choices::read(&file),

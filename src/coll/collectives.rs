@@ -22,7 +22,8 @@ struct Inner {
     arena: Arc<Arena>,
     handles: Arc<Handles>,
     world: Once<WorldTeam>,
-    /// Lists of which teams were made, and how often: calls with one list meet in the order in which they come.
+    /// Lists of which teams were made, and how often: calls with one list meet in the order in
+    /// which they come.
     lists: Mutex<HashMap<Box<[u32]>, u64>>,
 }
 

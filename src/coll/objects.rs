@@ -1,5 +1,5 @@
-//! What teams and plans are for the user: objects with an address of their own, which outlive team, plan
-//! and context, so that a handle that was freed is recognised and not followed.
+//! What teams and plans are for the user: objects with an address of their own, which outlive team,
+//! plan and context, so that a handle that was freed is recognised and not followed.
 
 use crate::coll::cache::{Cache, Call};
 use crate::coll::plan::asked::{Asked, Form};
@@ -31,8 +31,8 @@ struct Slot<T> {
 impl<T> Slot<T> {
     #[inline(always)]
     fn get(&self, what: &str) -> Result<&T> {
-        // SAFETY: it is null or what put() has boxed; whoever frees it excludes others, by contract.
-        // Acquire: pairs with put().
+        // SAFETY: it is null or what put() has boxed; whoever frees it excludes others, by
+        // contract. Acquire: pairs with put().
         let live = unsafe { self.live.load(Ordering::Acquire).as_ref() };
         live.ok_or_else(|| freed_before(what))
     }
@@ -219,7 +219,8 @@ impl TeamHandle {
         Ok(home.keep_plan(make(&live.team, asked)?))
     }
 
-    /// Runs an operation once, by a plan that is kept for further calls where that is possible. Collective.
+    /// Runs an operation once, by a plan that is kept for further calls where that is possible.
+    /// Collective.
     /// `call`: what is asked for, with its buffers, if the same may have been asked for before.
     pub fn now(
         &self,

@@ -39,8 +39,8 @@ pub struct Block {
     pub size: u64,
 }
 
-/// The blocks of the forms with a count for each rank: by rank, then by peer. An operation that needs
-/// one row or one column only leaves the others empty.
+/// The blocks of the forms with a count for each rank: by rank, then by peer. An operation that
+/// needs one row or one column only leaves the others empty.
 #[derive(Clone, Debug, Default)]
 pub struct Varied {
     /// `send[r][p]`: what rank r's input holds for rank p.
@@ -58,8 +58,8 @@ pub struct Problem {
     pub ranks: usize,
     /// The root, where there is one; else 0.
     pub root: usize,
-    /// Elements: of the whole vector for broadcast, reduce, allreduce and scan; of one rank's block for
-    /// the others.
+    /// Elements: of the whole vector for broadcast, reduce, allreduce and scan; of one rank's block
+    /// for the others.
     pub count: u64,
     /// Bytes of an element.
     pub width: u64,
@@ -67,8 +67,8 @@ pub struct Problem {
     pub segment: u64,
     /// The input lies in the output buffer: at every rank; or, where there is a root, at the root.
     pub in_place: bool,
-    /// How many queues a program may have at most: 1 where no two steps of a rank may combine at the same time,
-    /// since only the holder of a queue's claim runs its steps.
+    /// How many queues a program may have at most: 1 where no two steps of a rank may combine at
+    /// the same time, since only the holder of a queue's claim runs its steps.
     pub queues: usize,
     /// For the forms with a count for each rank.
     pub varied: Option<Varied>,
@@ -112,9 +112,9 @@ impl Problem {
         self.in_place && (!rooted || rank == self.root)
     }
 
-    /// The place of byte `offset` of what rank `rank` contributes for `peer`: in the input buffer, or
-    /// in the output buffer where it runs in place. For broadcast the root's data lies in the output
-    /// buffer, as at everybody else.
+    /// The place of byte `offset` of what rank `rank` contributes for `peer`: in the input buffer,
+    /// or in the output buffer where it runs in place. For broadcast the root's data lies in the
+    /// output buffer, as at everybody else.
     pub fn source(&self, rank: usize, peer: usize, offset: u64) -> Place {
         let block = self.send_block(rank, peer);
         match self.operation {
@@ -137,14 +137,15 @@ impl Problem {
         receive(rank, self.receive_block(rank, peer).offset + offset)
     }
 
-    /// The pieces of at most a segment into which `size` bytes fall: offset and length of each, whole
-    /// elements.
+    /// The pieces of at most a segment into which `size` bytes fall: offset and length of each,
+    /// whole elements.
     pub fn segments(&self, size: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let step = (self.segment / self.width * self.width).max(self.width);
         (0..size.div_ceil(step)).map(move |i| (i * step, step.min(size - i * step)))
     }
 
-    /// Part `part` of `parts` of `elements` elements, as even as possible: offset and length in bytes.
+    /// Part `part` of `parts` of `elements` elements, as even as possible: offset and length in
+    /// bytes.
     pub fn part(&self, elements: u64, part: usize, parts: usize) -> Block {
         let (part, parts) = (part as u64, parts as u64);
         let begin = |part: u64| part * (elements / parts) + part.min(elements % parts);

@@ -1,13 +1,15 @@
 //! A collective as data: for each rank a [`Program`], which is a few queues of [`Step`]s.
 //!
-//! A step waits until a signal word has reached a count, then copies or combines bytes, then signals.
-//! The steps of a queue run in their order; queues of a rank run independently of each other. This is
-//! the session-mode queue of the Tofu2 network card: an arriving packet moves the pointer up to which
-//! commands may run. Who runs a step is not said here: its owner, or whoever delivered the signal.
+//! A step waits until a signal word has reached a count, then copies or combines bytes, then
+//! signals. The steps of a queue run in their order; queues of a rank run independently of each
+//! other. This is the session-mode queue of the Tofu2 network card: an arriving packet moves the
+//! pointer up to which commands may run. Who runs a step is not said here: its owner, or whoever
+//! delivered the signal.
 //!
-//! Each queue has one signal word for each rank of the team, which only steps of that queue change, to signal
-//! that rank's queue of the same number; so what arrives early, from a rank that is a round ahead, is not taken for somebody else's.
-//! Counts are those of one round. Whoever runs the program adds what former rounds have brought.
+//! Each queue has one signal word for each rank of the team, which only steps of that queue change,
+//! to signal that rank's queue of the same number; so what arrives early, from a rank that is a
+//! round ahead, is not taken for somebody else's. Counts are those of one round. Whoever runs the
+//! program adds what former rounds have brought.
 
 /// Most queues of a rank.
 pub const QUEUES: usize = 8;
@@ -62,7 +64,8 @@ pub fn scratch(rank: usize, offset: u64) -> Place {
 pub struct Wait {
     /// Whose signals.
     pub from: usize,
-    /// How many of this round, counted from its beginning; if `late`, how many there are in a round.
+    /// How many of this round, counted from its beginning; if `late`, how many there are in a
+    /// round.
     pub count: u32,
     /// 0, or: not those of this round, but all that were sent up to so many rounds before it.
     pub late: u32,
@@ -120,12 +123,14 @@ pub struct Signal {
     pub queue: usize,
     /// Only in the last of so many rounds, a power of two, and for all of them.
     pub every: u32,
-    /// The number of that rank's cell in which the signal is stored, behind the data that this step has put there.
+    /// The number of that rank's cell in which the signal is stored, behind the data that this step
+    /// has put there.
     pub cell: Option<u32>,
 }
 
-/// Bytes of a cell: a line of scratch memory. Its last [`CELL_WORD`] bytes are a signal word, so data and signal are handed over at
-/// once. One rank signals there, once in a round, and sends the same queue no other signals.
+/// Bytes of a cell: a line of scratch memory. Its last [`CELL_WORD`] bytes are a signal word, so
+/// data and signal are handed over at once. One rank signals there, once in a round, and sends the
+/// same queue no other signals.
 pub const CELL: u64 = 64;
 /// Bytes of the signal word in a cell.
 pub const CELL_WORD: u64 = 4;
@@ -153,8 +158,9 @@ pub struct Program {
     pub queues: Vec<Vec<Step>>,
     /// Bytes of scratch memory that the rank provides.
     pub scratch: u64,
-    /// There are so many scratch memories of this size, used in turn round by round. So a rank that knows
-    /// that this one has begun a round may write what it will read in later ones. Alike at all ranks.
+    /// There are so many scratch memories of this size, used in turn round by round. So a rank that
+    /// knows that this one has begun a round may write what it will read in later ones. Alike at
+    /// all ranks.
     pub turns: u32,
 }
 
@@ -187,8 +193,9 @@ impl Appender<'_> {
         self.wait_for(Wait { from, count: 1, late: 0, every: 1, cell: Some(number as u32) })
     }
 
-    /// The next step waits until it may write into one of `turns` memories of `from`, which says by signal_every() what it has read.
-    /// That is asked once for `every` rounds, all of which it then may write.
+    /// The next step waits until it may write into one of `turns` memories of `from`, which says by
+    /// signal_every() what it has read. That is asked once for `every` rounds, all of which it then
+    /// may write.
     pub fn wait_read(&mut self, from: usize, turns: u32, every: u32) -> &mut Self {
         let late = turns - every + 1;
         self.wait_for(Wait { from, count: 1, late, every, cell: None })
@@ -221,12 +228,13 @@ impl Appender<'_> {
         self.signal_by(Signal { rank, queue, every: 1, cell: None })
     }
 
-    /// The same with the word of that rank's cell `number`, into which what was appended last has copied.
+    /// Like `signal`, with the word of that rank's cell `number`, into which what was appended last
+    /// has copied.
     pub fn signal_cell(&mut self, rank: usize, queue: usize, number: usize) -> &mut Self {
         self.signal_by(Signal { rank, queue, every: 1, cell: Some(number as u32) })
     }
 
-    /// The same for `every` rounds at once, in the last of them.
+    /// Like `signal_cell`, for `every` rounds at once, in the last of them.
     pub fn signal_every(&mut self, rank: usize, queue: usize, every: u32) -> &mut Self {
         self.signal_by(Signal { rank, queue, every, cell: None })
     }

@@ -127,8 +127,8 @@ pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
 }
 
 /// The algorithm for a problem, and why: the one called `forced` (`auto` is as none), else what the
-/// table says, `rows` before the library's own, else the first that fits. `ordered`: the ranks' vectors must be combined in their
-/// order.
+/// table says, `rows` before the library's own, else the first that fits. `ordered`: the ranks'
+/// vectors must be combined in their order.
 pub fn choose(
     rows: &[Row],
     problem: &Problem,

@@ -1,5 +1,5 @@
-//! Teams: which ranks take part, and in what order. A team is numbers only: nobody is contacted before ranks have
-//! something to tell each other.
+//! Teams: which ranks take part, and in what order. A team is numbers only: nobody is contacted
+//! before ranks have something to tell each other.
 
 use crate::coll::agreement::{Board, Failure, Ring};
 use crate::coll::arena::Arena;
@@ -61,8 +61,8 @@ impl Team {
         Team { services, arena, choices, peers, me, board: Mutex::new(board) }
     }
 
-    /// A team of `ranks` of the world, in this order, agreed by them alone. Collective over them. `number`: how
-    /// many teams of the same list there were before.
+    /// A team of `ranks` of the world, in this order, agreed by them alone. Collective over them.
+    /// `number`: how many teams of the same list there were before.
     pub fn create(
         services: Arc<Services>,
         arena: Arc<Arena>,
@@ -114,7 +114,8 @@ impl Team {
         Ok(self.tell(Ok(()), mine)?)
     }
 
-    /// The same, and every rank says whether it could do its part so far. An error of one is an error for all.
+    /// Like `exchange`, and every rank says whether it could do its part so far. An error of one is
+    /// an error for all.
     pub fn tell(
         &self,
         part: Result<()>,
@@ -154,7 +155,8 @@ impl Team {
             Board::new(&self.services, &self.arena, Ring { peers, me, name })
         });
         let made = made.transpose();
-        // An error of one is an error for all: those who have a board must not wait for those who have none.
+        // An error of one is an error for all: those who have a board must not wait for those who
+        // have none.
         let status = made.as_ref().err().map_or(Status::OK, |error| error.status);
         let told = board.exchange(&self.services, status, &[]);
         match (made?, told) {
@@ -169,7 +171,8 @@ impl Team {
                 match made {
                     // Nobody has the new team.
                     Some(made) if everywhere => made.discard(&self.services, &self.arena),
-                    // This rank alone has failed: the others may have the new team, and learn there that it has not.
+                    // This rank alone has failed: the others may have the new team, and learn there
+                    // that it has not.
                     Some(made) => {
                         made.fail(error.status);
                         made.leave(&self.services, &self.arena);
@@ -187,7 +190,8 @@ impl Team {
         board.leave(&self.services, &self.arena);
     }
 
-    /// Every rank says whether it could do its part. An error of one is an error for all. Collective.
+    /// Every rank says whether it could do its part. An error of one is an error for all.
+    /// Collective.
     pub fn agree(&self, mine: Result<()>) -> std::result::Result<(), Failure> {
         self.tell(mine, &[]).map(drop)
     }
@@ -214,8 +218,8 @@ fn check_list(services: &Services, ranks: &[u32]) -> Result<usize> {
     }
 }
 
-/// A number that stands for a team: the same at all its ranks, and another one for every other team (but by a chance
-/// of one in 2^64).
+/// A number that stands for a team: the same at all its ranks, and another one for every other team
+/// (but by a chance of one in 2^64).
 fn name(origin: Origin, words: &[u64]) -> u64 {
     let mixed = [origin as u64].iter().chain(words).fold(words.len() as u64, |sum, word| {
         // The end of MurmurHash3: every bit of the input changes half of the output.

@@ -152,7 +152,8 @@ impl Context {
             if !(result as usize).is_multiple_of(8) {
                 return Quick::No;
             }
-            // SAFETY: found, aligned, and mapped while we are pinned; result as the caller promises.
+            // SAFETY: found, aligned, and mapped while we are pinned; result as the caller
+            // promises.
             unsafe {
                 let old = change(AtomicU64::from_ptr(place.cast()));
                 if !result.is_null() {

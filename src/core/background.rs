@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 pub trait Task: Send + Sync {
     /// Works for a moment. True: there was something to do.
     fn advance(&self) -> bool;
-    /// The progress thread is about to sleep; from now on who needs it rings. True: something has come
-    /// meanwhile, and it must not sleep.
+    /// The progress thread is about to sleep; from now on who needs it rings. True: something has
+    /// come meanwhile, and it must not sleep.
     fn rest(&self) -> bool;
     /// Nothing is under way.
     fn is_idle(&self) -> bool;
     /// Whoever works for it in passing keeps others from their core.
     fn is_crowded(&self) -> bool;
-    /// To be asked at the end of a nap. True: others have done its work meanwhile, but they would rather do something else.
+    /// To be asked at the end of a nap. True: others have done its work meanwhile, but they would
+    /// rather do something else.
     fn is_worth_staying(&self) -> bool;
     /// The context ends: nothing more will happen.
     fn cancel(&self, status: Status);
@@ -75,8 +76,8 @@ impl Background {
     /// The progress thread is to look at so many tasks, if any. `at_once`: even a nap is too long.
     #[inline]
     pub fn call(&self, tasks: u32, at_once: bool) {
-        // SeqCst: comes after enlist() and pairs with park(); either it sees the task, or this sees that it
-        // sleeps.
+        // SeqCst: comes after enlist() and pairs with park(); either it sees the task, or this sees
+        // that it sleeps.
         let state = self.state.load(Ordering::SeqCst);
         if tasks > 0 && (state == ASLEEP || at_once && state == NAPPING) {
             self.routes.bell().ring();
@@ -95,9 +96,10 @@ impl Background {
         self.active.load(Ordering::Relaxed) > 0
     }
 
-    /// Works for every task for a moment. True: there was something to do. `lately`: the caller has worked for a task a short
-    /// time ago, and looks for work of other ranks also where none of this one is enlisted: their progress threads may be kept from a core
-    /// by this one, since who yields is not taken off its core as long as the kernel owes it some time.
+    /// Works for every task for a moment. True: there was something to do. `lately`: the caller has
+    /// worked for a task a short time ago, and looks for work of other ranks also where none of
+    /// this one is enlisted: their progress threads may be kept from a core by this one, since who
+    /// yields is not taken off its core as long as the kernel owes it some time.
     pub(super) fn turn(&self, lately: bool) -> bool {
         let active = self.is_active();
         if !lately && !active {
@@ -109,8 +111,9 @@ impl Background {
         tasks.fold(false, |worked, task| task.advance() | worked)
     }
 
-    /// Works for every task, also for those that need nobody. True: nothing is under way. False also while
-    /// another thread works for them: it may be in a function of the user that does not return.
+    /// Works for every task, also for those that need nobody. True: nothing is under way. False
+    /// also while another thread works for them: it may be in a function of the user that does not
+    /// return.
     pub(super) fn settle(&self) -> bool {
         let tasks = match self.tasks.try_lock() {
             Ok(tasks) => tasks,
@@ -149,8 +152,9 @@ impl Background {
         Some(if sleeps { longest } else { nap.next().min(longest) })
     }
 
-    /// It is awake again. True: it is worth staying so for a while. A single look at the end of a nap would seldom meet the part of
-    /// a short round in which there is something to do, so that a program could go on for long without ever being helped.
+    /// It is awake again. True: it is worth staying so for a while. A single look at the end of a
+    /// nap would seldom meet the part of a short round in which there is something to do, so that a
+    /// program could go on for long without ever being helped.
     pub(super) fn unpark(&self, nap: &mut Nap) -> bool {
         self.state.store(AWAKE, Ordering::Relaxed);
         if nap.lingered() {
@@ -166,7 +170,8 @@ impl Background {
 pub(super) struct Nap {
     length: Duration,
     since: Option<Instant>,
-    /// How often, one after the other, it stayed awake for nothing, and how many naps it is to let pass until the next try.
+    /// How often, one after the other, it stayed awake for nothing, and how many naps it is to let
+    /// pass until the next try.
     in_vain: u32,
     pass: u32,
 }
@@ -183,8 +188,8 @@ impl Nap {
         (self.in_vain, self.pass) = (0, 0);
     }
 
-    /// Whether to stay awake now, which it has reason to. Where the core has other work to do a stay finds nothing, or comes too
-    /// late; then the next one is put off twice as long each time.
+    /// Whether to stay awake now, which it has reason to. Where the core has other work to do a
+    /// stay finds nothing, or comes too late; then the next one is put off twice as long each time.
     fn may_stay(&mut self) -> bool {
         let stays = self.pass == 0;
         if stays {

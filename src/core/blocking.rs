@@ -23,8 +23,8 @@ pub(super) struct Blocking<'a> {
 const NAP: Duration = Duration::from_micros(100);
 
 impl<'a> Blocking<'a> {
-    /// Lends the calling thread for a burst of looks, until `done`: to the lane, and to the agent of
-    /// active messages where there are some. `backoff` begins anew when messages were handled.
+    /// Lends the calling thread for a burst of looks, until `done`: to the lane, and to the agent
+    /// of active messages where there are some. `backoff` begins anew when messages were handled.
     pub(super) fn attend(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
         if !self.dispatcher.is_in_use() || !self.may_handle() {
             return self.lane.attend(done);
@@ -35,8 +35,8 @@ impl<'a> Blocking<'a> {
         if done() {
             return true;
         }
-        // The lane gets a single round: what it brings is rarely waited for by who uses messages, and
-        // it takes as long as an answer.
+        // The lane gets a single round: what it brings is rarely waited for by who uses messages,
+        // and it takes as long as an answer.
         self.lane.help_others();
         done()
     }
@@ -126,8 +126,8 @@ impl<'a> Blocking<'a> {
         })
     }
 
-    /// Contacts all these peers at the same time and waits until each was contacted, or has failed; then answers
-    /// the first failure.
+    /// Contacts all these peers at the same time and waits until each was contacted, or has failed;
+    /// then answers the first failure.
     pub(super) fn connect(
         self,
         peers: impl Iterator<Item = u32> + Clone,
@@ -159,7 +159,8 @@ impl<'a> Blocking<'a> {
         Ok(())
     }
 
-    /// The same through the queue, whether or not something is under way: whoever had the role before has given it up.
+    /// Like `flush`, through the queue, whether or not something is under way: whoever had the role
+    /// before has given it up.
     #[inline(never)]
     pub(super) fn flush_with_role(self, peer: u32) -> Result<()> {
         let ended = AtomicU64::new(0);
@@ -172,7 +173,8 @@ impl<'a> Blocking<'a> {
         Ok(())
     }
 
-    /// The same for messages whose end is waited for, as far as they were sent before.
+    /// Like `flush_with_role`, for messages whose end is waited for, as far as they were sent
+    /// before.
     #[inline(never)]
     fn flush_messages(self, peer: u32) {
         for tag in self.dispatcher.waiting(|to| peer == ALL_PEERS || peer == to) {

@@ -65,8 +65,8 @@ unsafe impl Send for Quick {}
 unsafe impl Sync for Quick {}
 
 impl Quick {
-    /// The port to a peer whose mapped memory the caller may touch itself. Peer and flags come as one
-    /// number, flags in the upper half: any flag makes a peer that does not exist.
+    /// The port to a peer whose mapped memory the caller may touch itself. Peer and flags come as
+    /// one number, flags in the upper half: any flag makes a peer that does not exist.
     #[inline(always)]
     pub(super) fn port(&self, peer: u64) -> Option<&Port> {
         if peer >= u64::from(self.peers.load(Ordering::Relaxed)) {
@@ -96,12 +96,12 @@ pub enum Place<'a> {
 }
 
 impl Context {
-    /// Takes this rank's place. Not collective, but for ranks that the program hands over: peers are contacted when
-    /// they are first used.
+    /// Takes this rank's place. Not collective, but for ranks that the program hands over: peers
+    /// are contacted when they are first used.
     pub fn create(config: Config, place: Place<'_>) -> Result<Context> {
         reserve::must_be_left()?;
-        // Before there is a second thread: then it costs nothing, later the kernel takes some 10 ms for it. Where it
-        // refuses, sleepers nap.
+        // Before there is a second thread: then it costs nothing, later the kernel takes some 10 ms
+        // for it. Where it refuses, sleepers nap.
         let _ = pin::joins_global_fence();
         let bootstrap = Arc::new(match place {
             Place::World(world, rank) => Bootstrap::from_world(world, rank)?,
@@ -110,7 +110,8 @@ impl Context {
         });
         let created = Context::build(config, &bootstrap);
         if created.is_err() {
-            // Nobody has got anything from this rank yet: it goes in order, and may tell its user why.
+            // Nobody has got anything from this rank yet: it goes in order, and may tell its user
+            // why.
             bootstrap.leave();
         }
         created
@@ -207,8 +208,8 @@ impl Context {
         })
     }
 
-    /// The context is where it stays until it is dropped. In a forked child no peer is reached the short
-    /// way from now on; the long one is closed there already.
+    /// The context is where it stays until it is dropped. In a forked child no peer is reached the
+    /// short way from now on; the long one is closed there already.
     pub fn stay(&self) -> Result<()> {
         let peers = &raw const self.quick.peers;
         // SAFETY: the field stays as long as the context, and so does the answer.
@@ -268,7 +269,8 @@ impl Context {
         }
     }
 
-    /// The port to a peer, contacted if need be. Inside a callback, where waiting is not possible, RETRY_CONNECTING.
+    /// The port to a peer, contacted if need be. Inside a callback, where waiting is not possible,
+    /// RETRY_CONNECTING.
     pub fn port(&self, peer: u32) -> Result<&Port> {
         self.must_be_open()?;
         match in_callback() {

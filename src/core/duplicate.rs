@@ -7,8 +7,8 @@ use crate::util::status::Result;
 use std::cell::RefCell;
 
 impl Context {
-    /// Another context of this one's ranks, which meet by it. Collective. `config`: its values, or why this rank
-    /// cannot take part: then nobody can.
+    /// Another context of this one's ranks, which meet by it. Collective. `config`: its values, or
+    /// why this rank cannot take part: then nobody can.
     pub fn duplicate(&self, config: Result<Config>) -> Result<Context> {
         self.may_block()?;
         let config = match config {

@@ -20,8 +20,8 @@ impl Context {
 
     /// Ends what is under way, by success or cancellation, each operation once; waits for the other
     /// ranks to come here too, serving them meanwhile; and stops the threads. Collective. The
-    /// context is over, whatever the answer is; after ERR_TIMEOUT one of its threads is in a function of
-    /// the user still, and uses the context when that returns.
+    /// context is over, whatever the answer is; after ERR_TIMEOUT one of its threads is in a
+    /// function of the user still, and uses the context when that returns.
     pub fn finalize(&self) -> Result<()> {
         self.quick.peers.store(0, Ordering::Relaxed);
         self.routes.gate().close();
@@ -37,8 +37,8 @@ impl Context {
         }
         let mut free = self.cancel(limit + STUCK);
         // From here on this rank asks for nothing; its progress thread still serves the others, and
-        // messages are still handled. Behind the first fence no message is sent but responses to what has come,
-        // behind the second one none at all.
+        // messages are still handled. Behind the first fence no message is sent but responses to
+        // what has come, behind the second one none at all.
         let fenced = self.bootstrap.fence_survivors();
         self.handle_the_rest(Instant::now() + if free { time } else { Duration::ZERO });
         let fenced = fenced.and(self.bootstrap.fence_survivors());

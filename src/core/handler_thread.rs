@@ -1,7 +1,7 @@
-//! The thread that runs handlers of active messages when no waiting thread does. It is apart from the
-//! progress thread, so that a handler that takes long does not stop what other ranks ask of this one,
-//! and is started when the first handler is registered. With polled handlers it runs none: it wakes the
-//! threads of the program that sleep in the library, so that one of them does.
+//! The thread that runs handlers of active messages when no waiting thread does. It is apart from
+//! the progress thread, so that a handler that takes long does not stop what other ranks ask of
+//! this one, and is started when the first handler is registered. With polled handlers it runs
+//! none: it wakes the threads of the program that sleep in the library, so that one of them does.
 
 use crate::core::progress_thread::{AbortOnPanic, SLEEP, STACK};
 use crate::engine::messages::dispatch::{Dispatcher, NAP};
@@ -54,7 +54,8 @@ impl HandlerThread {
     }
 }
 
-/// Polled handlers: whoever brings a message behind a closed door rings, and the sleepers look for it.
+/// Polled handlers: whoever brings a message behind a closed door rings, and the sleepers look for
+/// it.
 fn wake_sleepers(stop: &AtomicBool, routes: &Routes) {
     let _abort = AbortOnPanic;
     let bell = routes.node().mail_head().requests.bell();

@@ -52,8 +52,8 @@ impl Context {
         self.dispatcher.register(id, handler, data)
     }
 
-    /// Sends a message whose end nobody waits for, if nothing is in the way. False: the long way tells
-    /// what it is.
+    /// Sends a message whose end nobody waits for, if nothing is in the way. False: the long way
+    /// tells what it is.
     ///
     /// # Safety
     /// Header and payload are valid for reading.
@@ -66,15 +66,15 @@ impl Context {
     ) -> bool {
         // No peer in offload mode and during finalize; nor one that was never contacted.
         let Some(_port) = self.quick.port(peer.into()) else { return false };
-        let Some(outbox) = self.routes.node().known_outbox(peer) else { return false };
+        let Some(message_sender) = self.routes.node().known_outbox(peer) else { return false };
         let fits = !completion::in_response()
             && header_size <= HEADER
-            && payload_size <= outbox.medium()
+            && payload_size <= message_sender.medium()
             && (header_size == 0 || !header.is_null())
             && (payload_size == 0 || !payload.is_null());
         if !fits
-            || !outbox.admits()
-            || !outbox.head().has_handler(id)
+            || !message_sender.admits()
+            || !message_sender.head().has_handler(id)
             || self.routes.node().is_dead(peer)
         {
             return false;
@@ -84,7 +84,7 @@ impl Context {
         let (header, payload) =
             unsafe { (bytes(header, header_size), bytes(payload, payload_size)) };
         let frame = Frame { id, kind, tag: 0, header, payload, label, absent };
-        self.post.send(outbox, peer, &frame)
+        self.post.send(message_sender, peer, &frame)
     }
 
     /// Accepts the message, or says why not.
@@ -98,8 +98,8 @@ impl Context {
             fail!(ERR_STATE, "the handler of a response may not send");
         }
         check(send)?;
-        let outbox = self.post.outbox(send.peer)?;
-        check_peer(send, outbox)?;
+        let message_sender = self.post.message_sender(send.peer)?;
+        check_peer(send, message_sender)?;
         let local = match send.kind {
             MEDIUM => Local::Pointer(send.payload.cast_mut()),
             _ => Local::Region(send.source),
@@ -114,7 +114,7 @@ impl Context {
             || !send.reply.is_null()
             || !send.reply_size.is_null();
         let tag = if waits { self.begin_waiting(send)? } else { 0 };
-        match self.am_send(send, outbox, local, tag) {
+        match self.am_send(send, message_sender, local, tag) {
             // Whoever has ended it meanwhile tells the user: so it was accepted.
             Err(_) if tag != 0 && !self.post.forget(tag) => {
                 if send.kind != BULK {
@@ -154,22 +154,22 @@ impl Context {
     fn am_send(
         &self,
         send: &Send,
-        outbox: &MessageSender<'static>,
+        message_sender: &MessageSender<'static>,
         local: Local,
         tag: u64,
     ) -> Result<()> {
         if send.flags & FLAG_DEFER != 0 || self.lane.execution() == Execution::Offload {
-            return self.am_queue(send, outbox, local, tag);
+            return self.am_queue(send, message_sender, local, tag);
         }
         let long = send.kind == LONG;
         if long {
             // Not a copy for each look.
-            if !outbox.admits() || !outbox.may_have_credit(true) {
+            if !message_sender.admits() || !message_sender.may_have_credit(true) {
                 return Err(Error::bare(Status::RETRY_NO_CREDIT));
             }
             let write = write_of(send);
             if by_caller::attempt(&self.routes, &write, local)? != Outcome::Done {
-                return self.am_queue(send, outbox, local, tag);
+                return self.am_queue(send, message_sender, local, tag);
             }
         }
         let address = if send.kind == BULK { send.source } else { send.destination };
@@ -184,7 +184,8 @@ impl Context {
         let (id, kind, label) = (send.id as u16, send.kind as u8, send.label);
         let absent = send.kind == MEDIUM && send.payload.is_null();
         let frame = Frame { id, kind, tag, header, payload, label, absent };
-        if !(long || outbox.admits()) || !self.post.send(outbox, send.peer, &frame) {
+        if !(long || message_sender.admits()) || !self.post.send(message_sender, send.peer, &frame)
+        {
             return Err(Error::bare(Status::RETRY_NO_CREDIT));
         }
         if send.kind != BULK {
@@ -197,7 +198,7 @@ impl Context {
     fn am_queue(
         &self,
         send: &Send,
-        outbox: &MessageSender<'static>,
+        message_sender: &MessageSender<'static>,
         local: Local,
         tag: u64,
     ) -> Result<()> {
@@ -209,7 +210,7 @@ impl Context {
             // Until the command is in the queue, where a flush finds it, the pin keeps the region.
             let _pinned = pin();
             let payload = local.resolve(&self.routes, send.payload_size as u64)?;
-            let Some(admitted) = Admitted::begin(&self.post, outbox, send.peer) else {
+            let Some(admitted) = Admitted::begin(&self.post, message_sender, send.peer) else {
                 return Err(Error::bare(Status::RETRY_NO_CREDIT));
             };
             let late = Box::new(Deferred {
@@ -317,12 +318,12 @@ pub fn check_response(send: &Send) -> Result<()> {
 }
 
 /// What only the peer's numbers tell.
-fn check_peer(send: &Send, outbox: &MessageSender<'_>) -> Result<()> {
-    let (size, most) = (send.payload_size, outbox.largest());
+fn check_peer(send: &Send, message_sender: &MessageSender<'_>) -> Result<()> {
+    let (size, most) = (send.payload_size, message_sender.largest());
     if send.kind == MEDIUM && size > most {
         fail!(ERR_RANGE, "payload_size is {size}, expected at most {most}, am_payload of the peer");
     }
-    if !outbox.head().has_handler(send.id) {
+    if !message_sender.head().has_handler(send.id) {
         fail!(ERR_NO_HANDLER, "id is {}, and rank {} has no such handler", send.id, send.peer);
     }
     Ok(())

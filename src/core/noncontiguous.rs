@@ -1,5 +1,6 @@
-//! Reads and writes of many pieces: boxes with strides, and lists. Where all of it is mapped, the caller copies it in
-//! the call; otherwise it becomes one command in the queue, see `engine::pieces`.
+//! Reads and writes of many pieces: boxes with strides, and lists. Where all of it is mapped, the
+//! caller copies it in the call; otherwise it becomes one command in the queue, see
+//! `engine::pieces`.
 
 use crate::core::context::Context;
 use crate::core::submit::{FLAG_DEFER, check_completion};
@@ -35,7 +36,8 @@ pub struct Strided {
     remote: Address,
     /// Bytes of a contiguous piece; 0: there is none.
     size: u64,
-    /// Number of pieces and bytes from one to the next, locally and at the peer; the innermost first.
+    /// Number of pieces and bytes from one to the next, locally and at the peer; the innermost
+    /// first.
     dimensions: Vec<[u64; 3]>,
     /// Bytes from the first to behind the last, locally and at the peer.
     spans: [u64; 2],
@@ -50,8 +52,8 @@ fn span(size: u64, dimensions: &[[u64; 3]], side: usize) -> Option<u64> {
 }
 
 impl Strided {
-    /// `given`: extents, and strides of both sides; the innermost first. `to`: the side that is written, 1 the
-    /// local one and 2 the peer's.
+    /// `given`: extents, and strides of both sides; the innermost first. `to`: the side that is
+    /// written, 1 the local one and 2 the peer's.
     pub fn new(
         (local, remote): (Address, Address),
         size: u64,
@@ -155,7 +157,8 @@ pub fn sum(list: &[Span], name: &str) -> Result<u64> {
     }
 }
 
-/// Calls `each` with our place, the peer's, and the bytes of each piece of two lists of the same sum.
+/// Calls `each` with our place, the peer's, and the bytes of each piece of two lists of the same
+/// sum.
 fn walk(
     ours: &[Span],
     theirs: &[Span],
@@ -285,7 +288,8 @@ impl Context {
         })
     }
 
-    /// Copies everything; false: the peer's side is not found any more, and perhaps a part was copied.
+    /// Copies everything; false: the peer's side is not found any more, and perhaps a part was
+    /// copied.
     fn copy_now(&self, port: &Port, many: &Many) -> Result<bool> {
         let _pinned = pin();
         match &many.shape {
@@ -294,7 +298,8 @@ impl Context {
                 let Some(theirs) = port.find(*remote, spans[1]) else { return Ok(false) };
                 let ours = Local::Region(*local).resolve(&self.routes, spans[0])?;
                 strided.for_each(|a, b| {
-                    // SAFETY: the look-ups vouch for the spans while we are pinned, and each piece lies in them.
+                    // SAFETY: the look-ups vouch for the spans while we are pinned, and each piece
+                    // lies in them.
                     unsafe { many.copy(ours.add(a as usize), theirs.add(b as usize), *size) };
                 });
                 if many.op == Op::WRITE {

@@ -41,8 +41,8 @@ pub struct ProgressThread {
 }
 
 impl ProgressThread {
-    /// Starts the thread, which stays awake for `spin` after its last work, and for `alert` after its
-    /// last work for a task.
+    /// Starts the thread, which stays awake for `spin` after its last work, and for `alert` after
+    /// its last work for a task.
     pub fn start(
         routes: Arc<Routes>,
         crew: Crew,

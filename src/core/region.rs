@@ -184,7 +184,8 @@ impl Regions {
         let mapping = self.routes.own().forget(index);
         let (lane, dispatcher) = (&self.lane, &self.dispatcher);
         let rest = Blocking { lane, dispatcher, spin: self.spin };
-        // With the role: who posts directly has looked our side up, and works on it while it has the role.
+        // With the role: who posts directly has looked our side up, and works on it while it has
+        // the role.
         let end = if waiting_allowed { rest.flush_with_role(ALL_PEERS) } else { Ok(()) };
         if waiting_allowed && end.is_ok() {
             drop(mapping);
@@ -193,7 +194,8 @@ impl Regions {
             self.table().limbo.extend(mapping);
         }
         self.segment.empty(place, size);
-        // Where the wait failed, an operation of ours may still store there: the range is not used again.
+        // Where the wait failed, an operation of ours may still store there: the range is not used
+        // again.
         if end.is_ok() {
             let users = self.segment.users(index);
             self.segment.give_back(place, size, users, |bit| self.is_living(bit));
@@ -223,8 +225,8 @@ impl Regions {
         Ok((index, ended.place, ended.size))
     }
 
-    /// Whether a peer has looked the region up, as far as the directory can tell: ranks that are a multiple of
-    /// 256 apart are one to it.
+    /// Whether a peer has looked the region up, as far as the directory can tell: ranks that are a
+    /// multiple of 256 apart are one to it.
     pub(super) fn is_used_by(&self, key: Key, peer: u32) -> bool {
         self.segment.is_used_by(key.index(), peer)
     }

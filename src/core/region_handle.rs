@@ -1,5 +1,5 @@
-//! What a region is for the user: an object with an address of its own, which outlives the region and
-//! the context, so that a handle that was freed is recognised and not followed.
+//! What a region is for the user: an object with an address of its own, which outlives the region
+//! and the context, so that a handle that was freed is recognised and not followed.
 
 use crate::core::region::Regions;
 use crate::fail;

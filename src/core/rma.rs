@@ -39,8 +39,8 @@ impl Context {
         true
     }
 
-    /// Writes an aligned word from a region. Both places are asked for when they are needed, so that
-    /// they need not be kept in registers, which would have to be saved.
+    /// Writes an aligned word from a region. Both places are asked for when they are needed, so
+    /// that they need not be kept in registers, which would have to be saved.
     #[inline(always)]
     pub fn write_word(
         &self,

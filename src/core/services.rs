@@ -113,7 +113,8 @@ impl Services {
         }
     }
 
-    /// A word of this process as its peers name it; None where they do not map it, or where it has several names.
+    /// A word of this process as its peers name it; None where they do not map it, or where it has
+    /// several names.
     pub fn shared_word(&self, word: usize) -> Option<Address> {
         let name = self.regions.name_of(word).ok()??;
         (!self.regions.is_registered(Key(name.key))).then_some(name)
@@ -143,8 +144,8 @@ impl Services {
         self.rest().help_others()
     }
 
-    /// Sleeps until `enough`, or until an operation or a peer may have changed the word at `word`, which
-    /// is in no completion. True: somebody has changed it.
+    /// Sleeps until `enough`, or until an operation or a peer may have changed the word at `word`,
+    /// which is in no completion. True: somebody has changed it.
     pub fn sleep(&self, word: Address, limit: Option<Duration>, enough: impl Fn() -> bool) -> bool {
         self.rest().sleep(Awaited { name: Some(word), local: None }, limit, enough)
     }

@@ -9,8 +9,8 @@ use crate::util::status::{Error, Result, Status};
 type Told = [u64; 3];
 
 impl Context {
-    /// Allocates `size` bytes, unless `allowed` says why not, and learns where those of all ranks lie. One rank that
-    /// is refused refuses all.
+    /// Allocates `size` bytes, unless `allowed` says why not, and learns where those of all ranks
+    /// lie. One rank that is refused refuses all.
     pub fn make_shared_region(
         &self,
         size: usize,

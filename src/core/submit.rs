@@ -34,8 +34,9 @@ pub struct Request {
 }
 
 impl Context {
-    /// The short way into the queue of offload mode, for commands on memory of a peer that is known,
-    /// with completions that are well formed. False: it takes the long way, which also tells why.
+    /// The short way into the queue of offload mode, for commands on memory of a peer that is
+    /// known, with completions that are well formed. False: it takes the long way, which also tells
+    /// why.
     #[inline]
     pub fn offload_quickly(&self, request: &mut Request) -> bool {
         let Request { command, local, carry, flags } = &*request;
@@ -163,8 +164,8 @@ impl Context {
         })
     }
 
-    /// The blocking form of whatever `post` accepts with the completion that it is given; the user's
-    /// own must do nothing.
+    /// The blocking form of whatever `post` accepts with the completion that it is given; the
+    /// user's own must do nothing.
     pub(super) fn until_ended(
         &self,
         users: [&Completion; 2],
@@ -190,8 +191,8 @@ impl Context {
         }
     }
 
-    /// Waits until everything accepted before, for one peer or for all, has ended; then tells the first failure of it
-    /// that nobody was told of.
+    /// Waits until everything accepted before, for one peer or for all, has ended; then tells the
+    /// first failure of it that nobody was told of.
     pub fn flush(&self, peer: Option<u32>) -> Result<()> {
         self.may_block()?;
         if let Some(peer) = peer.filter(|peer| *peer >= self.size()) {

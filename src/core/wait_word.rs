@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 /// How long a thread sleeps at most whose word has several names, of which peers may use any.
 const AMBIGUOUS: Duration = Duration::from_millis(1);
 
-/// After the death of those who could have changed the word: how long a thread sleeps between two looks whether
-/// what they have left behind, messages above all, has been handled, and this rank's own operations have ended.
+/// After the death of those who could have changed the word: how long a thread sleeps between two
+/// looks whether what they have left behind, messages above all, has been handled, and this rank's
+/// own operations have ended.
 const LAST_LOOKS: Duration = Duration::from_millis(1);
 /// When those operations have ended: how long a thread waits for what others may have begun since.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -40,12 +41,15 @@ struct Loss {
     own: Option<OwnWork>,
 }
 
-/// Operations of this rank that were under way at a moment; the end of any may change a word of this rank.
+/// Operations of this rank that were under way at a moment; the end of any may change a word of
+/// this rank.
 #[derive(Default)]
 struct OwnWork {
-    /// Becomes non-zero when the lane has ended what it had. None: the queue had no room for the question yet.
+    /// Becomes non-zero when the lane has ended what it had. None: the queue had no room for the
+    /// question yet.
     lane: Option<Arc<AtomicU64>>,
-    /// Messages whose end was waited for when the lane had ended the rest: it may have sent some of them.
+    /// Messages whose end was waited for when the lane had ended the rest: it may have sent some of
+    /// them.
     messages: Option<Vec<u64>>,
     /// When all had ended.
     ended: Option<Instant>,
@@ -137,8 +141,8 @@ impl Context {
         Ok(())
     }
 
-    /// Whether nobody is left to change the word, nothing of what they have left behind, and no operation of
-    /// this rank's own that was under way.
+    /// Whether nobody is left to change the word, nothing of what they have left behind, and no
+    /// operation of this rank's own that was under way.
     fn is_lost(&self, loss: &mut Loss, word: &AtomicU64, changer: Changer) -> bool {
         let deaths = self.routes.deaths();
         if deaths == loss.deaths {
@@ -162,11 +166,13 @@ impl Context {
         quiet() || own.ended(self).is_some_and(|ended| ended.elapsed() > PATIENCE)
     }
 
-    /// A word that becomes non-zero when all that the lane has now has ended. None: its queue is full.
+    /// A word that becomes non-zero when all that the lane has now has ended. None: its queue is
+    /// full.
     fn lane_ends(&self) -> Option<Arc<AtomicU64>> {
         let word = Arc::new(AtomicU64::new(0));
         let mut flush = Command::new(Op::FLUSH, ALL_PEERS);
-        // A call and not a store: the waiting thread may leave earlier, and the word stays for the flush.
+        // A call and not a store: the waiting thread may leave earlier, and the word stays for the
+        // flush.
         flush.on_complete = Completion {
             kind: CALL,
             call: lane_has_ended as *const c_void,
@@ -184,8 +190,8 @@ impl Context {
         Some(word)
     }
 
-    /// Whether the other ranks are dead, or at least those that have used the region in which the word lies, and
-    /// there were some.
+    /// Whether the other ranks are dead, or at least those that have used the region in which the
+    /// word lies, and there were some.
     fn has_lost_all(&self, word: &AtomicU64) -> bool {
         let living = |peer: u32| peer != self.rank() && !self.routes.is_dead(peer);
         if !(0..self.size()).any(living) {
@@ -205,7 +211,8 @@ impl Context {
         if peer >= self.size() {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }
-        // What the caller has stored comes before; a peer's sleeper has had the kernel run the fence.
+        // What the caller has stored comes before; a peer's sleeper has had the kernel run the
+        // fence.
         if let Some(port) = self.routes.known(peer) {
             port.waiters().touched_anything();
         }

@@ -20,7 +20,8 @@ const LOOKS: usize = 4;
 pub enum Local {
     /// Memory that stays valid until the operation has ended.
     Pointer(*mut u8),
-    /// A place in a region of ours, which another thread may free at any moment; or with the key ANY in any memory.
+    /// A place in a region of ours, which another thread may free at any moment; or with the key
+    /// ANY in any memory.
     Region(Address),
 }
 
@@ -192,13 +193,15 @@ fn kernel_copy(
         copied => copied?,
     }
     match direction {
-        // The owner may have freed the region meanwhile, and use its memory for something else. Where the key still
-        // stands after the copy, all bytes were the region's. The fence keeps the look behind the copy.
+        // The owner may have freed the region meanwhile, and use its memory for something else.
+        // Where the key still stands after the copy, all bytes were the region's. The fence keeps
+        // the look behind the copy.
         Direction::FromPeer => {
             fence(Ordering::SeqCst);
             transport.locate(port, command.remote, command.size)?;
         }
-        // No look tells that of a write: an owner that sees the last byte may free the region at once.
+        // No look tells that of a write: an owner that sees the last byte may free the region at
+        // once.
         Direction::ToPeer => port.waiters().touched(command.remote, command.size),
     }
     Ok(Outcome::Done)

@@ -128,7 +128,8 @@ impl InFlight {
                 let size = self.fragment(done);
                 if let (Op::READ, Some(staging)) = (op, staging) {
                     let to = self.command.local.wrapping_add(done as usize);
-                    // SAFETY: the destination is valid until the completion fires; the chunk is ours.
+                    // SAFETY: the destination is valid until the completion fires; the chunk is
+                    // ours.
                     unsafe { copy(staging, to, size as usize) };
                 }
                 let ended = self.advance(done + size);

@@ -1,5 +1,5 @@
-//! An operation as data: one type from the caller to the transports. `engine::queue_entry` is its form
-//! in the queue.
+//! An operation as data: one type from the caller to the transports. `engine::queue_entry` is its
+//! form in the queue.
 
 use crate::engine::completion::Completion;
 use crate::transport::address::Address;
@@ -22,14 +22,15 @@ impl Op {
     pub const ATOMIC: Op = Op(4);
     /// Ends when everything before it has ended.
     pub const FLUSH: Op = Op(5);
-    /// Sends an active message: `local` is an `active::deferred::Deferred` in a box of its own, in the table of
-    /// operations in flight `operand` is.
+    /// Sends an active message: `local` is an `active::deferred::Deferred` in a box of its own, in
+    /// the table of operations in flight `operand` is.
     pub const MESSAGE: Op = Op(6);
     /// Copies many pieces: `local` is an `engine::pieces::Pieces` in a box of its own.
     pub const PIECES: Op = Op(7);
 }
 
-/// `code` of a read or a write that is a piece of a larger operation: `operand` is its `engine::pieces::Pieces`.
+/// `code` of a read or a write that is a piece of a larger operation: `operand` is its
+/// `engine::pieces::Pieces`.
 pub const PIECE: u8 = u8::MAX;
 
 /// `peer` of a flush that means all of them.
@@ -71,8 +72,8 @@ unsafe impl Send for Command {}
 const NOWHERE: Address = Address { offset: 0, key: 0 };
 
 impl Command {
-    /// Whether the command was made to carry its bytes: of all that name memory of the caller by its
-    /// address, an atomic keeps it and a write does not.
+    /// Whether the command was made to carry its bytes: of all that name memory of the caller by
+    /// its address, an atomic keeps it and a write does not.
     pub fn carries_bytes(&self) -> bool {
         self.op == Op::WRITE
     }

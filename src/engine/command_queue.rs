@@ -2,8 +2,8 @@
 //! consumer, the holder of the executor role, empties.
 //!
 //! A post is *reserve, fill, commit*. Its budget: one read-modify-write, no system call, no
-//! allocation, and the cache lines it writes are the tail's and its own slots'; every eighth post also
-//! fetches the lines of eight slots that will be filled soon.
+//! allocation, and the cache lines it writes are the tail's and its own slots'; every eighth post
+//! also fetches the lines of eight slots that will be filled soon.
 //!
 //! # Words that threads share
 //!
@@ -172,7 +172,8 @@ impl<T: Entry> CommandQueue<T> {
                     let count = count as u32;
                     return Some(Reservation { shared, position, count, waiting, contended });
                 }
-                // Not where the consumer lay down or got up, nor where an exchange fails for no reason.
+                // Not where the consumer lay down or got up, nor where an exchange fails for no
+                // reason.
                 Err(now) => contended |= (now ^ tail) & !WAITING != 0,
             }
             backoff.spin();
@@ -188,12 +189,12 @@ impl<T: Entry> CommandQueue<T> {
         tail == self.shared.head.load(Ordering::Relaxed)
     }
 
-    /// Whether all that the caller knows to have been posted has been released: what the consumer did before that
-    /// is seen.
+    /// Whether all that the caller knows to have been posted has been released: what the consumer
+    /// did before that is seen.
     #[inline]
     pub fn is_drained(&self) -> bool {
-        // Relaxed: whatever the caller knows of lies before it, and where the two are the same, whichever was read
-        // first, the consumer has passed it.
+        // Relaxed: whatever the caller knows of lies before it, and where the two are the same,
+        // whichever was read first, the consumer has passed it.
         let tail = self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING;
         // Acquire: pairs with the Release in Consumer::release.
         tail == self.shared.head.load(Ordering::Acquire)
@@ -301,8 +302,9 @@ impl<T: Entry> Consumer<T> {
         Some(slot.value.with(|value| unsafe { &*value }))
     }
 
-    /// Looks for filled slots up to a few behind `index`: the lines of all come at a time, where entries
-    /// that are executed in between would make each wait for the one before. False: `index` is none.
+    /// Looks for filled slots up to a few behind `index`: the lines of all come at a time, where
+    /// entries that are executed in between would make each wait for the one before. False: `index`
+    /// is none.
     #[inline]
     fn see(&self, index: u64) -> bool {
         let mut seen = self.seen.get();

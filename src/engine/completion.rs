@@ -126,8 +126,8 @@ impl Completion {
                 word.fetch_add(1, Ordering::Release);
             }
             (_, _) => {
-                // In one step: who sees the count must not miss the failure, and who sees the failure may
-                // do away with the word.
+                // In one step: who sees the count must not miss the failure, and who sees the
+                // failure may do away with the word.
                 let failed = |count: u64| Some(count.wrapping_add(1) | WORD_FAILED);
                 let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, failed);
             }
@@ -150,9 +150,9 @@ type Waiting = [Cell<MaybeUninit<Requests>>; WAITING];
 /// A thread's callbacks. One that fires inside another (because that one posted something that
 /// completed at once) waits until the other has returned: the stack does not grow with the chain.
 struct Trampoline {
-    /// Where callbacks wait, or null before the first one waits: that of PLACE. On the heap, since a library that is
-    /// loaded at run time gets few bytes of each thread's own; not in a frame of the library's, which a function of the
-    /// user may leave by longjmp.
+    /// Where callbacks wait, or null before the first one waits: that of PLACE. On the heap, since
+    /// a library that is loaded at run time gets few bytes of each thread's own; not in a frame of
+    /// the library's, which a function of the user may leave by longjmp.
     waiting: Cell<*const Waiting>,
     /// The function that runs, or has left by longjmp. Null: none.
     running: Cell<*const c_void>,
@@ -230,7 +230,8 @@ pub fn enter_response(function: *const c_void, call: impl FnOnce()) {
     });
 }
 
-/// Counts a poll of this thread that found nothing; returns how many there were one after the other.
+/// Counts a poll of this thread that found nothing; returns how many there were one after the
+/// other.
 pub fn polled_in_vain() -> u32 {
     TRAMPOLINE.with(|t| {
         t.polls.set(t.polls.get().wrapping_add(1));
@@ -238,8 +239,9 @@ pub fn polled_in_vain() -> u32 {
     })
 }
 
-/// Counts such a poll, unless it would be the next of each `every`, or the thread runs a callback. False: it
-/// was not counted. Here, since a poll has no time to look two things up that belong to its thread.
+/// Counts such a poll, unless it would be the next of each `every`, or the thread runs a callback.
+/// False: it was not counted. Here, since a poll has no time to look two things up that belong to
+/// its thread.
 #[inline(always)]
 pub fn polled_in_vain_again(every: u32) -> bool {
     TRAMPOLINE.with(|t| {
@@ -277,9 +279,9 @@ pub fn must_not_be_in_callback() -> Result<()> {
     );
 }
 
-/// Runs a function of the user that is no completion, under the same rules: whatever fires in it waits
-/// until it has returned. The calling thread is in no callback. The caller tells those who sleep that
-/// words may have changed. `function`: the address of the user's function, to name it.
+/// Runs a function of the user that is no completion, under the same rules: whatever fires in it
+/// waits until it has returned. The calling thread is in no callback. The caller tells those who
+/// sleep that words may have changed. `function`: the address of the user's function, to name it.
 #[inline]
 pub fn enter(function: *const c_void, call: impl FnOnce()) {
     TRAMPOLINE.with(|t| t.outermost(function, call));
@@ -297,8 +299,8 @@ impl Trampoline {
         if self.waiting.get().is_null() {
             self.waiting.set(Place::make());
         }
-        // SAFETY: of this thread alone, and there until it ends, when Place::drop() sets the pointer to null; the bytes
-        // of a place mean nothing before defer() has written them.
+        // SAFETY: of this thread alone, and there until it ends, when Place::drop() sets the
+        // pointer to null; the bytes of a place mean nothing before defer() has written them.
         unsafe { self.waiting.get().as_ref() }
     }
 
@@ -353,8 +355,8 @@ fn run(callback: Requests, waiters: &Waiters) {
         }
         match t.is_running() {
             false => t.outermost(callback.call as *const c_void, call),
-            // Whoever posts inside a callback asks has_room() before, so this is not reached; were it, a
-            // deeper stack is better than a lost callback.
+            // Whoever posts inside a callback asks has_room() before, so this is not reached; were
+            // it, a deeper stack is better than a lost callback.
             true => user_function::call(callback.call as *const c_void, call),
         }
         false

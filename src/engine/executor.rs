@@ -13,8 +13,8 @@ use crate::util::status::Status;
 const BATCH: usize = 64;
 /// A command of more bytes takes so long that producers should not wait for it.
 const LARGE: u64 = 4096;
-/// What a requester that joins in executes and copies at most. Each change of the executor brings its lines, and those that
-/// completions change, to another core; so it is more than in a round.
+/// What a requester that joins in executes and copies at most. Each change of the executor brings
+/// its lines, and those that completions change, to another core; so it is more than in a round.
 const JOINED: usize = 128;
 const JOINED_BYTES: u64 = 64 << 10;
 
@@ -25,8 +25,8 @@ impl LaneState {
         self.execute_if(routes, (BATCH, 0), |_| true)
     }
 
-    /// The same for a requester that does it for others: few bytes, no message, and not the `left` commands posted last,
-    /// whose lines it only fetches.
+    /// Like `execute`, for a requester that does it for others: few bytes, no message, and not the
+    /// `left` commands posted last, whose lines it only fetches.
     pub(super) fn execute_small(&mut self, routes: &Routes, left: usize) -> usize {
         let mut bytes = 0;
         self.execute_if(routes, (JOINED, left), |command| {
@@ -35,8 +35,9 @@ impl LaneState {
         })
     }
 
-    /// Up to `most` slots, up to the first command that does not suit, and while `ahead` more are filled. To look ahead lets the
-    /// lines come from other cores while commands before them are executed.
+    /// Up to `most` slots, up to the first command that does not suit, and while `ahead` more are
+    /// filled. To look ahead lets the lines come from other cores while commands before them are
+    /// executed.
     #[inline(always)]
     fn execute_if(
         &mut self,
@@ -73,8 +74,9 @@ impl LaneState {
     }
 
     /// Executes a command as far as this rank can, and takes it in where an agent must do the rest.
-    /// False: the table of operations in flight is full, and nothing has happened but what a command of many pieces
-    /// notes itself. `carried`: the command's bytes are there only during this call.
+    /// False: the table of operations in flight is full, and nothing has happened but what a
+    /// command of many pieces notes itself. `carried`: the command's bytes are there only during
+    /// this call.
     pub(super) fn execute_one(&mut self, routes: &Routes, command: Command, carried: bool) -> bool {
         match command.op {
             Op::NOTHING => return true,
@@ -111,7 +113,7 @@ impl LaneState {
         self.start(routes, command, stage, carried)
     }
 
-    /// The same for the command at `at`, whose bytes lie in the `extra` slots behind it.
+    /// Like `execute_one`, for the command at `at`, whose bytes lie in the `extra` slots behind it.
     #[inline(never)]
     fn execute_carried(
         &mut self,

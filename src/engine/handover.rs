@@ -1,5 +1,6 @@
 //! How a role is handed from thread to thread so that no work is left lying: a requester, one that
-//! waits and the progress thread come to hold the lane's role, and each leaves it by the same rules.
+//! waits and the progress thread come to hold the lane's role, and each leaves it by the same
+//! rules.
 //!
 //! # The rules
 //!
@@ -7,16 +8,17 @@
 //! next producer then learns that it must ring the bell (`engine::doorbell`).
 //!
 //! 1. The progress thread counts `parked` up before it sleeps and when it is awake again: odd means
-//!    that it sleeps. It sleeps only if it could arm all sources, or if another thread holds the role.
+//!    that it sleeps. It sleeps only if it could arm all sources, or if another thread holds the
+//!    role.
 //! 2. A holder that gives the role up while `parked` is odd arms all sources before; if one of them
 //!    has work, it rings the bell instead.
 //! 3. After giving the role up, each holder, the progress thread included, looks once more at the
 //!    queue and at `parked`: a requester that found the role taken, and a progress thread that
 //!    parked because of that, rely on it. Between "give up" and "look", and on the other side
 //!    between "publish" and "try to take", lies a full fence (`engine::role`).
-//! 4. What was armed counts only if `parked` is the same at that last look. Else the progress thread
-//!    was woken meanwhile, found the role taken, and sleeps again: the source that rang lies open,
-//!    and no thread has seen what it brought.
+//! 4. What was armed counts only if `parked` is the same at that last look. Else the progress
+//!    thread was woken meanwhile, found the role taken, and sleeps again: the source that rang lies
+//!    open, and no thread has seen what it brought.
 
 use crate::engine::role::{Held, Role};
 use crate::util::sync::{AtomicU64, Ordering};
@@ -144,8 +146,8 @@ impl<W: Work> Handover<W> {
 
     /// Gives the role up by the rules above. False: there is something to do again.
     fn leave(&self, mut work: Held<'_, W>, around: &W::Around) -> bool {
-        // Acquire: a death that woke the progress thread before is seen by arm(), which reads it and
-        // changes nothing; pairs with count_parked().
+        // Acquire: a death that woke the progress thread before is seen by arm(), which reads it
+        // and changes nothing; pairs with count_parked().
         let parked = self.parked.load(Ordering::Acquire);
         let asleep = is_asleep(parked);
         let armed = asleep && work.arm(around);

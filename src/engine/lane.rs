@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How many commands a requester that joins in leaves, or a quarter of a small queue: the lines behind them are just being written
-/// on another core.
+/// How many commands a requester that joins in leaves, or a quarter of a small queue: the lines
+/// behind them are just being written on another core.
 const LEFT: usize = 32;
 /// How long the progress thread steps aside while requesters wait for room.
 const ASIDE: Duration = Duration::from_micros(50);
@@ -34,8 +34,8 @@ const ASIDE: Duration = Duration::from_micros(50);
 pub enum Execution {
     /// The requester, if the role is free; else its holder; behind both the progress thread.
     Auto,
-    /// The progress thread; a requester only where nobody else is at it and the queue is full, or another requester
-    /// posts at the same moment.
+    /// The progress thread; a requester only where nobody else is at it and the queue is full, or
+    /// another requester posts at the same moment.
     Offload,
     /// The requester only: nothing is queued, a role that is taken means "try again".
     Direct,
@@ -113,7 +113,7 @@ impl Lane {
         }
     }
 
-    /// The same for a command that the caller must not execute itself.
+    /// Like `wake_executor`, for a command that the caller must not execute itself.
     #[inline]
     pub fn leave_to_others(&self, asleep: bool) {
         if asleep {
@@ -121,8 +121,8 @@ impl Lane {
         }
     }
 
-    /// Puts a command into the queue that carries nothing, for the progress thread. None: the queue is full. The caller
-    /// hands the answer to `offloaded` as soon as it is not pinned any more.
+    /// Puts a command into the queue that carries nothing, for the progress thread. None: the queue
+    /// is full. The caller hands the answer to `offloaded` as soon as it is not pinned any more.
     #[inline]
     pub fn offload(&self, command: &Command) -> Option<Posted> {
         if !self.room.admits() {
@@ -156,9 +156,9 @@ impl Lane {
         worked
     }
 
-    /// Another requester posts at this moment, on another core: executes a batch of small commands, if nobody is at
-    /// it. One that posts and one that executes get more done than two that take the queue's end from each other until
-    /// it is full.
+    /// Another requester posts at this moment, on another core: executes a batch of small commands,
+    /// if nobody is at it. One that posts and one that executes get more done than two that take
+    /// the queue's end from each other until it is full.
     #[inline(never)]
     fn join_in(&self) {
         let left = LEFT.min(self.ring.capacity() / 4);
@@ -245,7 +245,8 @@ impl Lane {
         let turn = self.turns.turn(self);
         if self.room.is_wanted() {
             match turn {
-                // Whoever was let in posts nothing. (Where commands lie there that cannot be executed now, there is no room.)
+                // Whoever was let in posts nothing. (Where commands lie there that cannot be
+                // executed now, there is no room.)
                 Turn::Idle if self.ring.is_empty() => self.room.announce(),
                 // Those who fill the queue find it full, and empty it where its contents are.
                 Turn::Stretched => std::thread::sleep(ASIDE),
@@ -278,7 +279,8 @@ impl Lane {
     /// Whether everything that the caller knows to have been accepted has ended, without the role.
     #[inline]
     pub fn has_ended(&self) -> bool {
-        // Acquire: pairs with Work::count_under_way(). Read last: what left the queue before is in it.
+        // Acquire: pairs with Work::count_under_way(). Read last: what left the queue before is in
+        // it.
         self.ring.is_drained() && self.under_way.load(Ordering::Acquire) == 0
     }
 

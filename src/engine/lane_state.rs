@@ -44,8 +44,8 @@ pub struct LaneState {
     /// Whom to tell that the queue is half empty again.
     room: Arc<Admission>,
     half: usize,
-    /// Slots that are given back at a time: one by one each costs producers a look, and many would keep them waiting
-    /// while user code runs.
+    /// Slots that are given back at a time: one by one each costs producers a look, and many would
+    /// keep them waiting while user code runs.
     pub(super) lot: usize,
     /// The queue was not half empty at the last look.
     full: bool,
@@ -53,7 +53,8 @@ pub struct LaneState {
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: InFlightTable<InFlight>,
-    /// How much has been taken from the queue and has not ended; for those who do not hold the role.
+    /// How much has been taken from the queue and has not ended; for those who do not hold the
+    /// role.
     under_way: Arc<CachePadded<AtomicUsize>>,
     /// For each staging chunk the peer that it is used for.
     chunks: [Option<u32>; CHUNKS],
@@ -102,8 +103,8 @@ impl LaneState {
         self.under_way.clone()
     }
 
-    /// To be called where something was taken in, before its slot of the queue is released; and where something has
-    /// ended, when its user has been told.
+    /// To be called where something was taken in, before its slot of the queue is released; and
+    /// where something has ended, when its user has been told.
     pub(super) fn count_under_way(&self) {
         // Release: who reads 0 sees what the ends have brought; pairs with Lane::has_ended().
         self.under_way.store(self.slots.len() + self.deferred.len(), Ordering::Release);
@@ -191,7 +192,8 @@ impl LaneState {
         true
     }
 
-    /// Sends the message of an operation's present stage; where others wait to be sent, behind them.
+    /// Sends the message of an operation's present stage; where others wait to be sent, behind
+    /// them.
     pub(super) fn send_or_wait(&mut self, routes: &Routes, tag: Tag) {
         self.unsent += 1;
         if self.waiting.is_empty() && self.send(routes, tag) == Sent::Done {
@@ -376,7 +378,8 @@ pub(super) fn fire_failure(routes: &Routes, command: &Command, error: &Error) {
 
 /// One piece of an operation has ended, or all were begun; the last such end tells the user.
 pub(super) fn end_piece(routes: &Routes, place: *mut Pieces, failure: Option<Error>) {
-    // SAFETY: from a command of pieces or from a piece, each of which ends once; the caller holds the role.
+    // SAFETY: from a command of pieces or from a piece, each of which ends once; the caller holds
+    // the role.
     match unsafe { end_one(place, failure) } {
         None => {}
         Some((whole, None)) => fire(routes, &whole, Status::OK),

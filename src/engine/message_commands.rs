@@ -1,4 +1,5 @@
-//! What the executor does with active messages: those of offload mode, and those that need an agent.
+//! What the executor does with active messages: those of offload mode, and those that need an
+//! agent.
 
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::by_owner::Stage;
@@ -11,8 +12,9 @@ use crate::util::status::Status;
 impl LaneState {
     /// Takes a message in; false: there is no room, and nothing has happened.
     pub(super) fn start_message(&mut self, routes: &Routes, command: &Command) -> bool {
-        // What waits for credit is bounded where it is accepted (`Admitted`), so that a peer that handles
-        // nothing stops no command behind its messages. The write of a payload needs an entry.
+        // What waits for credit is bounded where it is accepted (`Admitted`), so that a peer that
+        // handles nothing stops no command behind its messages. The write of a payload needs an
+        // entry.
         if self.slots.is_full() {
             return false;
         }

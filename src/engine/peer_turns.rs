@@ -1,5 +1,6 @@
-//! What waits for peers that cannot take it now: one line for each peer, in the order in which it came, and the
-//! peers in turn. What is refused keeps its place, and a peer that takes nothing stops no other.
+//! What waits for peers that cannot take it now: one line for each peer, in the order in which it
+//! came, and the peers in turn. What is refused keeps its place, and a peer that takes nothing
+//! stops no other.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,7 +16,8 @@ impl<T> PeerLine for VecDeque<T> {
     }
 }
 
-/// See the head of the file. Allocates only while there are more peers or more waits than ever before.
+/// See the head of the file. Allocates only while there are more peers or more waits than ever
+/// before.
 pub struct PeerTurns<L> {
     lines: HashMap<u32, L>,
     /// Peers for which something waits; the first one is served first.
@@ -53,8 +55,9 @@ impl<L: PeerLine> PeerTurns<L> {
         place(line);
     }
 
-    /// Sends what can be sent, one of each peer at a time: whoever has been served goes to the end. `send_one`
-    /// takes the oldest from a line that can be sent; false: there is none. Returns how many were taken.
+    /// Sends what can be sent, one of each peer at a time: whoever has been served goes to the end.
+    /// `send_one` takes the oldest from a line that can be sent; false: there is none. Returns how
+    /// many were taken.
     pub fn serve(&mut self, mut send_one: impl FnMut(&mut L) -> bool) -> usize {
         let (mut served, mut refused) = (0, 0);
         while let Some(peer) = self.turns.get(refused) {

@@ -8,12 +8,13 @@ use crate::engine::pieces::Pieces;
 use crate::engine::routes::Routes;
 
 impl LaneState {
-    /// Begins the pieces that were not begun; false: the table is full, and the rest is to be begun later.
+    /// Begins the pieces that were not begun; false: the table is full, and the rest is to be begun
+    /// later.
     pub(super) fn start_pieces(&mut self, routes: &Routes, command: &Command) -> bool {
         let place = command.local.cast::<Pieces>();
         loop {
-            // SAFETY: kept while `open` is not 0, and this thread, which has the role, has not ended the 1 of it.
-            // No borrow lasts over start(), which may end pieces.
+            // SAFETY: kept while `open` is not 0, and this thread, which has the role, has not
+            // ended the 1 of it. No borrow lasts over start(), which may end pieces.
             let pieces = unsafe { &mut *place };
             let Some(piece) = pieces.peek(place) else { break };
             match by_caller::attempt(routes, &piece, Local::Pointer(piece.local)) {

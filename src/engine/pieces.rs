@@ -1,7 +1,7 @@
-//! Reads and writes of many pieces with one end: what is kept of one that the caller cannot copy itself.
-//! The command in the queue names a [`Pieces`]; the executor does one piece after the other as it does a command,
-//! and stops where the table of operations in flight has no room. The place where it stopped stays in the `Pieces`,
-//! so the next round goes on there and nothing is lost.
+//! Reads and writes of many pieces with one end: what is kept of one that the caller cannot copy
+//! itself. The command in the queue names a [`Pieces`]; the executor does one piece after the other
+//! as it does a command, and stops where the table of operations in flight has no room. The place
+//! where it stopped stays in the `Pieces`, so the next round goes on there and nothing is lost.
 
 use crate::engine::command::{Command, Op, PIECE};
 use crate::transport::address::Address;
@@ -63,10 +63,12 @@ pub fn discard(command: &Command) {
     drop(unsafe { Box::from_raw(command.local.cast::<Pieces>()) });
 }
 
-/// One piece has ended, or all were begun. The last such end answers the whole, and what has failed first.
+/// One piece has ended, or all were begun. The last such end answers the whole, and what has failed
+/// first.
 ///
 /// # Safety
-/// `place` was made by Pieces::command(), its last end has not come, and the caller holds the role and no borrow.
+/// `place` was made by Pieces::command(), its last end has not come, and the caller holds the role
+/// and no borrow.
 pub unsafe fn end_one(
     place: *mut Pieces,
     failure: Option<Error>,

@@ -12,7 +12,8 @@ pub struct Role<T> {
 // SAFETY: only the one holder reaches the value, and `held` hands it on by Release and Acquire.
 unsafe impl<T: Send> Sync for Role<T> {}
 
-/// The role, held. Dropping it gives it up; FENCED: with the full fence that `engine::handover` needs.
+/// The role, held. Dropping it gives it up; FENCED: with the full fence that `engine::handover`
+/// needs.
 pub struct Held<'a, T, const FENCED: bool = true>(&'a Role<T>);
 
 impl<T> Role<T> {
@@ -39,8 +40,8 @@ impl<T> Role<T> {
         })
     }
 
-    /// The same where nobody relies on a holder to see something after giving the role up: without
-    /// the fences, which cost as much as a message.
+    /// Like `take`, where nobody relies on a holder to see something after giving the role up:
+    /// without the fences, which cost as much as a message.
     #[inline]
     pub fn take_unfenced(&self) -> Option<Held<'_, T, false>> {
         if self.held.load(Ordering::Relaxed) != 0 {
@@ -60,7 +61,8 @@ impl<T, const FENCED: bool> Drop for Held<'_, T, FENCED> {
         // Release: hands the value to the next holder.
         self.0.held.store(0, Ordering::Release);
         if FENCED {
-            // SeqCst fence: between giving up and the look at what came meanwhile; pairs with take().
+            // SeqCst fence: between giving up and the look at what came meanwhile; pairs with
+            // take().
             fence(Ordering::SeqCst);
         }
     }

@@ -2,10 +2,11 @@
 //!
 //! # First contact
 //!
-//! Nobody waits for a contact in here, whoever asks: `port` answers RETRY_CONNECTING, and the watcher thread of the
-//! bootstrap, which hears the hub's answer, makes the port. So a try function never blocks, the lane's role is never
-//! held for a contact, and what cannot be answered yet is kept by who serves it (`engine::lane_state`). After each
-//! contact `contacts` counts, the bell rings, and sleeping threads look again (`core::blocking`).
+//! Nobody waits for a contact in here, whoever asks: `port` answers RETRY_CONNECTING, and the
+//! watcher thread of the bootstrap, which hears the hub's answer, makes the port. So a try function
+//! never blocks, the lane's role is never held for a contact, and what cannot be answered yet is
+//! kept by who serves it (`engine::lane_state`). After each contact `contacts` counts, the bell
+//! rings, and sleeping threads look again (`core::blocking`).
 
 use crate::bootstrap::{Bootstrap, Card};
 use crate::engine::untold::Untold;
@@ -59,7 +60,8 @@ struct Failure {
     at: Instant,
 }
 
-/// How long the library itself leaves a peer alone with which the contact has failed. A user may try again at once.
+/// How long the library itself leaves a peer alone with which the contact has failed. A user may
+/// try again at once.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Routes {
@@ -159,8 +161,8 @@ impl Routes {
         self.ports.get(peer as usize)?.get()
     }
 
-    /// The port to a peer. At first use RETRY_CONNECTING: the contact goes on behind this call. Where it fails, one
-    /// call answers why, and the next begins another. Never waits.
+    /// The port to a peer. At first use RETRY_CONNECTING: the contact goes on behind this call.
+    /// Where it fails, one call answers why, and the next begins another. Never waits.
     #[inline]
     pub fn port(&self, peer: u32) -> Result<&Port> {
         match self.known(peer) {
@@ -185,7 +187,8 @@ impl Routes {
         Error::bare(Status::RETRY_CONNECTING)
     }
 
-    /// Why the last contact with a peer failed, once. Where another thread looks at the same moment, later.
+    /// Why the last contact with a peer failed, once. Where another thread looks at the same
+    /// moment, later.
     fn take_failure(&self, peer: u32) -> Option<Error> {
         // Acquire: pairs with contacted().
         if self.failed.load(Ordering::Acquire) == 0 {
@@ -194,8 +197,8 @@ impl Routes {
         self.failures.try_lock().ok()?.get_mut(&peer)?.why.take()
     }
 
-    /// The port to a peer that waits for an answer of the library's own. Why a contact fails is left to the users, and
-    /// the next one begins a while after that: until then ERR_SYSTEM.
+    /// The port to a peer that waits for an answer of the library's own. Why a contact fails is
+    /// left to the users, and the next one begins a while after that: until then ERR_SYSTEM.
     pub fn port_to_answer(&self, peer: u32) -> Result<&Port> {
         match self.known(peer) {
             None if self.failed_lately(peer) => Err(Error::bare(Status::ERR_SYSTEM)),
@@ -215,7 +218,8 @@ impl Routes {
             })
     }
 
-    /// A peer's card has come, or the reason why it does not come. On the watcher thread, which calls tell_contacts().
+    /// A peer's card has come, or the reason why it does not come. On the watcher thread, which
+    /// calls tell_contacts().
     fn contacted(&self, peer: u32, card: Result<Card>) {
         if self.known(peer).is_none() {
             match card.and_then(|card| self.node.connect(peer, card)) {
@@ -248,14 +252,15 @@ impl Routes {
 
     /// Whoever waits for a contact looks again, and the progress thread at what it keeps for one.
     pub fn tell_contacts(&self) {
-        // Release: who sees another number sees the port, the failure or the death; pairs with contacts().
+        // Release: who sees another number sees the port, the failure or the death; pairs with
+        // contacts().
         self.contacts.fetch_add(1, Ordering::Release);
         self.bell().ring();
         self.waiters().touched_word(self.contacts.as_ptr() as u64);
     }
 
-    /// How many contacts have ended so far: who waits for one reads this before it asks for the port, and looks again
-    /// when the number is another.
+    /// How many contacts have ended so far: who waits for one reads this before it asks for the
+    /// port, and looks again when the number is another.
     #[inline]
     pub fn contacts(&self) -> u64 {
         // Acquire: pairs with tell_contacts().
@@ -383,7 +388,7 @@ impl Routes {
         self.deaths_pending.load(Ordering::Relaxed)
     }
 
-    /// The same, and from now on it is the caller's to end what is pending on the dead.
+    /// Like `has_deaths`, and from now on it is the caller's to end what is pending on the dead.
     #[inline]
     pub fn take_deaths(&self) -> bool {
         // Acquire: pairs with mark_dead().

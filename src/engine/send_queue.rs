@@ -1,8 +1,9 @@
-//! Operations in flight whose message has not been sent, because all slots of the peer hold requests or
-//! because there is no staging chunk: for each peer in the order of their age, and the peers in turn.
+//! Operations in flight whose message has not been sent, because all slots of the peer hold
+//! requests or because there is no staging chunk: for each peer in the order of their age, and the
+//! peers in turn.
 //!
-//! Who is refused keeps its place. So an operation is sent after those that were older, however many are posted
-//! behind it, and a peer that takes nothing stops no other.
+//! Who is refused keeps its place. So an operation is sent after those that were older, however
+//! many are posted behind it, and a peer that takes nothing stops no other.
 
 use crate::engine::in_flight::Tag;
 use crate::engine::peer_turns::{PeerLine, PeerTurns};
@@ -74,7 +75,8 @@ impl SendQueue {
         self.0.put(peer, place);
     }
 
-    /// Sends what can be sent, see PeerTurns::serve(). Returns how many operations have left the queue.
+    /// Sends what can be sent, see PeerTurns::serve(). Returns how many operations have left the
+    /// queue.
     pub fn serve(&mut self, mut send: impl FnMut(Tag) -> Sent) -> usize {
         self.0.serve(|line| line.send_one(&mut send))
     }

@@ -1,4 +1,5 @@
-//! Failures of operations that have no completion: nobody is told when they happen, so a flush tells them.
+//! Failures of operations that have no completion: nobody is told when they happen, so a flush
+//! tells them.
 
 use crate::engine::command::{Command, Op};
 use crate::util::status::{Error, Status};
@@ -56,10 +57,11 @@ impl Untold {
         self.count.store(failures.len(), Ordering::Release);
     }
 
-    /// The first failure with a peer, or with any, that nobody was told of; the caller tells it, and the ones after it
-    /// that it counts.
+    /// The first failure with a peer, or with any, that nobody was told of; the caller tells it,
+    /// and the ones after it that it counts.
     pub fn take(&self, peer: Option<u32>) -> Option<Error> {
-        // Acquire: pairs with note(). Who knows that an operation has ended, and relies on that, sees its failure.
+        // Acquire: pairs with note(). Who knows that an operation has ended, and relies on that,
+        // sees its failure.
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }

@@ -1,5 +1,6 @@
-//! Calls of the user's functions: they end by returning. One that leaves by an exception, pthread_exit or
-//! cancellation would leave behind what the calling thread holds, so the process ends there, and says where.
+//! Calls of the user's functions: they end by returning. One that leaves by an exception,
+//! pthread_exit or cancellation would leave behind what the calling thread holds, so the process
+//! ends there, and says where.
 
 use std::ffi::{CStr, c_void};
 use std::mem::{MaybeUninit, forget};

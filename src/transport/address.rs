@@ -38,8 +38,8 @@ impl Key {
     }
 }
 
-/// The key of all memory of the process, for our own side of operations only: the offset is then the address. No
-/// region has it, because no rank has so high a number.
+/// The key of all memory of the process, for our own side of operations only: the offset is then
+/// the address. No region has it, because no rank has so high a number.
 pub const ANY: Key = Key(u64::MAX);
 
 /// A place in a rank's memory, as it is sent around: offset first, so that the user can add to it.

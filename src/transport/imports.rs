@@ -94,25 +94,27 @@ impl OwnTable {
         self.known(address.key)?.place(address, size)
     }
 
-    /// The same for an aligned word of 8 bytes.
+    /// Like `find`, for an aligned word of 8 bytes.
     #[inline(always)]
     pub fn find_word(&self, address: Address) -> Option<*mut u8> {
         self.known(address.key)?.place_of_word(address.offset)
     }
 }
 
-/// A peer's regions by index. It has as many entries as the largest index that was learned needs; an index beyond
-/// leads to some other entry, whose key differs. So a look-up needs no bound and no second level.
+/// A peer's regions by index. It has as many entries as the largest index that was learned needs;
+/// an index beyond leads to some other entry, whose key differs. So a look-up needs no bound and no
+/// second level.
 pub struct ImportTable {
-    /// One less than the number of entries, a power of two, times the size of an entry: picks the place of an entry
-    /// out of a key. Never larger than what `entries` has room for.
+    /// One less than the number of entries, a power of two, times the size of an entry: picks the
+    /// place of an entry out of a key. Never larger than what `entries` has room for.
     mask: AtomicUsize,
     entries: AtomicPtr<Entry>,
     /// Where the entries of one's own regions are, which never move.
     whole: Option<Mapping>,
 }
 
-/// Entries of a new table: few, since most peers are used for few regions. At least two: see forget().
+/// Entries of a new table: few, since most peers are used for few regions. At least two: see
+/// forget().
 const ENTRIES: usize = 4;
 
 fn mask_of(entries: usize) -> usize {
@@ -135,8 +137,8 @@ impl ImportTable {
         Ok(ImportTable::with(entries, ENTRIES, None))
     }
 
-    /// A table with room for every index that there can be, which stays where it is. It takes address space for
-    /// all, and memory for those in use.
+    /// A table with room for every index that there can be, which stays where it is. It takes
+    /// address space for all, and memory for those in use.
     pub fn whole() -> Result<ImportTable> {
         let room = Mapping::anonymous(INDICES * size_of::<Entry>())?;
         Ok(ImportTable::with(room.base().cast(), INDICES, Some(room)))
@@ -157,12 +159,13 @@ impl ImportTable {
     /// The entry at which a key stands if it is known.
     #[inline(always)]
     fn entry(&self, key: u64) -> &Entry {
-        // Acquire, twice: who sees a mask sees the entries for which it was made, or more; who sees entries sees what
-        // was put there. Both pair with grow().
+        // Acquire, twice: who sees a mask sees the entries for which it was made, or more; who sees
+        // entries sees what was put there. Both pair with grow().
         let mask = self.mask.load(Ordering::Acquire);
         let entries = self.entries.load(Ordering::Acquire);
         let offset = (key as usize).wrapping_mul(size_of::<Entry>()) & mask;
-        // SAFETY: the mask leads to one of the entries, which the caller's pin keeps; zero bytes are a valid entry.
+        // SAFETY: the mask leads to one of the entries, which the caller's pin keeps; zero bytes
+        // are a valid entry.
         unsafe { &*entries.byte_add(offset) }
     }
 
@@ -177,11 +180,13 @@ impl ImportTable {
         for at in 0..count {
             larger[at].assign(self.entry(at as u64));
         }
-        // Release: who sees the new place sees what stands there; pairs with entry(), where the mask comes first.
+        // Release: who sees the new place sees what stands there; pairs with entry(), where the
+        // mask comes first.
         let old = self.entries.swap(Box::into_raw(larger).cast(), Ordering::AcqRel);
         self.mask.store(mask, Ordering::Release);
         quiesce();
-        // SAFETY: made by empty() with so many entries, and nobody who is pinned has found it since.
+        // SAFETY: made by empty() with so many entries, and nobody who is pinned has found it
+        // since.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(old, count)) });
         Ok(())
     }
@@ -202,7 +207,7 @@ impl ImportTable {
         if entry.lives(address.key) { entry.place(address, size) } else { None }
     }
 
-    /// The same for an aligned word of 8 bytes.
+    /// Like `find`, for an aligned word of 8 bytes.
     #[inline(always)]
     pub fn find_word(&self, address: Address) -> Option<*mut u8> {
         let entry = self.known(address.key)?;
@@ -218,8 +223,9 @@ impl ImportTable {
         OwnTable(self.entries.load(Ordering::Relaxed))
     }
 
-    /// Lets look-ups for the near side find all memory of this process by the key [`ANY`]. All others see that it
-    /// does not live: what a peer asks for, and what is sent to oneself as to a peer, must lie in a region.
+    /// Lets look-ups for the near side find all memory of this process by the key [`ANY`]. All
+    /// others see that it does not live: what a peer asks for, and what is sent to oneself as to a
+    /// peer, must lie in a region.
     pub fn know_own_memory(&self) {
         self.learn(ANY, std::ptr::null_mut(), EVERYTHING, (&raw const NO_LIFE).cast_mut());
     }
@@ -241,7 +247,8 @@ impl ImportTable {
         key.0 != 0 && self.entry(key.0).key.load(Ordering::Acquire) == key.0
     }
 
-    /// Fills an entry that is empty, and for which there is room. Callers exclude one another; `live` outlives the table.
+    /// Fills an entry that is empty, and for which there is room. Callers exclude one another;
+    /// `live` outlives the table.
     pub fn learn(&self, key: Key, base: *mut u8, length: u64, live: *mut AtomicU64) {
         let entry = self.entry(key.0);
         entry.base.store(base, Ordering::Relaxed);
@@ -253,8 +260,8 @@ impl ImportTable {
         entry.key.store(key.0, Ordering::Release);
     }
 
-    /// Empties the entry at `index`, for which there is room. What it led to may be unmapped after `quiesce`. The
-    /// entry of index 0 gets a key of index 1, which nobody looks up there.
+    /// Empties the entry at `index`, for which there is room. What it led to may be unmapped after
+    /// `quiesce`. The entry of index 0 gets a key of index 1, which nobody looks up there.
     pub fn forget(&self, index: usize) {
         // Relaxed: quiesce() orders it before the unmapping.
         self.entry(index as u64).key.store((index == 0).into(), Ordering::Relaxed);
@@ -265,7 +272,8 @@ impl Drop for ImportTable {
     fn drop(&mut self) {
         if self.whole.is_none() {
             let entries = std::ptr::slice_from_raw_parts_mut(*self.entries.get_mut(), self.count());
-            // SAFETY: made by empty() with so many entries; whoever drops the table uses it no more.
+            // SAFETY: made by empty() with so many entries; whoever drops the table uses it no
+            // more.
             drop(unsafe { Box::from_raw(entries) });
         }
     }

@@ -29,14 +29,14 @@ struct MessageArea {
 /// what would stand beside it.
 type Mailbox = Arc<CachePadded<Mutex<MessageArea>>>;
 
-fn open(mail: &Mailbox) -> MutexGuard<'_, MessageArea> {
-    mail.lock().unwrap_or_else(PoisonError::into_inner)
+fn open(message_area: &Mailbox) -> MutexGuard<'_, MessageArea> {
+    message_area.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The path of a rank to itself.
 pub struct Loopback {
     waiters: *const Waiters,
-    mail: Mailbox,
+    message_area: Mailbox,
 }
 
 // SAFETY: `waiters` points to shared memory of atomics that outlives the transport, see new().
@@ -50,7 +50,7 @@ impl Loopback {
     /// # Safety
     /// `waiters`, the rank's own, stay valid as long as the transport and its ports.
     pub unsafe fn new(waiters: *const Waiters) -> Loopback {
-        Loopback { waiters, mail: Mailbox::default() }
+        Loopback { waiters, message_area: Mailbox::default() }
     }
 
     /// The path to oneself, rank `me`.
@@ -64,7 +64,7 @@ impl Loopback {
 
     /// The receiving end; to be taken once.
     pub fn receiver(&self) -> LoopbackReceiver {
-        LoopbackReceiver { mail: self.mail.clone() }
+        LoopbackReceiver { message_area: self.message_area.clone() }
     }
 }
 
@@ -98,16 +98,16 @@ impl Transport for Loopback {
     }
 
     fn post(&self, _: &Port, message: &Message) -> Posted {
-        let mut mail = open(&self.mail);
-        if mail.requests.len() == REQUESTS {
+        let mut message_area = open(&self.message_area);
+        if message_area.requests.len() == REQUESTS {
             return Posted::Full;
         }
-        mail.requests.push_back(*message);
+        message_area.requests.push_back(*message);
         Posted::Taken
     }
 
     fn reply(&self, _: &Port, reply: Reply) {
-        open(&self.mail).replies.push_back(reply);
+        open(&self.message_area).replies.push_back(reply);
     }
 
     fn staging(&self, _: &Port, _: usize) -> Option<*mut u8> {
@@ -121,15 +121,15 @@ impl Transport for Loopback {
 
 /// The receiving end of [`Loopback`].
 pub struct LoopbackReceiver {
-    mail: Mailbox,
+    message_area: Mailbox,
 }
 
 impl Receiver for LoopbackReceiver {
     fn poll(&mut self, sink: &mut dyn Sink) -> usize {
         // What the sink posts while it handles these is taken in the next round.
         let (requests, replies) = {
-            let mut mail = open(&self.mail);
-            (std::mem::take(&mut mail.requests), std::mem::take(&mut mail.replies))
+            let mut message_area = open(&self.message_area);
+            (std::mem::take(&mut message_area.requests), std::mem::take(&mut message_area.replies))
         };
         requests.iter().for_each(|message| sink.request(message));
         replies.iter().for_each(|reply| sink.reply(*reply));
@@ -137,8 +137,8 @@ impl Receiver for LoopbackReceiver {
     }
 
     fn arm(&mut self) -> bool {
-        let mail = open(&self.mail);
-        mail.requests.is_empty() && mail.replies.is_empty()
+        let message_area = open(&self.message_area);
+        message_area.requests.is_empty() && message_area.replies.is_empty()
     }
 
     fn disarm(&mut self) {}

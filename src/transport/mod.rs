@@ -89,11 +89,12 @@ pub trait Transport: Send + Sync {
     /// How memory that the peer registered in place is reached.
     fn registered_access(&self, port: &Port) -> Access;
 
-    /// Why the kernel does not copy from the peer's process, and to it: an errno each; 0: it does, or is not asked to.
+    /// Why the kernel does not copy from the peer's process, and to it: an errno each; 0: it does,
+    /// or is not asked to.
     fn kernel_refusals(&self, port: &Port) -> (i32, i32);
 
-    /// Copies `size` bytes from the peer's address to ours. ERR_UNSUPPORTED: nothing was copied, the peer's agent must
-    /// do it.
+    /// Copies `size` bytes from the peer's address to ours. ERR_UNSUPPORTED: nothing was copied,
+    /// the peer's agent must do it.
     ///
     /// # Safety
     /// `to` is valid for writing `size` bytes.

@@ -32,8 +32,8 @@ thread_local! {
 struct Learning(());
 
 impl Learning {
-    /// None: the thread is there already, and was interrupted by a signal handler that calls this library. It is
-    /// forbidden to do so, but to wait for oneself would be a bad answer.
+    /// None: the thread is there already, and was interrupted by a signal handler that calls this
+    /// library. It is forbidden to do so, but to wait for oneself would be a bad answer.
     fn begin() -> Option<Learning> {
         LEARNING.with(|learning| !learning.replace(true)).then(|| Learning(()))
     }
@@ -78,14 +78,14 @@ impl Port {
         self.imports.find(address, size)
     }
 
-    /// The same for an aligned word of 8 bytes.
+    /// Like `find`, for an aligned word of 8 bytes.
     #[inline(always)]
     pub fn find_word(&self, address: Address) -> Option<*mut u8> {
         self.imports.find_word(address)
     }
 
-    /// In a port to oneself: as find(), for the near side of an operation, which may also be any memory of the
-    /// process, by the key ANY.
+    /// In a port to oneself: as find(), for the near side of an operation, which may also be any
+    /// memory of the process, by the key ANY.
     #[inline(always)]
     pub fn find_near(&self, address: Address, size: u64) -> Option<*mut u8> {
         self.imports.find_near(address, size)
@@ -117,8 +117,9 @@ impl Port {
         unsafe { &*self.waiters }
     }
 
-    /// Makes a region findable. RETRY_BUSY inside a signal handler that interrupts just this. `make` maps it, and is called only if nobody was faster; what it
-    /// replaces is unmapped when no thread uses it any more. The caller is not pinned.
+    /// Makes a region findable. RETRY_BUSY inside a signal handler that interrupts just this.
+    /// `make` maps it, and is called only if nobody was faster; what it replaces is unmapped when
+    /// no thread uses it any more. The caller is not pinned.
     pub fn learn(
         &self,
         key: Key,

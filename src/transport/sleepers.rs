@@ -15,23 +15,23 @@
 //! 8  clears the place and its bits
 //! ```
 //!
-//! No wake-up is lost. The fence of (5) falls into every other thread at some point. A thread that has
-//! executed (a) before that point: the sleeper sees the word at (6). A thread that executes (a) after
-//! it: what (1) has stored is seen by (c) and (d), since nothing of it changes before (8); so it rings
-//! the bell, after the ticket of (2), and (7) ends or does not begin. Marks are never taken away
-//! from under a sleeper: they are made anew from the list of all who sleep, under a lock, before (2)
-//! and after (7).
+//! No wake-up is lost. The fence of (5) falls into every other thread at some point. A thread that
+//! has executed (a) before that point: the sleeper sees the word at (6). A thread that executes (a)
+//! after it: what (1) has stored is seen by (c) and (d), since nothing of it changes before (8); so
+//! it rings the bell, after the ticket of (2), and (7) ends or does not begin. Marks are never
+//! taken away from under a sleeper: they are made anew from the list of all who sleep, under a
+//! lock, before (2) and after (7).
 //!
-//! The heavy fence interrupts every core on which a rank of this user's computes. So there is one for
-//! each sleep and not one for each nap, and none for the many sleeps that end soon: those rest on (3)
-//! and (4) alone. A thread that stores between (1) and (3) can be missed there, for want of a fence
-//! of its own; the nap of (4) bounds what that costs.
+//! The heavy fence interrupts every core on which a rank of this user's computes. So there is one
+//! for each sleep and not one for each nap, and none for the many sleeps that end soon: those rest
+//! on (3) and (4) alone. A thread that stores between (1) and (3) can be missed there, for want of
+//! a fence of its own; the nap of (4) bounds what that costs.
 //!
 //! # What wakes nobody
 //!
-//! Stores through pointers of the user's, in this process and in others. For their sake a sleeper looks
-//! at its word a few times in its first second, ever more seldom; then no more, because each look of
-//! each sleeper would interrupt some core. `llcl_wake` is for those who store so.
+//! Stores through pointers of the user's, in this process and in others. For their sake a sleeper
+//! looks at its word a few times in its first second, ever more seldom; then no more, because each
+//! look of each sleeper would interrupt some core. `llcl_wake` is for those who store so.
 
 use crate::transport::waiters::{Awaited, Bits, PLACES, Waiters};
 use crate::util::bell::{Bell, Ticket};
@@ -49,7 +49,8 @@ const LAST: Duration = Duration::from_millis(500);
 /// How long all naps are where the kernel offers no fence, so that a wake-up may be lost.
 const UNFENCED: Duration = Duration::from_millis(1);
 
-/// This process's list of who sleeps. What peers see of it they may spoil: nothing is ever read back.
+/// This process's list of who sleeps. What peers see of it they may spoil: nothing is ever read
+/// back.
 #[derive(Default)]
 pub struct Sleepers {
     list: Mutex<List>,
@@ -71,8 +72,8 @@ impl Default for List {
 }
 
 impl List {
-    /// Counts a thread at the place of its word, at a free one, or else at the last one, which stands for
-    /// any word. Whether it is the first one there.
+    /// Counts a thread at the place of its word, at a free one, or else at the last one, which
+    /// stands for any word. Whether it is the first one there.
     fn enter(&mut self, awaited: Awaited) -> (usize, bool) {
         let own = |entry: &Entry| entry.threads > 0 && entry.awaited == Some(awaited);
         let places = &self.0[..PLACES - 1];

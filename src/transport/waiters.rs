@@ -1,13 +1,15 @@
-//! The sleeping threads of one rank as everybody sees them: which words they wait for, and the bells
-//! that wake them.
+//! The sleeping threads of one rank as everybody sees them: which words they wait for, and the
+//! bells that wake them.
 //!
 //! Lies in the control area of the rank whose threads sleep. Whoever stores into memory of the rank
 //! asks after the store whether somebody sleeps on one of these bytes. Three words of 64 bits, the
 //! *marks*, give the answer for nearly everybody by one load of a line that nobody writes while
-//! nobody falls asleep or wakes: a mark has the bit of each word (or of each page, or of each of the
-//! owner's own addresses) that somebody waits for. Only where the bit is set are the places searched.
+//! nobody falls asleep or wakes: a mark has the bit of each word (or of each page, or of each of
+//! the owner's own addresses) that somebody waits for. Only where the bit is set are the places
+//! searched.
 //!
-//! No store is overlooked: `transport::sleepers` has the other half of the protocol, and the argument.
+//! No store is overlooked: `transport::sleepers` has the other half of the protocol, and the
+//! argument.
 
 use crate::transport::address::Address;
 use crate::util::bell::Bell;
@@ -27,7 +29,8 @@ pub const PLACES: usize = 2;
 pub struct Awaited {
     /// The word as peers name it; None: no peer can change it.
     pub name: Option<Address>,
-    /// The word's address in the owner's process; None: the owner's own completions do not change it.
+    /// The word's address in the owner's process; None: the owner's own completions do not change
+    /// it.
     pub local: Option<u64>,
 }
 
@@ -50,7 +53,8 @@ const NO_KEY: u64 = 0;
 /// `key` of the place for those who found no other.
 const ANY_KEY: u64 = u64::MAX;
 
-/// One word that threads sleep on. Only its owner writes it, under the lock of `transport::sleepers`.
+/// One word that threads sleep on. Only its owner writes it, under the lock of
+/// `transport::sleepers`.
 #[repr(C, align(32))]
 struct Place {
     bell: Bell,
@@ -61,7 +65,8 @@ struct Place {
     local: AtomicU64,
 }
 
-/// Has a bit for everything that somebody waits for. A line of its own: writers read it after each store.
+/// Has a bit for everything that somebody waits for. A line of its own: writers read it after each
+/// store.
 #[repr(C, align(64))]
 struct Marks {
     /// By words of 8 bytes.
@@ -109,7 +114,8 @@ impl Bits {
     }
 }
 
-/// The bits of a run of `last - first + 1` neighbours that begins at the bit of `first`, plus `turn`.
+/// The bits of a run of `last - first + 1` neighbours that begins at the bit of `first`, plus
+/// `turn`.
 #[inline(always)]
 fn run(first: u64, last: u64, turn: u64) -> u64 {
     let bits = if last - first >= 63 { u64::MAX } else { (2 << (last - first)) - 1 };
@@ -122,7 +128,8 @@ fn words(at: Address, size: u64) -> u64 {
     run(at.offset >> 3, at.offset.saturating_add(size - 1) >> 3, at.key)
 }
 
-/// Where the pages of a region begin among the bits: regions of one rank differ in the lowest bits of their keys.
+/// Where the pages of a region begin among the bits: regions of one rank differ in the lowest bits
+/// of their keys.
 #[inline(always)]
 fn scatter(key: u64) -> u64 {
     key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58
@@ -153,7 +160,8 @@ impl Waiters {
         self.marks.words.load(Ordering::Relaxed) >> bit & 1 != 0 && self.any_in_page(address)
     }
 
-    /// The second look, for words whose bit somebody else's has set: those that are 512 bytes apart share one.
+    /// The second look, for words whose bit somebody else's has set: those that are 512 bytes apart
+    /// share one.
     #[inline(always)]
     fn any_in_page(&self, address: Address) -> bool {
         let bit = (address.offset >> 12).wrapping_add(scatter(address.key)) & 63;
@@ -197,8 +205,8 @@ impl Waiters {
         }
     }
 
-    /// To be called after the rank's own process may have stored anywhere, as callbacks and handlers
-    /// do, and when something happened that all who wait must hear of.
+    /// To be called after the rank's own process may have stored anywhere, as callbacks and
+    /// handlers do, and when something happened that all who wait must hear of.
     #[inline(always)]
     pub fn touched_anything(&self) {
         if self.any() {

@@ -1,10 +1,10 @@
-//! Threads that wait for room in a full queue: asleep, because to spin would keep the core from those
-//! who make the room; and in turn, because who is awake would post for as long as the system lets it
-//! run, and the system knows nothing of the queue.
+//! Threads that wait for room in a full queue: asleep, because to spin would keep the core from
+//! those who make the room; and in turn, because who is awake would post for as long as the system
+//! lets it run, and the system knows nothing of the queue.
 //!
 //! While somebody waits, a thread may post a share of commands. Then it is refused, as if the queue
-//! were full, until it has waited in the line: it wakes the first one there and goes to the end. The
-//! kernel keeps the line: who sleeps on one word is woken in order.
+//! were full, until it has waited in the line: it wakes the first one there and goes to the end.
+//! The kernel keeps the line: who sleeps on one word is woken in order.
 
 use crate::util::bell::Bell;
 use std::cell::Cell;
@@ -14,7 +14,8 @@ use std::time::Duration;
 /// How long a thread sleeps at most. Who empties the queue looks for sleepers without a fence; of
 /// the many looks that a full queue brings with it one could be too early, but not all.
 const LONGEST: Duration = Duration::from_millis(1);
-/// The same for a thread that waits for its turn, which comes when all others have had theirs.
+/// Like `LONGEST`, for a thread that waits for its turn, which comes when all others have had
+/// theirs.
 const LONGEST_TURN: Duration = Duration::from_millis(50);
 
 /// How often a thread looks before it sleeps, and pauses between two looks: some 3 us in all.
@@ -52,7 +53,8 @@ impl Admission {
         self.wait_asleep(LONGEST, attempt)
     }
 
-    /// The same without the looks, where another thread takes them for all; at most for `longest`.
+    /// Like `wait`, without the looks, where another thread takes them for all; at most for
+    /// `longest`.
     pub fn wait_asleep<T>(&self, longest: Duration, attempt: impl Fn() -> Option<T>) -> Option<T> {
         let ticket = self.bell.ticket();
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -71,8 +73,8 @@ impl Admission {
         !self.is_wanted() || spend()
     }
 
-    /// For a thread that had its share: lets the first of the line go on, and waits at its end. False:
-    /// it has not had it.
+    /// For a thread that had its share: lets the first of the line go on, and waits at its end.
+    /// False: it has not had it.
     pub fn wait_for_turn(&self) -> bool {
         if !self.is_wanted() || LEFT.get() > 0 {
             return false;

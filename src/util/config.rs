@@ -101,7 +101,8 @@ pub const POLICIES: &[&str] = &["acquire", "limit", "distributed"];
 pub const HANDLERS: &[&str] = &["serial", "parallel", "polled"];
 /// The words of `LLCL_COLL_ENGINE`, likewise.
 pub const ENGINES: &[&str] = &["offload", "thread"];
-/// The words of `LLCL_COLL_BARRIER`: the names of the algorithms in `coll`, as in those that follow.
+/// The words of `LLCL_COLL_BARRIER`: the names of the algorithms in `coll`, as in those that
+/// follow.
 pub const BARRIERS: &[&str] = &["auto", "dissemination", "tree"];
 /// The words of `LLCL_COLL_BROADCAST`.
 pub const BROADCASTS: &[&str] =
@@ -123,7 +124,7 @@ pub const ALLTOALLS: &[&str] = &["auto", "direct", "pairwise", "bruck", "eager"]
 pub const REDUCE_SCATTERS: &[&str] = &["auto", "direct", "ring", "eager"];
 /// The words of `LLCL_COLL_SCAN`.
 pub const SCANS: &[&str] = &["auto", "direct", "recursive_doubling", "eager"];
-/// The same of exclusive scans.
+/// The algorithms of exclusive scans.
 pub const EXSCANS: &[&str] = &["auto", "direct", "recursive_doubling", "eager"];
 const SWITCH: &[&str] = &["off", "on"];
 

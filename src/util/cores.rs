@@ -1,5 +1,5 @@
-//! The cores on which a thread may run, as plain bits that ranks tell each other: whether there is one for each of them
-//! no rank can know alone, since each may have been pinned to its own.
+//! The cores on which a thread may run, as plain bits that ranks tell each other: whether there is
+//! one for each of them no rank can know alone, since each may have been pinned to its own.
 
 /// A set of cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

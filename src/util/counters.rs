@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most shares of a receiver's credits.
 pub const SHARES: usize = 16;
-/// Lines over which the count of every message is spread, so that threads do not wait for each other.
+/// Lines over which the count of every message is spread, so that threads do not wait for each
+/// other.
 const STRIPES: usize = 16;
 
 /// One number.
@@ -21,7 +22,7 @@ impl Count {
         self.0.fetch_add(1, Ordering::Release);
     }
 
-    /// The same where only one thread at a time counts, which then costs next to nothing.
+    /// Like `up`, where only one thread at a time counts, which then costs next to nothing.
     #[inline(always)]
     pub fn up_alone(&self, by: u64) {
         // Release: what was counted has been done; pairs with get_done().

@@ -29,7 +29,8 @@ impl Epoll {
         Ok(Epoll(unsafe { OwnedFd::from_raw_fd(epoll) }))
     }
 
-    /// Adds a descriptor that is not in the set: `events` are told under `key` as long as they last.
+    /// Adds a descriptor that is not in the set: `events` are told under `key` as long as they
+    /// last.
     pub fn add(&self, fd: BorrowedFd<'_>, events: i32, key: u64) -> Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd, events, key)
     }
@@ -39,8 +40,8 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_MOD, fd, events, key)
     }
 
-    /// Takes a descriptor out of the set, if it is in it. Closing is not enough where somebody else holds the
-    /// same open file.
+    /// Takes a descriptor out of the set, if it is in it. Closing is not enough where somebody else
+    /// holds the same open file.
     pub fn remove(&self, fd: BorrowedFd<'_>) {
         let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, 0);
     }

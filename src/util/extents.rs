@@ -16,7 +16,8 @@ impl Extents {
         Extents { free: Vec::new(), end }
     }
 
-    /// Takes `length` bytes: of the first free range that has them, else behind all others. Its first byte.
+    /// Takes `length` bytes: of the first free range that has them, else behind all others. Its
+    /// first byte.
     pub fn take(&mut self, length: u64) -> Result<u64> {
         if let Some(at) = self.free.iter().position(|range| range.1 >= length) {
             let (offset, all) = self.free[at];

@@ -6,8 +6,8 @@
 //! joined execute a full fence (`membarrier(2)`). So whatever another thread had stored before that
 //! moment is seen after the call, and whatever it loads later sees what was stored before the call.
 //!
-//! Loom knows no such call. Under it both execute a full fence, which is what the kernel's amounts to
-//! for one pair of sides.
+//! Loom knows no such call. Under it both execute a full fence, which is what the kernel's amounts
+//! to for one pair of sides.
 
 use crate::util::sync::Ordering;
 
@@ -20,7 +20,8 @@ pub fn light_fence() {
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
 }
 
-/// The half of the side that pays. False where the kernel does not offer it: then the light half is none.
+/// The half of the side that pays. False where the kernel does not offer it: then the light half is
+/// none.
 #[cfg(not(loom))]
 pub fn heavy_fence() -> bool {
     crate::util::pin::global_fence()

@@ -1,11 +1,12 @@
 //! What a forked child must not use: words that it finds at 0.
 //!
 //! fork() copies the memory of a context but none of its threads, and the child shares its parent's
-//! sockets and memory files. Each word that decides whether something may be used is named here, and
-//! is set to 0 in the child before fork() returns there: so no call pays for a check of its own.
+//! sockets and memory files. Each word that decides whether something may be used is named here,
+//! and is set to 0 in the child before fork() returns there: so no call pays for a check of its
+//! own.
 //!
-//! The child runs no handlers of this kind after vfork(), posix_spawn(), system() and popen(), which is
-//! right: such a child runs in its parent's memory until it becomes another program.
+//! The child runs no handlers of this kind after vfork(), posix_spawn(), system() and popen(),
+//! which is right: such a child runs in its parent's memory until it becomes another program.
 
 use crate::fail;
 use crate::util::once::Once;
@@ -66,7 +67,8 @@ fn push(word: *mut AtomicU32) -> &'static Entry {
     loop {
         entry.next = first;
         let place = &raw mut *entry;
-        // Release: who finds the entry finds it complete. Nobody but this thread has changed it before.
+        // Release: who finds the entry finds it complete. Nobody but this thread has changed it
+        // before.
         match FIRST.compare_exchange(first, place, Ordering::Release, Ordering::Relaxed) {
             // SAFETY: it was leaked above, and is only read from now on.
             Ok(_) => return unsafe { &*place },
@@ -89,7 +91,8 @@ fn install() -> Result<()> {
 /// Runs in the child's only thread, before fork() returns.
 extern "C" fn in_child() {
     let mut entry: *const Entry = FIRST.load(Ordering::Acquire);
-    // SAFETY: entries live for ever; a word that is named is valid, as new() demands: the child has a copy.
+    // SAFETY: entries live for ever; a word that is named is valid, as new() demands: the child has
+    // a copy.
     unsafe {
         while let Some(at) = entry.as_ref() {
             if let Some(word) = at.word.load(Ordering::Acquire).as_ref() {

@@ -63,7 +63,8 @@ impl MemoryFile {
         MemoryFile(fd)
     }
 
-    /// Makes the file `length` bytes long, which is more than it has; new bytes read as zero and cost nothing yet.
+    /// Makes the file `length` bytes long, which is more than it has; new bytes read as zero and
+    /// cost nothing yet.
     pub fn extend(&self, length: u64) -> Result<()> {
         let limit = file_size_limit();
         if length > limit {
@@ -102,8 +103,8 @@ impl MemoryFile {
         }
     }
 
-    /// Maps `length` bytes from `offset`, shared, for loads and stores. Whether the file is that long shows
-    /// [`Mapping::has_memory`].
+    /// Maps `length` bytes from `offset`, shared, for loads and stores. Whether the file is that
+    /// long shows [`Mapping::has_memory`].
     pub fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         Mapping::new(length, libc::MAP_SHARED, self.0.as_raw_fd(), offset)
     }
@@ -118,8 +119,8 @@ impl AsFd for MemoryFile {
 /// From so many bytes on, clear() gives pages back instead of writing zeros.
 const WORTH_RELEASING: usize = 128 << 10;
 
-/// Makes bytes of a shared mapping of a memory file read as zero. Of a large range the whole pages go back to the
-/// kernel.
+/// Makes bytes of a shared mapping of a memory file read as zero. Of a large range the whole pages
+/// go back to the kernel.
 ///
 /// # Safety
 /// The range belongs to one mapping of this process, and nobody else touches it meanwhile.
@@ -151,8 +152,8 @@ unsafe fn remove(first: *mut u8, bytes: usize) -> bool {
     unsafe { libc::madvise(first.cast(), bytes, libc::MADV_REMOVE) == 0 }
 }
 
-/// Whether pages are zero after remove(). Advice may be ignored: the emulation of a process by qemu says that all went
-/// well, and does nothing. So it is tried once.
+/// Whether pages are zero after remove(). Advice may be ignored: the emulation of a process by qemu
+/// says that all went well, and does nothing. So it is tried once.
 fn removes() -> bool {
     static REMOVES: Once<bool> = Once::new();
     let try_one = || -> Result<bool> {
@@ -182,14 +183,15 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `length` more bytes of the file that this mapping shows, from `offset` bytes behind its beginning on,
-    /// which may lie behind its end. So nobody need keep a descriptor of the file.
+    /// Maps `length` more bytes of the file that this mapping shows, from `offset` bytes behind its
+    /// beginning on, which may lie behind its end. So nobody need keep a descriptor of the file.
     pub fn again(&self, offset: usize, length: usize) -> Result<Mapping> {
         let Some(all) = offset.checked_add(length).filter(|_| offset.is_multiple_of(page_size()))
         else {
             fail!(ERR_SYSTEM, "there is no mapping of {length} bytes from {offset} on");
         };
-        // The kernel maps a shared file a second time where the old mapping is said to have no bytes.
+        // The kernel maps a shared file a second time where the old mapping is said to have no
+        // bytes.
         // SAFETY: the kernel chooses the place, and leaves the old mapping as it is.
         let base = unsafe { libc::mremap(self.base().cast(), 0, all, libc::MREMAP_MAYMOVE) };
         let whole = Mapping::made(base, all, "mremap")?;
@@ -220,8 +222,8 @@ impl Mapping {
         *CAN.get_or_init(|| try_one().unwrap_or(false))
     }
 
-    /// Whether there is memory behind the last byte: who touches a page behind the end of a file is ended by SIGBUS.
-    /// The page takes memory from now on.
+    /// Whether there is memory behind the last byte: who touches a page behind the end of a file is
+    /// ended by SIGBUS. The page takes memory from now on.
     pub fn has_memory(&self) -> bool {
         let last = self.length.saturating_sub(1) & !(page_size() - 1);
         futex::is_word(self.base() as usize + last)
@@ -277,6 +279,22 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by new(); its users have ended before its owner drops it.
         unsafe { libc::munmap(self.base().cast(), self.length) };
+    }
+}
+
+/// Copies bytes, a word without a call.
+///
+/// # Safety
+/// `to` is valid for writing as many.
+#[inline(always)]
+pub unsafe fn copy_short(from: &[u8], to: *mut u8) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match from.len() {
+            0 => {}
+            8 => to.cast::<[u8; 8]>().write(*from.as_ptr().cast()),
+            size => std::ptr::copy_nonoverlapping(from.as_ptr(), to, size),
+        }
     }
 }
 

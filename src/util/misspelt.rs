@@ -8,7 +8,8 @@ const OTHERS: [&str; 5] = ["LLCL_RANK", "LLCL_SIZE", "LLCL_HUB_FD", "LLCL_RUN", 
 
 static SAID: AtomicBool = AtomicBool::new(false);
 
-/// Says on stderr which variables nobody reads: once in a process, and of the ranks of a job only in the first.
+/// Says on stderr which variables nobody reads: once in a process, and of the ranks of a job only
+/// in the first.
 pub fn warn_once() {
     let first = std::env::var_os("LLCL_RANK").is_none_or(|rank| rank.is_empty() || rank == "0");
     // Relaxed: the flag publishes nothing.
@@ -26,7 +27,8 @@ pub fn warn_once() {
     }
 }
 
-/// The variable whose name is nearest; None for one that exists, and for what is not of this library.
+/// The variable whose name is nearest; None for one that exists, and for what is not of this
+/// library.
 fn nearest(name: &str) -> Option<&'static str> {
     let known = || TABLE.iter().map(|row| row.name).chain(OTHERS);
     if !name.starts_with("LLCL_") || known().any(|other| other == name) {

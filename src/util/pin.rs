@@ -50,7 +50,8 @@ impl Drop for Mine {
         quick::set(std::ptr::null());
         // SAFETY: it is null or one of the registry's pins, which live for ever.
         if let Some(pin) = unsafe { self.0.get().as_ref() } {
-            // Release: pairs with the Acquire in adopt(); the next user sees a pin that is not held.
+            // Release: pairs with the Acquire in adopt(); the next user sees a pin that is not
+            // held.
             pin.taken.store(false, Ordering::Release);
         }
     }
@@ -138,12 +139,14 @@ pub struct Pinned<'a> {
     pin: &'a Pin,
     /// The thread has no place to keep a pin, and gives it back.
     borrowed: bool,
-    /// The thread had pinned itself before: a signal handler has interrupted it, whose pin ends earlier.
+    /// The thread had pinned itself before: a signal handler has interrupted it, whose pin ends
+    /// earlier.
     inner: bool,
 }
 
-/// Pins this thread. Its holder must not wait for another thread. It nests only where a signal handler uses the
-/// library, which it may not, and which must not cost the interrupted call its pin.
+/// Pins this thread. Its holder must not wait for another thread. It nests only where a signal
+/// handler uses the library, which it may not, and which must not cost the interrupted call its
+/// pin.
 #[inline(always)]
 pub fn pin<'a>() -> Pinned<'a> {
     match pin_if_known() {
@@ -152,8 +155,8 @@ pub fn pin<'a>() -> Pinned<'a> {
     }
 }
 
-/// The same for code that must not call anything. None in a thread that has never been pinned, and
-/// where the kernel does not run the fence.
+/// Like `pin`, for code that must not call anything. None in a thread that has never been pinned,
+/// and where the kernel does not run the fence.
 #[inline(always)]
 pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
     // SAFETY: it is null or one of the registry's pins, which live for ever.
@@ -191,7 +194,8 @@ impl Drop for Pinned<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if !self.inner {
-            // Release: everything done under the pin comes before; pairs with the Acquire in quiesce().
+            // Release: everything done under the pin comes before; pairs with the Acquire in
+            // quiesce().
             self.pin.epoch.store(0, Ordering::Release);
         }
         if self.borrowed {
@@ -247,8 +251,9 @@ pub fn global_fence_or_pause() {
     insist(global_fence);
 }
 
-/// A fence in other threads that the kernel has promised. For want of memory it may fail for a moment; and for good where the
-/// program has put a filter on its system calls since: then what others have stored is seen after a pause all the same.
+/// A fence in other threads that the kernel has promised. For want of memory it may fail for a
+/// moment; and for good where the program has put a filter on its system calls since: then what
+/// others have stored is seen after a pause all the same.
 fn insist(fenced: impl Fn() -> bool) {
     const TRIES: usize = 100;
     for _ in 0..TRIES {

@@ -1,4 +1,5 @@
-//! Hints that lines will be needed soon. They change nothing but the time that it takes to come to them.
+//! Hints that lines will be needed soon. They change nothing but the time that it takes to come to
+//! them.
 
 /// A line that will be read.
 #[inline(always)]

@@ -1,5 +1,6 @@
-//! Local packet sockets under a name in the kernel's abstract space, which no file holds: how processes meet that nobody
-//! has started together. Everybody on the machine can see such a name, so both ends look whose process the other is.
+//! Local packet sockets under a name in the kernel's abstract space, which no file holds: how
+//! processes meet that nobody has started together. Everybody on the machine can see such a name,
+//! so both ends look whose process the other is.
 
 use crate::fail;
 use crate::util::status::{Error, Result};
@@ -67,7 +68,8 @@ pub fn listen(name: &Secret, backlog: u32) -> Result<OwnedFd> {
     if done { Ok(listener) } else { Err(Error::system("bind or listen")) }
 }
 
-/// The next who came; WouldBlock: nobody. One that another user's process holds is closed and passed over.
+/// The next who came; WouldBlock: nobody. One that another user's process holds is closed and
+/// passed over.
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     loop {
         let null = std::ptr::null_mut::<libc::sockaddr>();

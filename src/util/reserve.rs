@@ -1,11 +1,12 @@
-//! What the library lives on where the system gives no memory: a fixed piece of the library's own data, which
-//! takes no memory until it is used.
+//! What the library lives on where the system gives no memory: a fixed piece of the library's own
+//! data, which takes no memory until it is used.
 //!
-//! Rust's collections and reference counts end the process where an allocation fails. Behind this allocator small
-//! ones do not fail while the reserve lasts. It lasts for the calls under way: a call that makes something new asks
-//! [`must_be_left`] first, and answers LLCL_ERR_NO_MEMORY where half of the reserve is in use. So what exists goes on
-//! and can be freed. What may be larger than a quarter of the reserve is allocated by [`boxed`] or `try_reserve`, whose failure is
-//! a status, or asked for beforehand by [`must_hold`]. (docs/decisions/0010-memory-runs-out.md)
+//! Rust's collections and reference counts end the process where an allocation fails. Behind this
+//! allocator small ones do not fail while the reserve lasts. It lasts for the calls under way: a
+//! call that makes something new asks [`must_be_left`] first, and answers LLCL_ERR_NO_MEMORY where
+//! half of the reserve is in use. So what exists goes on and can be freed. What may be larger than
+//! a quarter of the reserve is allocated by [`boxed`] or `try_reserve`, whose failure is a status,
+//! or asked for beforehand by [`must_hold`]. (docs/decisions/0010-memory-runs-out.md)
 
 use crate::fail;
 use crate::util::status::Result;
@@ -14,7 +15,8 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Twice what a context takes from its making to its end: some 400 KiB with the default sizes, 1.6 MiB with the largest.
+/// Twice what a context takes from its making to its end: some 400 KiB with the default sizes, 1.6
+/// MiB with the largest.
 const BYTES: usize = 4 << 20;
 /// The reserve is given out in grains of so many bytes, which is also the largest alignment.
 const GRAIN: usize = 256;
@@ -60,8 +62,8 @@ fn system_gives(bytes: usize) -> bool {
     }
 }
 
-/// Refuses what takes about so many bytes, in several allocations, where the system does not give them in one.
-/// Another thread may take them before they are used: then the reserve is left.
+/// Refuses what takes about so many bytes, in several allocations, where the system does not give
+/// them in one. Another thread may take them before they are used: then the reserve is left.
 pub fn must_hold(bytes: u64) -> Result<()> {
     must_be_left()?;
     let size = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -71,8 +73,8 @@ pub fn must_hold(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// The items in memory of their own, for numbers of items that a user or a configuration decides on. `what` names
-/// them in the message of the failure.
+/// The items in memory of their own, for numbers of items that a user or a configuration decides
+/// on. `what` names them in the message of the failure.
 pub fn boxed<T>(what: &str, items: impl ExactSizeIterator<Item = T>) -> Result<Box<[T]>> {
     let (mut all, count) = (Vec::new(), items.len());
     if all.try_reserve_exact(count).is_err() {
@@ -163,7 +165,8 @@ unsafe impl GlobalAlloc for Reserve {
                 return moved;
             }
         }
-        // SAFETY: the caller promises that the new size is one of a layout; both sides hold what is copied.
+        // SAFETY: the caller promises that the new size is one of a layout; both sides hold what is
+        // copied.
         unsafe {
             let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !moved.is_null() {

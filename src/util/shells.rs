@@ -1,5 +1,6 @@
-//! Objects whose addresses users hold: what is left of them after their end, kept for a while, so that a
-//! handle that has ended is recognised and not followed into memory that something else uses.
+//! Objects whose addresses users hold: what is left of them after their end, kept for a while, so
+//! that a handle that has ended is recognised and not followed into memory that something else
+//! uses.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

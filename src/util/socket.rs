@@ -172,7 +172,8 @@ pub fn poll(waits: &mut [libc::pollfd], timeout_ms: i32) -> Result<usize> {
     }
 }
 
-/// A descriptor that becomes readable once somebody calls [`Wake::wake`], and stays so until [`Wake::clear`].
+/// A descriptor that becomes readable once somebody calls [`Wake::wake`], and stays so until
+/// [`Wake::clear`].
 pub struct Wake(OwnedFd);
 
 impl Wake {
@@ -198,7 +199,8 @@ impl Wake {
     /// Makes it unreadable until the next wake().
     pub fn clear(&self) {
         let mut count = 0u64;
-        // SAFETY: eight bytes are written to `count`. Where nobody has woken it, it fails and changes nothing.
+        // SAFETY: eight bytes are written to `count`. Where nobody has woken it, it fails and
+        // changes nothing.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
     }
 }

@@ -94,7 +94,7 @@ impl Error {
         Error { status, message: None }
     }
 
-    /// The same error once more, for who must tell it twice.
+    /// A copy of this error, for a caller that must tell it twice.
     pub fn again(&self) -> Error {
         Error { status: self.status, message: self.message.clone() }
     }
@@ -113,7 +113,8 @@ impl Error {
         }
     }
 
-    /// Keeps the sentence as this thread's last message, for `llcl_last_error`. `function`: which was called.
+    /// Keeps the sentence as this thread's last message, for `llcl_last_error`. `function`: which
+    /// was called.
     pub fn record(&self, function: &str) -> Status {
         if !self.status.is_retry() {
             // A thread that is ending may have no place for it any more.

@@ -1,7 +1,7 @@
 //! Threads that a library may start in somebody else's process.
 //!
-//! Not those of the standard library: it allocates behind the allocator that this library has put in, and ends the
-//! process where that fails.
+//! Not those of the standard library: it allocates behind the allocator that this library has put
+//! in, and ends the process where that fails.
 
 use crate::util::status::{Error, Result, Status};
 use std::ffi::{CString, c_void};
@@ -39,8 +39,8 @@ where
     let mut id = MaybeUninit::uninit();
     // A new thread inherits the mask of its maker: blocked here, so that not even its first
     // instruction can be interrupted.
-    // SAFETY: all-zero signal sets and attributes are valid to be overwritten; all live through the calls. `start` is
-    // handed to the thread.
+    // SAFETY: all-zero signal sets and attributes are valid to be overwritten; all live through the
+    // calls. `start` is handed to the thread.
     let errno = unsafe {
         let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (zeroed(), zeroed());
         let mut attributes: libc::pthread_attr_t = zeroed();
@@ -94,7 +94,8 @@ impl Thread {
         forget(self);
     }
 
-    /// Waits for the end of the thread until `limit`. False: it runs on, and is nobody's from now on.
+    /// Waits for the end of the thread until `limit`. False: it runs on, and is nobody's from now
+    /// on.
     pub fn join_until(self, limit: Instant) -> bool {
         let mut nap = Duration::from_micros(20);
         // Acquire: pairs with begin().

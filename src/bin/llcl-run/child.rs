@@ -108,8 +108,8 @@ impl Setup {
                 if libc::getppid() != launcher {
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
                 }
-                // Before the program can do anything that would outlive the launcher. Where the guard
-                // was killed, this fails and the parent-death signal remains.
+                // Before the program can do anything that would outlive the launcher. Where the
+                // guard was killed, this fails and the parent-death signal remains.
                 let group = libc::getpid();
                 let size = mem::size_of_val(&group);
                 libc::send(guard, (&raw const group).cast(), size, libc::MSG_NOSIGNAL);

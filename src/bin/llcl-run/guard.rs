@@ -1,8 +1,9 @@
 //! The guard: a small process that kills what is left of the job when `llcl-run` itself is killed.
 //!
-//! The kernel kills the ranks then (their parent-death signal), but not what the ranks have started.
-//! The guard reads a stream whose other end only `llcl-run` has: the process group of each rank, and
-//! a zero at a regular end. A stream that ends without the zero means that `llcl-run` is no more.
+//! The kernel kills the ranks then (their parent-death signal), but not what the ranks have
+//! started. The guard reads a stream whose other end only `llcl-run` has: the process group of each
+//! rank, and a zero at a regular end. A stream that ends without the zero means that `llcl-run` is
+//! no more.
 
 use crate::signals;
 use llcl::util::status::{Error, Result};
@@ -45,7 +46,8 @@ impl Guard {
     pub fn dismiss(mut self) {
         // Fails where somebody has killed the guard; then there is nothing to dismiss.
         let _ = self.stream.write_all(&0u32.to_ne_bytes());
-        // SAFETY: waits for the child made in `start`, which nobody else waits for; no status wanted.
+        // SAFETY: waits for the child made in `start`, which nobody else waits for; no status
+        // wanted.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
     }
 }

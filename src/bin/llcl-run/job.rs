@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 /// Between the polite signal and the other one.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a rank may run on that has closed its connection: enough to say why, and to end by itself.
+/// How long a rank may run on that has closed its connection: enough to say why, and to end by
+/// itself.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What is waited for besides the processes of ranks, which have their ranks' numbers.

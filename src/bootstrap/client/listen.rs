@@ -1,4 +1,5 @@
-//! The thread that listens to the hub: takes in its answers, the news of deaths, and the cards of other ranks.
+//! The thread that listens to the hub: takes in its answers, the news of deaths, and the cards of
+//! other ranks.
 
 use super::{Answer, Deaths, Over, Shared, checked, lock};
 use crate::bootstrap::Card;
@@ -62,7 +63,8 @@ impl Shared {
         lives
     }
 
-    /// Asks the hub for the cards of `peers`, which is empty afterwards unless the socket has no room.
+    /// Asks the hub for the cards of `peers`, which is empty afterwards unless the socket has no
+    /// room.
     pub(super) fn look_up(&self, socket: &OwnedFd, peers: &mut Vec<u32>) {
         let request = Request::Lookup { peers: peers.clone() }.encode(0);
         // Held while it is sent, as in say().

@@ -1,5 +1,5 @@
-//! The hub of a world that somebody else has started: a thread of rank 0. It lets in who knows the secret, until every
-//! rank has come, and then serves them until all have left.
+//! The hub of a world that somebody else has started: a thread of rank 0. It lets in who knows the
+//! secret, until every rank has come, and then serves them until all have left.
 
 use crate::bootstrap::hub::{Event, Hub};
 use crate::util::rendezvous::{Secret, accept};
@@ -139,8 +139,8 @@ fn serve(mut hub: Hub, leaving: &Wake) {
     }
 }
 
-/// Ends the processes of all ranks, this one last. The rank that wants it ends by itself, for as long as the others may
-/// take.
+/// Ends the processes of all ranks, this one last. The rank that wants it ends by itself, for as
+/// long as the others may take.
 fn end_all(hub: &mut Hub, rank: u32, code: i32, grace_ms: u32) -> ! {
     let until = Instant::now() + Duration::from_millis(grace_ms.into());
     hub.signal_all_but(&[0, rank], libc::SIGTERM);

@@ -33,7 +33,8 @@ impl Board {
         Ok(Board { ring, own, sequence: 0, targets })
     }
 
-    /// This rank has no board; what the others begin with it fails with `status`. Waits until they have heard.
+    /// This rank has no board; what the others begin with it fails with `status`. Waits until they
+    /// have heard.
     pub fn refuse(services: &Services, ring: &Ring, status: Status) -> Result<()> {
         if ring.steps() == 0 {
             return Ok(());
@@ -73,10 +74,11 @@ impl Board {
         self.sequence
     }
 
-    /// This rank writes on no board of the team any more: its own may go when all others have said the same.
+    /// This rank writes on no board of the team any more: its own may go when all others have said
+    /// the same.
     pub fn leave(self, services: &Services, arena: &Arena) {
-        // Who looks for a failed board later must find it, or waits for ever. A death of a rank of the team is seen
-        // without it.
+        // Who looks for a failed board later must find it, or waits for ever. A death of a rank of
+        // the team is seen without it.
         let (number, verdict) = self.failed();
         let failed = number != 0 && number >= self.sequence;
         if failed {
@@ -98,7 +100,8 @@ impl Board {
 
     /// A word of the own board.
     fn word(&self, at: u64) -> &AtomicU64 {
-        // SAFETY: the own board, which lives as long as this; the word is aligned, and atomic wherever it is used.
+        // SAFETY: the own board, which lives as long as this; the word is aligned, and atomic
+        // wherever it is used.
         unsafe { AtomicU64::from_ptr(self.own.address.add(at as usize).cast()) }
     }
 
@@ -115,22 +118,24 @@ impl Board {
         self.word(FAILED).store(number, Ordering::Release);
     }
 
-    /// From now on every exchange fails here, and at all who write on this board. The first reason stays.
+    /// From now on every exchange fails here, and at all who write on this board. The first reason
+    /// stays.
     pub fn fail(&self, status: Status) {
         if self.failed().0 != FOR_GOOD {
             self.say_failed(Verdict::of(self.ring.me, status), FOR_GOOD);
         }
     }
 
-    /// Whether those that this rank writes to still take part in this exchange; if not, it says the same on its own board.
+    /// Whether those that this rank writes to still take part in this exchange; if not, it says the
+    /// same on its own board.
     fn check_targets(&self, services: &Services) -> Result<()> {
         for (step, board) in self.targets.iter().enumerate() {
             let Some(board) = *board else { continue };
             let _pinned = pin();
             let port = services.routes.known(self.ring.target(step));
             let Some(head) = port.and_then(|port| port.find(board, FIRST)) else { continue };
-            // SAFETY: found while pinned; the words are aligned, and atomic wherever they are used. The owner keeps the
-            // board until this rank has left.
+            // SAFETY: found while pinned; the words are aligned, and atomic wherever they are used.
+            // The owner keeps the board until this rank has left.
             let word = |at: u64| unsafe { AtomicU64::from_ptr(head.add(at as usize).cast()) };
             let number = word(FAILED).load(Ordering::Acquire);
             if number < self.sequence {
@@ -144,8 +149,8 @@ impl Board {
         Ok(())
     }
 
-    /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes. Collective. When
-    /// one rank's `status` is an error, it is an error for all.
+    /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes.
+    /// Collective. When one rank's `status` is an error, it is an error for all.
     pub fn exchange(
         &mut self,
         services: &Services,
@@ -201,8 +206,9 @@ impl Board {
         Address { offset: board.offset + FIRST + half + self.ring.sheet(step), ..board }
     }
 
-    /// Finds the boards that this rank writes on, as far as it does not know them yet; those who have none refuse. An
-    /// error comes before this rank has written anything, so nobody ends the exchange well; but for a death it may pass.
+    /// Finds the boards that this rank writes on, as far as it does not know them yet; those who
+    /// have none refuse. An error comes before this rank has written anything, so nobody ends the
+    /// exchange well; but for a death it may pass.
     fn find_targets(&mut self, services: &Services) -> Result<Verdict> {
         let mut verdict = Verdict(0);
         for step in 0..self.ring.steps() {

@@ -49,8 +49,8 @@ fn what_keeps_a_rank_from_another_may_pass() {
     second.leave(&services[1], &arenas[1]);
 }
 
-/// Two ranks in one process. Rank 0's list names a rank that does not exist, so it reaches nobody; rank 1 waits
-/// for rank 0.
+/// Two ranks in one process. Rank 0's list names a rank that does not exist, so it reaches nobody;
+/// rank 1 waits for rank 0.
 #[test]
 fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it() {
     let (_world, _contexts, services, arenas) = two_ranks();

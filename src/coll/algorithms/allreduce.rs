@@ -49,9 +49,9 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 }
 
 /// In step k a rank exchanges all it has with the one whose number differs in bit k: log2(ranks)
-/// steps, in each of which the whole vector is sent and combined. There are no other signals. What a
-/// step receives has a place of its own, and another one in the next round: its sender has heard of
-/// this rank in this round, so what it sent in the round before has been read.
+/// steps, in each of which the whole vector is sent and combined. There are no other signals. What
+/// a step receives has a place of its own, and another one in the next round: its sender has heard
+/// of this rank in this round, so what it sent in the round before has been read.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (core, size) = (Core::of(problem.ranks), problem.bytes());
     let steps = core.size.ilog2();
@@ -238,8 +238,9 @@ fn ring(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Each rank puts its vector into a slot of every other, and combines what has come to it in the order of ranks: one signal
-/// after the other, ranks * (ranks - 1) in all. For small sizes on few ranks.
+/// Each rank puts its vector into a slot of every other, and combines what has come to it in the
+/// order of ranks: one signal after the other, ranks * (ranks - 1) in all. For small sizes on few
+/// ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let own = problem.source(rank, 0, 0);
     exchange(

@@ -3,8 +3,8 @@
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, Place, Program};
 
-/// Most lanes of a program: not more than the problem allows, nor more than there are threads to share them, since each costs
-/// every start the way of a cache line.
+/// Most lanes of a program: not more than the problem allows, nor more than there are threads to
+/// share them, since each costs every start the way of a cache line.
 pub fn most_lanes(problem: &Problem) -> u64 {
     problem.ranks.min(problem.queues).min(4) as u64
 }
@@ -42,8 +42,9 @@ impl Lane<'_> {
     }
 }
 
-/// Every rank but the root moves its own block, `size(rank)` bytes from the first of the `ends(rank)` to the
-/// second, when the root is ready, side by side; so the root sends n - 1 signals and waits for as many.
+/// Every rank but the root moves its own block, `size(rank)` bytes from the first of the
+/// `ends(rank)` to the second, when the root is ready, side by side; so the root sends n - 1
+/// signals and waits for as many.
 pub fn with_root(
     problem: &Problem,
     rank: usize,

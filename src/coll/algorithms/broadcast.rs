@@ -20,11 +20,11 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Broadcast, "eager", eager),
 ];
 
-/// How many rounds a root may be ahead where a cell holds the data: it sends that many while it has a core, and the others take them
-/// when it is their turn. A power of two.
+/// How many rounds a root may be ahead where a cell holds the data: it sends that many while it has
+/// a core, and the others take them when it is their turn. A power of two.
 const AHEAD: u32 = 64;
-/// The same of more than two ranks with up to so many bytes. Of two ranks with a core each the one is hardly ever ahead, and fewer
-/// lines stay closer.
+/// Like `AHEAD`, of more than two ranks with up to so many bytes. Of two ranks with a core each the
+/// one is hardly ever ahead, and fewer lines stay closer.
 const AHEAD_BEYOND: u32 = 16;
 const DEEP: u64 = 256;
 
@@ -42,23 +42,24 @@ fn chain(problem: &Problem, rank: usize) -> Program {
     in_lanes(problem, rank, Tree::Heap { arity: 1, turn: 0 }, 2)
 }
 
-/// The same with four children: log4 p levels, each byte sent four times by a node that has
+/// Like `chain`, with four children: log4 p levels, each byte sent four times by a node that has
 /// children.
 fn kary(problem: &Problem, rank: usize) -> Program {
     in_lanes(problem, rank, Tree::Heap { arity: 4, turn: 0 }, 2)
 }
 
 /// Single copy: the root pushes straight into the buffers of up to eight ranks; of more, these push
-/// on to eight each. Every byte is written once for each rank. A large vector falls into four
-/// parts (for two ranks into two), each in a queue of its own, so that ranks that wait can take part.
+/// on to eight each. Every byte is written once for each rank. A large vector falls into four parts
+/// (for two ranks into two), each in a queue of its own, so that ranks that wait can take part.
 fn direct(problem: &Problem, rank: usize) -> Program {
     in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, most_lanes(problem))
 }
 
-/// Eager: who has the data puts them into the scratch memory of up to eight ranks, which take them from there
-/// and pass them on. Nobody says that it is ready: each scratch memory is written again some rounds later,
-/// when its owner has said that it has read it; so the root runs as many rounds ahead. It is said, and asked for, once in a quarter of
-/// these rounds. Of what is small enough the scratch memory is a cell, which holds the signal, too. For small sizes.
+/// Eager: who has the data puts them into the scratch memory of up to eight ranks, which take them
+/// from there and pass them on. Nobody says that it is ready: each scratch memory is written again
+/// some rounds later, when its owner has said that it has read it; so the root runs as many rounds
+/// ahead. It is said, and asked for, once in a quarter of these rounds. Of what is small enough the
+/// scratch memory is a cell, which holds the signal, too. For small sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let tree = Tree::Heap { arity: 8, turn: 0 };

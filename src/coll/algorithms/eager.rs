@@ -1,21 +1,27 @@
-//! Eager forms: who has data puts them into scratch memory of their receiver, which need not be ready. Only a rank's own steps touch its
-//! user's buffers. Each byte is copied twice, so this is for small sizes.
+//! Eager forms: who has data puts them into scratch memory of their receiver, which need not be
+//! ready. Only a rank's own steps touch its user's buffers. Each byte is copied twice, so this is
+//! for small sizes.
 //!
-//! Every rank has a slot for each rank that sends to it. A slot of up to 60 bytes is a cell, whose line holds data and signal. The slots are
-//! there several times, in turns, round by round. What keeps a sender from writing a slot that has not been read yet:
+//! Every rank has a slot for each rank that sends to it. A slot of up to 60 bytes is a cell, whose
+//! line holds data and signal. The slots are there several times, in turns, round by round. What
+//! keeps a sender from writing a slot that has not been read yet:
 //!
-//! - **one way** (rooted operations, scan): the receiver says once in a quarter of the turns what it has read, and the sender asks as
-//!   often. So the sender may be as many rounds ahead as there are turns, less one quarter.
-//! - **mutual** (every rank waits for every other one in each round): two turns are enough and nothing is said. A sender that begins round
-//!   n + 1 has the data of round n of the receiver, which therefore has ended round n - 1 and read that round's slot.
+//! - **one way** (rooted operations, scan): the receiver says once in a quarter of the turns what
+//!   it has read, and the sender asks as often. So the sender may be as many rounds ahead as there
+//!   are turns, less one quarter.
+//! - **mutual** (every rank waits for every other one in each round): two turns are enough and
+//!   nothing is said. A sender that begins round n + 1 has the data of round n of the receiver,
+//!   which therefore has ended round n - 1 and read that round's slot.
 
 use super::blocks::others;
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, CELL, CELL_WORD, Place, Program, cell, scratch};
 
-/// Most turns: a sender does so many rounds while it has a core, and the receiver takes them when it has one.
+/// Most turns: a sender does so many rounds while it has a core, and the receiver takes them when
+/// it has one.
 const MOST_TURNS: u64 = 64;
-/// All turns of the slots of one rank take at most so many bytes, if two turns do: more would not stay in the caches.
+/// All turns of the slots of one rank take at most so many bytes, if two turns do: more would not
+/// stay in the caches.
 const ALL_TURNS: u64 = 32 << 10;
 
 /// The slots of each rank.
@@ -27,7 +33,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// For blocks of so many bytes, of which a rank gets up to `most` in a round and does not answer them.
+    /// For blocks of so many bytes, of which a rank gets up to `most` in a round and does not
+    /// answer them.
     pub fn one_way(bytes: u64, most: usize) -> Slots {
         let slots = Slots { bytes, turns: 0, one_way: true };
         let turns = ALL_TURNS / (slots.size() * most as u64);
@@ -35,7 +42,7 @@ impl Slots {
         Slots { turns: 1 << turns.ilog2(), ..slots }
     }
 
-    /// The same where in each round every rank sends to every other.
+    /// Like `one_way`, where in each round every rank sends to every other.
     pub fn mutual(bytes: u64) -> Slots {
         Slots { bytes, turns: 2, one_way: false }
     }
@@ -82,7 +89,8 @@ impl Slots {
         };
     }
 
-    /// The next step waits for what `from` puts into slot `number` of `rank`, whose program this is.
+    /// The next step waits for what `from` puts into slot `number` of `rank`, whose program this
+    /// is.
     pub fn wait(&self, queue: &mut Appender, from: usize, rank: usize, number: usize) -> Place {
         match self.is_cell() {
             true => queue.wait_cell(from, number),
@@ -91,7 +99,8 @@ impl Slots {
         self.place(rank, number)
     }
 
-    /// Says, where that must be said, that what `from` has put has been read by what was appended last.
+    /// Says, where that must be said, that what `from` has put has been read by what was appended
+    /// last.
     pub fn has_read(&self, queue: &mut Appender, from: usize) {
         if self.one_way {
             queue.signal_every(from, 0, self.every());
@@ -104,8 +113,9 @@ pub fn number(peer: usize, rank: usize) -> usize {
     peer - usize::from(peer > rank)
 }
 
-/// Appends the combination, in the order of ranks, of what the others put into the slots of `rank` with its own bytes. `to` may be where
-/// its own bytes lie; partial results lie in the slot behind those of the others.
+/// Appends the combination, in the order of ranks, of what the others put into the slots of `rank`
+/// with its own bytes. `to` may be where its own bytes lie; partial results lie in the slot behind
+/// those of the others.
 pub fn fold(
     queue: &mut Appender,
     problem: &Problem,
@@ -136,8 +146,8 @@ pub fn fold(
     }
 }
 
-/// The forms in which every rank has a block for every other: `from(peer)` is where it lies, `fill` appends what is done with
-/// what comes.
+/// The forms in which every rank has a block for every other: `from(peer)` is where it lies, `fill`
+/// appends what is done with what comes.
 pub fn exchange(
     problem: &Problem,
     rank: usize,

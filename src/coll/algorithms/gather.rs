@@ -52,8 +52,9 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     with_root(problem, rank, size, (problem.source(rank, root, 0), problem.target(root, rank, 0)))
 }
 
-/// Each rank puts its block into a slot of the root's, which copies them to where they belong. Nobody waits for the root until its slots
-/// are full. The root has ranks - 1 steps: for small sizes.
+/// Each rank puts its block into a slot of the root's, which copies them to where they belong.
+/// Nobody waits for the root until its slots are full. The root has ranks - 1 steps: for small
+/// sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
     let bytes = problem.bytes();

@@ -1,5 +1,5 @@
-//! The algorithms: pure functions from a problem and a rank to that rank's program. To add one: a function
-//! in the file of its operation, and a row in the table below.
+//! The algorithms: pure functions from a problem and a rank to that rank's program. To add one: a
+//! function in the file of its operation, and a row in the table below.
 
 pub mod allgather;
 pub mod allreduce;
@@ -31,7 +31,8 @@ pub struct Algorithm {
     pub program: fn(&Problem, usize) -> Program,
     /// Which problems it can solve. In any case there is more than one rank.
     pub fits: fn(&Problem) -> bool,
-    /// It combines strictly in the order of ranks, so that operations that do not commute are right.
+    /// It combines strictly in the order of ranks, so that operations that do not commute are
+    /// right.
     pub ordered: bool,
     /// It reads or writes the users' buffers of other ranks directly, once, without staging: the
     /// single-copy forms for ranks that share memory.
@@ -39,8 +40,8 @@ pub struct Algorithm {
 }
 
 impl Algorithm {
-    /// A row of a table: it solves every problem, combines in the order of ranks if at all, and moves bytes
-    /// by way of buffers of its own; the functions below say otherwise.
+    /// A row of a table: it solves every problem, combines in the order of ranks if at all, and
+    /// moves bytes by way of buffers of its own; the functions below say otherwise.
     pub const fn new(
         operation: Operation,
         name: &'static str,

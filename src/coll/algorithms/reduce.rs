@@ -69,8 +69,9 @@ fn by_root(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Each rank puts its vector into a slot of the root's, which combines them in the order of ranks. Nobody waits for the root until its
-/// slots are full. The root has ranks - 1 steps: for small sizes.
+/// Each rank puts its vector into a slot of the root's, which combines them in the order of ranks.
+/// Nobody waits for the root until its slots are full. The root has ranks - 1 steps: for small
+/// sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
     let slots = Slots::one_way(problem.bytes(), ranks);

@@ -95,8 +95,9 @@ fn ring(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Each rank puts the blocks of the others into their slots, and combines what has come to it in the order of ranks: one
-/// signal after the other, ranks * (ranks - 1) in all. For small sizes on few ranks.
+/// Each rank puts the blocks of the others into their slots, and combines what has come to it in
+/// the order of ranks: one signal after the other, ranks * (ranks - 1) in all. For small sizes on
+/// few ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let from = |peer: usize| problem.source(rank, peer, 0);
     exchange(problem, rank, problem.bytes(), from, |queue, slots| {

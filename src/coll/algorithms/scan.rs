@@ -78,8 +78,9 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// A chain in which each rank puts its result into a slot of the rank behind it, and may be rounds ahead of that one: ranks - 1 steps one
-/// after the other, but of many rounds at the same time. For small sizes on few ranks.
+/// A chain in which each rank puts its result into a slot of the rank behind it, and may be rounds
+/// ahead of that one: ranks - 1 steps one after the other, but of many rounds at the same time. For
+/// small sizes on few ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let bytes = problem.bytes();
     let slots = Slots::one_way(bytes, 1);

@@ -57,13 +57,14 @@ pub struct Asked {
     pub flags: u32,
     /// Bytes of an element of type Bytes; else 0.
     pub element_size: u32,
-    /// What is wrong with the call itself: the other ranks are told, as of everything that is refused.
+    /// What is wrong with the call itself: the other ranks are told, as of everything that is
+    /// refused.
     pub refused: Option<&'static str>,
     /// In which floating-point numbers are combined.
     pub environment: Environment,
     /// Counts and offsets of the input's blocks, by rank; empty where none were given.
     pub send_blocks: Vec<Block>,
-    /// The same of the output's.
+    /// The blocks of the output, by rank; empty where none were given.
     pub receive_blocks: Vec<Block>,
     /// The user's reduction.
     pub function: Option<Reduction>,
@@ -94,8 +95,8 @@ pub struct Checked {
 /// A buffer: bytes up to the end of the last that is used, and where they lie.
 pub type Side = (u64, Option<Own>);
 
-/// Where the input and the output at these places lie, of which so much is touched. Refuses places that are none, or that
-/// overlap.
+/// Where the input and the output at these places lie, of which so much is touched. Refuses places
+/// that are none, or that overlap.
 pub fn sides(services: &Services, touched: &Touched, places: [Address; 2]) -> Result<[Side; 2]> {
     let find = |place: Address, size: u64, name: &str| match size {
         0 => Ok((0, None)),

@@ -1,8 +1,9 @@
-//! Plans whose buffers are named anew with each start: what their owner keeps of it. `runner/binding` says how the others hear of
-//! the places.
+//! Plans whose buffers are named anew with each start: what their owner keeps of it.
+//! `runner/binding` says how the others hear of the places.
 //!
-//! A buffer that peers do not map is copied to a block of the arena that stays with the plan, and that block is bound: by the thread
-//! that starts, before the others can know of the round. The output is copied back before the user is told of the round's end.
+//! A buffer that peers do not map is copied to a block of the arena that stays with the plan, and
+//! that block is bound: by the thread that starts, before the others can know of the round. The
+//! output is copied back before the user is told of the round's end.
 
 use crate::coll::arena::Block;
 use crate::coll::plan::Plan;
@@ -17,8 +18,8 @@ use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The buffers of one plan. All words are written by who starts a round, between two rounds; who ends the round reads them. The
-/// numbers of rounds order both.
+/// The buffers of one plan. All words are written by who starts a round, between two rounds; who
+/// ends the round reads them. The numbers of rounds order both.
 pub(super) struct Bound {
     touched: Touched,
     sides: [Side; 2],
@@ -66,7 +67,8 @@ impl Bound {
 }
 
 impl Plan {
-    /// Starts the next round with the input and the output at these places. Only for a plan that was made for that.
+    /// Starts the next round with the input and the output at these places. Only for a plan that
+    /// was made for that.
     #[inline]
     pub fn start_with(&self, places: [Address; 2]) -> Result<()> {
         let Some(bound) = &self.bound else {
@@ -133,7 +135,8 @@ impl Plan {
         }
     }
 
-    /// Copies blocks of the user's buffer to where they lie in the copy, or back; nothing where there is none.
+    /// Copies blocks of the user's buffer to where they lie in the copy, or back; nothing where
+    /// there is none.
     fn copy_side(&self, side: &Side, blocks: &[problem::Block], inwards: bool) -> Result<()> {
         let Some(copy) = side.copy.get().filter(|_| side.is_copied()) else { return Ok(()) };
         let user = side.place();
@@ -145,13 +148,15 @@ impl Plan {
             };
             let copy = copy.address.wrapping_add(block.offset as usize);
             let (from, to) = if inwards { (user, copy) } else { (copy, user) };
-            // SAFETY: found while pinned, and as long as the copy, which nobody touches between two rounds.
+            // SAFETY: found while pinned, and as long as the copy, which nobody touches between two
+            // rounds.
             unsafe { std::ptr::copy_nonoverlapping(from, to, block.size as usize) };
         }
         Ok(())
     }
 
-    /// Gives the copies back. Nobody touches those of a plan whose last round has ended well; after a failure they stay.
+    /// Gives the copies back. Nobody touches those of a plan whose last round has ended well; after
+    /// a failure they stay.
     pub(super) fn discard_copies(&self) {
         let ended_well =
             self.outcome.load(Ordering::Relaxed) == Status::OK.0 && self.trouble().is_none();

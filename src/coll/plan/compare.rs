@@ -31,8 +31,8 @@ const ALGORITHM: &str = "algorithm";
 const TABLE: &str = choices::VARIABLE;
 const ENVIRONMENT: &str = "the floating-point environment";
 
-/// Compares what this rank asks for with what the others do. An error of one, or a difference, is an error for
-/// all. Collective.
+/// Compares what this rank asks for with what the others do. An error of one, or a difference, is
+/// an error for all. Collective.
 pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>) -> Result<()> {
     let own = alike(team, asked, forced);
     let bytes = own.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
@@ -121,8 +121,8 @@ struct Table {
     receive: Vec<Block>,
 }
 
-/// Gathers the tables of the v forms and makes of them what the problem needs, in bytes. Collective; a
-/// contradiction is found by all.
+/// Gathers the tables of the v forms and makes of them what the problem needs, in bytes.
+/// Collective; a contradiction is found by all.
 pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
     let ranks = team.size();
     let mut mine = vec![asked.count];
@@ -159,8 +159,8 @@ fn blocks(problem: &Problem, tables: &[Table]) -> Varied {
     Varied { send, receive }
 }
 
-/// One rank's rows of them: the blocks of its input and of its output. An empty block begins at 0, wherever
-/// the user has put it.
+/// One rank's rows of them: the blocks of its input and of its output. An empty block begins at 0,
+/// wherever the user has put it.
 pub fn rows(
     problem: &Problem,
     rank: usize,

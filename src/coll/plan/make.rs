@@ -1,4 +1,5 @@
-//! Making a plan: the ranks agree, choose an algorithm, lay out their sessions and map each other's.
+//! Making a plan: the ranks agree, choose an algorithm, lay out their sessions and map each
+//! other's.
 
 use crate::coll::agreement::Failure;
 use crate::coll::algorithms::Algorithm;
@@ -27,7 +28,8 @@ use crate::util::status::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// In teams of up to so many ranks a plan looks into the programs of all for steps that touch its buffers.
+/// In teams of up to so many ranks a plan looks into the programs of all for steps that touch its
+/// buffers.
 const PROGRAMS: usize = 64;
 
 /// How an input or an output is used.
@@ -90,7 +92,8 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     Site { team, asked, checked, problem, choice }.build()
 }
 
-/// About how many bytes of this process's memory it takes to make a plan. A v form gathers the tables of all ranks.
+/// About how many bytes of this process's memory it takes to make a plan. A v form gathers the
+/// tables of all ranks.
 fn takes(form: Form, ranks: u64) -> u64 {
     let tables = if form == Form::Varied { 160 * ranks * ranks } else { 0 };
     4096 * ranks + tables
@@ -121,8 +124,8 @@ impl Site<'_> {
         match (meet(self.team, told, &known, own), made) {
             (Ok(met), Ok(made)) => Ok(self.finish((made, ways), &layout, met, (program, records))),
             (Err(Failure { error, everywhere }), Ok(made)) => {
-                // Where this rank alone has failed another one may think that the plan was made, or be reading the session:
-                // then the memory stays until the context ends.
+                // Where this rank alone has failed another one may think that the plan was made, or
+                // be reading the session: then the memory stays until the context ends.
                 if everywhere {
                     self.team.arena.discard(made);
                 }
@@ -132,7 +135,8 @@ impl Site<'_> {
         }
     }
 
-    /// This rank's program. Signals to a queue are counted in the sender's queue of the same number.
+    /// This rank's program. Signals to a queue are counted in the sender's queue of the same
+    /// number.
     fn program(&self) -> Program {
         let mut program = (self.choice.0.program)(&self.problem, self.team.me);
         let signals = program.queues.iter().flatten().filter_map(|step| step.signal);
@@ -291,7 +295,8 @@ impl Site<'_> {
                 side(&self.checked.receive, ways[1], self.asked.receive, receive),
                 [0, scratch, program.scratch],
             ],
-            // Output that is bound or bounced may have to be copied by its owner before the user is told.
+            // Output that is bound or bounced may have to be copied by its owner before the user is
+            // told.
             word: self.word().filter(|_| shared && ways == [Way::Mapped; 2]).unwrap_or_default(),
         };
         // SAFETY: the block begins with room for a card; nobody else knows it yet.

@@ -1,5 +1,5 @@
-//! How the ranks of a plan find each other's sessions: each tells all others where its own lies, and those that have to know
-//! more read it there.
+//! How the ranks of a plan find each other's sessions: each tells all others where its own lies,
+//! and those that have to know more read it there.
 
 use crate::coll::agreement::Failure;
 use crate::coll::runner::binding::BINDING;
@@ -27,7 +27,8 @@ pub struct Card {
     pub told: u16,
     /// Send and Receive are bound: their offsets are those of bindings in the block.
     pub bound: u16,
-    /// How many Scratch memories there are: a power of two, as it is the number of the round that chooses.
+    /// How many Scratch memories there are: a power of two, as it is the number of the round that
+    /// chooses.
     pub turns: u64,
     /// For Send, Receive and Scratch: key (0: in the block), offset and length.
     pub memory: [[u64; 3]; 3],
@@ -39,8 +40,9 @@ pub struct Card {
 pub const SESSION: u64 = 128;
 const _: () = assert!(size_of::<Card>() as u64 <= SESSION);
 
-/// Numbers that each rank tells all others: whether it takes part in fences for all processes, where its block
-/// lies (key, offset, bytes); behind them the cores on which the calling thread may run.
+/// Numbers that each rank tells all others: whether it takes part in fences for all processes,
+/// where its block lies (key, offset, bytes); behind them the cores on which the calling thread may
+/// run.
 const NUMBERS: usize = 4;
 
 /// What the ranks have found out about each other.
@@ -53,8 +55,9 @@ pub struct Met {
     pub fenced: bool,
 }
 
-/// Tells where this rank's block lies, or why there is none, and opens those of the ranks that are `known`. An error of
-/// one rank is an error for all. `own_memory`: Send and Receive, where no other rank reaches or touches them. Collective.
+/// Tells where this rank's block lies, or why there is none, and opens those of the ranks that are
+/// `known`. An error of one rank is an error for all. `own_memory`: Send and Receive, where no
+/// other rank reaches or touches them. Collective.
 pub fn meet(
     team: &Team,
     block: Result<(Address, u64)>,
@@ -110,7 +113,8 @@ fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> 
     else {
         fail!(ERR_PEER_DEAD, "the session of rank {peer} is gone");
     };
-    // SAFETY: the block begins with a card, of which any bytes are valid numbers. The peer keeps it until this rank has left.
+    // SAFETY: the block begins with a card, of which any bytes are valid numbers. The peer keeps it
+    // until this rank has left.
     let card = unsafe { base.cast::<Card>().read_volatile() };
     // SAFETY: the session follows, in as many bytes as are left of the block.
     let session = unsafe { Session::open(base.add(SESSION as usize), (bytes - SESSION) as usize) };
@@ -152,7 +156,8 @@ fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> 
     Ok(Member { rank, peer, session, address, memory, shared, told, word })
 }
 
-/// The word of a rank's completion. One that cannot be mapped, or that is none, is left to its owner.
+/// The word of a rank's completion. One that cannot be mapped, or that is none, is left to its
+/// owner.
 fn word(services: &Services, peer: u32, [kind, key, offset]: [u64; 3]) -> Option<Word> {
     let kind =
         [completion::STORE, completion::ADD].into_iter().find(|known| kind == (*known).into())?;

@@ -1,8 +1,10 @@
 //! A plan: made once by all ranks of a team, started and waited for any number of times.
 //!
-//! The rounds of a plan at one rank are counted by four numbers that follow each other: `rounds` (started),
-//! `opened` (its queues are active), `closed` (somebody has taken it on himself to end it), `ended`. The last two lie in the
-//! session; see `runner::ends`. Where no completion tells the user there is a fifth, `settled` (he has waited). Between start and end, whoever is at hand works for it; see `work`.
+//! The rounds of a plan at one rank are counted by four numbers that follow each other: `rounds`
+//! (started), `opened` (its queues are active), `closed` (somebody has taken it on himself to end
+//! it), `ended`. The last two lie in the session; see `runner::ends`. Where no completion tells the
+//! user there is a fifth, `settled` (he has waited). Between start and end, whoever is at hand
+//! works for it; see `work`.
 
 pub mod asked;
 mod bound;
@@ -71,8 +73,8 @@ pub struct Bounce {
     bytes: u64,
 }
 
-/// A rank whose program costs more than this, in bytes moved, leaves all of it to others at the start, so
-/// that the cost of a start does not grow with the message.
+/// A rank whose program costs more than this, in bytes moved, leaves all of it to others at the
+/// start, so that the cost of a start does not grow with the message.
 const LIGHT: u64 = 4 << 10;
 /// What a start may move of a light program, and of the steps of other ranks that this releases.
 const AT_START: u64 = 4 * LIGHT;
@@ -102,8 +104,8 @@ pub struct Plan {
     on_complete: Completion,
     /// The progress thread is told of every round.
     tasked: bool,
-    /// It needs nobody but its user's thread, is small and has one queue: a round is begun and ended by stores, and its queue is
-    /// claimed with its start.
+    /// It needs nobody but its user's thread, is small and has one queue: a round is begun and
+    /// ended by stores, and its queue is claimed with its start.
     plain: bool,
     /// Its steps move so much that waiting threads look for work of others at once.
     heavy: bool,
@@ -135,10 +137,11 @@ pub struct Plan {
     began: AtomicU64,
     /// How many nanoseconds the user has let pass between start and wait the last time.
     away: AtomicU32,
-    /// How many rounds had been started when the progress thread last asked whether it is worth staying awake.
+    /// How many rounds had been started when the progress thread last asked whether it is worth
+    /// staying awake.
     watched: AtomicU32,
-    /// How often, one after the other and up to PROMPT_ROUNDS, the user has waited as soon as a round was started: then others leave
-    /// the queues to this rank meanwhile.
+    /// How often, one after the other and up to PROMPT_ROUNDS, the user has waited as soon as a
+    /// round was started: then others leave the queues to this rank meanwhile.
     prompt: AtomicU32,
     /// How many of the last rounds have ended soon, up to QUICK_ENDS.
     quick_ends: AtomicU32,
@@ -148,7 +151,8 @@ pub struct Plan {
     asleep: AtomicBool,
 }
 
-// SAFETY: the pointers of bounces lead into the session, and what the completion names its user keeps valid.
+// SAFETY: the pointers of bounces lead into the session, and what the completion names its user
+// keeps valid.
 unsafe impl Send for Plan {}
 // SAFETY: as above.
 unsafe impl Sync for Plan {}
@@ -163,8 +167,9 @@ impl Plan {
         (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
         let cost = records.iter().map(|record| record.size.max(64)).sum::<u64>();
-        // By the whole problem: a rank whose own steps are few may run others', and a start that tells them that it is ready, queue by
-        // queue, would take several times as long as one that leaves that to them.
+        // By the whole problem: a rank whose own steps are few may run others', and a start that
+        // tells them that it is ready, queue by queue, would take several times as long as one that
+        // leaves that to them.
         let large = cost.max(size) >= SWEEPS;
         let heavy = cost > LIGHT || large && about.queues > 1;
         let told = on_complete.kind != completion::NONE;
@@ -290,7 +295,8 @@ impl Plan {
         self.stage.members[self.stage.me].session.ends()
     }
 
-    /// Whether the next round may be started after this one: the user has waited for it, or may have been told by its completion.
+    /// Whether the next round may be started after this one: the user has waited for it, or may
+    /// have been told by its completion.
     #[inline(always)]
     fn is_settled(&self, round: u32) -> bool {
         // Acquire: what a completion has stored before is seen.
@@ -307,14 +313,15 @@ impl Plan {
         }
     }
 
-    /// Whether the round has ended and the user may know. Where a completion tells him, it may have started
-    /// further rounds.
+    /// Whether the round has ended and the user may know. Where a completion tells him, it may have
+    /// started further rounds.
     fn is_told(&self, round: u32) -> bool {
         self.ends().has_ended(round)
     }
 
-    /// To be asked by who tests. Somebody has taken it on himself to end the round, perhaps changed the user's word, and has some
-    /// instructions left until that may be relied upon. True: the round has ended meanwhile.
+    /// To be asked by who tests. Somebody has taken it on himself to end the round, perhaps changed
+    /// the user's word, and has some instructions left until that may be relied upon. True: the
+    /// round has ended meanwhile.
     fn is_ending(&self, round: u32) -> bool {
         let ended = || {
             std::thread::yield_now();

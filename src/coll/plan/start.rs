@@ -20,9 +20,10 @@ impl Plan {
         }
     }
 
-    /// What a round has moved has driven out of the caches what a start needs, lines of data and of code, and each of them takes as
-    /// long to come back as all else that a start does. Here they come back at the end of the round, of which that is a small part:
-    /// a start of no round stores what is there. To be called by who has waited, so nobody starts meanwhile.
+    /// What a round has moved has driven out of the caches what a start needs, lines of data and of
+    /// code, and each of them takes as long to come back as all else that a start does. Here they
+    /// come back at the end of the round, of which that is a small part: a start of no round stores
+    /// what is there. To be called by who has waited, so nobody starts meanwhile.
     #[inline]
     pub(super) fn rehearse(&self) {
         if self.sweeps && self.on_complete.kind == completion::NONE {
@@ -79,8 +80,9 @@ impl Plan {
         Ok(())
     }
 
-    /// The progress thread is to look at this round until it has ended; discharge() takes that back. Where another rank has ended
-    /// the round before, it may not have been taken back yet, and goes on.
+    /// The progress thread is to look at this round until it has ended; discharge() takes that
+    /// back. Where another rank has ended the round before, it may not have been taken back yet,
+    /// and goes on.
     #[inline(always)]
     fn enlist(&self, round: u32, by: u32) {
         let wanted = if by == 0 { 0 } else { ENLISTED | u64::from(round) };
@@ -97,7 +99,8 @@ impl Plan {
         }
     }
 
-    /// Whether the user is expected to be away for so long that the progress thread is to come out of its nap.
+    /// Whether the user is expected to be away for so long that the progress thread is to come out
+    /// of its nap.
     #[inline(always)]
     fn is_worth_a_wake_up(&self) -> bool {
         self.away.load(Ordering::Relaxed) > WORTH_A_WAKE_UP
@@ -155,8 +158,9 @@ impl Plan {
         self.leave(&worklist);
     }
 
-    /// Starts a round of a small program that is not plain, in the thread that starts it and before anybody else knows of it: all
-    /// queues are claimed with their start, as in start_plain(), and given back together.
+    /// Starts a round of a small program that is not plain, in the thread that starts it and before
+    /// anybody else knows of it: all queues are claimed with their start, as in start_plain(), and
+    /// given back together.
     #[inline(never)]
     fn start_light(&self, round: u32) {
         let (me, before) = (self.stage.me, round.wrapping_sub(1));

@@ -1,5 +1,5 @@
-//! Waiting for the end of a round: awake at first, working for the plan, also on behalf of other ranks;
-//! then asleep.
+//! Waiting for the end of a round: awake at first, working for the plan, also on behalf of other
+//! ranks; then asleep.
 
 use crate::coll::plan::work::BURST;
 use crate::coll::plan::{Engine, Plan};
@@ -12,25 +12,27 @@ use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Looks without giving the core away: a few microseconds. Even with a core for each rank two of them may
-/// share one, as the kernel pleases.
+/// Looks without giving the core away: a few microseconds. Even with a core for each rank two of
+/// them may share one, as the kernel pleases.
 const LOOKS: u32 = 30;
-/// One look more for so many bytes of the round, up to MOST_LOOKS: about twice as long as it takes to copy them. Who gives its core away to
-/// a progress thread meanwhile may get it back after a whole turn of the scheduler.
+/// One look more for so many bytes of the round, up to MOST_LOOKS: about twice as long as it takes
+/// to copy them. Who gives its core away to a progress thread meanwhile may get it back after a
+/// whole turn of the scheduler.
 const BYTES_PER_LOOK: u64 = 1 << 10;
 /// About a tenth of a millisecond.
 const MOST_LOOKS: u64 = 1 << 10;
-/// Before these, looks without a pause of who holds a claim: about a microsecond, in which most rounds of small plans
-/// come to their end, and of which a pause would be a large part.
+/// Before these, looks without a pause of who holds a claim: about a microsecond, in which most
+/// rounds of small plans come to their end, and of which a pause would be a large part.
 const BARE_LOOKS: u32 = 200;
-/// The same where ranks are more than cores.
+/// Like `BARE_LOOKS`, where ranks are more than cores.
 const LOOKS_IF_CROWDED: u32 = 2;
 /// After how many looks in vain a plan that moves much begins to look for others' work.
 const LOOKS_BEFORE_HELP: u32 = 3;
 /// After how many turns in the slow phase the clock and the world are looked at.
 const TURNS: u32 = 16;
-/// After so long a sleep a waiting thread looks whether another rank has left something undone that this one
-/// can do; then after twice as long, and so on: each look interrupts the cores on which others compute.
+/// After so long a sleep a waiting thread looks whether another rank has left something undone that
+/// this one can do; then after twice as long, and so on: each look interrupts the cores on which
+/// others compute.
 const FIRST_SLEEP: Duration = Duration::from_millis(10);
 /// See FIRST_SLEEP.
 const LONGEST_SLEEP: Duration = Duration::from_millis(80);
@@ -59,8 +61,8 @@ impl Plan {
         Ok(())
     }
 
-    /// This rank takes no part in the next round, which others may have begun: the plan fails, for everybody. Other ranks may still be
-    /// in the rounds before it, which end first.
+    /// This rank takes no part in the next round, which others may have begun: the plan fails, for
+    /// everybody. Other ranks may still be in the rounds before it, which end first.
     #[cold]
     pub fn refuse(&self, status: Status) {
         let rounds = self.rounds.load(Ordering::Relaxed);
@@ -95,8 +97,8 @@ impl Plan {
         }
     }
 
-    /// The first phase for a plain plan: holds the claim of its queue and looks at the signals, so that the end is
-    /// a store away when they come. True: the round has ended.
+    /// The first phase for a plain plan: holds the claim of its queue and looks at the signals, so
+    /// that the end is a store away when they come. True: the round has ended.
     fn wait_holding(&self, round: u32) -> bool {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
@@ -130,7 +132,8 @@ impl Plan {
                 line.lease(*mine, true);
                 held = None;
             } else if worklist.has_released() {
-                // What becomes ready here meanwhile is not to wait for what others need; the next turn looks.
+                // What becomes ready here meanwhile is not to wait for what others need; the next
+                // turn looks.
                 line.hand_on(*mine);
                 between_word_and_look();
                 held = None;
@@ -151,7 +154,8 @@ impl Plan {
                 self.let_go(mine, &mut worklist);
                 self.leave(&worklist);
             }
-            // Somebody else has it, or had: from now on deliverers are not to rely on this thread, which looks once more.
+            // Somebody else has it, or had: from now on deliverers are not to rely on this thread,
+            // which looks once more.
             None => {
                 self.quick_ends.store(0, Ordering::Relaxed);
                 line.unattend();
@@ -233,8 +237,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Whoever gets the core may keep it for a whole turn of the scheduler: until then the progress thread,
-    /// if it is awake, goes on with the round on another one, where there are enough of them.
+    /// Whoever gets the core may keep it for a whole turn of the scheduler: until then the progress
+    /// thread, if it is awake, goes on with the round on another one, where there are enough of
+    /// them.
     fn give_way(&self) {
         self.waiting.store(self.crowded, Ordering::Relaxed);
         std::thread::yield_now();

@@ -19,8 +19,8 @@ const PROMPT: u32 = 1_000;
 const PROMPT_ROUNDS: u32 = 4;
 /// How many rounds, one after the other, must have ended soon until a queue is kept.
 const QUICK_ENDS: u32 = 64;
-/// Nanoseconds between start and wait from which on the progress thread is woken for the next round: about
-/// what a wake-up takes.
+/// Nanoseconds between start and wait from which on the progress thread is woken for the next
+/// round: about what a wake-up takes.
 pub(super) const WORTH_A_WAKE_UP: u32 = 20_000;
 
 impl Plan {
@@ -41,7 +41,8 @@ impl Plan {
         (0..session.queues()).find(|queue| self.has_steps(*queue) && finished(*queue) != round)
     }
 
-    /// Makes the queues active, once a round, if that does not take more than `most` bytes. True: they are.
+    /// Makes the queues active, once a round, if that does not take more than `most` bytes. True:
+    /// they are.
     pub(super) fn open(&self, round: u32, most: u64) -> bool {
         let opened = self.opened.load(Ordering::Acquire);
         if opened == round {
@@ -64,14 +65,16 @@ impl Plan {
         true
     }
 
-    /// Whether it does so in this round: in one of 16, since that takes as long as half a signal; in one of 4 of a plan that may need
-    /// the progress thread, as a start of a large one must find the clock in memory first.
+    /// Whether it does so in this round: in one of 16, since that takes as long as half a signal;
+    /// in one of 4 of a plan that may need the progress thread, as a start of a large one must find
+    /// the clock in memory first.
     #[inline(always)]
     pub(super) fn looks_at_the_clock(&self, round: u32) -> bool {
         is_sampled(round, if self.tasked { 4 } else { 16 })
     }
 
-    /// Notes, in rounds in which the start has looked at the clock, how soon after it the user waits.
+    /// Notes, in rounds in which the start has looked at the clock, how soon after it the user
+    /// waits.
     #[inline]
     pub(super) fn note_wait(&self, round: u32) {
         if self.looks_at_the_clock(round) {
@@ -85,14 +88,15 @@ impl Plan {
         }
     }
 
-    /// Whether the user is expected to wait at once, so that others need not stand in for this rank until then.
+    /// Whether the user is expected to wait at once, so that others need not stand in for this rank
+    /// until then.
     #[inline]
     pub(super) fn is_prompt(&self) -> bool {
         self.prompt.load(Ordering::Relaxed) == PROMPT_ROUNDS
     }
 
-    /// Whether the owner of a plain plan has looked at its queue all the time for so many rounds that deliverers may rely on it without a
-    /// fence: to take that back is dear.
+    /// Whether the owner of a plain plan has looked at its queue all the time for so many rounds
+    /// that deliverers may rely on it without a fence: to take that back is dear.
     #[inline]
     pub(super) fn keeps(&self) -> bool {
         self.may_keep && self.quick_ends.load(Ordering::Relaxed) >= QUICK_ENDS
@@ -107,7 +111,8 @@ impl Plan {
         }
     }
 
-    /// Gives the queue of a plain plan back, and looks once more for what was left to this thread meanwhile.
+    /// Gives the queue of a plain plan back, and looks once more for what was left to this thread
+    /// meanwhile.
     pub(super) fn let_go(&self, mine: Claim, worklist: &mut Worklist) {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
@@ -168,7 +173,8 @@ impl Plan {
         own || help && self.run_others()
     }
 
-    /// Ends the round, once, if it is over. A plain plan's is ended by the thread that starts and waits.
+    /// Ends the round, once, if it is over. A plain plan's is ended by the thread that starts and
+    /// waits.
     #[inline]
     pub(super) fn close(&self, round: u32) {
         if self.opened.load(Ordering::Acquire) == round && self.unfinished(round).is_none() {
@@ -240,8 +246,8 @@ impl Plan {
             && closer.is_some_and(|dead| self.ends().take_over(round, dead, self.stage.me))
     }
 
-    /// Copies between buffers that peers do not map and their places in the session. False: the user has freed
-    /// one of them.
+    /// Copies between buffers that peers do not map and their places in the session. False: the
+    /// user has freed one of them.
     pub(super) fn bounce(&self, bounces: &[Bounce], inwards: bool) -> bool {
         let _pinned = pin();
         bounces.iter().all(|bounce| {
@@ -291,8 +297,8 @@ impl Plan {
     }
 }
 
-/// One of so many rounds, a power of two, at no regular distance, so that a program that uses a plan in several ways in turn is seen in
-/// all of them.
+/// One of so many rounds, a power of two, at no regular distance, so that a program that uses a
+/// plan in several ways in turn is seen in all of them.
 fn is_sampled(round: u32, of: u32) -> bool {
     round.wrapping_mul(0x9e37_79b1) >> (32 - of.ilog2()) == 0
 }
@@ -341,7 +347,8 @@ impl Task for Plan {
         // Others, too: those of engine `offload` may have left a queue of theirs to whoever looks.
         let worked = self.work(opened, true);
         if self.plain {
-            // Its rounds are ended by who waits, with or without success: this thread might come late, in the midst of further ones.
+            // Its rounds are ended by who waits, with or without success: this thread might come
+            // late, in the midst of further ones.
             return worked;
         }
         self.close(round);

@@ -90,7 +90,7 @@ impl<F: Format> Half<F> {
         Half(bits, PhantomData)
     }
 
-    /// The same number, exactly.
+    /// This number as a binary32, exactly.
     #[inline(always)]
     pub fn widen(self) -> f32 {
         F::widen(self.0)

@@ -4,7 +4,7 @@
 pub trait Value: Copy {
     /// Whether it comes first where the least is sought: a number before what is none.
     fn is_less(self, other: Self) -> bool;
-    /// The same where the greatest is sought.
+    /// Like `is_less`, where the greatest is sought.
     fn is_greater(self, other: Self) -> bool;
 }
 

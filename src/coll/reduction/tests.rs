@@ -114,7 +114,7 @@ fn extended(number: f64) -> Vec<u8> {
     [&mantissa.to_le_bytes()[..], &above.to_le_bytes(), &[0; 6]].concat()
 }
 
-/// The same back, for what has no more bits.
+/// The way back, for what has no more bits.
 fn from_extended(bytes: &[u8]) -> f64 {
     let mantissa = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     let above = u16::from_le_bytes(bytes[8..10].try_into().unwrap());

@@ -1,8 +1,11 @@
-//! Buffers that a rank names anew with each round: its block of the plan says where they lie in the round that it has started.
+//! Buffers that a rank names anew with each round: its block of the plan says where they lie in the
+//! round that it has started.
 //!
-//! The owner writes its binding before it starts a round, and after the round before has ended. A thread of any rank reads it for a step
-//! that touches the owner's buffer. By the rules of schedules such a step either follows a signal of the owner in this round, or is one
-//! of the owner's own, and then the thread has claimed the owner's queue. Both acquire what the owner has written before.
+//! The owner writes its binding before it starts a round, and after the round before has ended. A
+//! thread of any rank reads it for a step that touches the owner's buffer. By the rules of
+//! schedules such a step either follows a signal of the owner in this round, or is one of the
+//! owner's own, and then the thread has claimed the owner's queue. Both acquire what the owner has
+//! written before.
 
 use crate::coll::runner::members::Memory;
 use crate::coll::runner::record::{Lying, act};
@@ -27,7 +30,8 @@ impl Binding {
         self.0[1].store(place.offset, Ordering::Relaxed);
     }
 
-    /// Where it lies in this round, `further` bytes from its beginning. Nothing is sure of the numbers: the owner may have scribbled.
+    /// Where it lies in this round, `further` bytes from its beginning. Nothing is sure of the
+    /// numbers: the owner may have scribbled.
     #[inline(always)]
     pub fn load(&self, further: u64) -> Address {
         let (key, offset) = (&self.0[0], &self.0[1]);
@@ -39,8 +43,8 @@ impl Binding {
 }
 
 impl Stage {
-    /// Maps the buffers of a step that were bound since they were looked for last. False: there is none, or one that cannot be mapped.
-    /// The caller is not pinned.
+    /// Maps the buffers of a step that were bound since they were looked for last. False: there is
+    /// none, or one that cannot be mapped. The caller is not pinned.
     #[cold]
     pub(super) fn import(&self, record: Lying, (action, size): (u8, u64)) -> bool {
         let places: &[usize] = if action == act::COMBINE { &[0, 1, 2] } else { &[0, 2] };
@@ -72,8 +76,9 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// A rank binds a buffer for each of two rounds and signals; the other one reads where it lies and signals that its step is done,
-    /// which ends the round. Found when planted: a signal without Release; the second binding before the round's end.
+    /// A rank binds a buffer for each of two rounds and signals; the other one reads where it lies
+    /// and signals that its step is done, which ends the round. Found when planted: a signal
+    /// without Release; the second binding before the round's end.
     #[test]
     fn who_has_the_signal_of_a_round_sees_the_buffer_of_that_round() {
         loom::model(|| {

@@ -71,7 +71,7 @@ impl Ends {
             && self.closed.compare_exchange(seen, taken(round, me), ok, bad).is_ok()
     }
 
-    /// The same for a round that rank `dead` has taken and will not end.
+    /// Like `take`, for a round that rank `dead` has taken and will not end.
     pub fn take_over(&self, round: u32, dead: usize, me: usize) -> bool {
         let (ok, bad) = (Ordering::AcqRel, Ordering::Relaxed);
         let (before, after) = (taken(round, dead), taken(round, me));
@@ -86,7 +86,7 @@ impl Ends {
         let _ = self.ended.fetch_update(Ordering::Release, Ordering::Relaxed, later);
     }
 
-    /// The same for the thread that starts and waits, of a plan whose rounds nobody else ends:
+    /// Like `end`, for the thread that starts and waits, of a plan whose rounds nobody else ends:
     /// nothing need be taken.
     #[inline(always)]
     pub fn end_own(&self, round: u32) {

@@ -17,8 +17,8 @@ pub enum Memory {
     Bound(*const Binding, u64),
     /// The plan's own, at this address, as many bytes.
     Plan(*mut u8, u64),
-    /// Some of the plan's own, one behind the other in whole lines, of so many bytes each, and how many: used in turn
-    /// round by round.
+    /// Some of the plan's own, one behind the other in whole lines, of so many bytes each, and how
+    /// many: used in turn round by round.
     Turns(*mut u8, u64, u32),
 }
 
@@ -48,13 +48,15 @@ pub struct Member {
     pub shared: bool,
     /// Its progress thread is to be told when a round ends.
     pub told: bool,
-    /// The word of its completion, where all ranks map it: whoever runs the last step of a round changes it.
+    /// The word of its completion, where all ranks map it: whoever runs the last step of a round
+    /// changes it.
     pub word: Option<Word>,
 }
 
-/// In teams of up to so many ranks each knows all others, and may run steps of any of them. Where ranks share cores that is
-/// worth its price: 64 ranks on two cores pass a barrier in .5 ms instead of 16, and contact each other in 110 ms more.
-/// The number of contacts grows with the square of the ranks: 256 ranks need seconds.
+/// In teams of up to so many ranks each knows all others, and may run steps of any of them. Where
+/// ranks share cores that is worth its price: 64 ranks on two cores pass a barrier in .5 ms instead
+/// of 16, and contact each other in 110 ms more. The number of contacts grows with the square of
+/// the ranks: 256 ranks need seconds.
 pub const EVERYBODY: usize = 64;
 
 /// The ranks that rank `me` has to know: all of a small team, else those that its program names.
@@ -73,7 +75,8 @@ pub fn known(program: &Program, me: usize, ranks: usize) -> BTreeSet<usize> {
 
 /// Those that are known, by rank.
 pub struct Members {
-    /// Each at its remainder by their number; at places that would be empty a copy of one that is elsewhere. There is at least one.
+    /// Each at its remainder by their number; at places that would be empty a copy of one that is
+    /// elsewhere. There is at least one.
     places: Box<[Member]>,
 }
 
@@ -112,7 +115,8 @@ impl Members {
     }
 }
 
-/// A rank that this one knows. Any other number, as somebody may have scribbled it, gives some rank that it knows.
+/// A rank that this one knows. Any other number, as somebody may have scribbled it, gives some rank
+/// that it knows.
 impl Index<usize> for Members {
     type Output = Member;
 

@@ -1,6 +1,6 @@
-//! How the steps of a plan are run: sessions in memory that all ranks map (`session`, `record`), the
-//! queues in them (`queue`), the end of a round (`ends`), and the threads of any rank that run what a signal
-//! releases (`shared`).
+//! How the steps of a plan are run: sessions in memory that all ranks map (`session`, `record`),
+//! the queues in them (`queue`), the end of a round (`ends`), and the threads of any rank that run
+//! what a signal releases (`shared`).
 
 pub mod binding;
 mod combiner;

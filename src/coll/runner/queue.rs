@@ -1,30 +1,34 @@
-//! One queue of a session, in memory that all ranks of the plan map: a control word, the number of the
-//! next step, and for each rank how many signals it has been sent.
+//! One queue of a session, in memory that all ranks of the plan map: a control word, the number of
+//! the next step, and for each rank how many signals it has been sent.
 //!
 //! The protocol, by which every step is run once, by whoever is at hand:
 //!
-//! - Only who has **claimed** the queue moves `at`, runs steps and changes the control word, by plain stores. A claim is
-//!   a compare-and-swap of the control word from "active and unclaimed"; the owner may take it as it starts the round.
-//!   Its holder runs steps as long as they are ready, and may go on looking at the signals (to hold).
-//! - Who **delivers** stores the signal, in a word of the sender's, and then looks at the control word of the queue that is
-//!   signalled; what it finds there says who takes care: the holder of the claim, a thread that attends, the owner when it
-//!   starts, or else the deliverer.
-//! - Who **releases** the claim, or stops to **attend**, says so first and then looks at the signals once more. Between
-//!   the two of each side lies a full fence, so the deliverer sees the one or the other sees the signal.
-//! - The end of the last step is one store: the round is counted as finished and the queue is no longer
-//!   active, so whoever sees the count sees everything that the round did.
+//! - Only who has **claimed** the queue moves `at`, runs steps and changes the control word, by
+//!   plain stores. A claim is a compare-and-swap of the control word from "active and unclaimed";
+//!   the owner may take it as it starts the round. Its holder runs steps as long as they are ready,
+//!   and may go on looking at the signals (to hold).
+//! - Who **delivers** stores the signal, in a word of the sender's, and then looks at the control
+//!   word of the queue that is signalled; what it finds there says who takes care: the holder of
+//!   the claim, a thread that attends, the owner when it starts, or else the deliverer.
+//! - Who **releases** the claim, or stops to **attend**, says so first and then looks at the
+//!   signals once more. Between the two of each side lies a full fence, so the deliverer sees the
+//!   one or the other sees the signal.
+//! - The end of the last step is one store: the round is counted as finished and the queue is no
+//!   longer active, so whoever sees the count sees everything that the round did.
 //!
-//! A signal word is the number of signals since the plan was made; the sender computes it from its own round, so it is
-//! stored and not added to. It lies with the sender, in the line behind its control word's: a rank that starts and signals writes lines
-//! of its own only, and others read them. (In a cell it lies with the data, at the receiver.)
+//! A signal word is the number of signals since the plan was made; the sender computes it from its
+//! own round, so it is stored and not added to. It lies with the sender, in the line behind its
+//! control word's: a rank that starts and signals writes lines of its own only, and others read
+//! them. (In a cell it lies with the data, at the receiver.)
 
 use crate::util::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(all(test, loom))]
 mod models;
 
-/// The part of a queue that is there for any number of ranks. Signal words follow, in lines of their own: who waits
-/// for a signal looks at them all the time, and would hold up each change of the control word.
+/// The part of a queue that is there for any number of ranks. Signal words follow, in lines of
+/// their own: who waits for a signal looks at them all the time, and would hold up each change of
+/// the control word.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct Head {
@@ -37,10 +41,11 @@ pub struct Head {
 
 /// What an attended word says: nobody looks.
 const NOBODY: u8 = 0;
-/// A thread of the owner looks at the queue all the time, or is about to, and will run what becomes ready.
+/// A thread of the owner looks at the queue all the time, or is about to, and will run what becomes
+/// ready.
 const ATTENDED: u8 = 1;
-/// The same for as long as the owner goes on as it does, round after round. Who delivers has no fence before it looks at this; the
-/// owner, when it takes the word back, has one for all.
+/// Like `ATTENDED`, for as long as the owner goes on as it does, round after round. Who delivers
+/// has no fence before it looks at this; the owner, when it takes the word back, has one for all.
 const KEPT: u8 = 2;
 
 /// A queue as one process sees it.
@@ -48,10 +53,12 @@ const KEPT: u8 = 2;
 pub struct Queue<'a> {
     /// Control word and next step.
     pub head: &'a Head,
-    /// Who looks at the queue all the time. In a line that changes seldom, since whoever delivers looks here first.
+    /// Who looks at the queue all the time. In a line that changes seldom, since whoever delivers
+    /// looks here first.
     pub attended: &'a AtomicU8,
-    /// How many signals the queues of the same number have been sent by this one's owner, as numbers that wrap around. The word for a
-    /// rank is at its remainder by the number of words, which is such that no two ranks that are signalled share one.
+    /// How many signals the queues of the same number have been sent by this one's owner, as
+    /// numbers that wrap around. The word for a rank is at its remainder by the number of words,
+    /// which is such that no two ranks that are signalled share one.
     pub sent: &'a [AtomicU32],
 }
 
@@ -90,14 +97,15 @@ impl Control {
     }
 }
 
-/// Between what a thread has said and its look at what others have said. Whoever delivers and whoever stops to look
-/// have one each, so that one of the two sees the other.
+/// Between what a thread has said and its look at what others have said. Whoever delivers and
+/// whoever stops to look have one each, so that one of the two sees the other.
 #[inline(always)]
 pub fn between_word_and_look() {
     fence(Ordering::SeqCst);
 }
 
-/// Where in a table with so many places what belongs to a rank is. Small teams have a place for each rank, and no division.
+/// Where in a table with so many places what belongs to a rank is. Small teams have a place for
+/// each rank, and no division.
 #[inline(always)]
 pub fn slot(rank: usize, places: usize) -> usize {
     if rank < places { rank } else { rank % places }
@@ -117,8 +125,9 @@ pub fn signal(word: &AtomicU32, value: u32) {
     word.store(value, Ordering::Release);
 }
 
-/// Of the two fences between word and look the one of who delivers, where it need only hold back the compiler: the other side, when it
-/// takes a word back that says KEPT, makes every CPU execute one.
+/// Of the two fences between word and look the one of who delivers, where it need only hold back
+/// the compiler: the other side, when it takes a word back that says KEPT, makes every CPU execute
+/// one.
 #[inline(always)]
 pub fn between_word_and_look_at_what_is_kept() {
     #[cfg(not(loom))]
@@ -167,56 +176,60 @@ impl Queue<'_> {
         self.head.at.load(Ordering::Relaxed)
     }
 
-    /// Whether this rank has sent at least so many signals to this queue of rank `to`, as far as is seen here.
+    /// Whether this rank has sent at least so many signals to this queue of rank `to`, as far as is
+    /// seen here.
     #[inline(always)]
     pub fn has_sent(&self, to: usize, least: u32) -> bool {
         has_reached(&self.sent[slot(to, self.sent.len())], least)
     }
 
-    /// This rank signals this queue of rank `to`. After between_word_and_look() the other queue is asked whether it
-    /// is_left_alone().
+    /// This rank signals this queue of rank `to`. After between_word_and_look() the other queue is
+    /// asked whether it is_left_alone().
     #[inline(always)]
     pub fn send(&self, to: usize, value: u32) {
         signal(&self.sent[slot(to, self.sent.len())], value);
     }
 
-    /// To be asked by who has signalled this queue. True: nobody takes care of it, so the caller has to.
+    /// To be asked by who has signalled this queue. True: nobody takes care of it, so the caller
+    /// has to.
     #[inline(always)]
     pub fn is_left_alone(&self) -> bool {
         // Relaxed: who has taken attention back since then looks at the signal later.
         self.attended.load(Ordering::Relaxed) == NOBODY && self.control().can_be_claimed()
     }
 
-    /// To be asked by who has signalled this queue, after between_word_and_look_at_what_is_kept(). True: nothing more need be asked.
+    /// To be asked by who has signalled this queue, after between_word_and_look_at_what_is_kept().
+    /// True: nothing more need be asked.
     #[inline(always)]
     pub fn is_kept(&self) -> bool {
         // Relaxed: as in is_left_alone().
         self.attended.load(Ordering::Relaxed) == KEPT
     }
 
-    /// The owner starts `rounds` rounds, one or none, number `finished` from 0 on. What came before is found by who looks next,
-    /// after between_word_and_look().
+    /// The owner starts `rounds` rounds, one or none, number `finished` from 0 on. What came before
+    /// is found by who looks next, after between_word_and_look().
     #[inline]
     pub fn activate(&self, finished: u32, rounds: u32) {
-        // A store: nobody changes the word of a queue that is not active. Release: what the owner did before is
-        // seen by who claims.
+        // A store: nobody changes the word of a queue that is not active. Release: what the owner
+        // did before is seen by who claims.
         let control = (u64::from(finished) << FINISHED_SHIFT) | (u64::from(rounds) * ACTIVE);
         self.head.control.store(control, Ordering::Release);
     }
 
-    /// The same, and rank `me`, the owner, has the claim at once.
+    /// Like `activate`, and rank `me`, the owner, has the claim at once.
     #[inline]
     pub fn activate_claimed(&self, finished: u32, me: usize) -> Claim {
         let claimed = (me as u64 + 1) << CLAIMER_SHIFT;
         let control = u64::from(finished) << FINISHED_SHIFT | claimed | ACTIVE;
-        // Relaxed: the next holder sees all by release() or lease(). Whether the plan has failed is looked at without a fence after
-        // this; who has failed it pays for that (coll::plan::quiet).
+        // Relaxed: the next holder sees all by release() or lease(). Whether the plan has failed is
+        // looked at without a fence after this; who has failed it pays for that
+        // (coll::plan::quiet).
         self.head.control.store(control, Ordering::Relaxed);
         Claim { control: Control(control), at: 0 }
     }
 
-    /// Takes the queue for rank `me`, if the round is under way and nobody has it. The look that follows sees the signals
-    /// of those who have found the queue left alone.
+    /// Takes the queue for rank `me`, if the round is under way and nobody has it. The look that
+    /// follows sees the signals of those who have found the queue left alone.
     #[inline]
     pub fn claim(&self, me: usize) -> Option<Claim> {
         let seen = self.head.control.load(Ordering::Relaxed);
@@ -224,8 +237,8 @@ impl Queue<'_> {
             return None;
         }
         let mine = seen | (me as u64 + 1) << CLAIMER_SHIFT;
-        // SeqCst: the steps of the former holder, and the start of the round, are seen. Where it fails somebody else has
-        // it, or the round has ended.
+        // SeqCst: the steps of the former holder, and the start of the round, are seen. Where it
+        // fails somebody else has it, or the round has ended.
         let (ok, bad) = (Ordering::SeqCst, Ordering::Relaxed);
         self.head.control.compare_exchange(seen, mine, ok, bad).ok()?;
         // On x86-64 the exchange is a full fence.
@@ -238,27 +251,30 @@ impl Queue<'_> {
         if self.at() != mine.at {
             self.head.at.store(mine.at, Ordering::Relaxed);
         }
-        // Release: the next holder sees what this one did. A store: nobody else changes the word of a queue that is claimed.
+        // Release: the next holder sees what this one did. A store: nobody else changes the word of
+        // a queue that is claimed.
         self.head.control.store(mine.control.0 & !CLAIMER, Ordering::Release);
     }
 
-    /// Gives the claim back. The caller looks at the signals once more: a deliverer may have relied on it.
+    /// Gives the claim back. The caller looks at the signals once more: a deliverer may have relied
+    /// on it.
     #[inline]
     pub fn release(&self, mine: Claim) {
         self.give_back(mine);
         between_word_and_look();
     }
 
-    /// Gives the claim back, and no thread of the owner attends any more. The caller looks at the signals once more, after
-    /// between_word_and_look().
+    /// Gives the claim back, and no thread of the owner attends any more. The caller looks at the
+    /// signals once more, after between_word_and_look().
     #[inline]
     pub fn hand_on(&self, mine: Claim) {
         self.forget_attention();
         self.give_back(mine);
     }
 
-    /// Gives the claim back, but asks deliverers to leave the queue alone, since the caller, a thread of the owner, is about
-    /// to claim it again: until then others may, if they need it. `lasting`: see keep().
+    /// Gives the claim back, but asks deliverers to leave the queue alone, since the caller, a
+    /// thread of the owner, is about to claim it again: until then others may, if they need it.
+    /// `lasting`: see keep().
     #[inline]
     pub fn lease(&self, mine: Claim, lasting: bool) {
         self.keep(lasting);
@@ -286,8 +302,9 @@ impl Queue<'_> {
         }
     }
 
-    /// The same until further notice, if `lasting`: the owner has started the round, looks again soon, and will do so in the next
-    /// rounds. To be said by the thread that starts and waits, which takes it back as soon as it is no longer so.
+    /// Like `attend`, until further notice, if `lasting`: the owner has started the round, looks
+    /// again soon, and will do so in the next rounds. To be said by the thread that starts and
+    /// waits, which takes it back as soon as it is no longer so.
     #[inline]
     pub fn keep(&self, lasting: bool) {
         let word = if lasting { KEPT } else { ATTENDED };
@@ -297,8 +314,8 @@ impl Queue<'_> {
         }
     }
 
-    /// It no longer does, and what it says next, of the control word, is seen by nobody who does not see this. Who has relied on it
-    /// is found by the caller's look after that.
+    /// It no longer does, and what it says next, of the control word, is seen by nobody who does
+    /// not see this. Who has relied on it is found by the caller's look after that.
     #[inline]
     pub fn forget_attention(&self) {
         let word = self.attended.load(Ordering::Relaxed);

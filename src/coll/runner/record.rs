@@ -20,11 +20,13 @@ pub mod act {
 pub struct Record {
     /// Signals of `wait_from` in this round.
     pub wait_count: u32,
-    /// All that it sends to this queue in a round. Where it signals in a cell that is 1, and this is the cell's number.
+    /// All that it sends to this queue in a round. Where it signals in a cell that is 1, and this
+    /// is the cell's number.
     pub wait_total: u32,
     /// Which signal of this round's to that queue this step sends.
     pub signal_count: u32,
-    /// How many there are in a round. Where it signals in a cell that is 1, and this is the cell's number.
+    /// How many there are in a round. Where it signals in a cell that is 1, and this is the cell's
+    /// number.
     pub signal_total: u32,
     /// Whose signals, or NOBODY.
     pub wait_from: u16,
@@ -46,8 +48,8 @@ pub struct Record {
     pub size: u64,
 }
 
-/// A record where it lies. Peers can write there: a field is read once, by the function that has its name, and
-/// who uses what it says checks that first.
+/// A record where it lies. Peers can write there: a field is read once, by the function that has
+/// its name, and who uses what it says checks that first.
 #[derive(Clone, Copy)]
 pub struct Lying(*const Record);
 
@@ -58,7 +60,8 @@ macro_rules! fields {
                 /// The field as it is now.
                 #[inline(always)]
                 pub fn $field(self) -> $kind {
-                    // SAFETY: as new() was promised. Volatile: the compiler does not read it a second time.
+                    // SAFETY: as new() was promised. Volatile: the compiler does not read it a
+                    // second time.
                     unsafe { (&raw const (*self.0).$field).read_volatile() }
                 }
             )*
@@ -85,7 +88,8 @@ impl Lying {
     #[inline(always)]
     pub fn place(self, which: usize) -> (u16, u8, u64) {
         assert!(which < 3);
-        // SAFETY: as new() was promised, and the three have so many elements each. Volatile: as above.
+        // SAFETY: as new() was promised, and the three have so many elements each. Volatile: as
+        // above.
         unsafe {
             let rank = (&raw const (*self.0).ranks).cast::<u16>().add(which).read_volatile();
             let space = (&raw const (*self.0).spaces).cast::<u8>().add(which).read_volatile();
@@ -95,7 +99,8 @@ impl Lying {
     }
 }
 
-/// How a record waits and signals: bit 0 and 1 whether by a cell, from bit 2 and 5 the exponents of how often.
+/// How a record waits and signals: bit 0 and 1 whether by a cell, from bit 2 and 5 the exponents of
+/// how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Marks(u8);
@@ -158,7 +163,8 @@ pub fn compile(program: &Program) -> Vec<Record> {
             if let Some(wait) = step.wait {
                 record.wait_total = wait.cell.unwrap_or(totals[&wait.from]);
                 if let Some(rounds) = wait.late.checked_sub(1) {
-                    // Of the count that is sought, so many rounds less than at the beginning of this one.
+                    // Of the count that is sought, so many rounds less than at the beginning of
+                    // this one.
                     record.wait_count = (wait.count * rounds).wrapping_neg();
                 }
             }

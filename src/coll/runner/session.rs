@@ -1,6 +1,7 @@
-//! A plan's session: one for each rank, in a region of that rank which all ranks of the plan map. It
-//! holds what a network card would hold in its session-mode queues: the steps, how far they have got, and the
-//! signal words that its owner stores, which let others' steps go on; and behind them the plan's own buffers.
+//! A plan's session: one for each rank, in a region of that rank which all ranks of the plan map.
+//! It holds what a network card would hold in its session-mode queues: the steps, how far they have
+//! got, and the signal words that its owner stores, which let others' steps go on; and behind them
+//! the plan's own buffers.
 //!
 //! ```text
 //! header | ends | queue 0 | queue 1 ... | records | buffers
@@ -57,7 +58,8 @@ pub fn size(words: &[usize], records: usize) -> usize {
 /// Up to so many signal words fit into one line.
 const LINE: usize = 16;
 
-/// How many signal words each queue of a program needs, so that no two of the ranks that it signals share one.
+/// How many signal words each queue of a program needs, so that no two of the ranks that it signals
+/// share one.
 pub fn words(program: &Program, ranks: usize) -> Vec<usize> {
     let signals = program.queues.iter().flatten().filter_map(|step| step.signal);
     let signals = signals.filter(|signal| signal.cell.is_none()).collect::<Vec<_>>();
@@ -83,8 +85,8 @@ pub fn modulus(of: &BTreeSet<usize>, ranks: usize) -> usize {
 pub struct Session {
     base: *mut u8,
     queues: usize,
-    /// Where the records of each queue begin, and where the last one's end. Like the rest of this read once and checked:
-    /// peers can write there, and what stands there later is not believed.
+    /// Where the records of each queue begin, and where the last one's end. Like the rest of this
+    /// read once and checked: peers can write there, and what stands there later is not believed.
     firsts: [u32; QUEUES + 1],
     /// In which line each queue begins, and where the records do.
     starts: [u16; QUEUES + 1],
@@ -92,14 +94,15 @@ pub struct Session {
     words: [u16; QUEUES],
 }
 
-// SAFETY: the memory is shared by design: atomics, records that are written before they are shared, and
-// buffers whose accesses the schedule orders.
+// SAFETY: the memory is shared by design: atomics, records that are written before they are shared,
+// and buffers whose accesses the schedule orders.
 unsafe impl Send for Session {}
 // SAFETY: as above.
 unsafe impl Sync for Session {}
 
 impl Session {
-    /// Lays out a session in fresh zeroed memory: for each queue how many signal words and how many records it has.
+    /// Lays out a session in fresh zeroed memory: for each queue how many signal words and how many
+    /// records it has.
     ///
     /// # Safety
     /// `base` is aligned to a line and valid for size() bytes as long as the session is used.
@@ -229,8 +232,8 @@ impl Session {
     /// Record `number`, which there is. What stands in it is the caller's to check.
     #[inline(always)]
     pub fn record(&self, number: u32) -> Lying {
-        // SAFETY: the layout has it; it was written before the session was shared, or by the owner while
-        // nobody else runs its steps.
+        // SAFETY: the layout has it; it was written before the session was shared, or by the owner
+        // while nobody else runs its steps.
         unsafe { Lying::new(self.place(number)) }
     }
 

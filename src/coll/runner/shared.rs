@@ -1,5 +1,5 @@
-//! Running steps: of one's own queues, and of other ranks' where memory is shared. The CPU that delivers
-//! a signal plays the network card for a rank that is computing.
+//! Running steps: of one's own queues, and of other ranks' where memory is shared. The CPU that
+//! delivers a signal plays the network card for a rank that is computing.
 
 use crate::coll::runner::members::{Member, Members, Memory};
 use crate::coll::runner::queue::{
@@ -37,13 +37,15 @@ pub struct Stage {
     pub routes: Arc<Routes>,
 }
 
-// SAFETY: the pointers lead into memory that the plan keeps and all ranks share by the schedule's rules.
+// SAFETY: the pointers lead into memory that the plan keeps and all ranks share by the schedule's
+// rules.
 unsafe impl Send for Stage {}
 // SAFETY: as above.
 unsafe impl Sync for Stage {}
 
-/// Who finds a signal in a cell asks for the one so many rounds later: if its sender is as far ahead, they are on their way together. If
-/// not, the line has not changed since it was used last, and nothing is sent.
+/// Who finds a signal in a cell asks for the one so many rounds later: if its sender is as far
+/// ahead, they are on their way together. If not, the line has not changed since it was used last,
+/// and nothing is sent.
 const CELLS_BEFORE: u32 = 4;
 
 /// Why no more steps of a queue were run.
@@ -105,8 +107,8 @@ impl Stage {
         }
         let turn = u64::from(round & (turns - 1)) * length.next_multiple_of(CELL);
         let word = base.wrapping_add((turn + end - CELL_WORD) as usize).cast::<AtomicU32>();
-        // SAFETY: scratch memory begins with a line, and each of its turns has so many bytes in whole lines; nobody copies over the last
-        // bytes of a cell, as schedules promise.
+        // SAFETY: scratch memory begins with a line, and each of its turns has so many bytes in
+        // whole lines; nobody copies over the last bytes of a cell, as schedules promise.
         Some(unsafe { &*word })
     }
 
@@ -119,7 +121,8 @@ impl Stage {
         at >= records.end || self.has_arrived(rank, queue, session.record(at), mine.round())
     }
 
-    /// Runs what is ready in a queue, and what that makes ready elsewhere. True: something was done.
+    /// Runs what is ready in a queue, and what that makes ready elsewhere. True: something was
+    /// done.
     pub fn run(&self, rank: usize, queue: usize, worklist: &mut Worklist) -> bool {
         let mut worked = false;
         if rank == self.me && worklist.owner || self.members[rank].shared {
@@ -159,8 +162,8 @@ impl Stage {
         worked
     }
 
-    /// The same as run_claimed(), in one place for all who are not in a hurry: so a start finds it in the caches after a round that
-    /// has driven out what it does not use.
+    /// Does what run_claimed() does, in one place for all who are not in a hurry: so a start finds
+    /// it in the caches after a round that has driven out what it does not use.
     #[inline(never)]
     pub fn run_held(
         &self,
@@ -222,7 +225,8 @@ impl Stage {
         end
     }
 
-    /// Whether those who were signalled would wait for long if this step came before the question who takes care of them.
+    /// Whether those who were signalled would wait for long if this step came before the question
+    /// who takes care of them.
     #[inline(always)]
     fn takes_long(&self, action: u8, size: u64, worklist: &mut Worklist) -> bool {
         worklist.since = worklist.since.saturating_add(size);
@@ -287,7 +291,7 @@ impl Stage {
         }
     }
 
-    /// The same, where there are such. One fence is enough for them all.
+    /// Like `ask_told`, where there are such. One fence is enough for them all.
     fn ask(&self, worklist: &mut Worklist) {
         between_word_and_look();
         worklist.since = 0;
@@ -324,15 +328,16 @@ impl Stage {
         }
     }
 
-    /// Ends the round of a rank whose completion is a word that is mapped here, if all its queues have finished: the rank may compute,
-    /// and look at nothing but the word.
+    /// Ends the round of a rank whose completion is a word that is mapped here, if all its queues
+    /// have finished: the rank may compute, and look at nothing but the word.
     #[inline(never)]
     fn end_for(&self, member: &Member, round: u32) {
         let (Some(word), Some(port)) = (member.word, self.routes.known(member.peer)) else {
             return;
         };
         let _pinned = pin();
-        // Where the user has freed the word the owner tells him why that is wrong, or the process ends, as with any completion.
+        // Where the user has freed the word the owner tells him why that is wrong, or the process
+        // ends, as with any completion.
         let Some(place) = port.find(word.place, 8) else { return };
         let target = place.cast();
         let completion = Completion { kind: word.kind, target, ..Completion::NOTHING };
@@ -357,7 +362,7 @@ impl Stage {
         }
     }
 
-    /// The same with buffers that were mapped before.
+    /// Like `perform`, with buffers that were mapped before.
     #[inline]
     fn perform_mapped(
         &self,
@@ -369,8 +374,8 @@ impl Stage {
         let to = self.find(record.place(2), size, round)?;
         let left = self.find(record.place(0), size, round)?;
         if action == act::COPY {
-            // SAFETY: both ranges were found in memory that stays mapped while this is pinned, and the
-            // schedule lets nobody else touch them now.
+            // SAFETY: both ranges were found in memory that stays mapped while this is pinned, and
+            // the schedule lets nobody else touch them now.
             unsafe { copy(left, to, size as usize) };
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! What somebody who runs steps has still to do, and may do.
 
-/// A queue of a rank, in one word, since every start makes room for some: the rank, and in the last byte the queue.
+/// A queue of a rank, in one word, since every start makes room for some: the rank, and in the last
+/// byte the queue.
 #[derive(Clone, Copy)]
 pub(super) struct Line(u32);
 
@@ -41,11 +42,12 @@ impl Worklist {
         self.count > 0
     }
 
-    /// Steps of up to so many bytes in all may come between a signal and the question who takes care of it.
+    /// Steps of up to so many bytes in all may come between a signal and the question who takes
+    /// care of it.
     pub(super) const SHORT: u64 = 4 << 10;
 
-    /// An errand of at most `budget` bytes. `owner`: steps of the own rank may be run even where no other rank
-    /// may.
+    /// An errand of at most `budget` bytes. `owner`: steps of the own rank may be run even where no
+    /// other rank may.
     pub fn new(budget: u64, owner: bool) -> Worklist {
         Worklist {
             budget,

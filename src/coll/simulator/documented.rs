@@ -49,8 +49,8 @@ fn the_chain_of_four_ranks() {
     }
 }
 
-/// Star: the root copies the vector to one rank after the other. p - 1 copies one after another: for
-/// two or three ranks.
+/// Star: the root copies the vector to one rank after the other. p - 1 copies one after another:
+/// for two or three ranks.
 fn star(problem: &Problem, rank: usize) -> Program {
     let (root, bytes) = (problem.root, problem.bytes());
     let mut program = Program::new(1);

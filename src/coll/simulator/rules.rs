@@ -59,7 +59,8 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
     // By target rank, target queue, source rank: signals, the highest count waited for, who
     // signals.
     let mut counters = vec![(0u32, 0u32, None); ranks * lanes * ranks];
-    // By target rank, number, target queue and source rank: which cells are signalled in, and in which is looked.
+    // By target rank, number, target queue and source rank: which cells are signalled in, and in
+    // which is looked.
     let (mut cells, mut awaited) = (Vec::new(), Vec::new());
     let allowed = (0..ranks).map(|rank| touched(problem, rank)).collect::<Vec<_>>();
     for (rank, queue, index, step) in steps(programs) {
@@ -110,11 +111,12 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
     Ok(counters.into_iter().map(|(signals, _, _)| signals).collect())
 }
 
-/// The rank that has a cell, the cell's number, the queue that waits there and the rank that signals.
+/// The rank that has a cell, the cell's number, the queue that waits there and the rank that
+/// signals.
 type Cell = (usize, u32, usize, usize);
 
-/// A cell has one sender, who signals there once in a round and nowhere else, and it is there that its owner waits. Its word is no
-/// part of what is copied.
+/// A cell has one sender, who signals there once in a round and nowhere else, and it is there that
+/// its owner waits. Its word is no part of what is copied.
 fn verify_cells(
     programs: &[Program],
     mut cells: Vec<Cell>,
@@ -186,15 +188,16 @@ fn verify_action(problem: &Problem, programs: &[Program], action: Action) -> Res
     }
 }
 
-/// In a user's buffer elements lie at multiples of their size. Elsewhere they are aligned as they may have to be there.
+/// In a user's buffer elements lie at multiples of their size. Elsewhere they are aligned as they
+/// may have to be there.
 fn is_aligned(problem: &Problem, place: &Place) -> bool {
     let alignment = 1 << problem.width.trailing_zeros().min(6);
     let unit = if place.space == Space::Scratch { alignment } else { problem.width };
     place.offset.is_multiple_of(unit)
 }
 
-/// A step reads and writes only what the collective is said to touch: the rest of a buffer is its user's, and is not there at all
-/// where peers do not map it.
+/// A step reads and writes only what the collective is said to touch: the rest of a buffer is its
+/// user's, and is not there at all where peers do not map it.
 fn verify_touched(allowed: &[Touched], action: Action) -> Result<(), String> {
     let (places, size) = ranges(action);
     for (at, place) in places.iter().enumerate() {

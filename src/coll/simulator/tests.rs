@@ -171,7 +171,8 @@ fn what_is_read_must_be_said_in_time() {
     let mut programs = ahead(16, 16);
     let signal = programs[1].queues[0][0].signal.as_mut().expect("says what it has read");
     signal.every = 8;
-    // What the root waits for in round 16 is said only in round 15 of the other: it may be later than without, but in time.
+    // What the root waits for in round 16 is said only in round 15 of the other: it may be later
+    // than without, but in time.
     run(&problem(), &programs, true, 1).expect("is right, though late");
     programs[1].queues[0][0].signal.as_mut().expect("as above").every = 32;
     caught(&programs, "deadlock");

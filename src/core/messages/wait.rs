@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl Context {
-    /// A poll without result, unless one has to do more than to look. Never in a callback, where it does
-    /// nothing: the long way tells why.
+    /// A poll without result, unless one has to do more than to look. Never in a callback, where it
+    /// does nothing: the long way tells why.
     #[inline(always)]
     pub fn am_poll_finds_nothing(&self) -> bool {
         self.routes.gate().is_open() && self.dispatcher.finds_nothing()
@@ -88,14 +88,16 @@ impl Context {
         }
     }
 
-    /// Where a message that the lane would send finds as many to the same peer there as may be: waits until there
-    /// are fewer. False: that is not what the message lacks.
+    /// Where a message that the lane would send finds as many to the same peer there as may be:
+    /// waits until there are fewer. False: that is not what the message lacks.
     fn lane_is_full(&self, send: &Send) -> bool {
         let for_lane = send.flags & FLAG_DEFER != 0
             || send.kind == LONG
             || self.lane.execution() == Execution::Offload;
-        let outbox = self.routes.node().known_outbox(send.peer);
-        let Some(deferred) = outbox.filter(|_| for_lane).map(|outbox| &outbox.deferred) else {
+        let message_sender = self.routes.node().known_outbox(send.peer);
+        let Some(deferred) =
+            message_sender.filter(|_| for_lane).map(|message_sender| &message_sender.deferred)
+        else {
             return false;
         };
         let full = || deferred.load(Ordering::Relaxed) >= MOST;
@@ -105,22 +107,22 @@ impl Context {
         }
     }
 
-    /// Whether somebody else runs this rank's handlers meanwhile, and the peer's freed slots wake the sleeper: those
-    /// for large payloads do not.
+    /// Whether somebody else runs this rank's handlers meanwhile, and the peer's freed slots wake
+    /// the sleeper: those for large payloads do not.
     fn may_sleep_for_credit(&self, send: &Send) -> bool {
         let medium = self.routes.node().known_outbox(send.peer).map_or(0, MessageSender::medium);
         !self.dispatcher.is_polled() && (send.kind != MEDIUM || send.payload_size <= medium)
     }
 
-    /// Waits until the peer has slots again, or for a moment. Some: the message has been accepted, or
-    /// cannot be.
+    /// Waits until the peer has slots again, or for a moment. Some: the message has been accepted,
+    /// or cannot be.
     fn await_credit(&self, send: &Send) -> Option<Result<()>> {
         /// Long enough for many others to have their turns.
         const LONGEST: Duration = Duration::from_millis(50);
         /// Who has had its share wakes the next; it could be that nobody posts any more.
         const IN_LINE: Duration = Duration::from_millis(5);
-        let outbox = self.routes.node().known_outbox(send.peer)?;
-        if outbox.room.wait_for_turn() || self.rest().help_others() {
+        let message_sender = self.routes.node().known_outbox(send.peer)?;
+        if message_sender.room.wait_for_turn() || self.rest().help_others() {
             return None;
         }
         let attempt = || accepted(self.am_submit(send));
@@ -128,10 +130,10 @@ impl Context {
             self.post.counts.credit_sleeps.up();
             self.dispatcher.hand_over();
         };
-        match outbox.watch(LONGEST, attempt, before_sleep) {
+        match message_sender.watch(LONGEST, attempt, before_sleep) {
             Watched::Accepted(end) => Some(end),
             Watched::Over => None,
-            Watched::ByAnother => outbox.room.wait_asleep(IN_LINE, attempt),
+            Watched::ByAnother => message_sender.room.wait_asleep(IN_LINE, attempt),
         }
     }
 

@@ -174,8 +174,9 @@ fn loom_exactly_one_rings() {
     });
 }
 
-/// Whoever finds its own post released and nothing under way sees what the end has brought, also where the end came
-/// later than the release: the flush that needs no role (`Lane::has_ended`, `LaneState::count_under_way`).
+/// Whoever finds its own post released and nothing under way sees what the end has brought, also
+/// where the end came later than the release: the flush that needs no role (`Lane::has_ended`,
+/// `LaneState::count_under_way`).
 #[test]
 fn loom_a_flush_without_the_role_sees_the_end() {
     check(|| {
@@ -186,7 +187,8 @@ fn loom_a_flush_without_the_role_sees_the_end() {
         let executor = thread::spawn(move || {
             let [under_way, brought] = &*theirs;
             assert_eq!(take_first(&mut consumer), 1);
-            // The count before the release, as where an agent is asked; the end, and the count again, later.
+            // The count before the release, as where an agent is asked; the end, and the count
+            // again, later.
             under_way.store(1, Release);
             consumer.release(1);
             brought.store(1, Relaxed);

@@ -1,5 +1,5 @@
-//! What producers and the consumer of a ring share: its words, and what follows from them alone. The head of
-//! `ring` says what they mean.
+//! What producers and the consumer of a ring share: its words, and what follows from them alone.
+//! The head of `ring` says what they mean.
 
 use crate::engine::command_queue::Entry;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
@@ -11,8 +11,8 @@ pub(super) const WAITING: u64 = 1;
 /// Bit 0 of `Slot::mark`: filled, for the position in the other bits.
 const FILLED: u32 = 1;
 
-/// What the slot of `position` holds when it is filled. Half of the position is enough: the slot can only
-/// hold this mark or that of the round before.
+/// What the slot of `position` holds when it is filled. Half of the position is enough: the slot
+/// can only hold this mark or that of the round before.
 #[inline]
 pub(super) fn mark(position: u64) -> u32 {
     position as u32 | FILLED
@@ -60,9 +60,10 @@ impl<T: Entry> Shared<T> {
         unsafe { self.slots.get_unchecked((position / STEP) as usize & mask) }
     }
 
-    /// Fetches the lines of slots that will be filled soon. The next post's compare-and-swap waits until
-    /// the stores of this one are done, that is, until the consumer's core has given the line up; so the
-    /// lines of several slots are asked for at once, by stores that mean nothing, which overlap.
+    /// Fetches the lines of slots that will be filled soon. The next post's compare-and-swap waits
+    /// until the stores of this one are done, that is, until the consumer's core has given the line
+    /// up; so the lines of several slots are asked for at once, by stores that mean nothing, which
+    /// overlap.
     #[inline]
     pub(super) fn fetch_ahead(&self, position: u64, next: u64) {
         let group = |position: u64| position / STEP / AHEAD;
@@ -74,7 +75,8 @@ impl<T: Entry> Shared<T> {
     #[inline(never)]
     pub(super) fn touch(&self, group: u64) {
         let first = group.wrapping_mul(AHEAD * STEP);
-        // Relaxed: a slot that is not free for these positions is left to the consumer, which reads it.
+        // Relaxed: a slot that is not free for these positions is left to the consumer, which reads
+        // it.
         let head = self.tail.cached_head.load(Ordering::Relaxed);
         let used = first.wrapping_sub(head) as i64;
         // Negative: this producer was preempted for a round, and others fill those slots.

@@ -26,7 +26,8 @@ fn ring_at(start: u64) -> (CommandQueue<Item>, Consumer<Item>) {
     CommandQueue::starting_at(start, 8, Box::new(|| panic!("nobody waits"))).unwrap()
 }
 
-/// Positions at the beginning, in the middle, and so that the arithmetic, or that of the marks alone, wraps during the test.
+/// Positions at the beginning, in the middle, and so that the arithmetic, or that of the marks
+/// alone, wraps during the test.
 const STARTS: [u64; 5] = [0, 64, 0_u64.wrapping_sub(8), 0_u64.wrapping_sub(2), (1 << 32) - 8];
 
 fn post(ring: &CommandQueue<Item>, numbers: &[u64]) -> bool {
@@ -64,8 +65,8 @@ fn empty_then_full_then_empty_again_at_every_start() {
     }
 }
 
-/// A producer preempted between reading the tail and the copy of head may find the consumer past its
-/// tail. "Full" would be a lie then; the exchange fails and brings the newer tail.
+/// A producer preempted between reading the tail and the copy of head may find the consumer past
+/// its tail. "Full" would be a lie then; the exchange fails and brings the newer tail.
 #[test]
 fn an_outdated_tail_is_not_taken_for_full() {
     for start in STARTS {

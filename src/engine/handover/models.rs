@@ -1,6 +1,7 @@
-//! Loom models of the handover: the role, its rules, the command queue and the bell are the library's own.
-//! The work stands for the lane's: a source is the word that a receiver comes down to, and a round takes in all there
-//! is. Work left lying while every thread sleeps is a deadlock, which loom reports.
+//! Loom models of the handover: the role, its rules, the command queue and the bell are the
+//! library's own. The work stands for the lane's: a source is the word that a receiver comes down
+//! to, and a round takes in all there is. Work left lying while every thread sleeps is a deadlock,
+//! which loom reports.
 
 use super::*;
 use crate::engine::command_queue::{CommandQueue, Consumer};
@@ -148,7 +149,8 @@ impl Lane {
         }
     }
 
-    /// The progress thread, as in `core::progress_thread`. A nap is a yield: the model has no clock.
+    /// The progress thread, as in `core::progress_thread`. A nap is a yield: the model has no
+    /// clock.
     fn progress(&self) {
         loop {
             let ticket = self.bell.ticket();

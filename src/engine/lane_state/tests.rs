@@ -285,7 +285,8 @@ fn the_death_of_a_peer_ends_what_is_pending_on_it_and_nothing_else() {
     assert_eq!(ranks[0].work.unsent, 0);
 }
 
-/// A message with a place for its reply that was accepted and then fails: its only completion tells, and no flush.
+/// A message with a place for its reply that was accepted and then fails: its only completion
+/// tells, and no flush.
 #[test]
 fn what_on_local_has_told_is_not_told_by_a_flush() {
     use crate::engine::messages::deferred::{Admitted, Deferred};
@@ -293,7 +294,7 @@ fn what_on_local_has_told_is_not_told_by_a_flush() {
     use crate::engine::messages::{HEADER, MEDIUM};
     let (_world, [zero, _one]) = two_ranks(64);
     let post = zero.work.post.clone();
-    let outbox = post.outbox(1).unwrap();
+    let message_sender = post.message_sender(1).unwrap();
     let (told, mut reply, mut reply_size) = (AtomicU64::new(0), [0u8; 8], 0);
     let (reply, capacity, reply_size) = (reply.as_mut_ptr(), reply.len(), &raw mut reply_size);
     for (on_local, untold) in [(Completion::store_on(&told), 0), (Completion::NOTHING, 1)] {
@@ -305,7 +306,7 @@ fn what_on_local_has_told_is_not_told_by_a_flush() {
         let (header, payload) = ([0; HEADER], std::ptr::null());
         #[rustfmt::skip]
         let deferred = Deferred {
-            _admitted: Admitted::begin(&post, outbox, 1).unwrap(), peer: 1, id: 1, kind: MEDIUM, header, header_size: 0, payload,
+            _admitted: Admitted::begin(&post, message_sender, 1).unwrap(), peer: 1, id: 1, kind: MEDIUM, header, header_size: 0, payload,
             payload_size: 0, place, needs_data: false, label: 0, tag, on_local, order: 0,
         };
         deferred.end(&post, Status::ERR_NO_HANDLER);

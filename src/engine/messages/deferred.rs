@@ -1,6 +1,6 @@
 //! Messages that the lane sends: those of offload mode, those that ask for it, and LONG ones whose
-//! payload only the peer's agent can write. They wait here for credit, those to one peer in the order in
-//! which they came.
+//! payload only the peer's agent can write. They wait here for credit, those to one peer in the
+//! order in which they came.
 
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::Completion;
@@ -22,27 +22,28 @@ pub const MOST: u64 = 256;
 pub struct Admitted(Arc<MessagePost>, u32);
 
 impl Admitted {
-    /// None: as many wait for this peer as may. Else a peer that handles nothing would take all memory.
+    /// None: as many wait for this peer as may. Else a peer that handles nothing would take all
+    /// memory.
     pub fn begin(
         post: &Arc<MessagePost>,
-        outbox: &MessageSender<'static>,
+        message_sender: &MessageSender<'static>,
         peer: u32,
     ) -> Option<Admitted> {
         // Relaxed: only a number.
-        if outbox.deferred.fetch_add(1, Ordering::Relaxed) < MOST {
+        if message_sender.deferred.fetch_add(1, Ordering::Relaxed) < MOST {
             return Some(Admitted(post.clone(), peer));
         }
-        outbox.deferred.fetch_sub(1, Ordering::Relaxed);
+        message_sender.deferred.fetch_sub(1, Ordering::Relaxed);
         None
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let Some(outbox) = self.0.routes.node().known_outbox(self.1) else { return };
-        if outbox.deferred.fetch_sub(1, Ordering::Relaxed) == MOST {
+        let Some(message_sender) = self.0.routes.node().known_outbox(self.1) else { return };
+        if message_sender.deferred.fetch_sub(1, Ordering::Relaxed) == MOST {
             // Threads may sleep until there is room again, see `core::messages`.
-            self.0.routes.waiters().touched_word(outbox.deferred.as_ptr() as u64);
+            self.0.routes.waiters().touched_word(message_sender.deferred.as_ptr() as u64);
         }
     }
 }
@@ -83,7 +84,8 @@ impl DeferredQueue {
         self.lines.put(deferred.peer, |line| line.push_back(deferred));
     }
 
-    /// Sends what has credit, one message of each peer at a time. Returns how many have left the queue.
+    /// Sends what has credit, one message of each peer at a time. Returns how many have left the
+    /// queue.
     pub fn send(&mut self, post: &MessagePost) -> usize {
         let sent = self.lines.serve(|line| {
             let end = line.front().map(|deferred| deferred.send(post));
@@ -156,8 +158,8 @@ impl Deferred {
 
     /// Sends it. False: there is no credit.
     pub fn send(&self, post: &MessagePost) -> Result<bool> {
-        let outbox = post.outbox(self.peer)?;
-        if !outbox.head().has_handler(self.id.into()) {
+        let message_sender = post.message_sender(self.peer)?;
+        if !message_sender.head().has_handler(self.id.into()) {
             fail!(ERR_NO_HANDLER, "id is {}, and rank {} has no such handler", self.id, self.peer);
         }
         let place = encode(self.place, self.payload_size);
@@ -171,7 +173,7 @@ impl Deferred {
         let (id, kind) = (self.id, self.kind as u8);
         let absent = self.kind == MEDIUM && self.payload.is_null();
         let frame = Frame { id, kind, tag: self.tag, header, payload, label: self.label, absent };
-        Ok(post.send(outbox, self.peer, &frame))
+        Ok(post.send(message_sender, self.peer, &frame))
     }
 
     /// Tells its sender that it has been sent, or has failed.

@@ -1,10 +1,11 @@
 //! The receiving side: who handles what has come.
 //!
-//! Two roles, apart from the lane's, so that a handler that takes long stops neither the requests of
-//! other ranks to the lane nor the replies to our own: that of requests, whose holder runs the
+//! Two roles, apart from the lane's, so that a handler that takes long stops neither the requests
+//! of other ranks to the lane nor the replies to our own: that of requests, whose holder runs the
 //! handlers, and that of replies, whose holder ends what waited for them. A thread that waits takes
-//! both for a moment (`attend`). Behind it stand two threads that sleep when there is nothing to do:
-//! the one that runs handlers (`core::handler_thread`), and the progress thread, for the replies.
+//! both for a moment (`attend`). Behind it stand two threads that sleep when there is nothing to
+//! do: the one that runs handlers (`core::handler_thread`), and the progress thread, for the
+//! replies.
 //!
 //! Arming these sources costs senders a look at a word and the sleeper a `membarrier`, which is too
 //! much to be done each time that a thread leaves after having waited. So a thread that leaves arms
@@ -12,8 +13,8 @@
 //! has ended (`has_visitors`). Before a waiting thread itself falls asleep, it ends their naps
 //! (`hand_over`).
 //!
-//! With polled handlers (`HandlerMode::Polled`) no thread of the library runs any: `poll` has what the
-//! threads of the program do, `sleep` how they sleep until a message comes.
+//! With polled handlers (`HandlerMode::Polled`) no thread of the library runs any: `poll` has what
+//! the threads of the program do, `sleep` how they sleep until a message comes.
 
 use crate::engine::completion::in_callback;
 use crate::engine::messages::Handler;
@@ -40,9 +41,9 @@ const LOOKS: usize = 48;
 const MOST: usize = 1024;
 /// Messages handled before the role is given up for a moment.
 const BATCH: usize = 64;
-/// Where so many messages came at once, more will, and the receiver that has caught up with them waits
-/// for so many pauses before it looks again: a receiver that polls the very slot that is being
-/// written takes its line away from the sender each time.
+/// Where so many messages came at once, more will, and the receiver that has caught up with them
+/// waits for so many pauses before it looks again: a receiver that polls the very slot that is
+/// being written takes its line away from the sender each time.
 const MANY: usize = 4;
 /// See MANY.
 const LINGER: usize = 64;
@@ -71,9 +72,10 @@ struct Entry {
 
 /// What belongs to the holder of the role of requests.
 struct Requests {
-    inlet: MessageReceiver,
-    /// What answers this rank's own messages. It has slots of its own, which are emptied whatever holds up
-    /// the requests: so nobody waits for credit for a response whose requester runs handlers.
+    message_receiver: MessageReceiver,
+    /// What answers this rank's own messages. It has slots of its own, which are emptied whatever
+    /// holds up the requests: so nobody waits for credit for a response whose requester runs
+    /// handlers.
     responses: MessageReceiver,
     table: Box<[Cell<Entry>]>,
     /// When those who sleep were last told that handlers have run.
@@ -94,7 +96,8 @@ pub struct Dispatcher {
     mode: HandlerMode,
     /// Completions are for the progress thread.
     offload: bool,
-    /// By which threads see that requests, replies and responses have come, before they take a role.
+    /// By which threads see that requests, replies and responses have come, before they take a
+    /// role.
     lookouts: [Arc<Lookout>; 3],
     /// For each number the calls under way, of versions with even and odd numbers.
     calls: Box<[[AtomicU32; 2]]>,
@@ -103,7 +106,8 @@ pub struct Dispatcher {
     /// There are handlers, or were.
     has_handlers: AtomicBool,
     visits: AtomicU64,
-    /// Handlers have run, and those who sleep for words that they may have changed have not been told.
+    /// Handlers have run, and those who sleep for words that they may have changed have not been
+    /// told.
     owes: AtomicBool,
     /// A sleeper naps because of visitors: handlers' thread, progress thread.
     naps: [AtomicBool; 2],
@@ -157,7 +161,7 @@ impl Requests {
     /// Whether there is something to take, for a thread that looks again and again.
     #[inline]
     fn has_come(&mut self) -> bool {
-        self.inlet.has_come() || self.responses.has_come()
+        self.message_receiver.has_come() || self.responses.has_come()
     }
 
     /// The next message: a response before a request, for which there must be `room`.
@@ -165,7 +169,7 @@ impl Requests {
     fn next(&mut self, room: bool) -> Option<Arrived> {
         match self.responses.has_come() {
             true => self.responses.peek(),
-            false if room => self.inlet.peek(),
+            false if room => self.message_receiver.peek(),
             false => None,
         }
     }
@@ -173,7 +177,7 @@ impl Requests {
     /// The message that next() gave has been consumed.
     #[inline(always)]
     fn done(&mut self, response: bool) {
-        if response { self.responses.done() } else { self.inlet.done() }
+        if response { self.responses.done() } else { self.message_receiver.done() }
     }
 
     /// The handler of a message; what comes from outside names none if there is none.
@@ -185,17 +189,27 @@ impl Requests {
 }
 
 impl Dispatcher {
-    /// The dispatcher of a context without handlers. `offload`: threads of the program end no messages.
+    /// The dispatcher of a context without handlers. `offload`: threads of the program end no
+    /// messages.
     pub fn new(post: Arc<MessagePost>, mode: HandlerMode, offload: bool) -> Dispatcher {
-        let inlet = |takes| post.routes.node().inlet(post.counts.clone(), takes);
-        let (inlet, replies, responses) =
-            (inlet(Takes::Requests), inlet(Takes::Replies), inlet(Takes::Responses));
+        let message_receiver =
+            |takes| post.routes.node().message_receiver(post.counts.clone(), takes);
+        let (message_receiver, replies, responses) = (
+            message_receiver(Takes::Requests),
+            message_receiver(Takes::Replies),
+            message_receiver(Takes::Responses),
+        );
         let empty = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
         let table = (0..IDS).map(|_| Cell::new(empty)).collect();
         Dispatcher {
             name: poll::new_name(),
-            lookouts: [inlet.lookout(), replies.lookout(), responses.lookout()],
-            requests: Role::new(Requests { inlet, responses, table, told: wake::Told::now() }),
+            lookouts: [message_receiver.lookout(), replies.lookout(), responses.lookout()],
+            requests: Role::new(Requests {
+                message_receiver,
+                responses,
+                table,
+                told: wake::Told::now(),
+            }),
             replies: Role::new(replies),
             post,
             mode,
@@ -227,8 +241,8 @@ impl Dispatcher {
         self.post.pending.is_empty()
     }
 
-    /// Whether all messages that have come have been handled, and their responses sent. False also where somebody
-    /// is at it.
+    /// Whether all messages that have come have been handled, and their responses sent. False also
+    /// where somebody is at it.
     pub fn has_handled_all(&self) -> bool {
         !self.has_handlers.load(Ordering::Relaxed)
             || self.requests.take_unfenced().is_some_and(|mut requests| !requests.has_come())
@@ -251,8 +265,8 @@ impl Dispatcher {
         self.post.pending.waits(tag)
     }
 
-    /// Lends the calling thread until `done`, for a burst of looks without result; returns how much it
-    /// has handled.
+    /// Lends the calling thread until `done`, for a burst of looks without result; returns how much
+    /// it has handled.
     pub fn attend(&self, done: impl Fn() -> bool) -> usize {
         if self.is_polled() {
             return self.attend_by_polls(done);
@@ -264,7 +278,7 @@ impl Dispatcher {
             let mut replies = self.replies.take_unfenced();
             let mut requests = self.requests_to_serve();
             let replied = loop {
-                if replies.as_mut().is_some_and(|inlet| inlet.has_come()) {
+                if replies.as_mut().is_some_and(|message_receiver| message_receiver.has_come()) {
                     break true;
                 }
                 looks += 1;
@@ -277,7 +291,9 @@ impl Dispatcher {
             // Neither role is held while code of the user runs under the other.
             if replied {
                 drop(requests);
-                handled += replies.as_mut().map_or(0, |inlet| self.take_replies(inlet));
+                handled += replies
+                    .as_mut()
+                    .map_or(0, |message_receiver| self.take_replies(message_receiver));
             } else if let Some(requests) = requests {
                 drop(replies);
                 handled += self.serve(requests, BATCH, &done);
@@ -301,24 +317,27 @@ impl Dispatcher {
         if !self.post.pending.is_used() || in_callback() {
             return 0;
         }
-        self.replies.take_unfenced().map_or(0, |mut inlet| self.take_replies(&mut inlet))
+        self.replies
+            .take_unfenced()
+            .map_or(0, |mut message_receiver| self.take_replies(&mut message_receiver))
     }
 
     #[inline]
-    fn take_replies(&self, inlet: &mut MessageReceiver) -> usize {
+    fn take_replies(&self, message_receiver: &mut MessageReceiver) -> usize {
         let mut count = 0;
-        while let Some(reply) = inlet.peek() {
-            self.post.answered(&reply, || inlet.done());
+        while let Some(reply) = message_receiver.peek() {
+            self.post.answered(&reply, || message_receiver.done());
             count += 1;
             if count == BATCH {
                 break;
             }
         }
-        self.post.pending.consumed(inlet.next_ticket());
+        self.post.pending.consumed(message_receiver.next_ticket());
         count
     }
 
-    /// Works for a moment for whatever there is to do; returns how much was done. Nothing in a callback.
+    /// Works for a moment for whatever there is to do; returns how much was done. Nothing in a
+    /// callback.
     pub fn help(&self) -> usize {
         let handled = match self.is_polled() {
             true if self.may_poll() => self.poll(BATCH),
@@ -329,8 +348,8 @@ impl Dispatcher {
         handled
     }
 
-    /// Runs handlers, if the role is free; returns how many messages were handled. The caller calls tell()
-    /// before it turns to anything else.
+    /// Runs handlers, if the role is free; returns how many messages were handled. The caller calls
+    /// tell() before it turns to anything else.
     pub fn poll_requests(&self) -> usize {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;
@@ -338,8 +357,8 @@ impl Dispatcher {
         self.requests_to_serve().map_or(0, |requests| self.serve(requests, BATCH, &|| false))
     }
 
-    /// Handles up to `most` messages until `done`, and gives the role up; returns how many there were.
-    /// tell() is left to the caller.
+    /// Handles up to `most` messages until `done`, and gives the role up; returns how many there
+    /// were. tell() is left to the caller.
     #[inline(always)]
     fn serve<'a>(
         &'a self,

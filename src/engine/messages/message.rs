@@ -156,7 +156,8 @@ impl Message {
         Ok(())
     }
 
-    /// Answers by a message that runs a handler at the sender. `kind` of the frame is MEDIUM; its tag is set here.
+    /// Answers by a message that runs a handler at the sender. `kind` of the frame is MEDIUM; its
+    /// tag is set here.
     pub fn respond(&self, frame: &Frame) -> Result<()> {
         if self.response {
             fail!(ERR_STATE, "the message is a response, to which there is none");
@@ -174,13 +175,15 @@ impl Message {
 
     /// Whether the sender runs a handler of this number.
     pub fn check_response(&self, id: u32, payload_size: usize) -> Result<()> {
-        let Ok(outbox) = self.post().routes.node().outbox(self.source) else { return Ok(()) };
-        let most = outbox.largest();
+        let Ok(message_sender) = self.post().routes.node().message_sender(self.source) else {
+            return Ok(());
+        };
+        let most = message_sender.largest();
         if payload_size > most {
             fail!(ERR_RANGE, "payload_size is {payload_size}, expected at most {most}");
         }
         let source = self.source;
-        if !outbox.head().has_handler(id) && !self.post().routes.is_dead(source) {
+        if !message_sender.head().has_handler(id) && !self.post().routes.is_dead(source) {
             fail!(ERR_NO_HANDLER, "id is {id}, and rank {source} has no such handler");
         }
         Ok(())
@@ -203,8 +206,8 @@ impl Message {
     }
 }
 
-/// Makes a copy that outlives the handler and takes over the right to answer. Its header and payload
-/// lie where they are valid as long as it is.
+/// Makes a copy that outlives the handler and takes over the right to answer. Its header and
+/// payload lie where they are valid as long as it is.
 pub fn retain(message: &Message) -> Result<*mut Message> {
     let responded = message.responded.load(Ordering::Acquire);
     let answered = responded || message.wants_reply() && !message.open.load(Ordering::Acquire);

@@ -1,7 +1,8 @@
-//! Responses that found no credit at their requester. They wait here, in a bounded number, while the
-//! handlers that made them have returned and the slots of their requests are free again. A rank that has
-//! as many as it may takes no further request, but responses and replies: so its peers' responses are
-//! taken whatever happens to its own, and two ranks that flood each other with requests go on.
+//! Responses that found no credit at their requester. They wait here, in a bounded number, while
+//! the handlers that made them have returned and the slots of their requests are free again. A rank
+//! that has as many as it may takes no further request, but responses and replies: so its peers'
+//! responses are taken whatever happens to its own, and two ranks that flood each other with
+//! requests go on.
 
 use crate::engine::messages::HEADER;
 use crate::transport::node::message_sender::Frame;
@@ -61,8 +62,8 @@ impl Parked {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a request may be handled: its response finds room here. Handlers that run at the same time
-    /// may exceed the number by one each.
+    /// Whether a request may be handled: its response finds room here. Handlers that run at the
+    /// same time may exceed the number by one each.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
         self.count.load(Ordering::Relaxed) < MOST
@@ -76,8 +77,9 @@ impl Parked {
         self.count.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    /// Gives each that waits to `send`, which answers whether it is done with; a peer that has refused one is
-    /// not asked again. Returns how many were done. Nothing where another thread does the same.
+    /// Gives each that waits to `send`, which answers whether it is done with; a peer that has
+    /// refused one is not asked again. Returns how many were done. Nothing where another thread
+    /// does the same.
     #[cold]
     pub fn send(&self, mut send: impl FnMut(&Response) -> bool) -> usize {
         let Ok(mut queue) = self.queue.try_lock() else { return 0 };

@@ -33,8 +33,9 @@ pub struct Waiting {
 
 #[repr(align(128))]
 struct Entry {
-    /// Upper half: the generation of the tag while somebody waits, else 0. Lower half: how many have taken
-    /// a tag of this entry and have not told its user; the entry may be used again before.
+    /// Upper half: the generation of the tag while somebody waits, else 0. Lower half: how many
+    /// have taken a tag of this entry and have not told its user; the entry may be used again
+    /// before.
     state: AtomicU64,
     /// The last generation given out. Only who has claimed the entry changes it.
     generation: AtomicU32,
@@ -50,14 +51,14 @@ pub struct Requests {
     records: Box<[AtomicU32]>,
     entries: Box<[Entry]>,
     used: AtomicBool,
-    /// Entries that have ended without a reply, each with the first ticket for a reply that cannot be
-    /// its own: its slot may still be taken by a peer that has died.
+    /// Entries that have ended without a reply, each with the first ticket for a reply that cannot
+    /// be its own: its slot may still be taken by a peer that has died.
     limbo: Mutex<Vec<(u64, usize)>>,
     has_limbo: AtomicBool,
 }
 
-// SAFETY: an entry's cell belongs to who has claimed it, then to who has taken its tag; the pointers
-// in it are the user's, who lets any thread use them.
+// SAFETY: an entry's cell belongs to who has claimed it, then to who has taken its tag; the
+// pointers in it are the user's, who lets any thread use them.
 unsafe impl Send for Requests {}
 // SAFETY: as above.
 unsafe impl Sync for Requests {}
@@ -119,13 +120,13 @@ impl Requests {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The same, and from now on somebody has. True: for the first time.
+    /// Like `is_used`, and from now on somebody has. True: for the first time.
     pub fn begin_use(&self) -> bool {
         !self.is_used() && !self.used.swap(true, Ordering::SeqCst)
     }
 
-    /// How many entries are in use, if this word of them has never had so many: `bit` is the lowest of it
-    /// that was free. To count each time would take longer than all the rest.
+    /// How many entries are in use, if this word of them has never had so many: `bit` is the lowest
+    /// of it that was free. To count each time would take longer than all the rest.
     #[inline(always)]
     fn record(&self, word: usize, bit: u64) -> u64 {
         let most = &self.records[word];
@@ -151,8 +152,8 @@ impl Requests {
         let generation = entry.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
         entry.generation.store(generation, Ordering::Relaxed);
         let tag = u64::from(generation) << 32 | index as u64;
-        // Release: publishes the entry; pairs with take(). Added, because the user of an earlier life may
-        // just be told.
+        // Release: publishes the entry; pairs with take(). Added, because the user of an earlier
+        // life may just be told.
         entry.state.fetch_add(u64::from(generation) << 32, Ordering::Release);
         // Between "it waits" and the caller's look whether the peer is dead; pairs with tags().
         fence_behind_rmw();
@@ -169,8 +170,8 @@ impl Requests {
         waits || telling_of(state) != 0
     }
 
-    /// Takes an entry, which then is the caller's to release and, when that is done, to tell its user
-    /// of, and to say so by told(). None: another did.
+    /// Takes an entry, which then is the caller's to release and, when that is done, to tell its
+    /// user of, and to say so by told(). None: another did.
     pub fn take(&self, tag: u64) -> Option<Waiting> {
         let entry = self.entries.get(index_of(tag)).filter(|_| generation_of(tag) != 0)?;
         let mut state = entry.state.load(Ordering::Relaxed);
@@ -193,7 +194,8 @@ impl Requests {
     /// The user has been told of the end of what was taken.
     pub fn told(&self, tag: u64) {
         if let Some(entry) = self.entries.get(index_of(tag)) {
-            // Release: pairs with waits(). The count is above 0, so this does not reach the generation.
+            // Release: pairs with waits(). The count is above 0, so this does not reach the
+            // generation.
             entry.state.fetch_sub(1, Ordering::Release);
         }
     }
@@ -208,7 +210,7 @@ impl Requests {
         self.free[index / 64].fetch_or(1 << (index % 64), Ordering::Release);
     }
 
-    /// The same for an entry whose reply may still come, up to the ticket `until`.
+    /// Like `vacate`, for an entry whose reply may still come, up to the ticket `until`.
     pub fn release_later(&self, tag: u64, until: u64) {
         let mut limbo = self.limbo.lock().unwrap_or_else(PoisonError::into_inner);
         limbo.push((until, index_of(tag)));
@@ -236,10 +238,11 @@ impl Requests {
         self.has_limbo.store(!limbo.is_empty(), Ordering::Relaxed);
     }
 
-    /// The tags of all that wait for peers that fit, and of all whose user is just being told; those are
-    /// not to be taken.
+    /// The tags of all that wait for peers that fit, and of all whose user is just being told;
+    /// those are not to be taken.
     pub fn tags(&self, fits: impl Fn(u32) -> bool) -> Vec<u64> {
-        // Between the death that `fits` may look at and the look at the entries; pairs with insert().
+        // Between the death that `fits` may look at and the look at the entries; pairs with
+        // insert().
         fence(Ordering::SeqCst);
         let waiting = self.entries.iter().enumerate().filter_map(|(index, entry)| {
             // Acquire: the peer is that of the tag, or of a later one, in which case taking fails.

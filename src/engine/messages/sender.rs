@@ -43,9 +43,9 @@ impl MessagePost {
         MessagePost { routes, counts, pending, parked, retained, owed: Default::default() }
     }
 
-    /// The outbox to a living peer. At first use RETRY_CONNECTING, until the peer was contacted, and the rank that
-    /// keeps the counter by which this one sends to it.
-    pub fn outbox(&self, peer: u32) -> Result<&MessageSender<'static>> {
+    /// The message_sender to a living peer. At first use RETRY_CONNECTING, until the peer was
+    /// contacted, and the rank that keeps the counter by which this one sends to it.
+    pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
         let node = self.routes.node();
         let known = node.known_outbox(peer);
         if known.is_none() {
@@ -55,8 +55,8 @@ impl MessagePost {
         if self.routes.is_dead(peer) {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
         }
-        if let Some(outbox) = known {
-            return Ok(outbox);
+        if let Some(message_sender) = known {
+            return Ok(message_sender);
         }
         if let Some(host) = node.nearest_host(peer)
             && let Err(error) = self.routes.port(host)
@@ -65,16 +65,17 @@ impl MessagePost {
             return Err(error);
         }
         // Where the host cannot be contacted there are other shares.
-        node.outbox(peer)
+        node.message_sender(peer)
     }
 
     /// Sends. False: there is no credit.
     #[inline(always)]
-    pub fn send(&self, outbox: &MessageSender<'static>, peer: u32, frame: &Frame) -> bool {
-        self.routes.node().send(outbox, peer, frame, &self.counts)
+    pub fn send(&self, message_sender: &MessageSender<'static>, peer: u32, frame: &Frame) -> bool {
+        self.routes.node().send(message_sender, peer, frame, &self.counts)
     }
 
-    /// Forgets what waits under a tag and was never sent. False: it has ended, and its user been told.
+    /// Forgets what waits under a tag and was never sent. False: it has ended, and its user been
+    /// told.
     pub fn forget(&self, tag: u64) -> bool {
         let taken = self.pending.take(tag).is_some();
         if taken {
@@ -95,18 +96,20 @@ impl MessagePost {
     /// False: the peer cannot be reached now.
     fn try_reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) -> bool {
         let node = self.routes.node();
-        let outbox = match node.known_outbox(peer) {
-            Some(outbox) => outbox,
-            None => match self.routes.port_to_answer(peer).and_then(|_| node.outbox(peer)) {
-                Ok(outbox) => outbox,
-                // Who is dead does not wait for an answer.
-                Err(_) => return self.routes.is_dead(peer),
-            },
+        let message_sender = match node.known_outbox(peer) {
+            Some(message_sender) => message_sender,
+            None => {
+                match self.routes.port_to_answer(peer).and_then(|_| node.message_sender(peer)) {
+                    Ok(message_sender) => message_sender,
+                    // Who is dead does not wait for an answer.
+                    Err(_) => return self.routes.is_dead(peer),
+                }
+            }
         };
         let id = status.0.unsigned_abs() as u16;
         let frame =
             Frame { id, kind: REPLY, tag, header: &[], payload: bytes, label: 0, absent: false };
-        outbox.reply(&frame, &self.counts);
+        message_sender.reply(&frame, &self.counts);
         true
     }
 
@@ -120,9 +123,9 @@ impl MessagePost {
 
     /// False: there is no credit, or the peer cannot be reached now.
     fn try_respond(&self, peer: u32, frame: &Frame) -> bool {
-        match self.routes.node().outbox(peer) {
+        match self.routes.node().message_sender(peer) {
             _ if self.routes.is_dead(peer) => true,
-            Ok(outbox) => outbox.respond(frame, &self.counts),
+            Ok(message_sender) => message_sender.respond(frame, &self.counts),
             Err(_) => false,
         }
     }
@@ -178,14 +181,16 @@ impl MessagePost {
         }
     }
 
-    /// Most bytes that a peer takes in a reply; what this rank takes, where that one cannot be reached.
+    /// Most bytes that a peer takes in a reply; what this rank takes, where that one cannot be
+    /// reached.
     pub fn reply_limit(&self, peer: u32) -> usize {
         let node = self.routes.node();
-        node.outbox(peer).map_or_else(|_| node.own_medium(), |outbox| outbox.medium())
+        node.message_sender(peer)
+            .map_or_else(|_| node.own_medium(), |message_sender| message_sender.medium())
     }
 
-    /// Takes in a reply, whose bytes are then no longer needed: `consumed` is called before anything
-    /// is told to the user.
+    /// Takes in a reply, whose bytes are then no longer needed: `consumed` is called before
+    /// anything is told to the user.
     pub fn answered(&self, reply: &Arrived, consumed: impl FnOnce()) {
         let Some(waiting) = self.pending.take(reply.tag) else { return consumed() };
         let (bytes, size) = reply.payload;
@@ -194,8 +199,8 @@ impl MessagePost {
             if size > waiting.capacity {
                 status = Status::ERR_RANGE;
             } else {
-                // SAFETY: the slot holds `size` bytes until `consumed`; the user gave place for as many
-                // and keeps it until the completion.
+                // SAFETY: the slot holds `size` bytes until `consumed`; the user gave place for as
+                // many and keeps it until the completion.
                 unsafe { std::ptr::copy_nonoverlapping(bytes, waiting.reply, size) };
             }
         }

@@ -31,7 +31,7 @@ struct Header {
     numbers: Numbers,
     bell: Bell,
     waiters: Waiters,
-    mail: MessageHead,
+    message_area: MessageHead,
 }
 
 /// What peers read of one region. Written by the owner only, but for `users`.
@@ -72,8 +72,8 @@ impl DirectoryEntry {
             // Before the first access; who sees the peer dead sees this, which came from it.
             word.fetch_or(bit, Ordering::SeqCst);
         }
-        // Whoever set the bit: the look at the key that precedes each access comes after it. Pairs with the
-        // fence in Segment::users().
+        // Whoever set the bit: the look at the key that precedes each access comes after it. Pairs
+        // with the fence in Segment::users().
         fence(Ordering::SeqCst);
     }
 
@@ -82,7 +82,8 @@ impl DirectoryEntry {
         Users(std::array::from_fn(|at| self.users[at].load(Ordering::SeqCst)))
     }
 
-    /// Whether this peer, or one of the same bit, has called add_user() in the region's present life.
+    /// Whether this peer, or one of the same bit, has called add_user() in the region's present
+    /// life.
     pub fn is_used_by(&self, peer: u32) -> bool {
         self.users[peer as usize / 64 % 4].load(Ordering::SeqCst) & 1 << (peer % 64) != 0
     }
@@ -104,7 +105,7 @@ struct Layout {
     directory: usize,
     names: usize,
     staging: usize,
-    mail: Sizes,
+    message_area: Sizes,
     claims: usize,
     mail_slots: usize,
     payloads: usize,
@@ -112,7 +113,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(regions: u64, mail: Sizes) -> Layout {
+    fn new(regions: u64, message_area: Sizes) -> Layout {
         let regions = regions as usize;
         let page = page_size();
         let round = |at: usize| at.next_multiple_of(page);
@@ -120,10 +121,20 @@ impl Layout {
         let names = round(directory + regions * size_of::<DirectoryEntry>());
         let staging = round(names + (NAMES + REFUSALS) * size_of::<NamedPlace>());
         let claims = staging + CHUNKS * CHUNK;
-        let mail_slots = round(claims + mail.all() * size_of::<AtomicU64>());
-        let payloads = round(mail_slots + mail.all() * size_of::<slots::Slot>());
-        let total = round(payloads + mail.payloads());
-        Layout { regions, directory, names, staging, mail, claims, mail_slots, payloads, total }
+        let mail_slots = round(claims + message_area.all() * size_of::<AtomicU64>());
+        let payloads = round(mail_slots + message_area.all() * size_of::<slots::Slot>());
+        let total = round(payloads + message_area.payloads());
+        Layout {
+            regions,
+            directory,
+            names,
+            staging,
+            message_area,
+            claims,
+            mail_slots,
+            payloads,
+            total,
+        }
     }
 }
 
@@ -143,8 +154,8 @@ pub struct Control {
 impl Control {
     /// Lays out this rank's area at the beginning of `file`.
     pub fn create(file: &MemoryFile, config: &Config, size: u32) -> Result<Control> {
-        let mail = Sizes::configured(config, size);
-        let layout = Layout::new(config.regions, mail);
+        let message_area = Sizes::configured(config, size);
+        let layout = Layout::new(config.regions, message_area);
         file.extend(layout.total as u64)?;
         let control = Control {
             near: file.map(0, layout.total)?,
@@ -156,15 +167,15 @@ impl Control {
         let header = control.header();
         header.regions.store(config.regions, Ordering::Relaxed);
         header.token.store(random(), Ordering::Relaxed);
-        header.numbers.write(&mail);
+        header.numbers.write(&message_area);
         control.reset_mail();
         // Release: whoever sees the magic sees the rest; pairs with open().
         header.magic.store(MAGIC, Ordering::Release);
         Ok(control)
     }
 
-    /// Maps a peer's area. Whatever stands in it is checked before it is believed. The descriptor is closed, unless
-    /// this kernel maps nothing without one.
+    /// Maps a peer's area. Whatever stands in it is checked before it is believed. The descriptor
+    /// is closed, unless this kernel maps nothing without one.
     pub fn open(file: MemoryFile, peer: u32) -> Result<Control> {
         let length = file.length()?;
         let head = whole_pages(size_of::<Header>()).unwrap_or(usize::MAX);
@@ -178,11 +189,11 @@ impl Control {
         let magic = header.magic.load(Ordering::Acquire);
         let regions = header.regions.load(Ordering::Relaxed);
         let sane = (1..=65535).contains(&regions);
-        let mail = header.numbers.read().filter(|_| magic == MAGIC && sane);
-        let Some(mail) = mail else {
+        let message_area = header.numbers.read().filter(|_| magic == MAGIC && sane);
+        let Some(message_area) = message_area else {
             fail!(ERR_SYSTEM, "memory file of rank {peer} was laid out by another version");
         };
-        let layout = Layout::new(regions, mail);
+        let layout = Layout::new(regions, message_area);
         if length < layout.total as u64 {
             fail!(ERR_SYSTEM, "memory file of rank {peer} has {length} bytes, too few");
         }
@@ -197,8 +208,8 @@ impl Control {
         Ok(control)
     }
 
-    /// Maps the two pages that every use of a peer needs. Where the first access is a load, the kernel maps all pages
-    /// around it that have memory; where it is a store, that page alone.
+    /// Maps the two pages that every use of a peer needs. Where the first access is a load, the
+    /// kernel maps all pages around it that have memory; where it is a store, that page alone.
     fn map_first_pages(&self) {
         self.header().resident.fetch_or(0, Ordering::Relaxed);
         if let Some(entry) = self.directory(0) {
@@ -228,7 +239,8 @@ impl Control {
         self.near.base().wrapping_add(offset).cast()
     }
 
-    /// From where the places of the rest are counted, staging chunks and active messages: as if the area began there.
+    /// From where the places of the rest are counted, staging chunks and active messages: as if the
+    /// area began there.
     fn rest(&self) -> Result<*mut u8> {
         let (staging, total) = (self.layout.staging, self.layout.total);
         if self.near.length() == total {
@@ -297,16 +309,16 @@ impl Control {
 
     /// The rank's words of messages.
     pub fn mail_head(&self) -> &MessageHead {
-        &self.header().mail
+        &self.header().message_area
     }
 
     /// The rank's numbers of messages.
     pub fn mail_sizes(&self) -> Sizes {
-        self.layout.mail
+        self.layout.message_area
     }
 
     /// The rank's message slots, for who sends to it.
-    pub fn mail(&self) -> Result<MessageArea<'_>> {
+    pub fn message_area(&self) -> Result<MessageArea<'_>> {
         self.rest().map(|base| self.mail_from(base))
     }
 
@@ -317,7 +329,7 @@ impl Control {
     }
 
     fn mail_from(&self, base: *mut u8) -> MessageArea<'_> {
-        let Layout { mail: sizes, claims, mail_slots, payloads, .. } = self.layout;
+        let Layout { message_area: sizes, claims, mail_slots, payloads, .. } = self.layout;
         // SAFETY: the layout has that many claims and slots there, made of atomics and cells.
         let (claims, slots) = unsafe {
             (
@@ -331,21 +343,22 @@ impl Control {
 
     /// Every share is reset as if its counter lay here; those that do count for others.
     fn reset_mail(&self) {
-        let mail = self.own_mail();
-        mail.head.reset_counters();
-        for share in mail.sizes.each_share() {
-            mail.share(share, mail.head).reset();
+        let message_area = self.own_mail();
+        message_area.head.reset_counters();
+        for share in message_area.sizes.each_share() {
+            message_area.share(share, message_area.head).reset();
         }
     }
 
     /// Bytes that the slots of active messages take at most, whatever the number of senders.
     pub fn mail_bytes(&self) -> u64 {
-        let sizes = self.layout.mail;
+        let sizes = self.layout.message_area;
         let each = size_of::<AtomicU64>() + size_of::<slots::Slot>();
         (sizes.of_messages() * each + sizes.payloads()) as u64
     }
 
-    /// The staging chunk with this number; None where there is none, or where it cannot be mapped now.
+    /// The staging chunk with this number; None where there is none, or where it cannot be mapped
+    /// now.
     pub fn chunk(&self, number: usize) -> Option<*mut u8> {
         let at = self.layout.staging + number * CHUNK;
         (number < CHUNKS).then(|| self.rest().ok()).flatten().map(|base| base.wrapping_add(at))
@@ -370,9 +383,9 @@ mod tests {
         assert_eq!(seen.directory(5).unwrap().key.load(Ordering::Relaxed), 77);
         assert!(seen.directory(1024).is_none());
         assert!(seen.chunk(CHUNKS).is_none());
-        let mail = seen.mail().unwrap();
-        assert_eq!(mail.share(0, mail.head).send.load(Ordering::Relaxed), FIRST);
-        assert_eq!(mail.sizes.slots_of(REPLIES), mail.sizes.requests);
+        let message_area = seen.message_area().unwrap();
+        assert_eq!(message_area.share(0, message_area.head).send.load(Ordering::Relaxed), FIRST);
+        assert_eq!(message_area.sizes.slots_of(REPLIES), message_area.sizes.requests);
         // SAFETY: both lie in areas that are mapped, at the beginning of a chunk.
         unsafe {
             own.chunk(3).unwrap().write(9);

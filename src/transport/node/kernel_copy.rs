@@ -3,7 +3,8 @@
 use crate::fail;
 use crate::util::status::{Error, Result};
 
-/// Whose memory it is. The kernel finds a process by the number of any of its threads that has not ended.
+/// Whose memory it is. The kernel finds a process by the number of any of its threads that has not
+/// ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     /// The number of the process, which is that of its first thread.
@@ -31,8 +32,9 @@ pub unsafe fn write(owner: Owner, ours: *const u8, theirs: u64, size: usize) -> 
     unsafe { copy(owner, theirs, ours, size, libc::process_vm_writev, "process_vm_writev") }
 }
 
-/// Lets peers of this user's copy where Yama's `ptrace_scope` is 1 (Ubuntu's default), which allows it to ancestors
-/// only, unless the process says otherwise. Where the kernel refuses, peers find that out and send messages.
+/// Lets peers of this user's copy where Yama's `ptrace_scope` is 1 (Ubuntu's default), which allows
+/// it to ancestors only, unless the process says otherwise. Where the kernel refuses, peers find
+/// that out and send messages.
 pub fn permit() {
     let scope = std::fs::read("/proc/sys/kernel/yama/ptrace_scope");
     if scope.is_ok_and(|scope| scope.first() == Some(&b'1')) {
@@ -41,8 +43,8 @@ pub fn permit() {
     }
 }
 
-/// Whether the kernel copies 16 bytes from `theirs` in `owner`, and they are those at `expected`. 0, or the
-/// errno of the refusal.
+/// Whether the kernel copies 16 bytes from `theirs` in `owner`, and they are those at `expected`.
+/// 0, or the errno of the refusal.
 ///
 /// # Safety
 /// `expected` is valid for reading 16 bytes.
@@ -68,8 +70,8 @@ pub unsafe fn probe(owner: Owner, theirs: u64, expected: *const u8) -> i32 {
     libc::ESRCH
 }
 
-/// Whether a sandbox refuses writes alone: the kernel allows both ways or none, but a filter sees the call. Of no
-/// bytes, so that nothing is written. 0, or the errno of the refusal.
+/// Whether a sandbox refuses writes alone: the kernel allows both ways or none, but a filter sees
+/// the call. Of no bytes, so that nothing is written. 0, or the errno of the refusal.
 pub fn probe_write(owner: Owner) -> i32 {
     let none = std::ptr::null();
     // SAFETY: no vectors on either side.
@@ -90,8 +92,8 @@ type Call = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> isize;
 
-/// The kernel moves at most about 2 GiB a call and may stop early: repeat until all is done. ERR_UNSUPPORTED: it
-/// refuses the call as such, and nothing was copied.
+/// The kernel moves at most about 2 GiB a call and may stop early: repeat until all is done.
+/// ERR_UNSUPPORTED: it refuses the call as such, and nothing was copied.
 unsafe fn copy(
     owner: Owner,
     theirs: u64,

@@ -1,9 +1,9 @@
-//! What tells any thread, without a role, whether a message waits: the slots at which a receiver's shares
-//! stand, and the marks that it awaits there.
+//! What tells any thread, without a role, whether a message waits: the slots at which a receiver's
+//! shares stand, and the marks that it awaits there.
 //!
-//! The receiver writes both, and every thread that polls reads them and the marks of the slots. An answer is a
-//! hint: a thread may read a slot and the mark of another ticket, or find what has been consumed meanwhile.
-//! Who needs certainty takes the receiver.
+//! The receiver writes both, and every thread that polls reads them and the marks of the slots. An
+//! answer is a hint: a thread may read a slot and the mark of another ticket, or find what has been
+//! consumed meanwhile. Who needs certainty takes the receiver.
 
 use crate::transport::node::segment::Segment;
 use crate::transport::node::slots::{FIRST, Slot, SlotShare, mark};

@@ -21,7 +21,8 @@ pub const IDS: usize = 256;
 pub const REPLIES: usize = SHARES;
 /// Which one holds responses: messages that answer this rank's and run a handler here.
 pub const RESPONSES: usize = SHARES + 1;
-/// Which ones hold messages and responses whose payload is larger than `medium`, in few slots with much room.
+/// Which ones hold messages and responses whose payload is larger than `medium`, in few slots with
+/// much room.
 pub const LARGE: usize = SHARES + 2;
 /// See LARGE.
 pub const LARGE_RESPONSES: usize = SHARES + 3;
@@ -75,8 +76,8 @@ pub struct MessageHead {
     pub sent: Line,
     /// See `sent`.
     pub consumed: Line,
-    /// SendCNTs that lie here: for each share that of the rank to which this one is host; behind them those
-    /// of our own other shares.
+    /// SendCNTs that lie here: for each share that of the rank to which this one is host; behind
+    /// them those of our own other shares.
     pub(super) hosted: [Line; KINDS],
     /// Our own RecvCNTs.
     pub(super) received: [Line; KINDS],
@@ -86,10 +87,12 @@ pub struct MessageHead {
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub struct Credit {
-    /// Those who sleep; above, in which epoch they are counted; above, how many ever came. See wake_one().
+    /// Those who sleep; above, in which epoch they are counted; above, how many ever came. See
+    /// wake_one().
     wanted: AtomicU64,
     bell: Bell,
-    /// Whose turn it is: 1 + the rank that was woken last and has not slept since, or WOKEN before it runs; 0: nobody's.
+    /// Whose turn it is: 1 + the rank that was woken last and has not slept since, or WOKEN before
+    /// it runs; 0: nobody's.
     turn: AtomicU32,
 }
 
@@ -127,8 +130,8 @@ impl MessageHead {
 }
 
 impl Door {
-    /// To be called when something has been brought. True: somebody slept and the caller, alone, has
-    /// to ring.
+    /// To be called when something has been brought. True: somebody slept and the caller, alone,
+    /// has to ring.
     #[inline(always)]
     pub fn knock(&self) -> bool {
         // Keeps the compiler from looking before what was brought is published; the processor is
@@ -152,7 +155,8 @@ impl Door {
         self.knock()
     }
 
-    /// close() without a call of the kernel, for an owner that sleeps often. All who knock call knock_fenced().
+    /// close() without a call of the kernel, for an owner that sleeps often. All who knock call
+    /// knock_fenced().
     pub fn close_fenced(&self) {
         self.asleep.store(1, Ordering::Relaxed);
         // Between the word and the owner's last look; pairs with the fence in knock_fenced().
@@ -196,11 +200,11 @@ impl Credit {
         self.wanted.load(Ordering::Relaxed) & SLEEPERS
     }
 
-    /// Sleeps, behind those who sleep already, until it is woken, or `limit` is over, unless `enough`
-    /// already.
+    /// Sleeps, behind those who sleep already, until it is woken, or `limit` is over, unless
+    /// `enough` already.
     pub fn wait(&self, me: u32, limit: std::time::Duration, over: bool, enough: impl Fn() -> bool) {
-        // After its turn a sender wakes the next one itself, so that the system may let that one run where
-        // this one has run, and not where the receiver runs.
+        // After its turn a sender wakes the next one itself, so that the system may let that one
+        // run where this one has run, and not where the receiver runs.
         if over {
             self.wake_one();
         } else {
@@ -217,7 +221,8 @@ impl Credit {
         let _ = self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, leave);
     }
 
-    /// Many slots were freed: wakes the sender that has slept longest, if nobody who slept before sends.
+    /// Many slots were freed: wakes the sender that has slept longest, if nobody who slept before
+    /// sends.
     #[inline(always)]
     pub fn freed(&self) {
         if self.is_wanted() && self.turn.load(Ordering::Relaxed) == 0 {
@@ -225,9 +230,9 @@ impl Credit {
         }
     }
 
-    /// Nothing comes: wakes the sender that has slept longest, if it is nobody's turn, or where `another` shall
-    /// have it. False: somebody has it, and may need the core. Both look for sleepers without a fence;
-    /// one that is overlooked is seen the next time.
+    /// Nothing comes: wakes the sender that has slept longest, if it is nobody's turn, or where
+    /// `another` shall have it. False: somebody has it, and may need the core. Both look for
+    /// sleepers without a fence; one that is overlooked is seen the next time.
     #[inline(always)]
     pub fn idle(&self, another: bool) -> bool {
         if !self.is_wanted() {
@@ -242,14 +247,16 @@ impl Credit {
 
     #[cold]
     fn wake_one(&self) {
-        // Acquire: whoever is counted has its ticket, and does not sleep once the bell has been rung.
+        // Acquire: whoever is counted has its ticket, and does not sleep once the bell has been
+        // rung.
         let seen = self.wanted.load(Ordering::Acquire);
         self.turn.store(WOKEN, Ordering::Relaxed);
         if self.bell.ring_one() {
             return;
         }
-        // Those who are counted are awake, or were killed in their sleep: a new epoch begins, in which
-        // those who leave are not counted. Not if somebody has come since, whom nobody would wake.
+        // Those who are counted are awake, or were killed in their sleep: a new epoch begins, in
+        // which those who leave are not counted. Not if somebody has come since, whom nobody would
+        // wake.
         let next = (seen & !EPOCHS & !SLEEPERS) | (seen.wrapping_add(EPOCH) & EPOCHS);
         let _ = self.wanted.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed);
         self.turn.store(0, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! The receiving side of active messages: the shares of this rank, one after the other. Whoever has
-//! an inlet is the one receiver of its shares.
+//! an message_receiver is the one receiver of its shares.
 
 use crate::transport::node::lookout::Lookout;
 use crate::transport::node::message_area::{
@@ -15,12 +15,14 @@ use std::time::Instant;
 
 /// Messages taken from one share before the next has its turn.
 const BATCH: u32 = 32;
-/// Looks without result between two looks at what others have begun: some tens of microseconds of a thread that does nothing
-/// else. Each of those reads the claims of all slots, and costs the senders hand-overs.
+/// Looks without result between two looks at what others have begun: some tens of microseconds of a
+/// thread that does nothing else. Each of those reads the claims of all slots, and costs the
+/// senders hand-overs.
 const LOOKS: u32 = 1024;
 /// Looks without result after which a sender that sleeps for credit is woken: about a microsecond.
 const QUIET: u32 = 32;
-/// Looks after which another one is woken, since nothing comes from that one: longer than it takes to wake.
+/// Looks after which another one is woken, since nothing comes from that one: longer than it takes
+/// to wake.
 const AGAIN: u32 = 4096;
 
 mod asides;
@@ -95,7 +97,7 @@ impl Stand {
 pub struct MessageReceiver {
     takes: Takes,
     /// Of the segment below, which outlives it here.
-    mail: MessageArea<'static>,
+    message_area: MessageArea<'static>,
     _own: Arc<Segment>,
     lookout: Arc<Lookout>,
     dead: Arc<[AtomicBool]>,
@@ -103,7 +105,8 @@ pub struct MessageReceiver {
     stands: Box<[Stand]>,
     /// Below their number.
     at: usize,
-    /// Where the present share's next message will be, and how that is marked: all that a look needs.
+    /// Where the present share's next message will be, and how that is marked: all that a look
+    /// needs.
     slot: &'static Slot,
     awaited: u64,
     /// How many looks may still be in vain before more is to be done, and how many there were.
@@ -133,24 +136,25 @@ impl MessageReceiver {
         takes: Takes,
     ) -> MessageReceiver {
         // SAFETY: the control area stays mapped where it is as long as the segment, which is kept.
-        let mail = unsafe {
+        let message_area = unsafe {
             std::mem::transmute::<MessageArea<'_>, MessageArea<'static>>(own.control().own_mail())
         };
         let shares: Vec<usize> = match takes {
-            Takes::Requests => (0..mail.sizes.shares).chain([LARGE]).collect(),
+            Takes::Requests => (0..message_area.sizes.shares).chain([LARGE]).collect(),
             Takes::Replies => vec![REPLIES],
             Takes::Responses => vec![RESPONSES, LARGE_RESPONSES],
             Takes::Lib => vec![LIB],
             Takes::Answers => vec![ANSWERS],
         };
         let stand = |number: usize| {
-            // A reply's slot is free before its request is forgotten, see `engine::messages::sender`.
+            // A reply's slot is free before its request is forgotten, see
+            // `engine::messages::sender`.
             let lot = match takes {
                 Takes::Replies | Takes::Answers => 1,
-                _ => (mail.sizes.slots_of(number) as u64 / 4).clamp(1, 32),
+                _ => (message_area.sizes.slots_of(number) as u64 / 4).clamp(1, 32),
             };
             // The receiver asks for SendCNT only where it lies here.
-            let share = mail.share(number, mail.head);
+            let share = message_area.share(number, message_area.head);
             let (next, returned) = (FIRST, FIRST);
             Stand {
                 number,
@@ -169,7 +173,7 @@ impl MessageReceiver {
         let shares: Vec<_> = stands.iter().map(|stand| stand.share).collect();
         MessageReceiver {
             takes,
-            mail,
+            message_area,
             lookout: Arc::new(Lookout::new(own.clone(), &shares)),
             _own: own,
             dead,
@@ -196,9 +200,9 @@ impl MessageReceiver {
 
     fn door(&self) -> &'static Door {
         match self.takes {
-            Takes::Replies => &self.mail.head.replies,
-            Takes::Requests | Takes::Responses => &self.mail.head.requests,
-            Takes::Lib | Takes::Answers => &self.mail.head.lane,
+            Takes::Replies => &self.message_area.head.replies,
+            Takes::Requests | Takes::Responses => &self.message_area.head.requests,
+            Takes::Lib | Takes::Answers => &self.message_area.head.lane,
         }
     }
 
@@ -229,8 +233,8 @@ impl MessageReceiver {
         Some(self.read())
     }
 
-    /// Whether there is a next message. While there is none this is in most cases a look at a mark and
-    /// nothing else: what a waiting thread does most, and what a message waits for.
+    /// Whether there is a next message. While there is none this is in most cases a look at a mark
+    /// and nothing else: what a waiting thread does most, and what a message waits for.
     #[inline(always)]
     pub fn has_come(&mut self) -> bool {
         if self.is_ready() {
@@ -255,8 +259,8 @@ impl MessageReceiver {
         self.slot.holds(self.awaited)
     }
 
-    /// Nothing has come, and search() has done all that is due now: there is nothing to do but to look until
-    /// the next thing is due.
+    /// Nothing has come, and search() has done all that is due now: there is nothing to do but to
+    /// look until the next thing is due.
     fn grant(&mut self) {
         let misses = self.stands.iter().map(|stand| stand.misses).max().unwrap_or(0);
         let until_waking = QUIET.wrapping_sub(self.quiet) % AGAIN;
@@ -295,7 +299,7 @@ impl MessageReceiver {
 
     /// Nothing comes: whoever sleeps for credit finds all of it.
     fn wake_a_sender(&self, another: bool) {
-        if self.takes == Takes::Requests && !self.mail.head.credit.idle(another) {
+        if self.takes == Takes::Requests && !self.message_area.head.credit.idle(another) {
             std::thread::yield_now();
         }
     }
@@ -313,8 +317,8 @@ impl MessageReceiver {
     #[inline(always)]
     fn read(&self) -> Arrived {
         let body: *const u64 = self.slot.body().with(|body| body.cast());
-        // SAFETY: published and not given back, so it is ours; what a hostile peer writes into it meanwhile is read
-        // once and bounded below.
+        // SAFETY: published and not given back, so it is ours; what a hostile peer writes into it
+        // meanwhile is read once and bounded below.
         let (first, about, tag) = unsafe {
             (body.read_volatile(), body.add(1).read_volatile(), body.add(2).read_volatile())
         };
@@ -347,13 +351,13 @@ impl MessageReceiver {
     /// Most bytes of a payload in the present share.
     #[inline(always)]
     fn largest_payload(&self) -> usize {
-        self.mail.sizes.payload_of(self.stands[self.at].number)
+        self.message_area.sizes.payload_of(self.stands[self.at].number)
     }
 
     /// Where the next message's payload lies, if not in its slot.
     fn payload(&self) -> *const u8 {
         let stand = &self.stands[self.at];
-        self.mail.payload(stand.number, stand.share.index(self.aimed_ticket()))
+        self.message_area.payload(stand.number, stand.share.index(self.aimed_ticket()))
     }
 
     /// The message that peek() gave has been consumed.
@@ -393,8 +397,8 @@ impl MessageReceiver {
         if requests && stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
             Self::note_backlog(stand, &self.counts);
         }
-        if self.mail.sizes.policy == Policy::Limit && requests && stand.number != LARGE {
-            let consumed = &self.mail.head.consumed.0;
+        if self.message_area.sizes.policy == Policy::Limit && requests && stand.number != LARGE {
+            let consumed = &self.message_area.head.consumed.0;
             // The receiver alone writes it.
             let sent = owed.wrapping_sub(std::mem::take(&mut stand.unsent));
             let now = consumed.load(Ordering::Relaxed).wrapping_add(sent);
@@ -402,9 +406,9 @@ impl MessageReceiver {
         }
         // Who sleeps for want of credit is woken when there is much of it.
         self.freed += owed;
-        if self.freed >= self.mail.sizes.slots as u64 / 2 && requests {
+        if self.freed >= self.message_area.sizes.slots as u64 / 2 && requests {
             self.freed = 0;
-            self.mail.head.credit.freed();
+            self.message_area.head.credit.freed();
         }
     }
 
@@ -418,7 +422,7 @@ impl MessageReceiver {
         counts.slots_high_water.raise(stand.most);
     }
 
-    /// The ticket that is taken next, of an inlet with one share.
+    /// The ticket that is taken next, of an message_receiver with one share.
     pub fn next_ticket(&self) -> u64 {
         self.stands[0].next
     }

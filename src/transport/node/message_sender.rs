@@ -1,5 +1,5 @@
-//! The sending side of active messages towards one peer: takes a credit by the peer's policy, writes
-//! the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
+//! The sending side of active messages towards one peer: takes a credit by the peer's policy,
+//! writes the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
 use crate::transport::node::message_area::{
     ANSWERS, Door, KINDS, LARGE, LARGE_RESPONSES, LARGEST, LIB, MessageArea, MessageHead, Policy,
@@ -9,6 +9,7 @@ use crate::transport::node::slots::{BODY_WORDS, SlotShare, Taken, Tally};
 use crate::util::admission::Admission;
 use crate::util::bell::Bell;
 use crate::util::counters::{Counters, SHARES};
+use crate::util::memory::copy_short;
 use crate::util::once::Once;
 use crate::util::status::{Result, Status};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
@@ -60,12 +61,12 @@ impl Frame<'_> {
 
 /// One peer as the senders of this process see it.
 pub struct MessageSender<'a> {
-    mail: MessageArea<'a>,
+    message_area: MessageArea<'a>,
     /// This rank.
     me: u32,
     /// By share: whose counters are known, and what was last seen of RecvCNT.
     shares: Box<[Near<'a>]>,
-    /// The same of the shares whose counters lie with the peer: REPLIES to ANSWERS.
+    /// What is known of the shares whose counters lie with the peer: REPLIES to ANSWERS.
     others: [Near<'a>; KINDS - SHARES],
     /// The share whose host is nearest, the one in use, and for how many messages still.
     home: usize,
@@ -80,8 +81,8 @@ pub struct MessageSender<'a> {
     watched: AtomicBool,
     /// Messages to this peer that the lane has accepted and not sent. Threads sleep on the word.
     pub deferred: std::sync::atomic::AtomicU64,
-    /// What is left of this process's turn; below 0 the refusals, counted. Threads that meet here may lose
-    /// some.
+    /// What is left of this process's turn; below 0 the refusals, counted. Threads that meet here
+    /// may lose some.
     left: CachePadded<AtomicI32>,
 }
 
@@ -128,25 +129,27 @@ impl Tally for Uncounted {
 }
 
 impl<'a> MessageSender<'a> {
-    /// The outbox of rank `me` to the owner of `mail`, whose progress thread sleeps on `progress`.
+    /// The message_sender of rank `me` to the owner of `message_area`, whose progress thread sleeps
+    /// on `progress`.
     pub fn new(
-        mail: MessageArea<'a>,
+        message_area: MessageArea<'a>,
         me: u32,
         home: usize,
         progress: &'a Bell,
     ) -> MessageSender<'a> {
         // Acquire: pairs with give_back(); what is known from the beginning is known in full.
-        let near = |share: usize| Near::new(mail.head.received[share].0.load(Ordering::Acquire));
-        let consumed = mail.head.consumed.0.load(Ordering::Acquire);
+        let near =
+            |share: usize| Near::new(message_area.head.received[share].0.load(Ordering::Acquire));
+        let consumed = message_area.head.consumed.0.load(Ordering::Acquire);
         let others = std::array::from_fn(|at| {
             let (number, near) = (REPLIES + at, near(REPLIES + at));
-            let _ = near.share.set(Some(mail.share(number, mail.head)));
+            let _ = near.share.set(Some(message_area.share(number, message_area.head)));
             near
         });
         MessageSender {
-            mail,
+            message_area,
             me,
-            shares: (0..mail.sizes.shares).map(near).collect(),
+            shares: (0..message_area.sizes.shares).map(near).collect(),
             others,
             home,
             current: AtomicU32::new(home as u32),
@@ -163,7 +166,7 @@ impl<'a> MessageSender<'a> {
     /// Most bytes of a payload that travels in one of many slots, and of a reply.
     #[inline(always)]
     pub fn medium(&self) -> usize {
-        self.mail.sizes.medium
+        self.message_area.sizes.medium
     }
 
     /// Most bytes of a payload.
@@ -174,7 +177,7 @@ impl<'a> MessageSender<'a> {
     /// The peer's words.
     #[inline(always)]
     pub fn head(&self) -> &'a MessageHead {
-        self.mail.head
+        self.message_area.head
     }
 
     /// Whether there is credit now, as far as a look tells.
@@ -182,15 +185,15 @@ impl<'a> MessageSender<'a> {
         self.may_have_credit(false)
     }
 
-    /// The same, where shares that were not used yet count as `unknown`.
+    /// Like `has_credit`, where shares that were not used yet count as `unknown`.
     pub fn may_have_credit(&self, unknown: bool) -> bool {
-        let limit = self.mail.sizes.slots as i64;
-        let head = self.mail.head;
+        let limit = self.message_area.sizes.slots as i64;
+        let head = self.message_area.head;
         let under_way = || {
             let consumed = head.consumed.0.load(Ordering::Acquire);
             head.sent.0.load(Ordering::Relaxed).wrapping_sub(consumed) as i64
         };
-        (self.mail.sizes.policy != Policy::Limit || under_way() < limit)
+        (self.message_area.sizes.policy != Policy::Limit || under_way() < limit)
             && self.shares.iter().any(|near| {
                 near.share
                     .get()
@@ -201,10 +204,10 @@ impl<'a> MessageSender<'a> {
     /// Sends a message. False: there is no credit.
     #[inline(always)]
     pub fn send(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
-        if frame.payload.len() > self.mail.sizes.medium {
+        if frame.payload.len() > self.message_area.sizes.medium {
             return self.send_beside(LARGE, frame, counts);
         }
-        match self.mail.sizes.policy {
+        match self.message_area.sizes.policy {
             Policy::Acquire => self.send_by(0, frame, find, counts),
             Policy::Limit => self.send_limited(frame, find, counts),
             Policy::Distributed => self.send_distributed(frame, find, counts),
@@ -223,7 +226,11 @@ impl<'a> MessageSender<'a> {
         match share.take(self.me, &near.cached, &Toll(counts, at)) {
             Taken::Ticket(ticket) => {
                 self.fill(share, at, ticket, frame);
-                self.knock(&self.mail.head.requests, self.mail.head.requests.bell(), counts);
+                self.knock(
+                    &self.message_area.head.requests,
+                    self.message_area.head.requests.bell(),
+                    counts,
+                );
                 // What the message need not wait for.
                 counts.message_sent(at);
                 share.fetch_ahead(ticket, &near.cached);
@@ -235,7 +242,7 @@ impl<'a> MessageSender<'a> {
 
     /// Sends a response. False: there is no credit.
     pub fn respond(&self, frame: &Frame, counts: &Counters) -> bool {
-        let large = frame.payload.len() > self.mail.sizes.medium;
+        let large = frame.payload.len() > self.message_area.sizes.medium;
         self.send_beside(if large { LARGE_RESPONSES } else { RESPONSES }, frame, counts)
     }
 
@@ -249,7 +256,11 @@ impl<'a> MessageSender<'a> {
             return false;
         };
         self.fill(share, at, ticket, frame);
-        self.knock(&self.mail.head.requests, self.mail.head.requests.bell(), counts);
+        self.knock(
+            &self.message_area.head.requests,
+            self.message_area.head.requests.bell(),
+            counts,
+        );
         match at {
             LARGE => counts.message_sent(0),
             _ => counts.replies.up(),
@@ -257,11 +268,12 @@ impl<'a> MessageSender<'a> {
         true
     }
 
-    /// The first use of a share. None of a host that cannot be opened now is kept, but where it is dead.
+    /// The first use of a share. None of a host that cannot be opened now is kept, but where it is
+    /// dead.
     #[cold]
     fn open_share(&self, at: usize, find: FindHost<'_, 'a>) -> &Option<SlotShare<'a>> {
         let share = match find(at) {
-            Ok(host) => Some(self.mail.share(at, host)),
+            Ok(host) => Some(self.message_area.share(at, host)),
             Err(error) if error.status == Status::ERR_PEER_DEAD => None,
             Err(_) => return &None,
         };
@@ -270,11 +282,11 @@ impl<'a> MessageSender<'a> {
 
     /// Policy limit: an addition tells how many messages are under way; where they are too many it
     /// is taken back. A sender that dies in between leaves a credit out, which the receiver finds
-    /// (`inlet`).
+    /// (`message_receiver`).
     #[inline(never)]
     fn send_limited(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
-        let head = self.mail.head;
-        let limit = self.mail.sizes.slots as i64;
+        let head = self.message_area.head;
+        let limit = self.message_area.sizes.slots as i64;
         let full = |number: u64| {
             let is_full = |seen: u64| number.wrapping_sub(seen) as i64 >= limit;
             is_full(self.consumed.load(Ordering::Relaxed)) && {
@@ -301,8 +313,9 @@ impl<'a> MessageSender<'a> {
         sent
     }
 
-    /// Policy distributed: the nearest share; where it is empty the next ones. A sender stays where it
-    /// found credit for a while, so that credits that nobody near them uses serve those who lack some.
+    /// Policy distributed: the nearest share; where it is empty the next ones. A sender stays where
+    /// it found credit for a while, so that credits that nobody near them uses serve those who lack
+    /// some.
     #[inline(never)]
     fn send_distributed(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
         let count = self.shares.len();
@@ -324,14 +337,14 @@ impl<'a> MessageSender<'a> {
         false
     }
 
-    /// Sends a reply into a slot that the peer has set aside. False: there is none, so it is no request of
-    /// this peer's that is answered.
+    /// Sends a reply into a slot that the peer has set aside. False: there is none, so it is no
+    /// request of this peer's that is answered.
     pub fn reply(&self, frame: &Frame, counts: &Counters) -> bool {
         let toll = Toll(counts, SHARES - 1);
         let Some((share, ticket)) = self.ticket_set_aside(REPLIES, &toll) else { return false };
         self.fill(share, REPLIES, ticket, frame);
         counts.replies.up();
-        self.knock(&self.mail.head.replies, self.progress, counts);
+        self.knock(&self.message_area.head.replies, self.progress, counts);
         true
     }
 
@@ -347,7 +360,8 @@ impl<'a> MessageSender<'a> {
         true
     }
 
-    /// Answers what the peer has asked this rank's agent. False: it has set no slot aside, so it has not asked.
+    /// Answers what the peer has asked this rank's agent. False: it has set no slot aside, so it
+    /// has not asked.
     pub fn answer(&self, frame: &Frame) -> bool {
         let Some((share, ticket)) = self.ticket_set_aside(ANSWERS, &Uncounted) else {
             return false;
@@ -358,13 +372,13 @@ impl<'a> MessageSender<'a> {
     }
 
     fn knock_at_lane(&self) {
-        if self.mail.head.lane.knock_fenced() {
+        if self.message_area.head.lane.knock_fenced() {
             self.progress.ring();
         }
     }
 
-    /// The share and the ticket of a reply or an answer. There is always one, but where ours was passed over because
-    /// we were preempted, and its slot has not been given back.
+    /// The share and the ticket of a reply or an answer. There is always one, but where ours was
+    /// passed over because we were preempted, and its slot has not been given back.
     fn ticket_set_aside(&self, at: usize, tally: &impl Tally) -> Option<(&SlotShare<'a>, u64)> {
         const LONGEST: Duration = Duration::from_millis(100);
         let near = &self.others[at - REPLIES];
@@ -405,35 +419,20 @@ impl<'a> MessageSender<'a> {
         let body: *mut u64 = share.slot(ticket).body().with_mut(|body| body.cast());
         let bytes: *mut u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
         let place = match outside {
-            true => self.mail.payload(at, share.index(ticket)),
+            true => self.message_area.payload(at, share.index(ticket)),
             false => bytes.wrapping_add(room),
         };
-        // SAFETY: the slot is the caller's until it is published, see SlotShare; the header was checked to be at
-        // most 64 bytes, the payload at most what the share's slots hold.
+        // SAFETY: the slot is the caller's until it is published, see SlotShare; the header was
+        // checked to be at most 64 bytes, the payload at most what the share's slots hold.
         unsafe {
-            // First what takes long: the receiver, which looks at the slot, takes its line away meanwhile.
-            copy(payload, place);
+            // First what takes long: the receiver, which looks at the slot, takes its line away
+            // meanwhile.
+            copy_short(payload, place);
             body.write(first);
             body.add(1).write(frame.about_payload());
             body.add(2).write(frame.tag);
-            copy(header, bytes);
+            copy_short(header, bytes);
         }
         share.publish(ticket);
-    }
-}
-
-/// Copies bytes, a word without a call.
-///
-/// # Safety
-/// `to` is valid for writing as many.
-#[inline(always)]
-unsafe fn copy(from: &[u8], to: *mut u8) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match from.len() {
-            0 => {}
-            8 => to.cast::<[u8; 8]>().write(*from.as_ptr().cast()),
-            size => std::ptr::copy_nonoverlapping(from.as_ptr(), to, size),
-        }
     }
 }

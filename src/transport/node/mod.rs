@@ -167,7 +167,8 @@ impl Node {
     }
 }
 
-/// Why the kernel does not copy from `process`, if it is the one that the control area belongs to: 0, or an errno.
+/// Why the kernel does not copy from `process`, if it is the one that the control area belongs to:
+/// 0, or an errno.
 fn refusal(process: u32, base: u64, control: &Control) -> i32 {
     let owner = kernel_copy::Owner { process, resident: control.resident() };
     // SAFETY: the control area is mapped and begins with two words that do not change.
@@ -253,14 +254,16 @@ impl Transport for Node {
     }
 
     fn post(&self, port: &Port, message: &Message) -> Posted {
-        // A peer that has a port has an outbox.
-        let posted = self.outbox(port.peer).is_ok_and(|outbox| outbox.ask(&frame_of(message)));
+        // A peer that has a port has an message_sender.
+        let posted = self
+            .message_sender(port.peer)
+            .is_ok_and(|message_sender| message_sender.ask(&frame_of(message)));
         if posted { Posted::Taken } else { Posted::Full }
     }
 
     fn reply(&self, port: &Port, reply: Reply) {
-        if let Ok(outbox) = self.outbox(port.peer) {
-            outbox.answer(&frame_of_reply(&reply));
+        if let Ok(message_sender) = self.message_sender(port.peer) {
+            message_sender.answer(&frame_of_reply(&reply));
         }
     }
 
@@ -277,11 +280,12 @@ impl Transport for Node {
 /// Active messages.
 impl Node {
     /// The receiver of messages of one kind; each to be made once.
-    pub fn inlet(&self, counts: Arc<Counters>, takes: Takes) -> MessageReceiver {
+    pub fn message_receiver(&self, counts: Arc<Counters>, takes: Takes) -> MessageReceiver {
         MessageReceiver::new(self.own.clone(), self.dead.clone(), counts, takes)
     }
 
-    /// The control area of a rank that was contacted, or of oneself; of another rank its contact begins.
+    /// The control area of a rank that was contacted, or of oneself; of another rank its contact
+    /// begins.
     fn control(&self, rank: u32) -> Result<&Control> {
         if rank == self.bootstrap.rank() {
             return Ok(self.own.control());
@@ -296,21 +300,22 @@ impl Node {
         Err(Error::bare(Status::RETRY_CONNECTING))
     }
 
-    /// The outbox to a peer that was sent to before.
+    /// The message_sender to a peer that was sent to before.
     #[inline(always)]
     pub fn known_outbox(&self, peer: u32) -> Option<&MessageSender<'static>> {
         self.outboxes.get(peer as usize)?.get()
     }
 
-    /// Who keeps the SendCNT of a peer's share that is nearest to this rank. None: the peer was not contacted.
+    /// Who keeps the SendCNT of a peer's share that is nearest to this rank. None: the peer was not
+    /// contacted.
     pub fn nearest_host(&self, peer: u32) -> Option<u32> {
         let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
         let shares = self.control(peer).ok()?.mail_sizes().shares;
         Some(host_of(peer, nearest_share(peer, me, shares, size), size))
     }
 
-    /// The outbox to oneself or to a peer that was contacted, made at first use.
-    pub fn outbox(&self, peer: u32) -> Result<&MessageSender<'static>> {
+    /// The message_sender to oneself or to a peer that was contacted, made at first use.
+    pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
         let Some(place) = self.outboxes.get(peer as usize) else {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.outboxes.len());
         };
@@ -320,7 +325,7 @@ impl Node {
             let home = nearest_share(peer, me, control.mail_sizes().shares, size);
             // SAFETY: controls are never taken back, and outboxes go before them.
             let control = unsafe { &*std::ptr::from_ref(control) };
-            Ok(Box::new(MessageSender::new(control.mail()?, me, home, control.bell())))
+            Ok(Box::new(MessageSender::new(control.message_area()?, me, home, control.bell())))
         })
     }
 
@@ -328,12 +333,12 @@ impl Node {
     #[inline(always)]
     pub fn send(
         &self,
-        outbox: &MessageSender<'static>,
+        message_sender: &MessageSender<'static>,
         peer: u32,
         frame: &Frame,
         counts: &Counters,
     ) -> bool {
-        outbox.send(frame, &|share| self.host(peer, share), counts)
+        message_sender.send(frame, &|share| self.host(peer, share), counts)
     }
 
     /// The words of the rank that keeps the SendCNT of a peer's share.
@@ -341,7 +346,7 @@ impl Node {
     fn host(&self, peer: u32, share: usize) -> Result<&'static MessageHead> {
         let host = host_of(peer, share, self.bootstrap.size());
         let head = self.control(host)?.mail_head();
-        // SAFETY: as in outbox().
+        // SAFETY: as in message_sender().
         Ok(unsafe { &*std::ptr::from_ref(head) })
     }
 
@@ -352,8 +357,8 @@ impl Node {
 
     /// The next ticket for a reply to this rank.
     pub fn replies_sent(&self) -> u64 {
-        let mail = self.own.control().own_mail();
-        mail.share(message_area::REPLIES, mail.head).sent()
+        let message_area = self.own.control().own_mail();
+        message_area.share(message_area::REPLIES, message_area.head).sent()
     }
 
     /// Bytes that the slots of active messages take at most.

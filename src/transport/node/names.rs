@@ -1,17 +1,20 @@
 //! Memory of a rank that peers find by a name on which both have agreed without a word, such as the
 //! number of a team: a table in the control area, which its owner writes and every peer reads.
 //!
-//! A name is given to one place only, ever: whoever finds it twice around the place has read the place.
+//! A name is given to one place only, ever: whoever finds it twice around the place has read the
+//! place.
 //!
-//! Behind it lie entries for refusals: names for which the owner has no place, perhaps because the table is full. Every
-//! peer that looks for such a name counts itself there, so the owner knows when nobody will look for it any more.
+//! Behind it lie entries for refusals: names for which the owner has no place, perhaps because the
+//! table is full. Every peer that looks for such a name counts itself there, so the owner knows
+//! when nobody will look for it any more.
 
 use crate::transport::address::Address;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Entries of the table.
 pub const NAMES: usize = 1024;
-/// Entries behind it, for refusals: as many as threads of the owner may be refusing at one time without waiting for each other.
+/// Entries behind it, for refusals: as many as threads of the owner may be refusing at one time
+/// without waiting for each other.
 pub const REFUSALS: usize = 32;
 /// An entry lies at most so far behind the one that its name points at.
 const WINDOW: usize = 32;
@@ -50,7 +53,8 @@ impl Names<'_> {
         place: Address,
     ) -> bool {
         let free = entries.find(|entry| {
-            // Relaxed: threads of the owner only take turns here; nothing is read that another wrote.
+            // Relaxed: threads of the owner only take turns here; nothing is read that another
+            // wrote.
             let (taken, no) = (Ordering::Relaxed, Ordering::Relaxed);
             entry.name.compare_exchange(FREE, FILLING, taken, no).is_ok()
         });
@@ -65,12 +69,14 @@ impl Names<'_> {
         true
     }
 
-    /// Gives a place of the caller's own memory a name that is neither 0 nor 1. False: the table is too full.
+    /// Gives a place of the caller's own memory a name that is neither 0 nor 1. False: the table is
+    /// too full.
     pub fn announce(&self, name: u64, place: Address) -> bool {
         Names::fill(self.window(name), name, place)
     }
 
-    /// Says that a name will have no place. False: too many other names are being refused now, try again.
+    /// Says that a name will have no place. False: too many other names are being refused now, try
+    /// again.
     pub fn refuse(&self, name: u64) -> bool {
         Names::fill(self.refusals.iter(), name, Address { offset: 0, key: 0 })
     }
@@ -80,10 +86,12 @@ impl Names<'_> {
         self.refusals.iter().find(|entry| entry.name.load(Ordering::Acquire) == name)
     }
 
-    /// Whether the name is refused. A peer asks until it is told so, once; the owner keeps the refusal until all have been told.
+    /// Whether the name is refused. A peer asks until it is told so, once; the owner keeps the
+    /// refusal until all have been told.
     pub fn hear_refusal(&self, name: u64) -> bool {
         let found = self.refusal(name);
-        // Release: the owner uses the entry again after it has seen the last of these; pairs with the Acquire in heard().
+        // Release: the owner uses the entry again after it has seen the last of these; pairs with
+        // the Acquire in heard().
         found.map(|entry| entry.offset.fetch_add(1, Ordering::Release)).is_some()
     }
 
@@ -109,7 +117,8 @@ impl Names<'_> {
             }
             let key = entry.key.load(Ordering::Relaxed);
             let offset = entry.offset.load(Ordering::Relaxed);
-            // Keeps the second look at the name behind the loads; pairs with the fence in announce().
+            // Keeps the second look at the name behind the loads; pairs with the fence in
+            // announce().
             fence(Ordering::Acquire);
             (entry.name.load(Ordering::Relaxed) == name).then_some(Address { offset, key })
         })

@@ -1,8 +1,9 @@
-//! The receiving end of the lane: requests to this rank's agent, and the answers to its own requests.
+//! The receiving end of the lane: requests to this rank's agent, and the answers to its own
+//! requests.
 //!
-//! Both have slots of their own (`message_area` LIB and ANSWERS), which the holder of the lane's role empties
-//! whatever the handlers of active messages do. A rank sets a slot aside for each operation that waits for an answer,
-//! so an answer waits for nothing.
+//! Both have slots of their own (`message_area` LIB and ANSWERS), which the holder of the lane's
+//! role empties whatever the handlers of active messages do. A rank sets a slot aside for each
+//! operation that waits for an answer, so an answer waits for nothing.
 
 use crate::transport::node::message_area::MessageArea;
 use crate::transport::node::message_receiver::{Arrived, MessageReceiver, Takes};
@@ -14,11 +15,12 @@ use crate::util::status::Status;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Requests handled in one round, and answers, so that each of them and the own queue get their turn.
+/// Requests handled in one round, and answers, so that each of them and the own queue get their
+/// turn.
 const BATCH: usize = 64;
 
-/// What the holder of the role knows of what comes. It writes here in every round, so nothing that other threads
-/// read may lie in the same lines.
+/// What the holder of the role knows of what comes. It writes here in every round, so nothing that
+/// other threads read may lie in the same lines.
 #[repr(align(128))]
 pub struct NodeReceiver {
     own: Arc<Segment>,

@@ -26,7 +26,8 @@ pub struct Segment {
 /// The ranges of the file that no region has.
 struct Ranges {
     free: Extents,
-    /// Those that a living peer may still store into, by a copy that it began before the region ended.
+    /// Those that a living peer may still store into, by a copy that it began before the region
+    /// ended.
     aside: Vec<Aside>,
     /// How many deaths were known when `aside` was last gone through.
     deaths: u32,
@@ -92,7 +93,8 @@ impl Segment {
     fn provide(&self, offset: u64, length: usize) -> Result<Mapping> {
         let (before, end) = (self.file.length()?, offset + length as u64);
         if before > offset {
-            // Used before; a peer that still had the former region in its hands may have stored since its end.
+            // Used before; a peer that still had the former region in its hands may have stored
+            // since its end.
             self.file.release(offset, length as u64)?;
         }
         if before < end {
@@ -101,8 +103,8 @@ impl Segment {
         self.file.map(offset, length)
     }
 
-    /// Gives an allocated region's memory back to the kernel, whoever still has it mapped. Its range is not
-    /// used again before give_back().
+    /// Gives an allocated region's memory back to the kernel, whoever still has it mapped. Its
+    /// range is not used again before give_back().
     pub fn empty(&self, place: Place, size: usize) {
         if let Place::File(offset) = place {
             // Where the pages do not go back now, they do when the range is used again.
@@ -110,8 +112,8 @@ impl Segment {
         }
     }
 
-    /// The range of an emptied region may be used again: at once where `living` is true of none of its users,
-    /// else when the last of them has died. `living` is asked by the users' bits.
+    /// The range of an emptied region may be used again: at once where `living` is true of none of
+    /// its users, else when the last of them has died. `living` is asked by the users' bits.
     pub fn give_back(&self, place: Place, size: usize, users: Users, living: impl Fn(u32) -> bool) {
         let Place::File(offset) = place else { return };
         let length = whole_pages(size).unwrap_or(size) as u64;
@@ -119,7 +121,8 @@ impl Segment {
         if !users.any(living) {
             return ranges.free.give(offset, length);
         }
-        // Regions that are allocated and freed one after the other, with the same users, take one entry.
+        // Regions that are allocated and freed one after the other, with the same users, take one
+        // entry.
         let last = ranges.aside.last_mut().filter(|last| last.users == users);
         if let Some(last) = last.filter(|last| last.offset + last.length == offset) {
             last.length += length;
@@ -129,8 +132,8 @@ impl Segment {
         }
     }
 
-    /// Makes the ranges free again whose users have died. `deaths`: how many are known; nothing is looked at
-    /// while the number stays.
+    /// Makes the ranges free again whose users have died. `deaths`: how many are known; nothing is
+    /// looked at while the number stays.
     pub fn reclaim(&self, deaths: u32, living: impl Fn(u32) -> bool) {
         let mut ranges = self.ranges();
         if ranges.deaths == deaths {
@@ -176,9 +179,11 @@ impl Segment {
         self.control.directory(index).is_some_and(|entry| entry.is_used_by(peer))
     }
 
-    /// Who may have looked the region up whose life retract() has ended: after this nobody else touches it.
+    /// Who may have looked the region up whose life retract() has ended: after this nobody else
+    /// touches it.
     pub fn users(&self, index: usize) -> Users {
-        // Pairs with the fence in add_user(): a peer that is not seen here sees that the life has ended.
+        // Pairs with the fence in add_user(): a peer that is not seen here sees that the life has
+        // ended.
         fence(Ordering::SeqCst);
         self.control.directory(index).map_or_else(Users::default, |entry| entry.users())
     }

@@ -2,17 +2,17 @@
 //! together, wherever each of them lies. Any number of senders in any number of processes, each of
 //! which may be killed at any moment; one receiver.
 //!
-//! SendCNT is where senders begin to look for a ticket, RecvCNT the first that has not been consumed.
-//! Ticket `t` is for slot `t mod N`, and may be taken while `t < RecvCNT + N`. A sender
+//! SendCNT is where senders begin to look for a ticket, RecvCNT the first that has not been
+//! consumed. Ticket `t` is for slot `t mod N`, and may be taken while `t < RecvCNT + N`. A sender
 //!
-//! 1. takes a ticket: compare-and-swap of the slot's claim from the ticket before, (t - N, any), to (t,
-//!    rank); who fails goes on with t + 1. The claims say what is taken, and by whom;
-//! 2. stores t + 1 to SendCNT, so that the next one need not look at all those claims. A store and no
-//!    addition: one that comes late sets it back, and the next sender walks on from there;
+//! 1. takes a ticket: compare-and-swap of the slot's claim from the ticket before, (t - N, any), to
+//!    (t, rank); who fails goes on with t + 1. The claims say what is taken, and by whom;
+//! 2. stores t + 1 to SendCNT, so that the next one need not look at all those claims. A store and
+//!    no addition: one that comes late sets it back, and the next sender walks on from there;
 //! 3. writes the slot, and publishes it: a store of the ticket to the slot's mark.
 //!
-//! So tickets are taken in order, one atomic operation takes one, and nobody dies with a ticket that
-//! does not bear a name.
+//! So tickets are taken in order, one atomic operation takes one, and nobody dies with a ticket
+//! that does not bear a name.
 //!
 //! The receiver reads the mark only, so that one line is handed over for a message, and writes to
 //! no slot: consumed slots go back by RecvCNT, many at a time. It looks at the claims only where
@@ -20,10 +20,11 @@
 //! later one. Then:
 //!
 //! - the claim names the ticket and a rank that is dead: nobody writes the slot any more; skip it;
-//! - the claim is that of the ticket before, and a later ticket is taken: somebody has written nonsense
-//!   to SendCNT. After a moment the receiver claims it itself; a sender that comes to it goes on;
-//! - else its sender is at work: wait; or, where others wait behind it, leave the slot out of the round until it
-//!   has published (`message_receiver::asides`).
+//! - the claim is that of the ticket before, and a later ticket is taken: somebody has written
+//!   nonsense to SendCNT. After a moment the receiver claims it itself; a sender that comes to it
+//!   goes on;
+//! - else its sender is at work: wait; or, where others wait behind it, leave the slot out of the
+//!   round until it has published (`message_receiver::asides`).
 //!
 //! Counters wrap. They begin shortly before they do, so that every program goes through it.
 
@@ -164,8 +165,8 @@ impl<'a> SlotShare<'a> {
         ticket as usize & (self.slots.len() - 1)
     }
 
-    /// Whether a ticket is one of those for which there are slots, as far as RecvCNT tells. Neither are those
-    /// that are behind it: SendCNT may have been read, or stored, long ago.
+    /// Whether a ticket is one of those for which there are slots, as far as RecvCNT tells. Neither
+    /// are those that are behind it: SendCNT may have been read, or stored, long ago.
     #[inline(always)]
     fn has_slot(&self, ticket: u64, taken: u64) -> bool {
         ticket.wrapping_sub(taken) < self.slots.len() as u64
@@ -184,8 +185,8 @@ impl<'a> SlotShare<'a> {
         let begin = self.send.load(Ordering::Relaxed);
         let mut ticket = begin;
         loop {
-            // Acquire: pairs with the Release in look(); what the receiver has read of the slot comes
-            // before our words.
+            // Acquire: pairs with the Release in look(); what the receiver has read of the slot
+            // comes before our words.
             if !self.has_slot(ticket, cached.load(Ordering::Acquire)) {
                 tally.read_credit();
                 match self.look(begin, ticket, cached) {
@@ -205,8 +206,8 @@ impl<'a> SlotShare<'a> {
         }
     }
 
-    /// Reads RecvCNT, since its copy says that a ticket has no slot. The ticket to be tried; None: all are
-    /// taken that have slots.
+    /// Reads RecvCNT, since its copy says that a ticket has no slot. The ticket to be tried; None:
+    /// all are taken that have slots.
     #[inline(never)]
     fn look(&self, begin: u64, ticket: u64, cached: &AtomicU64) -> Option<u64> {
         // Acquire: pairs with give_back().
@@ -226,8 +227,8 @@ impl<'a> SlotShare<'a> {
         None
     }
 
-    /// Whether a claim, where that of a ticket will be, is the one before. Else it is the ticket's own, or,
-    /// for who began at an old SendCNT, one of a later round.
+    /// Whether a claim, where that of a ticket will be, is the one before. Else it is the ticket's
+    /// own, or, for who began at an old SendCNT, one of a later round.
     #[inline(always)]
     fn is_free(&self, ticket: u64, seen: u64) -> bool {
         let before = ticket.wrapping_sub(self.claims.len() as u64);
@@ -249,10 +250,11 @@ impl<'a> SlotShare<'a> {
         }
     }
 
-    /// Fetches the lines of slots that will be written soon. A sender's next atomic operation waits until
-    /// its stores to the last slot are done, that is, until the receiver has given the line up; so the
-    /// lines of several slots are asked for at once, by stores that mean nothing, which overlap. (A
-    /// prefetch for writing does not do it: decision 0006.) Only where the slots have been consumed.
+    /// Fetches the lines of slots that will be written soon. A sender's next atomic operation waits
+    /// until its stores to the last slot are done, that is, until the receiver has given the line
+    /// up; so the lines of several slots are asked for at once, by stores that mean nothing, which
+    /// overlap. (A prefetch for writing does not do it: decision 0006.) Only where the slots have
+    /// been consumed.
     #[inline(always)]
     pub fn fetch_ahead(&self, ticket: u64, cached: &AtomicU64) {
         if ticket.is_multiple_of(AHEAD) && self.slots.len() as u64 >= 4 * AHEAD {
@@ -293,7 +295,8 @@ impl<'a> SlotShare<'a> {
 
     /// The next ticket that will be taken.
     pub fn sent(&self) -> u64 {
-        // Acquire: pairs with give_back(). What comes before is taken, and what is taken has a slot.
+        // Acquire: pairs with give_back(). What comes before is taken, and what is taken has a
+        // slot.
         let taken = self.recv.load(Ordering::Acquire);
         let all = self.slots.len() as u64;
         let is_free = |ahead: &u64| {
@@ -318,8 +321,9 @@ impl<'a> SlotShare<'a> {
         (0..self.claims.len() as u64).any(|ahead| self.is_claimed(next.wrapping_add(ahead)))
     }
 
-    /// Whether the ticket `next` is the one that the next sender takes, as far as its claim and SendCNT tell. Not
-    /// where a sender has begun with it before a fence that the caller has executed.
+    /// Whether the ticket `next` is the one that the next sender takes, as far as its claim and
+    /// SendCNT tell. Not where a sender has begun with it before a fence that the caller has
+    /// executed.
     pub fn awaits(&self, next: u64) -> bool {
         !self.is_claimed(next) && self.send.load(Ordering::Relaxed) == next
     }
@@ -329,9 +333,9 @@ impl<'a> SlotShare<'a> {
         (1..self.slots.len() as u64).any(|ahead| self.is_ready(next.wrapping_add(ahead)))
     }
 
-    /// Takes the slot of the ticket `next` out of the round: it is claimed and not published. To be called before
-    /// the ticket is given back, since nobody can take the slot's next ticket then. Whose it is; None: it has
-    /// been published, or not been claimed.
+    /// Takes the slot of the ticket `next` out of the round: it is claimed and not published. To be
+    /// called before the ticket is given back, since nobody can take the slot's next ticket then.
+    /// Whose it is; None: it has been published, or not been claimed.
     pub fn set_aside(&self, next: u64) -> Option<u32> {
         let place = self.claim_of(next);
         let seen = place.load(Ordering::Acquire);
@@ -349,9 +353,9 @@ impl<'a> SlotShare<'a> {
         self.claim_of(ticket).store(claim(later, PASSED), Ordering::Relaxed);
     }
 
-    /// Passes over the ticket `next`, which has not been published, if its sender is `dead`, or, where
-    /// `unclaimed_too`, if it has not been claimed. True: nobody will write the slot, and there is
-    /// no message in it.
+    /// Passes over the ticket `next`, which has not been published, if its sender is `dead`, or,
+    /// where `unclaimed_too`, if it has not been claimed. True: nobody will write the slot, and
+    /// there is no message in it.
     pub fn pass_over(&self, next: u64, dead: impl Fn(u32) -> bool, unclaimed_too: bool) -> bool {
         let place = self.claim_of(next);
         // Acquire: pairs with claim().

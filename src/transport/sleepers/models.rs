@@ -1,5 +1,5 @@
-//! Loom goes through the orders of one sleep beside stores. No time passes in it: a lost wake-up is a
-//! thread that sleeps for ever, which loom reports.
+//! Loom goes through the orders of one sleep beside stores. No time passes in it: a lost wake-up is
+//! a thread that sleeps for ever, which loom reports.
 
 use super::*;
 use crate::transport::address::Address;

@@ -113,7 +113,7 @@ fn loom_ends_the_last_of_two_ranks_tells() {
     });
 }
 
-/// The same while a thread of the owner looks.
+/// Like `loom_ends_the_last_of_two_ranks_tells`, while a thread of the owner looks.
 #[test]
 fn loom_ends_the_owner_and_a_rank_tell_once() {
     check(|| {

@@ -1,11 +1,13 @@
-//! Loom models of a queue: every interleaving of a few ranks that deliver, start, attend and help. What they
-//! call around the queue follows `coll::runner::shared`, `coll::plan::work` and `coll::plan::wait` step by step.
+//! Loom models of a queue: every interleaving of a few ranks that deliver, start, attend and help.
+//! What they call around the queue follows `coll::runner::shared`, `coll::plan::work` and
+//! `coll::plan::wait` step by step.
 //!
-//! All that a step reads and writes is in cells that loom watches: two that run steps at once, or who reads
-//! what it has not been shown, is an error even if no value is wrong. All threads end, as ranks do that
-//! compute; what is ready then and has not been run is lost.
+//! All that a step reads and writes is in cells that loom watches: two that run steps at once, or
+//! who reads what it has not been shown, is an error even if no value is wrong. All threads end, as
+//! ranks do that compute; what is ready then and has not been run is lost.
 //!
-//! Faults that were planted, one at a time, and how many of the models (fifteen at that time, two more for the last row, two more for what is kept) failed:
+//! Faults that were planted, one at a time, and how many of the models (fifteen at that time, two
+//! more for the last row, two more for what is kept) failed:
 //!
 //! | fault | models |
 //! |---|---|
@@ -30,9 +32,11 @@
 //! | what is kept is not taken back | 2, the same |
 //! | a light start: no look after it has given its claims back | 1, the light start |
 //!
-//! Not found: the claim without its fence or Relaxed, since whoever holds it releases it with a fence and looks; the fence for all of
-//! who kept a queue, since another one follows, which in the models is as good; a lease whose attention comes late or not at all, since then
-//! the deliverer does the work; an owner that finds its queue taken and does not look itself, since the taker does.
+//! Not found: the claim without its fence or Relaxed, since whoever holds it releases it with a
+//! fence and looks; the fence for all of who kept a queue, since another one follows, which in the
+//! models is as good; a lease whose attention comes late or not at all, since then the deliverer
+//! does the work; an owner that finds its queue taken and does not look itself, since the taker
+//! does.
 
 mod ranks;
 
@@ -79,7 +83,8 @@ fn loom_a_release_meets_a_signal() {
     });
 }
 
-/// The same with a helper, who looks before it claims, and a step that anybody may run at once.
+/// Like `loom_a_release_meets_a_signal`, with a helper, who looks before it claims, and a step that
+/// anybody may run at once.
 #[test]
 fn loom_a_helper_is_in_nobodys_way() {
     check(3, || {
@@ -107,7 +112,8 @@ fn loom_who_attended_looks_once_more() {
     });
 }
 
-/// Two threads of the owner: one waits, the other one, its progress thread, takes the attention away and looks.
+/// Two threads of the owner: one waits, the other one, its progress thread, takes the attention
+/// away and looks.
 #[test]
 fn loom_another_thread_takes_attention_away() {
     check(2, || {
@@ -125,8 +131,8 @@ fn loom_another_thread_takes_attention_away() {
     });
 }
 
-/// The owner starts and holds the claim, leases it, takes it again and gives it back in the end; a deliverer that has seen
-/// any of these relies on it.
+/// The owner starts and holds the claim, leases it, takes it again and gives it back in the end; a
+/// deliverer that has seen any of these relies on it.
 #[test]
 fn loom_who_held_looks_once_more() {
     check(4, || {
@@ -141,7 +147,7 @@ fn loom_who_held_looks_once_more() {
     });
 }
 
-/// The same where the queue is kept, so that deliverers have no fence.
+/// Like `loom_who_held_looks_once_more`, where the queue is kept, so that deliverers have no fence.
 #[test]
 fn loom_who_kept_looks_once_more() {
     check(4, || {
@@ -156,7 +162,8 @@ fn loom_who_kept_looks_once_more() {
     });
 }
 
-/// What is kept lasts through rounds, also those that are over with their start, until the owner computes.
+/// What is kept lasts through rounds, also those that are over with their start, until the owner
+/// computes.
 #[test]
 fn loom_what_is_kept_is_taken_back() {
     check(4, || {
@@ -176,7 +183,7 @@ fn loom_what_is_kept_is_taken_back() {
     });
 }
 
-/// The same without a lease: the start gives the claim back.
+/// Like `loom_what_is_kept_is_taken_back`, without a lease: the start gives the claim back.
 #[test]
 fn loom_who_started_looks_once_more() {
     check(4, || {
@@ -225,8 +232,9 @@ fn loom_attention_ends_before_the_next_round() {
     });
 }
 
-/// The same for a plan that is not plain: a round ends while its owner attends, which does not say so; in the next round the owner
-/// computes. Between the two it starts no round, as it does after large ones.
+/// Like `loom_attention_ends_before_the_next_round`, for a plan that is not plain: a round ends
+/// while its owner attends, which does not say so; in the next round the owner computes. Between
+/// the two it starts no round, as it does after large ones.
 #[test]
 fn loom_attention_does_not_outlive_the_round() {
     check(4, || {
@@ -305,14 +313,15 @@ fn loom_a_signal_of_the_next_round_is_kept() {
     });
 }
 
-/// The owner sees the count and starts the next round while whoever ended this one is on the way out, and
-/// while another rank delivers for it.
+/// The owner sees the count and starts the next round while whoever ended this one is on the way
+/// out, and while another rank delivers for it.
 #[test]
 fn loom_the_next_round_begins_as_this_one_ends() {
     check(3, || {
         let plan = plan(&[&[after(1), after(2)]]);
         plan.open(0, 0);
-        // The first step is run and the claim given back, so there is a next step to be forgotten in the end.
+        // The first step is run and the claim given back, so there is a next step to be forgotten
+        // in the end.
         plan.deliver(1, 0, 0);
         let one = spawn(&plan, |plan| {
             plan.deliver(2, 0, 0);
@@ -331,7 +340,8 @@ fn loom_the_next_round_begins_as_this_one_ends() {
     });
 }
 
-/// Steps run by different ranks: who sees the count sees what all of them did, and may use the buffers.
+/// Steps run by different ranks: who sees the count sees what all of them did, and may use the
+/// buffers.
 #[test]
 fn loom_the_count_shows_what_the_round_did() {
     check(3, || {
@@ -350,8 +360,8 @@ fn loom_the_count_shows_what_the_round_did() {
     });
 }
 
-/// Steps that only the owner may run: its progress thread says that it sleeps, looks, and sleeps; the deliverer
-/// rings if it sleeps. `asleep` is that of `coll::runner::session`, with its fences.
+/// Steps that only the owner may run: its progress thread says that it sleeps, looks, and sleeps;
+/// the deliverer rings if it sleeps. `asleep` is that of `coll::runner::session`, with its fences.
 #[test]
 fn loom_who_sleeps_is_rung_for() {
     check(5, || {

@@ -49,14 +49,16 @@ impl Dispatcher {
         call.fetch_sub(1, Ordering::Release);
     }
 
-    /// The response to this rank's request `tag` has been handled here, or could not be: the request has ended.
+    /// The response to this rank's request `tag` has been handled here, or could not be: the
+    /// request has ended.
     #[inline]
     fn responded(&self, tag: u64, status: Status) {
         if tag == 0 {
             return;
         }
         match self.offload {
-            // The progress thread tells the user. The place for a reply, set aside for the request, is free still.
+            // The progress thread tells the user. The place for a reply, set aside for the request,
+            // is free still.
             true => self.post.reply(self.post.routes.own().peer, tag, status, &[]),
             false => self.post.responded(tag, status),
         }
@@ -71,8 +73,8 @@ impl Dispatcher {
         // Used where it is made: a message that is moved costs as much as its handler.
         let status = match (&mut Message::new(&self.post, arrived), entry.handler) {
             (Ok(message), Some(handler)) => {
-                // SAFETY: the user gave a function of this type for just this; the message lives until it
-                // returns.
+                // SAFETY: the user gave a function of this type for just this; the message lives
+                // until it returns.
                 let call = || unsafe { handler(&raw mut *message, entry.data) };
                 match arrived.response {
                     false => enter(handler as *const c_void, call),

@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Dispatcher {
-    /// Sets or removes a handler; when this returns no call of the old one is under way, but for the
-    /// one in which it is called.
+    /// Sets or removes a handler; when this returns no call of the old one is under way, but for
+    /// the one in which it is called.
     pub fn register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
         if id as usize >= IDS {
             fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
@@ -41,8 +41,9 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// None: calls of the handler before the present one are under way. Those of the next one are counted where
-    /// theirs are, and whoever waits for these would wait for both: under a steady flow for ever.
+    /// None: calls of the handler before the present one are under way. Those of the next one are
+    /// counted where theirs are, and whoever waits for these would wait for both: under a steady
+    /// flow for ever.
     fn replace_outside(
         &self,
         id: u32,
@@ -64,7 +65,7 @@ impl Dispatcher {
         old
     }
 
-    /// The same in a callback or a handler, which must not wait.
+    /// Like `pause`, in a callback or a handler, which must not wait.
     fn register_inside(
         &self,
         serving: *const Requests,

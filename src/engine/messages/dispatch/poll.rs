@@ -1,9 +1,9 @@
 //! Polls: how threads of the program run handlers.
 //!
-//! A poll that finds nothing reads the marks at which the receiver stands, writes nothing that threads
-//! share and takes no role. So it costs some nanoseconds, and a thread that is preempted in it stops
-//! nobody. A thread that is preempted while it runs a handler holds the role; others that see a message and
-//! find the role taken offer their cores, so that it runs again soon.
+//! A poll that finds nothing reads the marks at which the receiver stands, writes nothing that
+//! threads share and takes no role. So it costs some nanoseconds, and a thread that is preempted in
+//! it stops nobody. A thread that is preempted while it runs a handler holds the role; others that
+//! see a message and find the role taken offer their cores, so that it runs again soon.
 
 use super::{BATCH, Dispatcher, LOOKS, MOST};
 use crate::engine::completion::{
@@ -12,17 +12,19 @@ use crate::engine::completion::{
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Polls without result after which a thread does, under the roles, what is due when nothing comes: it skips
-/// what dead senders have begun, and wakes senders that sleep for credit.
+/// Polls without result after which a thread does, under the roles, what is due when nothing comes:
+/// it skips what dead senders have begun, and wakes senders that sleep for credit.
 const EMPTY: u32 = 128;
 /// Looks under the role that it then takes: enough to notice that nothing comes.
 const UNDER_ROLE: usize = 33;
-/// Polls without result after which it offers its core: another thread may have what this one waits for.
+/// Polls without result after which it offers its core: another thread may have what this one waits
+/// for.
 const YIELD: u32 = 8 * EMPTY;
 /// Polls that found the role taken, and a message waiting, after which it offers its core.
 const TAKEN: u32 = 16;
 
-/// Of how many contexts a thread remembers its polls. Of one that it has forgotten it takes all handlers for new.
+/// Of how many contexts a thread remembers its polls. Of one that it has forgotten it takes all
+/// handlers for new.
 const CONTEXTS: usize = 16;
 
 /// What a thread knows of its polls of one context.
@@ -52,7 +54,8 @@ pub(super) fn new_name() -> u64 {
 }
 
 impl Polls {
-    /// Has `change` work on what the calling thread knows of a dispatcher; a thread that is ending knows nothing.
+    /// Has `change` work on what the calling thread knows of a dispatcher; a thread that is ending
+    /// knows nothing.
     fn of<T>(dispatcher: &Dispatcher, change: impl Fn(&mut Polls) -> T) -> T {
         let found = POLLS.try_with(|all| {
             let mut all = all.borrow_mut();
@@ -73,7 +76,8 @@ impl Polls {
 }
 
 impl Dispatcher {
-    /// A poll without result: nothing has come, and nothing else is due. False: poll() must be called.
+    /// A poll without result: nothing has come, and nothing else is due. False: poll() must be
+    /// called.
     #[inline(always)]
     pub fn finds_nothing(&self) -> bool {
         if self.something_has_come() {
@@ -82,14 +86,16 @@ impl Dispatcher {
         polled_in_vain_again(EMPTY)
     }
 
-    /// Runs up to `most` handlers of what has come, if nobody else does; returns how many messages were
-    /// taken. Not to be called in a callback. The caller calls tell() before it turns to anything else.
+    /// Runs up to `most` handlers of what has come, if nobody else does; returns how many messages
+    /// were taken. Not to be called in a callback. The caller calls tell() before it turns to
+    /// anything else.
     #[inline]
     pub fn poll(&self, most: usize) -> usize {
         self.poll_and_know(most, false)
     }
 
-    /// The same; with `know` the calling thread then knows of all handlers that have run, see known_handled().
+    /// Like `poll`; with `know` the calling thread then knows of all handlers that have run, see
+    /// known_handled().
     #[inline]
     pub fn poll_and_know(&self, most: usize, know: bool) -> usize {
         let most = most.min(BATCH);
@@ -124,7 +130,8 @@ impl Dispatcher {
         if self.post.parked.any() {
             self.post.send_parked();
         }
-        // Responses that one peer has no credit for hold up no requests of others while there is room.
+        // Responses that one peer has no credit for hold up no requests of others while there is
+        // room.
         let may_serve = self.post.parked.has_room();
         if !(responses.has_come() || may_serve && requests.has_come()) {
             return 0;
@@ -178,7 +185,8 @@ impl Dispatcher {
         0
     }
 
-    /// Polls until `done`, for a burst of looks without result; returns how many messages it has handled.
+    /// Polls until `done`, for a burst of looks without result; returns how many messages it has
+    /// handled.
     pub(super) fn attend_by_polls(&self, done: impl Fn() -> bool) -> usize {
         let (mut looks, mut handled) = (0, 0);
         while looks < LOOKS && handled < MOST && !done() {
@@ -203,7 +211,8 @@ impl Dispatcher {
         })
     }
 
-    /// How many handlers had run when the calling thread was told last, by knows_handled(): 0 where it was not.
+    /// How many handlers had run when the calling thread was told last, by knows_handled(): 0 where
+    /// it was not.
     pub fn known_handled(&self) -> u64 {
         Polls::of(self, |polls| polls.known)
     }

@@ -1,5 +1,5 @@
-//! How threads sleep that look after messages: the two of the library, and, with polled handlers, those of
-//! the program.
+//! How threads sleep that look after messages: the two of the library, and, with polled handlers,
+//! those of the program.
 
 use super::{Dispatcher, HandlerMode, NAP, Requests};
 use crate::transport::waiters::Awaited;
@@ -7,17 +7,18 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// With parallel handlers: how long a thread of the program sleeps at most. The library's own thread may be
-/// in a handler that waits for what the next message brings, and nobody rings for that one.
+/// With parallel handlers: how long a thread of the program sleeps at most. The library's own
+/// thread may be in a handler that waits for what the next message brings, and nobody rings for
+/// that one.
 const PARALLEL: Duration = Duration::from_millis(10);
-/// With polled handlers: how long a thread sleeps at most while another one holds the role of requests. That
-/// one may be in a long handler, or may leave without a look at what has come.
+/// With polled handlers: how long a thread sleeps at most while another one holds the role of
+/// requests. That one may be in a long handler, or may leave without a look at what has come.
 const BUSY: Duration = Duration::from_millis(1);
 
 impl Requests {
     /// See MessageReceiver::arm().
     fn arm(&mut self, longest: Duration) -> Option<Duration> {
-        self.inlet.arm(longest, Some(&mut self.responses))
+        self.message_receiver.arm(longest, Some(&mut self.responses))
     }
 }
 
@@ -62,7 +63,7 @@ impl Dispatcher {
         self.post.routes.node().mail_head().requests.open();
     }
 
-    /// The same for the progress thread, which takes replies in.
+    /// Like `unpark_handling`, for the progress thread, which takes replies in.
     pub fn park_progress(&self, seen: &mut u64, longest: Duration) -> Duration {
         if self.post.owes() {
             self.post.pay();
@@ -75,7 +76,10 @@ impl Dispatcher {
             self.naps[1].store(true, Ordering::SeqCst);
             return NAP;
         }
-        let armed = self.replies.take_unfenced().and_then(|mut inlet| inlet.arm(longest, None));
+        let armed = self
+            .replies
+            .take_unfenced()
+            .and_then(|mut message_receiver| message_receiver.arm(longest, None));
         armed.unwrap_or(NAP)
     }
 
@@ -109,8 +113,8 @@ enum Parked {
 }
 
 impl Dispatcher {
-    /// Sleeps until `enough`, until the awaited word may have changed, or, with polled handlers, until a
-    /// message has come. True: look again at once.
+    /// Sleeps until `enough`, until the awaited word may have changed, or, with polled handlers,
+    /// until a message has come. True: look again at once.
     pub fn sleep(
         &self,
         awaited: Awaited,
@@ -132,8 +136,9 @@ impl Dispatcher {
             Parked::No => true,
             Parked::Nap(longest) => routes.sleep(awaited, within(longest), enough),
             Parked::Yes(longest) => {
-                // The sleeper is known to the waiters before this look, and who knocks before it has opened
-                // the door; who knocks later rings, and `llcl-handlers` wakes all sleepers.
+                // The sleeper is known to the waiters before this look, and who knocks before it
+                // has opened the door; who knocks later rings, and `llcl-handlers` wakes all
+                // sleepers.
                 let door = &routes.node().mail_head().requests;
                 let woken =
                     routes.sleep(awaited, within(longest), || enough() || !door.is_closed());
@@ -152,8 +157,8 @@ impl Dispatcher {
         }
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut requests) = self.requests.take_unfenced() else { return Parked::Nap(BUSY) };
-        // Under the role: a handler that has just run on another thread may have left a response behind, whose
-        // ring came before this thread is known to sleep.
+        // Under the role: a handler that has just run on another thread may have left a response
+        // behind, whose ring came before this thread is known to sleep.
         if self.post.parked.any() {
             return Parked::Nap(NAP);
         }

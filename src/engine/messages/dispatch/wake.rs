@@ -1,18 +1,20 @@
-//! How threads of this process that sleep for words learn that handlers have run, which may have changed any of them.
+//! How threads of this process that sleep for words learn that handlers have run, which may have
+//! changed any of them.
 
 use super::Dispatcher;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// While messages come one after the other, threads that sleep for a word are woken so often: each time is
-/// a system call, and the woken one takes a core for a look.
+/// While messages come one after the other, threads that sleep for a word are woken so often: each
+/// time is a system call, and the woken one takes a core for a look.
 /// (A handler that runs long delays them no more than a sleep lasts, `transport::waiters`.)
 const TELL: Duration = Duration::from_micros(20);
 
 /// Most handlers that run between two looks at the clock.
 const STRIDE: u32 = 16;
 
-/// When those who sleep were told last, and when the clock is looked at next: in a flood not after each message.
+/// When those who sleep were told last, and when the clock is looked at next: in a flood not after
+/// each message.
 pub(super) struct Told {
     at: Instant,
     looked: Instant,

@@ -48,7 +48,7 @@ impl Table {
         Some(waiting.peer)
     }
 
-    /// The same without a reply, which may still come, up to ticket 5.
+    /// Like `answer`, without a reply, which may still come, up to ticket 5.
     fn cancel(&self, tag: u64) -> Option<u32> {
         let waiting = self.pending.take(tag)?;
         self.pending.release_later(tag, 5);
@@ -70,8 +70,8 @@ impl Table {
         ended
     }
 
-    /// Begins to wait as a sender does, who looks at once whether the peer is dead. The tag, if there
-    /// was place, and how many messages it has ended itself.
+    /// Begins to wait as a sender does, who looks at once whether the peer is dead. The tag, if
+    /// there was place, and how many messages it has ended itself.
     fn begin(&self, peer: u32) -> (Option<u64>, u32) {
         let Some((tag, _)) = self.pending.insert(to(peer)) else { return (None, 0) };
         let dead = self.dead.load(Ordering::Relaxed) >> peer & 1 == 1;

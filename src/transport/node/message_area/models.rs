@@ -1,4 +1,5 @@
-//! Loom models of who sleeps for credit: senders that come, leave and were killed, against the one receiver that wakes them.
+//! Loom models of who sleeps for credit: senders that come, leave and were killed, against the one
+//! receiver that wakes them.
 
 use super::*;
 use crate::util::sync::Arc;
@@ -10,8 +11,8 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Two senders that sleep for credit, beside one that was killed in its sleep and is counted still. The
-/// receiver wakes one at a time, while somebody is counted: nobody sleeps on who is not.
+/// Two senders that sleep for credit, beside one that was killed in its sleep and is counted still.
+/// The receiver wakes one at a time, while somebody is counted: nobody sleeps on who is not.
 #[test]
 fn loom_whoever_sleeps_for_credit_is_counted_and_woken() {
     check(2, || {
@@ -22,9 +23,10 @@ fn loom_whoever_sleeps_for_credit_is_counted_and_woken() {
     });
 }
 
-/// One is counted and finds credit before it sleeps; the receiver wakes whom it finds, who is nobody, and begins an
-/// epoch; another is counted and sleeps; and then the first one leaves. It must leave the other's count alone.
-/// (The receiver is a thread of its own, so that few preemptions suffice for this order.)
+/// One is counted and finds credit before it sleeps; the receiver wakes whom it finds, who is
+/// nobody, and begins an epoch; another is counted and sleeps; and then the first one leaves. It
+/// must leave the other's count alone. (The receiver is a thread of its own, so that few
+/// preemptions suffice for this order.)
 #[test]
 fn loom_who_leaves_in_a_later_epoch_takes_nobodys_count_away() {
     check(2, || {

@@ -18,7 +18,7 @@ pub struct Numbers {
     answers: AtomicU64,
 }
 
-/// The same, read once.
+/// The numbers, read once.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// How senders take slots.
@@ -35,8 +35,8 @@ pub struct Sizes {
     pub chunks: usize,
     /// Slots for requests to the agent.
     pub lib: usize,
-    /// Slots for answers of agents: two for each operation that may wait for one, since the dead may leave behind
-    /// answers that are begun.
+    /// Slots for answers of agents: two for each operation that may wait for one, since the dead
+    /// may leave behind answers that are begun.
     pub answers: usize,
 }
 
@@ -73,8 +73,9 @@ impl Sizes {
         }
     }
 
-    /// Where the slots of a share begin among all: those of the policy's shares, of replies, of responses, of
-    /// large messages, of large responses, of requests to the agent, of answers of agents.
+    /// Where the slots of a share begin among all: those of the policy's shares, of replies, of
+    /// responses, of large messages, of large responses, of requests to the agent, of answers of
+    /// agents.
     pub fn first_of(&self, share: usize) -> usize {
         match share {
             REPLIES => self.slots,

@@ -1,10 +1,12 @@
-//! Messages whose senders were stopped or preempted between taking a ticket and publishing it. While others wait
-//! behind one, the receiver sets it aside: it goes on with the next ticket, and takes the message when it comes.
+//! Messages whose senders were stopped or preempted between taking a ticket and publishing it.
+//! While others wait behind one, the receiver sets it aside: it goes on with the next ticket, and
+//! takes the message when it comes.
 //!
-//! The sender may write the slot at any time until it has published. So the slot takes no part in the round
-//! until then: before the receiver gives the ticket `t` back it claims `t + N` of the same slot for itself, and
-//! senders go on to the next ticket. When it comes to `t + N` and the message is still missing, it claims
-//! `t + 2N` first, and so on. A share of one slot has no other, and waits.
+//! The sender may write the slot at any time until it has published. So the slot takes no part in
+//! the round until then: before the receiver gives the ticket `t` back it claims `t + N` of the
+//! same slot for itself, and senders go on to the next ticket. When it comes to `t + N` and the
+//! message is still missing, it claims `t + 2N` first, and so on. A share of one slot has no other,
+//! and waits.
 
 use super::{MessageReceiver, Takes};
 use crate::transport::node::slots::{Slot, mark};
@@ -28,7 +30,8 @@ pub(super) struct Aside {
 }
 
 impl MessageReceiver {
-    /// Sets the present share's next ticket aside, which has been taken `since`, where others wait behind it.
+    /// Sets the present share's next ticket aside, which has been taken `since`, where others wait
+    /// behind it.
     pub(super) fn set_aside(&mut self, since: Instant) -> bool {
         let stand = &self.stands[self.at];
         let (at, share, ticket) = (self.at, stand.share, stand.next);
@@ -108,7 +111,8 @@ impl MessageReceiver {
     pub(super) fn drop_dead_asides(&mut self) {
         for aside in &mut self.asides {
             let dead = self.dead.get(aside.rank as usize);
-            // Acquire: pairs with the Release of the mark; what the dead has published comes before.
+            // Acquire: pairs with the Release of the mark; what the dead has published comes
+            // before.
             let dead = dead.is_none_or(|dead| dead.load(Ordering::Acquire));
             if !aside.over && dead && !self.stands[aside.at].share.is_ready(aside.ticket) {
                 aside.over = true;

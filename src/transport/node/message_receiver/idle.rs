@@ -1,5 +1,5 @@
-//! What a receiver does when nothing comes: it skips what dead senders have begun, corrects a limit, and
-//! prepares for sleep.
+//! What a receiver does when nothing comes: it skips what dead senders have begun, corrects a
+//! limit, and prepares for sleep.
 
 use super::{MessageReceiver, Stand, Takes};
 use crate::transport::node::message_area::Policy;
@@ -49,14 +49,14 @@ impl MessageReceiver {
     }
 
     /// Policy limit: a sender that died after it had counted its message and before it had a ticket
-    /// leaves the counter too high for ever. Where nothing is under way both counters are equal; if they
-    /// are not for a while, they are made so. A living sender that is in between then lets one message
-    /// more through than the limit says, which the slots do not mind.
+    /// leaves the counter too high for ever. Where nothing is under way both counters are equal; if
+    /// they are not for a while, they are made so. A living sender that is in between then lets one
+    /// message more through than the limit says, which the slots do not mind.
     fn find_astray(&mut self) {
-        if self.mail.sizes.policy != Policy::Limit || self.takes != Takes::Requests {
+        if self.message_area.sizes.policy != Policy::Limit || self.takes != Takes::Requests {
             return;
         }
-        let head = self.mail.head;
+        let head = self.message_area.head;
         let (sent, consumed) = (&head.sent.0, head.consumed.0.load(Ordering::Relaxed));
         let seen = sent.load(Ordering::Relaxed);
         let idle = self.stands[0].share.sent() == self.stands[0].next;
@@ -70,9 +70,9 @@ impl MessageReceiver {
         }
     }
 
-    /// Announces that nobody looks from now on, so that who sends something must ring. `other`: a receiver
-    /// behind the same door. Some: how long the caller may sleep; None: something has come already, or is just
-    /// coming.
+    /// Announces that nobody looks from now on, so that who sends something must ring. `other`: a
+    /// receiver behind the same door. Some: how long the caller may sleep; None: something has come
+    /// already, or is just coming.
     pub fn arm(
         &mut self,
         longest: Duration,
@@ -96,9 +96,10 @@ impl MessageReceiver {
         Some(if certain { longest } else { NAP })
     }
 
-    /// Whether no sender has begun with a message, for a receiver of one share whose senders look at a door that was
-    /// closed by Door::close_fenced() before. In most cases two words tell: tickets are taken in their order, so where
-    /// the next one is free all behind it are, unless somebody has written nonsense to SendCNT.
+    /// Whether no sender has begun with a message, for a receiver of one share whose senders look
+    /// at a door that was closed by Door::close_fenced() before. In most cases two words tell:
+    /// tickets are taken in their order, so where the next one is free all behind it are, unless
+    /// somebody has written nonsense to SendCNT.
     pub fn is_quiet(&mut self) -> bool {
         let stand = &self.stands[0];
         let none = stand.share.awaits(stand.next) && self.asides.is_empty();

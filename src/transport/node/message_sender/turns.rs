@@ -22,8 +22,8 @@ pub enum Watched<T> {
 }
 
 impl MessageSender<'_> {
-    /// Waits for credit on behalf of this process: until `attempt` succeeds, for a moment; then asleep
-    /// until the peer has freed slots, at most for `longest`.
+    /// Waits for credit on behalf of this process: until `attempt` succeeds, for a moment; then
+    /// asleep until the peer has freed slots, at most for `longest`.
     pub fn watch<T>(
         &self,
         longest: Duration,
@@ -33,8 +33,8 @@ impl MessageSender<'_> {
         /// Looks before the sleep, and pauses between two: some microseconds in all.
         const LOOKS: usize = 16;
         const PAUSES: usize = 16;
-        /// Looks after which the core was offered to others: the peer's receiver may need it. Not while others of this process wait
-        /// for the one that watches.
+        /// Looks after which the core was offered to others: the peer's receiver may need it. Not
+        /// while others of this process wait for the one that watches.
         const YIELDS: usize = 2;
         if self.watched.swap(true, Ordering::Acquire) {
             return Watched::ByAnother;
@@ -59,7 +59,10 @@ impl MessageSender<'_> {
         }
         if end.is_none() {
             before_sleep();
-            self.mail.head.credit.wait(self.me, longest, over, || !over && self.has_credit());
+            self.message_area
+                .head
+                .credit
+                .wait(self.me, longest, over, || !over && self.has_credit());
             // What it could not use of its last turn is not lost.
             let left = self.left.load(Ordering::Relaxed).max(0) + TURN;
             self.left.store(left.min(MOST_TURNS * TURN), Ordering::Relaxed);
@@ -72,20 +75,21 @@ impl MessageSender<'_> {
     #[inline(always)]
     pub fn admits(&self) -> bool {
         self.room.admits()
-            && (!self.mail.head.credit.is_wanted() || !self.others_sleep() || self.spend())
+            && (!self.message_area.head.credit.is_wanted() || !self.others_sleep() || self.spend())
     }
 
     /// Whether other processes have senders that sleep: more than the one of this process.
     #[inline(never)]
     fn others_sleep(&self) -> bool {
-        self.mail.head.credit.sleepers() > u64::from(self.watched.load(Ordering::Relaxed))
+        self.message_area.head.credit.sleepers() > u64::from(self.watched.load(Ordering::Relaxed))
     }
 
     /// Takes one message of the process's turn; false: nothing is left of it.
     #[inline(never)]
     fn spend(&self) -> bool {
         let left = self.left.load(Ordering::Relaxed) - 1;
-        // Who only tries is slowed down and not locked out; but where one of us waits in the line, all do.
+        // Who only tries is slowed down and not locked out; but where one of us waits in the line,
+        // all do.
         let forgiven = left <= -REFUSALS && !self.watched.load(Ordering::Relaxed);
         self.left.store(if forgiven { TURN } else { left.max(-REFUSALS) }, Ordering::Relaxed);
         left >= 0
@@ -93,6 +97,6 @@ impl MessageSender<'_> {
 
     /// Whether the process has had its turn, and others wait for theirs.
     fn is_over(&self) -> bool {
-        self.left.load(Ordering::Relaxed) < 0 && self.mail.head.credit.is_wanted()
+        self.left.load(Ordering::Relaxed) < 0 && self.message_area.head.credit.is_wanted()
     }
 }

@@ -1,6 +1,6 @@
 //! Loom models of a share: senders in any number, some of which die or are slow between two steps,
-//! against the one receiver. A slot's body is a cell that loom watches: two that write it at once, or
-//! one that reads it too early or too late, are an error even if no value is wrong.
+//! against the one receiver. A slot's body is a cell that loom watches: two that write it at once,
+//! or one that reads it too early or too late, are an error even if no value is wrong.
 
 use super::*;
 use crate::transport::node::message_area::Door;
@@ -106,7 +106,7 @@ impl Area {
         })
     }
 
-    /// As the inlet does.
+    /// As the message_receiver does.
     fn pass_over(&self, next: u64, unclaimed_too: bool) -> bool {
         let share = self.share();
         share.is_begun(next) && share.pass_over(next, |rank| self.is_dead(rank), unclaimed_too)
@@ -215,12 +215,12 @@ fn loom_a_full_share_loses_and_doubles_nothing() {
     });
 }
 
-/// The receiver passes the next ticket over, claimed by nobody, as it does where somebody wrote nonsense
-/// to SendCNT: a living sender takes another one.
+/// The receiver passes the next ticket over, claimed by nobody, as it does where somebody wrote
+/// nonsense to SendCNT: a living sender takes another one.
 #[test]
 fn loom_a_slow_sender_that_is_passed_over_takes_another_ticket() {
-    // Not more than two threads try again and again in one model: loom would run two of them by turns
-    // for ever while the third is between two steps.
+    // Not more than two threads try again and again in one model: loom would run two of them by
+    // turns for ever while the third is between two steps.
     for senders in [1, 2] {
         check(2, move || {
             let (area, mut next) = (area(senders), FIRST);
@@ -269,8 +269,8 @@ impl Area {
     }
 }
 
-/// A sender dies at a step, another lives, which has a slot of its own or needs that of the dead one;
-/// all slots can be used afterwards.
+/// A sender dies at a step, another lives, which has a slot of its own or needs that of the dead
+/// one; all slots can be used afterwards.
 fn a_death(end: End) {
     a_death_among(2, end);
     a_death_among(1, end);
@@ -329,8 +329,8 @@ fn loom_a_message_whose_sender_died_after_it_still_comes() {
     a_death(End::Published);
 }
 
-/// A store to SendCNT that comes late sets it back, behind tickets of the next rounds: nobody gets a
-/// ticket that was another's, and none is left out.
+/// A store to SendCNT that comes late sets it back, behind tickets of the next rounds: nobody gets
+/// a ticket that was another's, and none is left out.
 #[test]
 fn loom_a_sendcnt_that_is_set_back_loses_and_doubles_nothing() {
     check(3, || {
@@ -374,8 +374,8 @@ fn loom_a_claimed_ticket_of_a_living_sender_is_waited_for() {
     });
 }
 
-/// As the inlet sleeps: the door is closed, then the claims are looked at; a lost wake-up is a
-/// deadlock, which loom reports.
+/// As the message_receiver sleeps: the door is closed, then the claims are looked at; a lost
+/// wake-up is a deadlock, which loom reports.
 #[test]
 fn loom_no_message_finds_the_receiver_asleep_for_ever() {
     check(2, || {
@@ -426,7 +426,8 @@ fn loom_closing_the_door_and_knocking_meet() {
     });
 }
 
-/// What the lane does, whose receiver runs no fence of the kernel's, and looks at two words in most cases.
+/// What the lane does, whose receiver runs no fence of the kernel's, and looks at two words in most
+/// cases.
 #[test]
 fn loom_closing_the_door_of_the_lane_and_knocking_meet() {
     check(3, || {

@@ -114,7 +114,8 @@ fn messages_pass_the_edges_of_all_counters_in_order() {
     }
 }
 
-/// A sender that took the one ticket there was, and was never seen again: not even SendCNT tells of it.
+/// A sender that took the one ticket there was, and was never seen again: not even SendCNT tells of
+/// it.
 #[test]
 fn a_dead_ticket_of_a_share_with_one_slot_is_found_by_its_claim() {
     let (area, cached, tally) = (Area::new(1), AtomicU64::new(FIRST), Counted::default());

@@ -1,4 +1,5 @@
-//! The ranks of the models: queues with steps, and what `coll::runner::shared`, `coll::plan::work` and `coll::plan::wait` do with them.
+//! The ranks of the models: queues with steps, and what `coll::runner::shared`, `coll::plan::work`
+//! and `coll::plan::wait` do with them.
 
 use super::super::*;
 use crate::util::sync::{Arc, UnsafeCell};
@@ -6,7 +7,8 @@ use crate::util::sync::{Arc, UnsafeCell};
 pub(super) const MEMBERS: usize = 3;
 pub(super) const ROUNDS: usize = 2;
 
-/// A step waits for the one signal of a rank in each round, and signals a queue on behalf of its own.
+/// A step waits for the one signal of a rank in each round, and signals a queue on behalf of its
+/// own.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     pub(super) wait: Option<usize>,
@@ -258,7 +260,8 @@ impl Plan {
         self.look(me, me);
     }
 
-    /// Plan::wait_holding() with as few looks as there can be, up to the moment when its thread has something else to do.
+    /// Plan::wait_holding() with as few looks as there can be, up to the moment when its thread has
+    /// something else to do.
     pub(super) fn hold_in_vain(&self, me: usize) {
         let Some(mut mine) = self.0[me].queue().claim(me) else {
             self.0[me].queue().unattend();
@@ -281,8 +284,8 @@ impl Plan {
         self.0[queue].queue().control().finished()
     }
 
-    /// Plan::wait() up to the moment when its thread has something else to do: it attends, looks, no longer
-    /// attends, looks once more.
+    /// Plan::wait() up to the moment when its thread has something else to do: it attends, looks,
+    /// no longer attends, looks once more.
     pub(super) fn wait_in_vain(&self, me: usize) {
         self.0[me].queue().attend();
         self.look(me, me);

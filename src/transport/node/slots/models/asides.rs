@@ -3,8 +3,8 @@
 use super::*;
 
 impl Area {
-    /// Takes one message if there is one, as the receiver does that sets slow ones aside. `aside`: the ticket of
-    /// one, the ticket that keeps its slot out of the round, and whether it has come.
+    /// Takes one message if there is one, as the receiver does that sets slow ones aside. `aside`:
+    /// the ticket of one, the ticket that keeps its slot out of the round, and whether it has come.
     fn receive_past(&self, next: &mut u64, aside: &mut Option<(u64, u64, bool)>) -> Option<u32> {
         let share = self.share();
         let slots = share.slots.len() as u64;
@@ -38,9 +38,9 @@ impl Area {
     }
 }
 
-/// A sender is slow between its ticket and its publication. The receiver sets its message aside where another one
-/// waits behind it, goes round the slots, and takes the late one when it comes: no slot is written by two, and
-/// no message is lost or read in pieces.
+/// A sender is slow between its ticket and its publication. The receiver sets its message aside
+/// where another one waits behind it, goes round the slots, and takes the late one when it comes:
+/// no slot is written by two, and no message is lost or read in pieces.
 #[test]
 fn loom_a_slow_sender_holds_up_its_own_slot_only() {
     check(2, || {

@@ -1,0 +1,149 @@
+//! 4. Peers: whether they live, how they are reached, and contact beforehand.
+
+use crate::api::guard::{give, given, guard, known_size};
+use crate::api::life::{live, llcl_context_t};
+use crate::api::status::llcl_status_t;
+use crate::fail;
+use crate::transport::Access;
+
+/// The peer is this rank itself.
+pub const LLCL_TRANSPORT_LOOPBACK: u32 = 1;
+/// The peer is reached through shared memory.
+pub const LLCL_TRANSPORT_SHM: u32 = 2;
+
+/// Memory is reached by loads and stores.
+pub const LLCL_ACCESS_MAPPED: u32 = 1;
+/// Memory is reached by process_vm_readv and process_vm_writev.
+pub const LLCL_ACCESS_KERNEL: u32 = 2;
+/// Memory is reached by messages to its owner's progress thread.
+pub const LLCL_ACCESS_MESSAGE: u32 = 3;
+
+/// How a peer is reached.
+#[repr(C)]
+pub struct llcl_peer_info_t {
+    /// Bytes of this struct, set by the caller before the call.
+    pub struct_size: u64,
+    /// One of LLCL_TRANSPORT_*.
+    pub transport: u32,
+    /// How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it
+    /// allocated is always mapped.
+    pub registered_access: u32,
+    /// Its process id.
+    pub process: u32,
+    /// Most bytes of a LLCL_AM_MEDIUM payload to it, or of a response.
+    pub am_payload: u32,
+    /// Most bytes of a reply to it, and of a payload that takes one of its LLCL_AM_SLOTS.
+    pub am_medium: u32,
+    /// Why registered_access is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused
+    /// process_vm_readv (EPERM: Yama's ptrace_scope above 1, another user, no dumpable process;
+    /// ENOSYS: a filter); 0: LLCL_CMA is off. 0 for every other access.
+    pub kernel_error: i32,
+    /// How memory that the peer registered is written: one of LLCL_ACCESS_*. It is
+    /// registered_access, but LLCL_ACCESS_MESSAGE where a sandbox refuses process_vm_writev alone.
+    pub registered_writes: u32,
+    /// Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused
+    /// process_vm_writev, or kernel_error where it refuses both. 0 as there.
+    pub kernel_write_error: i32,
+}
+
+/// Whether a peer lives, as far as is known here: the kernel tells of a death within milliseconds.
+///
+/// `context`: a live context. `peer`: a rank below llcl_size.
+/// LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left;
+/// LLCL_ERR_INVALID: `context` is NULL or there is no such rank. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_peer_alive(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { live(context)? };
+        if peer >= context.size() {
+            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", context.size());
+        }
+        if context.routes().is_dead(peer) {
+            fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
+        }
+        Ok(())
+    })
+}
+
+/// Contacts peers, so that no later request has to wait for that, nor is answered by
+/// LLCL_RETRY_CONNECTING. All are contacted at the same time, by one request to the launcher. A
+/// peer that was contacted before costs nothing.
+///
+/// A program need not call this: a peer is contacted when it is first used.
+///
+/// `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every
+/// rank of the world, `count` is then ignored. Read during the call only.
+/// Blocks until each of them has come up and was contacted, or has died; not inside a callback.
+/// LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was
+/// contacted;
+/// LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
+/// memory of one of them cannot be mapped, as where too many files are open; the others were
+/// contacted;
+/// LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
+/// As the connection that UCX, verbs and libfabric programs make before they measure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_connect(
+    context: *mut llcl_context_t,
+    peers: *const u32,
+    count: u32,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { live(context)? };
+        let peers = match peers.is_null() {
+            true => None,
+            // SAFETY: the caller gives `count` numbers.
+            false => Some(unsafe { std::slice::from_raw_parts(peers, count as usize) }),
+        };
+        context.connect(peers)
+    })
+}
+
+/// How a peer is reached. Contacts it if that has not happened yet, which may take until it has
+/// come up.
+///
+/// `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
+/// struct_size set; filled.
+/// LLCL_OK; LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before, call again
+/// later;
+/// LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died
+/// or has left;
+/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory
+/// cannot be mapped. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_query_peer(
+    context: *mut llcl_context_t,
+    peer: u32,
+    info: *mut llcl_peer_info_t,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context and a struct.
+        let (context, asked) = unsafe { (live(context)?, given(info, "info")?) };
+        known_size(asked.struct_size, size_of::<llcl_peer_info_t>())?;
+        let reach = context.reach(peer)?;
+        let registered_access = match reach.registered {
+            Access::Mapped => LLCL_ACCESS_MAPPED,
+            Access::Kernel(_) => LLCL_ACCESS_KERNEL,
+            Access::Message(_) => LLCL_ACCESS_MESSAGE,
+        };
+        let (kernel_error, kernel_write_error) = reach.refusals;
+        let answer = llcl_peer_info_t {
+            struct_size: asked.struct_size,
+            transport: if reach.own { LLCL_TRANSPORT_LOOPBACK } else { LLCL_TRANSPORT_SHM },
+            registered_access,
+            process: reach.process,
+            am_payload: reach.payload as u32,
+            am_medium: reach.medium as u32,
+            kernel_error,
+            registered_writes: if kernel_write_error == 0 {
+                registered_access
+            } else {
+                LLCL_ACCESS_MESSAGE
+            },
+            kernel_write_error,
+        };
+        // SAFETY: as above.
+        unsafe { give(info, "info", answer) }
+    })
+}
