@@ -6,7 +6,7 @@
 use crate::util::status::{Error, Result, Status};
 use std::ffi::{CString, c_void};
 use std::io;
-use std::mem::{MaybeUninit, forget, zeroed};
+use std::mem::{MaybeUninit, zeroed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 /// A thread of the library. Dropping it leaves the thread to itself.
 pub struct Thread {
     id: libc::pthread_t,
+    joined: bool,
     finished: Arc<AtomicBool>,
 }
 
@@ -65,7 +66,7 @@ where
         return Err(Error::new(Status::ERR_NO_MEMORY, format!("starting thread {name}: {why}")));
     }
     // SAFETY: pthread_create() has written it.
-    Ok(Thread { id: unsafe { id.assume_init() }, finished })
+    Ok(Thread { id: unsafe { id.assume_init() }, joined: false, finished })
 }
 
 extern "C" fn begin<F: FnOnce()>(start: *mut c_void) -> *mut c_void {
@@ -88,10 +89,10 @@ impl Thread {
     }
 
     /// Waits for the end of the thread.
-    pub fn join(self) {
+    pub fn join(mut self) {
         // SAFETY: neither joined nor detached before.
         unsafe { libc::pthread_join(self.id, ptr::null_mut()) };
-        forget(self);
+        self.joined = true;
     }
 
     /// Waits for the end of the thread until `limit`. False: it runs on, and is nobody's from now
@@ -113,8 +114,10 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        // SAFETY: neither joined nor detached before.
-        unsafe { libc::pthread_detach(self.id) };
+        if !self.joined {
+            // SAFETY: neither joined nor detached before.
+            unsafe { libc::pthread_detach(self.id) };
+        }
     }
 }
 
