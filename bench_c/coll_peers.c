@@ -72,7 +72,7 @@ void peers_run(peers_t *peers, coll_world_t *world, const char *command, const c
 
 void peers_free(peers_t *peers) { free(peers->rows); }
 
-double peers_best(const peers_t *peers, const char *mpi, const char *form, coll_op_t op, size_t size, int value, int repeat)
+double peers_best(const peers_t *peers, const char *mpi, coll_op_t op, size_t size, int value, int repeat)
 {
     double best = NAN;
     for (int i = 0; i < peers->count; i++) {
@@ -80,7 +80,7 @@ double peers_best(const peers_t *peers, const char *mpi, const char *form, coll_
         const bench_series_t *series = &row->values[value];
         if (row->op != op || row->size != size || row->wrong > 0 || series->repeats == 0)
             continue;
-        if ((mpi != NULL && strcmp(row->mpi, mpi) != 0) || (form != NULL && strcmp(row->form, form) != 0))
+        if (mpi != NULL && strcmp(row->mpi, mpi) != 0)
             continue;
         best = fmin(best, series->ours[repeat < series->repeats ? repeat : series->repeats - 1]);
     }

@@ -25,7 +25,7 @@ typedef struct peers {
 void peers_run(peers_t *peers, coll_world_t *world, const char *command, const char *arguments);
 void peers_free(peers_t *peers);
 
-/* The best of one repeat (the last one, where there were fewer); NAN: none. `mpi` and `form` NULL: any. */
-double peers_best(const peers_t *peers, const char *mpi, const char *form, coll_op_t op, size_t size, int value, int repeat);
+/* The best of one repeat (the last one, where there were fewer); NAN: none. `mpi` NULL: any, in any of its forms. */
+double peers_best(const peers_t *peers, const char *mpi, coll_op_t op, size_t size, int value, int repeat);
 
 #endif

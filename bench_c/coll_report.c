@@ -114,7 +114,7 @@ static void against_peers(const coll_t *coll, const cell_t *cell, int value, con
     if ((coll_crowded(coll) && value != LOOP) || value < ALONE)
         return;
     for (int r = 0; r < series->repeats; r++)
-        series->limit[r] = peers_best(&coll->peers, mpi, NULL, cell->op, cell->size, value, r);
+        series->limit[r] = peers_best(&coll->peers, mpi, cell->op, cell->size, value, r);
     if (isnan(series->limit[0]))
         return;
     *limit_name = coll_crowded(coll) ? "Open MPI; any form" : "better of the MPIs; any form";
