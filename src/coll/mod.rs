@@ -1,7 +1,7 @@
 //! Layer 5: persistent collectives. A collective is planned once (`plan`), as a schedule
 //! (`schedule`) that an algorithm (`algorithms`) makes from numbers alone; the session of each rank
-//! (`session`) lies in memory that all its peers map, and whoever delivers a signal runs what it
-//! releases (`run`).
+//! (`runner::session`) lies in memory that all its peers map, and the thread that delivers a signal
+//! runs what the signal releases (`runner::shared`).
 
 mod agreement;
 pub mod algorithms;

@@ -18,8 +18,8 @@ use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The buffers of one plan. All words are written by who starts a round, between two rounds; who
-/// ends the round reads them. The numbers of rounds order both.
+/// The buffers of one plan. The thread that starts a round writes all words, between two rounds;
+/// the thread that ends the round reads them. The numbers of rounds order both.
 pub(super) struct Bound {
     touched: Touched,
     sides: [Side; 2],

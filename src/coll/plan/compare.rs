@@ -110,7 +110,8 @@ fn sum(bytes: &[u8]) -> u128 {
     })
 }
 
-fn numbers(bytes: &[u8]) -> Vec<u64> {
+/// Bytes that another rank has told, as the numbers that they were made of.
+pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect()
 }
 

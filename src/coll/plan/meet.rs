@@ -2,6 +2,7 @@
 //! and those that have to know more read it there.
 
 use crate::coll::agreement::Failure;
+use crate::coll::plan::compare::numbers;
 use crate::coll::runner::binding::BINDING;
 use crate::coll::runner::members::{EVERYBODY, Member, Members, Memory, Word};
 use crate::coll::runner::session::Session;
@@ -91,14 +92,6 @@ pub fn meet(
     let own = own.ok_or_else(|| inner(lost()))?;
     let members = Members::new(&members, *own, team.size());
     Ok(Met { members, crowded: cores.count() < team.size(), fenced })
-}
-
-/// Bytes as numbers; zeros where a rank has told fewer than it should.
-fn numbers(bytes: &[u8]) -> Vec<u64> {
-    let words = bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes));
-    let mut words = words.collect::<Vec<_>>();
-    words.resize(words.len().max(NUMBERS), 0);
-    words
 }
 
 /// Maps a rank's block and reads what stands there, once, believing nothing.

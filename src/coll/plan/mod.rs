@@ -233,7 +233,7 @@ impl Plan {
         self.made.elapsed().as_nanos() as u64
     }
 
-    /// What an errand has left, of whatever rank, is the progress thread's.
+    /// What the worklist has left, of whatever rank, is the progress thread's.
     fn leave(&self, worklist: &Worklist) {
         if worklist.left {
             self.owe();
@@ -308,7 +308,7 @@ impl Plan {
         match self.on_complete.kind {
             completion::NONE => false,
             completion::CALL => self.ends().has_ended(round),
-            // Who has changed the word may not have come to say that the round has ended.
+            // The thread that has changed the word may not have stored the end of the round yet.
             _ => self.ends().is_closed(round) && !self.parked.any(),
         }
     }
@@ -319,9 +319,9 @@ impl Plan {
         self.ends().has_ended(round)
     }
 
-    /// To be asked by who tests. Somebody has taken it on himself to end the round, perhaps changed
-    /// the user's word, and has some instructions left until that may be relied upon. True: the
-    /// round has ended meanwhile.
+    /// For test(). A thread, perhaps of another rank, has taken the round and may have changed the
+    /// user's word, and has some instructions left until it stores that the round has ended. True:
+    /// the round has ended meanwhile.
     fn is_ending(&self, round: u32) -> bool {
         let ended = || {
             std::thread::yield_now();

@@ -1,7 +1,7 @@
-//! How a round ends that has failed: not before nobody runs a step any more that may touch this
-//! rank's buffers, since the user may use them as soon as the end is told. The round is parked
-//! until then, and whoever tests, waits or advances the plan looks again. Who runs a step ends it
-//! or dies, so that nothing is waited for in vain.
+//! How a round ends that has failed: the user is told when no thread runs a step any more that may
+//! touch this rank's buffers, since the user may use them from then on. The round is parked until
+//! then, and each thread that tests, waits or advances the plan looks again. A thread that runs a
+//! step ends it or dies, so the round does not stay parked for ever.
 
 use crate::coll::plan::Plan;
 use crate::util::pin::global_fence_or_pause;
@@ -25,9 +25,9 @@ impl Plan {
     /// Fails the round, which the caller has taken, at all ranks.
     pub(super) fn fail_round(&self, round: u32, status: Status) {
         self.stage.fail(status);
-        // Who claims or starts looks afterwards whether the plan has failed, and has no fence
-        // between the two. This is one for all: either it sees the failure, or is_touched() sees
-        // the claim.
+        // A thread that claims a queue or starts a round looks afterwards whether the plan has
+        // failed, and has no fence between the two. This fence is for all of them: either that
+        // thread sees the failure, or is_touched() sees its claim.
         global_fence_or_pause();
         self.outcome.store(status.0, Ordering::Relaxed);
         // Release: the outcome comes before; pairs with end_if_quiet().
@@ -36,7 +36,7 @@ impl Plan {
     }
 
     /// Ends the round that is parked, if there is one and nobody touches this rank's buffers.
-    /// `at_once`: whoever does.
+    /// `at_once`: even if somebody does.
     pub(super) fn end_if_quiet(&self, at_once: bool) {
         // Acquire: pairs with fail_round().
         let parked = self.parked.0.load(Ordering::Acquire);

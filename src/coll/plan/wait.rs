@@ -66,12 +66,8 @@ impl Plan {
     #[cold]
     pub fn refuse(&self, status: Status) {
         let rounds = self.rounds.load(Ordering::Relaxed);
-        let is_over = |session: &Session| {
-            (0..session.queues()).filter(|queue| !session.records(*queue).is_empty()).all(|queue| {
-                let finished = session.queue(queue).control().finished();
-                finished.wrapping_sub(rounds) as i32 >= 0
-            })
-        };
+        let reached = |finished: u32| finished.wrapping_sub(rounds) as i32 >= 0;
+        let is_over = |session: &Session| session.finished().all(|(_, finished)| reached(finished));
         let all_over = || self.stage.members.iter().all(|member| is_over(&member.session));
         while !all_over() && self.trouble().is_none() {
             if !self.run_others() {

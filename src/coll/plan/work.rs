@@ -37,8 +37,7 @@ impl Plan {
     #[inline]
     pub(super) fn unfinished(&self, round: u32) -> Option<usize> {
         let session = &self.stage.members[self.stage.me].session;
-        let finished = |queue: usize| session.queue(queue).control().finished();
-        (0..session.queues()).find(|queue| self.has_steps(*queue) && finished(*queue) != round)
+        session.finished().find(|(_, finished)| *finished != round).map(|(queue, _)| queue)
     }
 
     /// Makes the queues active, once a round, if that does not take more than `most` bytes. True:
@@ -163,7 +162,8 @@ impl Plan {
 
     /// Does what there is to do. `opened`: the own queues are active; `help`: other ranks' too.
     pub(super) fn work(&self, opened: bool, help: bool) -> bool {
-        // Who polls comes here all the time: an errand is made only where there is something to do.
+        // A thread that polls comes here all the time: a worklist is made only where there is
+        // something to do.
         let own = opened && self.is_ready() && {
             let mut worklist = Worklist::new(BURST, true);
             let worked = self.run_own(&mut worklist);

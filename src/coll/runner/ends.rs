@@ -1,18 +1,19 @@
-//! How the rounds of a plan end at one rank: first somebody takes it on himself (`closed`), then
-//! the user is told, then the round has ended (`ended`). Both are numbers of rounds. They lie in
-//! the session, since a word of a STORE or ADD completion that all ranks map is changed by whoever
-//! has run the last step, be it another rank than the owner.
+//! How the rounds of a plan end at one rank: first a thread takes the round (`closed`), then that
+//! thread tells the user, then the round has ended (`ended`). Both are numbers of rounds. They lie
+//! in the session, because the thread that has run the last step may belong to another rank than
+//! the owner, and changes the word of a STORE or ADD completion that all ranks map.
 //!
-//! - Whoever has counted a queue as finished looks at the other queues of the rank; between the two
-//!   lies a full fence. So the last one sees that all have finished, whichever it is.
-//! - Of those who see it the one whose compare-and-swap moves `closed` tells the user, and nobody
-//!   else does. The word of its number is the round, so who comes late, in the midst of a later
-//!   round, moves nothing.
-//! - A callback finds the round ended, and may start the next one: `ended` is stored before the
-//!   call. A word is changed before `ended` is stored, and who waits or tests returns after that:
-//!   so no late store meets a word that its user has set back. Who has seen the word may start the
-//!   next round at once, which asks for `closed`. Two rounds may then be on their way to `ended` at
-//!   the same time, so that only grows.
+//! - A thread that has counted a queue as finished looks at the other queues of the rank; between
+//!   the two lies a full fence. So the thread that counts the last queue sees that all have
+//!   finished.
+//! - Several threads may see that. Only the thread whose compare-and-swap moves `closed` tells the
+//!   user. The number in `closed` is the round, so a thread that comes late, in the midst of a
+//!   later round, moves nothing.
+//! - A callback finds the round ended, and may start the next one: the thread stores `ended` before
+//!   the call. It changes a word before it stores `ended`, and wait and test return after that: so
+//!   no late store meets a word that its user has set back. A program that has seen the word may
+//!   start the next round at once; the start looks at `closed` only. Two threads may then store
+//!   `ended` for two rounds at the same time, so the store keeps the larger number.
 //! - `closed` also has the rank that has taken the round. If that dies before the round has ended,
 //!   the owner takes it over and tells the user of the death. Nobody knows whether the dead rank
 //!   had changed the word, so the user may be told twice then.

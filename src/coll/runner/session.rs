@@ -198,6 +198,13 @@ impl Session {
         self.queues
     }
 
+    /// The queues that have steps, each with how many rounds it has counted as finished.
+    #[inline(always)]
+    pub fn finished(&self) -> impl Iterator<Item = (usize, u32)> {
+        let queues = (0..self.queues).filter(|queue| !self.records(*queue).is_empty());
+        queues.map(|queue| (queue, self.queue(queue).control().finished()))
+    }
+
     /// The numbers of the records of queue `at`, which there is.
     #[inline(always)]
     pub fn records(&self, at: usize) -> std::ops::Range<u32> {

@@ -57,7 +57,7 @@ pub enum End {
     Waiting,
     /// Some were run, and the next one is not ready; or the plan has failed.
     Stopped,
-    /// The errand is at its end.
+    /// The worklist allows no more bytes.
     Full,
 }
 
@@ -131,7 +131,7 @@ impl Stage {
         self.run_released(worklist) | worked
     }
 
-    /// Runs the queues that the steps of an errand have released. True: something was done.
+    /// Runs the queues that the steps of a worklist have released. True: something was done.
     #[inline]
     pub fn run_released(&self, worklist: &mut Worklist) -> bool {
         let mut worked = false;
@@ -342,8 +342,7 @@ impl Stage {
         let target = place.cast();
         let completion = Completion { kind: word.kind, target, ..Completion::NOTHING };
         let session = &member.session;
-        let queues = (0..session.queues()).filter(|queue| !session.records(*queue).is_empty());
-        let finished = queues.map(|queue| session.queue(queue).control().finished());
+        let finished = session.finished().map(|(_, finished)| finished);
         session
             .ends()
             .end_if_last((round, self.me), finished, || completion.change_word(Status::OK));

@@ -46,8 +46,8 @@ impl Worklist {
     /// care of it.
     pub(super) const SHORT: u64 = 4 << 10;
 
-    /// An errand of at most `budget` bytes. `owner`: steps of the own rank may be run even where no
-    /// other rank may.
+    /// For at most `budget` bytes. `owner`: steps of the own rank may be run even where no other
+    /// rank may.
     pub fn new(budget: u64, owner: bool) -> Worklist {
         Worklist {
             budget,
@@ -62,7 +62,7 @@ impl Worklist {
         }
     }
 
-    /// An errand that keeps to its budget in any case.
+    /// Like `new`, for an owner; also the first step keeps to the budget.
     pub fn small(budget: u64) -> Worklist {
         Worklist { first: false, ..Worklist::new(budget, true) }
     }
