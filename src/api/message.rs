@@ -7,7 +7,7 @@ use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::messages::{bytes, check_response};
 use crate::engine::messages::message::{Body, release, retain};
 use crate::fail;
-use crate::transport::node::message_sender::Frame;
+use crate::transport::frame::Frame;
 use std::ffi::c_void;
 
 /// A bit of llcl_am_view_t::flags: the sender waits for the end of the message, or for a reply.

@@ -8,6 +8,7 @@
 pub mod address;
 #[cfg(all(test, not(loom)))]
 mod conformance;
+pub mod frame;
 pub mod imports;
 pub mod loopback;
 pub mod node;

@@ -5,7 +5,7 @@
 //! requests go on.
 
 use crate::engine::messages::HEADER;
-use crate::transport::node::message_sender::Frame;
+use crate::transport::frame::Frame;
 use crate::util::sync::{AtomicUsize, Mutex, Ordering};
 use std::collections::VecDeque;
 use std::sync::PoisonError;

@@ -1,6 +1,7 @@
 //! What a control area holds for active messages: the numbers that senders must know, the doors at
 //! which they knock, the counters, and where claims, slots and payloads lie.
 
+use crate::transport::frame::IDS;
 use crate::transport::node::slots::{FIRST, SlotShare};
 use crate::util::bell::Bell;
 use crate::util::counters::SHARES;
@@ -15,8 +16,6 @@ pub use sizes::Sizes;
 #[cfg(all(test, loom))]
 mod models;
 
-/// Numbers below this one name handlers.
-pub const IDS: usize = 256;
 /// Which share holds the replies to this rank's requests.
 pub const REPLIES: usize = SHARES;
 /// Which one holds responses: messages that answer this rank's and run a handler here.

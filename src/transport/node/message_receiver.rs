@@ -1,6 +1,7 @@
 //! The receiving side of active messages: the shares of this rank, one after the other. Whoever has
 //! an message_receiver is the one receiver of its shares.
 
+use crate::transport::frame::{Arrived, Takes};
 use crate::transport::node::lookout::Lookout;
 use crate::transport::node::message_area::{
     ANSWERS, Door, LARGE, LARGE_RESPONSES, LIB, MessageArea, Policy, REPLIES, RESPONSES,
@@ -29,42 +30,6 @@ mod asides;
 mod idle;
 
 use asides::Aside;
-
-/// A message that has come. Its bytes lie in its slot and are valid until it is done with.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrived {
-    /// The handler's number, or the status of a reply.
-    pub id: u16,
-    /// What the payload is.
-    pub kind: u8,
-    /// Who sent it.
-    pub source: u32,
-    /// What its sender calls it; 0: it does not wait for its end.
-    pub tag: u64,
-    /// The header.
-    pub header: (*const u8, usize),
-    /// The payload; null: there is none, not even an empty one.
-    pub payload: (*const u8, usize),
-    /// What the user of its sender calls it.
-    pub label: u16,
-    /// It is a response; `tag` is that of the request, where somebody waits for its end.
-    pub response: bool,
-}
-
-/// What a receiver takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
-    /// Messages.
-    Requests,
-    /// What ends messages whose end is waited for.
-    Replies,
-    /// Messages that answer messages.
-    Responses,
-    /// Requests to this rank's agent.
-    Lib,
-    /// What other ranks' agents have answered.
-    Answers,
-}
 
 /// Where one share stands.
 struct Stand {

@@ -1,6 +1,7 @@
 //! The sending side of active messages towards one peer: takes a credit by the peer's policy,
 //! writes the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
+use crate::transport::frame::Frame;
 use crate::transport::node::message_area::{
     ANSWERS, Door, KINDS, LARGE, LARGE_RESPONSES, LARGEST, LIB, MessageArea, MessageHead, Policy,
     REPLIES, RESPONSES,
@@ -22,8 +23,6 @@ pub const ENVELOPE_WORDS: usize = 3;
 /// Bytes that travel in the slot itself: the header, rounded up to words, and then the payload, if
 /// both fit.
 pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
-/// Kind of a frame that is a reply.
-pub const REPLY: u8 = 255;
 /// Messages after which a sender that has moved to another share tries its own again.
 const AWAY: u32 = 64;
 
@@ -32,31 +31,10 @@ mod turns;
 use turns::TURN;
 pub use turns::Watched;
 
-/// An active message, as it is to be sent.
-#[derive(Clone, Copy)]
-pub struct Frame<'a> {
-    /// The handler's number; of a reply its status.
-    pub id: u16,
-    /// What the payload is, or that this is a reply.
-    pub kind: u8,
-    /// Names the request; 0: nobody waits for its end.
-    pub tag: u64,
-    /// At most 64 bytes.
-    pub header: &'a [u8],
-    /// At most LARGEST bytes; of a reply at most the receiver's `medium`.
-    pub payload: &'a [u8],
-    /// The user's own number.
-    pub label: u16,
-    /// There is no payload, not even an empty one.
-    pub absent: bool,
-}
-
-impl Frame<'_> {
-    /// The word of a slot that holds all that is said of the payload.
-    #[inline(always)]
-    fn about_payload(&self) -> u64 {
-        self.payload.len() as u64 | u64::from(self.label) << 32 | u64::from(self.absent) << 48
-    }
+/// The word of a slot that holds all that is said of the payload.
+#[inline(always)]
+fn about_payload(frame: &Frame) -> u64 {
+    frame.payload.len() as u64 | u64::from(frame.label) << 32 | u64::from(frame.absent) << 48
 }
 
 /// One peer as the senders of this process see it.
@@ -429,7 +407,7 @@ impl<'a> MessageSender<'a> {
             // meanwhile.
             copy_short(payload, place);
             body.write(first);
-            body.add(1).write(frame.about_payload());
+            body.add(1).write(about_payload(frame));
             body.add(2).write(frame.tag);
             copy_short(header, bytes);
         }

@@ -5,9 +5,9 @@
 //! role empties whatever the handlers of active messages do. A rank sets a slot aside for each
 //! operation that waits for an answer, so an answer waits for nothing.
 
+use crate::transport::frame::{Arrived, Frame, REPLY, Takes};
 use crate::transport::node::message_area::MessageArea;
-use crate::transport::node::message_receiver::{Arrived, MessageReceiver, Takes};
-use crate::transport::node::message_sender::{Frame, REPLY};
+use crate::transport::node::message_receiver::MessageReceiver;
 use crate::transport::node::segment::Segment;
 use crate::transport::{MESSAGE_WORDS, Message, Receiver, Reply, Sink};
 use crate::util::counters::Counters;

@@ -4,7 +4,7 @@ use super::{Dispatcher, Entry, RUNNING, Requests, SERVING};
 use crate::engine::completion::in_callback;
 use crate::engine::messages::Handler;
 use crate::fail;
-use crate::transport::node::message_area::IDS;
+use crate::transport::frame::IDS;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
