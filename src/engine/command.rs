@@ -22,8 +22,8 @@ impl Op {
     pub const ATOMIC: Op = Op(4);
     /// Ends when everything before it has ended.
     pub const FLUSH: Op = Op(5);
-    /// Sends an active message: `local` is an `active::deferred::Deferred` in a box of its own, in
-    /// the table of operations in flight `operand` is.
+    /// Sends an active message: `local` is a `messages::deferred::Deferred` in a box of its own. In
+    /// the table of operations in flight `operand` is its address.
     pub const MESSAGE: Op = Op(6);
     /// Copies many pieces: `local` is an `engine::pieces::Pieces` in a box of its own.
     pub const PIECES: Op = Op(7);

@@ -107,7 +107,7 @@ impl Completion {
         if self.kind == CALL {
             // SAFETY: the user gave a function of this type, see the type's doc; null was refused.
             let call = unsafe { std::mem::transmute::<*const c_void, Callback>(self.call) };
-            run(Requests { call, data: self.target, status }, waiters);
+            run(Call { call, data: self.target, status }, waiters);
             return;
         }
         self.change_word(status);
@@ -135,8 +135,9 @@ impl Completion {
     }
 }
 
+/// A call of the user's function that a completion has brought about.
 #[derive(Clone, Copy)]
-struct Requests {
+struct Call {
     call: Callback,
     data: *mut c_void,
     status: Status,
@@ -145,7 +146,7 @@ struct Requests {
 /// Callbacks that wait for the one that runs to return.
 const WAITING: usize = 64;
 
-type Waiting = [Cell<MaybeUninit<Requests>>; WAITING];
+type Waiting = [Cell<MaybeUninit<Call>>; WAITING];
 
 /// A thread's callbacks. One that fires inside another (because that one posted something that
 /// completed at once) waits until the other has returned: the stack does not grow with the chain.
@@ -331,7 +332,7 @@ impl Trampoline {
 
     /// Lets the callback wait, if one runs and there is room.
     #[inline]
-    fn defer(&self, callback: Requests) -> bool {
+    fn defer(&self, callback: Call) -> bool {
         if !self.is_running() {
             return false;
         }
@@ -346,7 +347,7 @@ impl Trampoline {
     }
 }
 
-fn run(callback: Requests, waiters: &Waiters) {
+fn run(callback: Call, waiters: &Waiters) {
     // SAFETY: function and argument are the user's, see Completion.
     let call = || unsafe { (callback.call)(callback.data, callback.status) };
     let deferred = TRAMPOLINE.with(|t| {

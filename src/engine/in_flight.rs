@@ -62,7 +62,7 @@ impl<T> InFlightTable<T> {
     }
 
     /// Keeps `value` and names it; `None` when the table is full (the value is dropped: ask
-    /// [`is_full`](Slots::is_full) before where it matters).
+    /// [`is_full`](InFlightTable::is_full) before where it matters).
     #[inline]
     pub fn insert(&mut self, value: T) -> Option<Tag> {
         let index = self.free;

@@ -279,8 +279,8 @@ impl Lane {
     /// Whether everything that the caller knows to have been accepted has ended, without the role.
     #[inline]
     pub fn has_ended(&self) -> bool {
-        // Acquire: pairs with Work::count_under_way(). Read last: what left the queue before is in
-        // it.
+        // Acquire: pairs with LaneState::count_under_way(). Read last: what left the queue before
+        // is in it.
         self.ring.is_drained() && self.under_way.load(Ordering::Acquire) == 0
     }
 

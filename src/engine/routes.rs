@@ -267,7 +267,7 @@ impl Routes {
         self.contacts.load(Ordering::Acquire)
     }
 
-    /// What who waits for a contact sleeps on.
+    /// What a thread that waits for a contact sleeps on.
     pub fn next_contact(&self) -> Awaited {
         Awaited::private(self.contacts.as_ptr())
     }
@@ -374,11 +374,11 @@ impl Routes {
             // Release: the peer is known to be dead before; pairs with take_deaths().
             self.deaths_pending.store(true, Ordering::Release);
             self.deaths.fetch_add(1, Ordering::Release);
-            // Who waits for a contact with it waits in vain.
+            // Threads that wait for a contact with it wait in vain.
             self.tell_contacts();
             // It may have died on its way to wake who runs handlers, and then nobody else would.
             self.segment.control().mail_head().requests.bell().ring();
-            // Who waits for what only this peer would have done.
+            // Wakes threads that wait for what only this peer would have done.
             self.waiters().touched_anything();
         }
     }

@@ -2,7 +2,7 @@
 //! requests or because there is no staging chunk: for each peer in the order of their age, and the
 //! peers in turn.
 //!
-//! Who is refused keeps its place. So an operation is sent after those that were older, however
+//! An operation that is refused keeps its place. So it is sent after those that were older, however
 //! many are posted behind it, and a peer that takes nothing stops no other.
 
 use crate::engine::in_flight::Tag;

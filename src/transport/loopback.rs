@@ -20,23 +20,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const REQUESTS: usize = 64;
 
 #[derive(Default)]
-struct MessageArea {
+struct Queues {
     requests: VecDeque<Message>,
     replies: VecDeque<Reply>,
 }
 
 /// On lines of its own: whoever polls takes the lock in every round, and every requester reads
 /// what would stand beside it.
-type Mailbox = Arc<CachePadded<Mutex<MessageArea>>>;
+type SharedQueues = Arc<CachePadded<Mutex<Queues>>>;
 
-fn open(message_area: &Mailbox) -> MutexGuard<'_, MessageArea> {
-    message_area.lock().unwrap_or_else(PoisonError::into_inner)
+fn open(queues: &SharedQueues) -> MutexGuard<'_, Queues> {
+    queues.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The path of a rank to itself.
 pub struct Loopback {
     waiters: *const Waiters,
-    message_area: Mailbox,
+    queues: SharedQueues,
 }
 
 // SAFETY: `waiters` points to shared memory of atomics that outlives the transport, see new().
@@ -50,7 +50,7 @@ impl Loopback {
     /// # Safety
     /// `waiters`, the rank's own, stay valid as long as the transport and its ports.
     pub unsafe fn new(waiters: *const Waiters) -> Loopback {
-        Loopback { waiters, message_area: Mailbox::default() }
+        Loopback { waiters, queues: SharedQueues::default() }
     }
 
     /// The path to oneself, rank `me`.
@@ -64,7 +64,7 @@ impl Loopback {
 
     /// The receiving end; to be taken once.
     pub fn receiver(&self) -> LoopbackReceiver {
-        LoopbackReceiver { message_area: self.message_area.clone() }
+        LoopbackReceiver { queues: self.queues.clone() }
     }
 }
 
@@ -98,16 +98,16 @@ impl Transport for Loopback {
     }
 
     fn post(&self, _: &Port, message: &Message) -> Posted {
-        let mut message_area = open(&self.message_area);
-        if message_area.requests.len() == REQUESTS {
+        let mut queues = open(&self.queues);
+        if queues.requests.len() == REQUESTS {
             return Posted::Full;
         }
-        message_area.requests.push_back(*message);
+        queues.requests.push_back(*message);
         Posted::Taken
     }
 
     fn reply(&self, _: &Port, reply: Reply) {
-        open(&self.message_area).replies.push_back(reply);
+        open(&self.queues).replies.push_back(reply);
     }
 
     fn staging(&self, _: &Port, _: usize) -> Option<*mut u8> {
@@ -121,15 +121,15 @@ impl Transport for Loopback {
 
 /// The receiving end of [`Loopback`].
 pub struct LoopbackReceiver {
-    message_area: Mailbox,
+    queues: SharedQueues,
 }
 
 impl Receiver for LoopbackReceiver {
     fn poll(&mut self, sink: &mut dyn Sink) -> usize {
         // What the sink posts while it handles these is taken in the next round.
         let (requests, replies) = {
-            let mut message_area = open(&self.message_area);
-            (std::mem::take(&mut message_area.requests), std::mem::take(&mut message_area.replies))
+            let mut queues = open(&self.queues);
+            (std::mem::take(&mut queues.requests), std::mem::take(&mut queues.replies))
         };
         requests.iter().for_each(|message| sink.request(message));
         replies.iter().for_each(|reply| sink.reply(*reply));
@@ -137,8 +137,8 @@ impl Receiver for LoopbackReceiver {
     }
 
     fn arm(&mut self) -> bool {
-        let message_area = open(&self.message_area);
-        message_area.requests.is_empty() && message_area.replies.is_empty()
+        let queues = open(&self.queues);
+        queues.requests.is_empty() && queues.replies.is_empty()
     }
 
     fn disarm(&mut self) {}

@@ -126,7 +126,7 @@ pub trait Receiver: Send {
     /// Hands what has come to the sink, up to a bounded number; returns how many.
     fn poll(&mut self, sink: &mut dyn Sink) -> usize;
 
-    /// Announces that nobody polls from now on, so that who sends something must ring. False:
+    /// Announces that nobody polls from now on, so that a sender must ring. False:
     /// something has come already, or is just coming.
     fn arm(&mut self) -> bool;
 

@@ -5,7 +5,7 @@
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::Completion;
 use crate::engine::messages::sender::MessagePost;
-use crate::engine::messages::{HEADER, LONG, MEDIUM, PLACE};
+use crate::engine::messages::{HEADER, MEDIUM, PLACE};
 use crate::engine::peer_turns::PeerTurns;
 use crate::fail;
 use crate::transport::address::Address;
@@ -186,11 +186,6 @@ impl Deferred {
             post.note_untold(self.peer, status);
         }
         self.on_local.fire(status, post.routes.waiters());
-    }
-
-    /// Whether its payload is written before it is sent.
-    pub fn is_long(&self) -> bool {
-        self.kind == LONG
     }
 }
 

@@ -210,7 +210,7 @@ impl Requests {
         self.free[index / 64].fetch_or(1 << (index % 64), Ordering::Release);
     }
 
-    /// Like `vacate`, for an entry whose reply may still come, up to the ticket `until`.
+    /// Like `release`, for an entry whose reply may still come, up to the ticket `until`.
     pub fn release_later(&self, tag: u64, until: u64) {
         let mut limbo = self.limbo.lock().unwrap_or_else(PoisonError::into_inner);
         limbo.push((until, index_of(tag)));

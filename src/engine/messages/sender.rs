@@ -149,7 +149,8 @@ impl MessagePost {
         self.answered(&reply, || {});
     }
 
-    /// As where no descriptor is left for the first contact.
+    /// Keeps an answer to a peer that cannot be contacted now, for want of a descriptor for
+    /// instance, until pay() is called.
     #[cold]
     fn owe(&self, owed: Owed) {
         let mut all = self.owed.0.lock().unwrap_or_else(PoisonError::into_inner);

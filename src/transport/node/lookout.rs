@@ -3,7 +3,7 @@
 //!
 //! The receiver writes both, and every thread that polls reads them and the marks of the slots. An
 //! answer is a hint: a thread may read a slot and the mark of another ticket, or find what has been
-//! consumed meanwhile. Who needs certainty takes the receiver.
+//! consumed meanwhile. A thread that needs certainty takes the receiver.
 
 use crate::transport::node::segment::Segment;
 use crate::transport::node::slots::{FIRST, Slot, SlotShare, mark};

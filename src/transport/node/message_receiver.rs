@@ -1,5 +1,5 @@
 //! The receiving side of active messages: the shares of this rank, one after the other. Whoever has
-//! an message_receiver is the one receiver of its shares.
+//! a MessageReceiver is the one receiver of its shares.
 
 use crate::transport::frame::{Arrived, Takes};
 use crate::transport::node::lookout::Lookout;
@@ -387,7 +387,7 @@ impl MessageReceiver {
         counts.slots_high_water.raise(stand.most);
     }
 
-    /// The ticket that is taken next, of an message_receiver with one share.
+    /// The ticket that is taken next, of a MessageReceiver with one share.
     pub fn next_ticket(&self) -> u64 {
         self.stands[0].next
     }

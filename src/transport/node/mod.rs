@@ -255,7 +255,7 @@ impl Transport for Node {
     }
 
     fn post(&self, port: &Port, message: &Message) -> Posted {
-        // A peer that has a port has an message_sender.
+        // A peer that has a port has a MessageSender.
         let posted = self
             .message_sender(port.peer)
             .is_ok_and(|message_sender| message_sender.ask(&frame_of(message)));

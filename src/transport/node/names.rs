@@ -111,14 +111,13 @@ impl Names<'_> {
     /// The place that has this name.
     pub fn find(&self, name: u64) -> Option<Address> {
         self.window(name).find_map(|entry| {
-            // Acquire: pairs with the Release in announce().
+            // Acquire: pairs with the Release in fill().
             if entry.name.load(Ordering::Acquire) != name {
                 return None;
             }
             let key = entry.key.load(Ordering::Relaxed);
             let offset = entry.offset.load(Ordering::Relaxed);
-            // Keeps the second look at the name behind the loads; pairs with the fence in
-            // announce().
+            // Keeps the second look at the name behind the loads; pairs with the fence in fill().
             fence(Ordering::Acquire);
             (entry.name.load(Ordering::Relaxed) == name).then_some(Address { offset, key })
         })

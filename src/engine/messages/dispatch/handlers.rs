@@ -65,7 +65,7 @@ impl Dispatcher {
         old
     }
 
-    /// Like `pause`, in a callback or a handler, which must not wait.
+    /// register() in a callback or a handler, which must not wait.
     fn register_inside(
         &self,
         serving: *const Requests,

@@ -63,7 +63,7 @@ impl Dispatcher {
         self.post.routes.node().mail_head().requests.open();
     }
 
-    /// Like `unpark_handling`, for the progress thread, which takes replies in.
+    /// Like `park_handling`, for the progress thread, which takes replies in.
     pub fn park_progress(&self, seen: &mut u64, longest: Duration) -> Duration {
         if self.post.owes() {
             self.post.pay();

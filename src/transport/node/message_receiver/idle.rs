@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 const UNCLAIMED: Duration = Duration::from_millis(2);
 
 impl MessageReceiver {
-    /// The head of the file `share` says when a ticket is passed over. Of the present share, which
-    /// others that are busy do not keep from it.
+    /// Passes over the tickets of the present share that nobody will publish; the head of `slots`
+    /// says when. The other shares, which may be busy, do not keep the receiver from it.
     #[cold]
     pub(super) fn look_after_the_unfinished(&mut self) {
         self.drop_dead_asides();
