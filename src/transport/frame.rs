@@ -3,6 +3,8 @@
 
 /// Numbers below this one name handlers.
 pub const IDS: usize = 256;
+/// Most bytes of a payload.
+pub const LARGEST: usize = 1 << 16;
 /// Kind of a frame that is a reply.
 pub const REPLY: u8 = 255;
 

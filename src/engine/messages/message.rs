@@ -4,7 +4,7 @@ use crate::engine::messages::sender::MessagePost;
 use crate::engine::messages::{BULK, HEADER, LONG, MEDIUM, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::frame::{Arrived, Frame};
+use crate::transport::frame::{Arrived, Frame, LARGEST};
 use crate::util::pin::pin;
 use crate::util::reserve::boxed;
 use crate::util::status::{Error, Result, Status};
@@ -172,15 +172,16 @@ impl Message {
         Ok(())
     }
 
-    /// Whether the sender runs a handler of this number.
+    /// Whether a response of this size fits, and the sender runs a handler of this number, as far
+    /// as it has been contacted.
     pub fn check_response(&self, id: u32, payload_size: usize) -> Result<()> {
+        // The same for all ranks, so it is known before the contact.
+        if payload_size > LARGEST {
+            fail!(ERR_RANGE, "payload_size is {payload_size}, expected at most {LARGEST}");
+        }
         let Ok(message_sender) = self.post().routes.node().message_sender(self.source) else {
             return Ok(());
         };
-        let most = message_sender.largest();
-        if payload_size > most {
-            fail!(ERR_RANGE, "payload_size is {payload_size}, expected at most {most}");
-        }
         let source = self.source;
         if !message_sender.head().has_handler(id) && !self.post().routes.is_dead(source) {
             fail!(ERR_NO_HANDLER, "id is {id}, and rank {source} has no such handler");

@@ -31,8 +31,6 @@ pub const LIB: usize = SHARES + 4;
 pub const ANSWERS: usize = SHARES + 5;
 /// Shares of all kinds.
 pub const KINDS: usize = SHARES + 6;
-/// Bytes of a payload in a slot of the shares for large ones.
-pub const LARGEST: usize = 1 << 16;
 
 /// How senders take this rank's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The sending side of active messages towards one peer: takes a credit by the peer's policy,
 //! writes the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
-use crate::transport::frame::Frame;
+use crate::transport::frame::{Frame, LARGEST};
 use crate::transport::node::message_area::{
-    ANSWERS, Door, KINDS, LARGE, LARGE_RESPONSES, LARGEST, LIB, MessageArea, MessageHead, Policy,
-    REPLIES, RESPONSES,
+    ANSWERS, Door, KINDS, LARGE, LARGE_RESPONSES, LIB, MessageArea, MessageHead, Policy, REPLIES,
+    RESPONSES,
 };
 use crate::transport::node::slots::{BODY_WORDS, SlotShare, Taken, Tally};
 use crate::util::admission::Admission;

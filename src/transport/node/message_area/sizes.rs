@@ -1,6 +1,7 @@
 //! The numbers of a rank's message area, from which its layout follows, and how they lie in memory.
 
-use super::{ANSWERS, KINDS, LARGE, LARGE_RESPONSES, LARGEST, LIB, Policy, REPLIES, RESPONSES};
+use super::{ANSWERS, KINDS, LARGE, LARGE_RESPONSES, LIB, Policy, REPLIES, RESPONSES};
+use crate::transport::frame::LARGEST;
 use crate::util::config::Config;
 use crate::util::counters::SHARES;
 use crate::util::sync::{AtomicU64, Ordering};
