@@ -14,7 +14,7 @@ program error_stop
   select case (what)
   case ('')
     call run('rank', 1, 'llcl_flush: ')
-    call run('array', 1, 'llcl_write: the array''s elements do not lie one after the other')
+    call run('array', 1, 'llcl_write_small: the array''s elements do not lie one after the other')
     call run('timeout', 1, 'llcl_wait_word: ')
     call run('retry', 1, 'llcl_world_free: try again')
     call run('abort', 7, '')
@@ -28,7 +28,7 @@ program error_stop
     block
       integer(c_int32_t) :: a(2, 2)
       a = 0
-      call llcl_write(context, 0, a(1, :), everybody(0))
+      call llcl_write_small(context, 0, a(1, :), everybody(0))
     end block
   case ('timeout')
     call begin(64)

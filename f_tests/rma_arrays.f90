@@ -1,5 +1,6 @@
 ! Arrays of any type and rank are read and written where they lie: whole, as sections, as scalars, allocated, through pointers.
-! What does not lie in one piece is refused and nothing is touched.
+! Sections with gaps are read and written too. Those that run backwards, and those given to other operations, are
+! refused and nothing is touched.
 ! ranks: 1 2
 program rma_arrays
   use testing
@@ -18,6 +19,7 @@ program rma_arrays
   a = reshape([(rank + i / 7d0, i = 1, 20)], [4, 5])
   call types()
   call sections()
+  call gaps()
   call refused()
   call end_well()
 
@@ -94,8 +96,58 @@ contains
     call check(line(1) == a(3, 3), 'an element')
     call llcl_write(context, right, a(:, 4:3), there, status)
     call expect(status, LLCL_OK, 'an empty section')
+    call llcl_write(context, right, a(4:3, :), there, status)
+    call expect(status, LLCL_OK, 'a section of empty columns')
     call of_assumed_shape(a(:, 2:3))
     call of_explicit_shape(a, 4)
+  end subroutine
+
+  ! At the peer the elements lie one after the other, in their order here.
+  subroutine gaps()
+    real(c_double) :: packed(20), cube(3, 4, 5), back(3, 4, 5)
+    integer(c_int64_t), asynchronous, target :: ended
+    type(point_t) :: p(3)
+    call llcl_write(context, right, a(2, :), there)
+    call llcl_read(context, right, there, packed(:5))
+    call check(all(packed(:5) == a(2, :)), 'a row')
+    call llcl_write(context, right, a, there)
+    b = -1
+    call llcl_read(context, right, there, b(4, :))
+    call check(all(b(4, :) == reshape(a, [5])) .and. all(b(:3, :) == -1), 'a row that is read')
+    call llcl_write(context, right, a(::3, 2:5:2), there)
+    call llcl_read(context, right, there, packed(:4))
+    call check(all(packed(:4) == reshape(a(::3, 2:5:2), [4])), 'gaps in both dimensions')
+    cube = reshape([(rank + i / 3d0, i = 1, 60)], [3, 4, 5])
+    call llcl_write(context, right, cube(:, 2:4:2, ::2), there)
+    back = -1
+    call llcl_read(context, right, there, back(:, 1:3:2, 1:5:2))
+    call check(all(back(:, 1:3:2, 1:5:2) == cube(:, 2:4:2, ::2)) .and. count(back == -1) == 60 - 18, 'columns of a cube')
+    p%x = [1., 2., 3.]
+    p%y = 7
+    call llcl_write(context, right, p%x, there)
+    p%x = 0
+    call llcl_read(context, right, there, p%y)
+    call check(all(p%y == [1., 2., 3.]) .and. all(p%x == 0), 'a component')
+    ended = 0
+    call llcl_write_async(context, right, a(1, :), there, on_complete=llcl_add_on(ended), flags=LLCL_FLAG_DEFER)
+    call llcl_wait_word(context, ended, 1_c_int64_t, patience)
+    do
+      call llcl_try_write_async(context, right, a(3, :), llcl_at(there, 40_c_int64_t), &
+          on_complete=llcl_add_on(ended), status=status)
+      if (status <= 0) exit
+    end do
+    call expect(status, LLCL_OK, 'a row, if it is possible now')
+    call llcl_wait_word(context, ended, 2_c_int64_t, patience)
+    b = -1
+    call llcl_read_async(context, right, there, b(1, :), llcl_add_on(ended))
+    call llcl_wait_word(context, ended, 3_c_int64_t, patience)
+    do
+      call llcl_try_read_async(context, right, llcl_at(there, 40_c_int64_t), b(2, :), &
+          llcl_add_on(ended), status=status)
+      if (status <= 0) exit
+    end do
+    call llcl_wait_word(context, ended, 4_c_int64_t, patience)
+    call check(all(b(1, :) == a(1, :)) .and. all(b(2, :) == a(3, :)) .and. all(b(3:, :) == -1), 'rows without a wait')
   end subroutine
 
   subroutine of_assumed_shape(x)
@@ -115,17 +167,20 @@ contains
 
   subroutine refused()
     type(llcl_region_t) :: no_region
+    integer(c_int64_t), asynchronous :: unused
     b = -1
-    call llcl_read(context, right, there, b(1, :), status)
-    call expect(status, LLCL_ERR_INVALID, 'a row')
-    call check(index(llcl_last_error(), 'one after the other') > 0, 'the sentence of a row')
-    call check(all(b == -1), 'a refused read touches nothing')
-    call llcl_write(context, right, a(::2, 1), there, status)
-    call expect(status, LLCL_ERR_INVALID, 'every second element')
-    call llcl_write(context, right, a(4:1:-1, 1), there, status)
+    call llcl_read(context, right, there, b(4:1:-1, 1), status)
     call expect(status, LLCL_ERR_INVALID, 'backwards')
+    call check(index(llcl_last_error(), 'backwards') > 0, 'the sentence of a section that runs backwards')
+    call check(all(b == -1), 'a refused read touches nothing')
+    call llcl_write(context, right, a(4:1:-1, 1), there, status)
+    call expect(status, LLCL_ERR_INVALID, 'backwards, written')
+    call llcl_write_async(context, right, a(1, :), there, on_local=llcl_add_on(unused), status=status)
+    call expect(status, LLCL_ERR_INVALID, 'a row with on_local')
+    call check(index(llcl_last_error(), 'on_local') > 0, 'the sentence of a row with on_local')
     call llcl_write_small(context, right, a(1, :), there, status)
     call expect(status, LLCL_ERR_INVALID, 'small: a row')
+    call check(index(llcl_last_error(), 'one after the other') > 0, 'the sentence of a row')
     call llcl_write_signal(context, right, a(1, :), there, there, 1_c_int64_t, LLCL_SIGNAL_ADD, status)
     call expect(status, LLCL_ERR_INVALID, 'signalled: a row')
     call llcl_region_register(context, a(1, :), no_region, status)

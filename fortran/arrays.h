@@ -19,13 +19,15 @@ extern const char llclf_scattered[];
 static inline int one_piece(const CFI_cdesc_t *array, size_t *size)
 {
     CFI_index_t bytes = (CFI_index_t)array->elem_len;
+    int together = 1;
     for (int i = 0; i < array->rank; i++) {
-        if (array->dim[i].extent < 0 || (array->dim[i].sm != bytes && array->dim[i].extent > 1))
+        if (array->dim[i].extent < 0)
             return 0;
+        together &= array->dim[i].sm == bytes || array->dim[i].extent <= 1;
         bytes *= array->dim[i].extent;
     }
     *size = (size_t)bytes;
-    return 1;
+    return together || bytes == 0;
 }
 
 /* Address and bytes of an argument that may be absent: NULL and 0 then. */
