@@ -9,4 +9,11 @@ $(FORTRAN_LIB): $(wildcard fortran/*.f90 fortran/*.c fortran/*.h fortran/generat
 	scripts/build-fortran $(FORTRAN) $(BUILD)/fortran
 $(FORTRAN_MODS): $(FORTRAN_LIB)
 
-.PHONY: fortran
+# Prints what docs/fortran.md says of a call's cost.
+bench-fortran: all fortran
+	$(CC) -std=c11 -O2 -Wall -Iinclude -c -o $(BUILD)/fortran/in_c.o fortran/bench/in_c.c
+	$(FORTRAN) -std=f2018 -O2 -Wall -I$(BUILD)/fortran -o $(BUILD)/fortran/calls fortran/bench/calls.f90 \
+		$(BUILD)/fortran/in_c.o $(FORTRAN_LIB) -L$(BUILD)/lib -lllcl -Wl,-rpath,$(abspath $(BUILD)/lib)
+	$(BUILD)/bin/llcl-run -n 1 $(BUILD)/fortran/calls
+
+.PHONY: fortran bench-fortran
