@@ -15,7 +15,7 @@ module llcl
   use llcl_calls_plans
   use llcl_calls_inits
   use llcl_calls_colls
-  use llcl_rma
+  use llcl_arrays
   use llcl_values
   use llcl_c_life, only: c_version_string => llcl_version_string, c_status_string => llcl_status_string
   implicit none
