@@ -2,7 +2,7 @@
 //! the long one through the lane.
 
 use crate::core::context::Context;
-use crate::core::submit::{FLAG_DEFER, check_completion};
+use crate::core::submit::{FLAG_DEFER, check_completion, check_flags};
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{self, Completion};
@@ -264,9 +264,7 @@ fn write_of(send: &Send) -> Command {
 /// What can be said without the peer.
 fn check(send: &Send) -> Result<()> {
     let Send { flags, id, kind, header_size, payload_size, .. } = *send;
-    if flags & !FLAG_DEFER != 0 {
-        fail!(ERR_INVALID, "flags is {flags:#x}, expected no bit but LLCL_FLAG_DEFER");
-    }
+    check_flags(flags)?;
     if id as usize >= IDS {
         fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
     }

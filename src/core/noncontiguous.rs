@@ -3,7 +3,7 @@
 //! `engine::pieces`.
 
 use crate::core::context::Context;
-use crate::core::submit::{FLAG_DEFER, check_completion};
+use crate::core::submit::{FLAG_DEFER, check_completion, check_flags};
 use crate::engine::by_caller::{Local, copy};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{self, Completion};
@@ -82,8 +82,11 @@ impl Strided {
         for [extent, ours, theirs] in given.iter().copied().filter(|it| it[0] > 1) {
             match dimensions.last_mut() {
                 None if ours == piece && theirs == piece => piece *= extent,
-                // Exact: the products are below the spans.
-                Some([inner, a, b]) if ours == *a * *inner && theirs == *b * *inner => {
+                // Exact: the product of the extents is at most the total.
+                Some([inner, a, b])
+                    if a.checked_mul(*inner) == Some(ours)
+                        && b.checked_mul(*inner) == Some(theirs) =>
+                {
                     *inner *= extent;
                 }
                 _ => dimensions.push([extent, ours, theirs]),
@@ -245,9 +248,7 @@ impl Context {
     fn submit_many_now(&self, many: &Many) -> Result<()> {
         self.must_be_open()?;
         let Many { flags, on_complete, .. } = many;
-        if flags & !FLAG_DEFER != 0 {
-            fail!(ERR_INVALID, "flags is {flags:#x}, expected no bit but LLCL_FLAG_DEFER");
-        }
+        check_flags(*flags)?;
         check_completion(on_complete, "on_complete")?;
         if on_complete.kind == completion::CALL && !completion::has_room(1) {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
@@ -262,12 +263,11 @@ impl Context {
         if later && !self.lane.room().admits() {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
-        match self.queue_many(many) {
-            Err(error) if error.status == Status::RETRY_QUEUE_FULL && *flags == 0 => {
-                if self.lane.relieve() { self.queue_many(many) } else { Err(error) }
-            }
-            end => end,
+        // Asked before: the list of the pieces is made in vain where the queue has no room.
+        if self.lane.is_full() && (*flags != 0 || !self.lane.relieve()) {
+            return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
+        self.queue_many(many)
     }
 
     /// Whether all of the peer's side is mapped; Err: some of it is not there.
@@ -374,5 +374,44 @@ impl Context {
             _ => self.lane.leave_to_others(asleep),
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const NOWHERE: Address = Address { offset: 0, key: 0 };
+
+    fn strided(size: u64, given: &[[u64; 3]]) -> Strided {
+        Strided::new((NOWHERE, NOWHERE), size, given, 2).unwrap()
+    }
+
+    #[test]
+    fn dimensions_without_gaps_on_both_sides_are_one() {
+        let of = |size, given: &[[u64; 3]]| {
+            let it = strided(size, given);
+            (it.size, it.dimensions)
+        };
+        assert_eq!(of(8, &[[4, 8, 8], [3, 32, 32]]), (96, vec![]));
+        assert_eq!(of(8, &[[4, 8, 8], [1, 0, 7], [3, 32, 40]]), (32, vec![[3, 32, 40]]));
+        assert_eq!(of(8, &[[4, 16, 24], [3, 64, 96]]), (8, vec![[12, 16, 24]]));
+        assert_eq!(of(8, &[[4, 16, 24], [3, 64, 97]]).1.len(), 2);
+        assert_eq!(of(0, &[[4, 16, 24]]), (0, vec![]));
+    }
+
+    /// Their product with an extent is no number of 64 bits.
+    #[test]
+    fn strides_of_half_of_all_numbers_are_compared() {
+        let half = 1 << 63;
+        assert_eq!(strided(1, &[[2, half, 8], [2, 0, 16]]).dimensions.len(), 2);
+        assert_eq!(strided(1, &[[2, 8, half], [2, 16, 0]]).dimensions.len(), 2);
+    }
+
+    #[test]
+    fn each_piece_is_visited_once_the_innermost_first() {
+        let mut seen = Vec::new();
+        strided(2, &[[2, 4, 8], [3, 100, 50]]).for_each(|a, b| seen.push((a, b)));
+        assert_eq!(seen, [(0, 0), (4, 8), (100, 50), (104, 58), (200, 100), (204, 108)]);
     }
 }

@@ -214,9 +214,7 @@ impl Context {
 
 fn check(request: &Request) -> Result<()> {
     let Request { command, flags, carry, .. } = request;
-    if flags & !FLAG_DEFER != 0 {
-        fail!(ERR_INVALID, "flags is {flags:#x}, expected no bit but LLCL_FLAG_DEFER");
-    }
+    check_flags(*flags)?;
     let mut calls = 0;
     for (completion, name) in
         [(&command.on_local, "on_local"), (&command.on_complete, "on_complete")]
@@ -229,6 +227,13 @@ fn check(request: &Request) -> Result<()> {
     }
     if *carry && command.size > INLINE as u64 {
         fail!(ERR_RANGE, "size is {}, expected at most {INLINE}", command.size);
+    }
+    Ok(())
+}
+
+pub(super) fn check_flags(flags: u32) -> Result<()> {
+    if flags & !FLAG_DEFER != 0 {
+        fail!(ERR_INVALID, "flags is {flags:#x}, expected no bit but LLCL_FLAG_DEFER");
     }
     Ok(())
 }

@@ -143,6 +143,11 @@ impl Lane {
         }
     }
 
+    /// Whether the queue has no room for another command; an answer of the past.
+    pub fn is_full(&self) -> bool {
+        self.ring.backlog() >= self.ring.capacity()
+    }
+
     /// The queue is full: executes a batch of it, if nobody is at it. Where there are more threads
     /// than cores, the progress thread gets a core as seldom as each of those that fill the queue;
     /// this way none of them spins until it does. True: there may be room now.
