@@ -17,7 +17,7 @@ const STACK: usize = 128 << 10;
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a process may run on that has closed its connection; as under `llcl-run`.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How many may stand in the door at one time that have not said who they are.
+/// Most connections at one time over which no rank has sent its hello.
 const STRANGERS: usize = 64;
 
 /// Dropped when rank 0 has left.
@@ -64,7 +64,7 @@ struct Door {
     listener: OwnedFd,
     secret: Secret,
     seats: Vec<Option<OwnedFd>>,
-    /// Who has come and has not said who it is.
+    /// Connections over which no rank has sent its hello yet.
     strangers: Vec<OwnedFd>,
 }
 
@@ -92,15 +92,16 @@ impl Door {
         self.seats.into_iter().collect()
     }
 
-    /// Gives a rank its seat; whoever else it is finds the connection closed.
+    /// Gives a rank its seat. The connection of anybody else is closed.
     fn seat(&mut self, stranger: OwnedFd) {
         let mut buffer = [0; HELLO + 1];
         let said = socket::receive(stranger.as_fd(), &mut buffer).map_or(0, |(size, _)| size);
-        for (rank, seat) in (0..).zip(&mut self.seats) {
-            if seat.is_none() && buffer[..said] == hello(&self.secret, rank)[..] {
-                *seat = Some(stranger);
-                return;
-            }
+        let Some((_, rank)) = buffer[..said].split_last_chunk() else { return };
+        let rank = u32::from_ne_bytes(*rank);
+        if let Some(seat @ None) = self.seats.get_mut(rank as usize)
+            && buffer[..said] == hello(&self.secret, rank)[..]
+        {
+            *seat = Some(stranger);
         }
     }
 }
