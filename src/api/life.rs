@@ -237,8 +237,9 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
 /// The first call of a job decides; further ones, by whatever thread of whatever rank, do not
 /// return either.
 /// `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort.
-/// `grace_ms`: milliseconds that the processes of the job have to end. With llcl_bootstrap_t::abort
-/// that function ends the job, and what is buffered is written before.
+/// `grace_ms`: milliseconds that the processes of the job have to end. Where the context was made
+/// with an llcl_bootstrap_t::abort, this function writes the buffered output of this process and
+/// then calls that one, which ends the job.
 /// Does not return. Any thread may call it, also inside a callback or a handler. Operations under
 /// way are not waited for. It is GASNet's gasnet_exit.
 #[unsafe(no_mangle)]

@@ -10,10 +10,10 @@
 //!   plans that have ended are refused with LLCL_ERR_STATE, also after the end of their context,
 //!   until 256 later ones of their kind have ended. Any other handle that has ended must not be
 //!   passed.
-//! - Parameter structs are read during the call only. Each has an initialiser,
-//!   LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, for C and C++; what is not set behind it is 0.
-//!   Flag bits and kinds that are not defined here are refused with LLCL_ERR_INVALID, and so is
-//!   NULL wherever it is not allowed by name.
+//! - Parameter structs are read during the call only. Each has an initialiser for C and C++, such as
+//!   LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, which sets every field to 0. Flag bits and
+//!   kinds that are not defined here are refused with LLCL_ERR_INVALID, and so is NULL wherever it
+//!   is not allowed by name.
 //! - Out-parameters are written on success only.
 //! - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
 //!   request carries fires exactly once, with a status, whatever happens. Refused means: none

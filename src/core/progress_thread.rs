@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long it naps at first, and at most, while something cannot go on: a full inbox, a table
+/// How long it naps at first, and at most, while something cannot go on: a full message area, a table
 /// without room, a request that its sender has not finished.
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 /// How long it sleeps at most. A peer that is stopped, not killed, between sending and ringing is

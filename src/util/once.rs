@@ -41,7 +41,7 @@ impl<T> Once<T> {
         unsafe { (*self.value.get()).as_ref() }
     }
 
-    /// The value, made by `make` unless it was made before. Who comes meanwhile waits.
+    /// The value, made by `make` unless it was made before. Threads that come meanwhile wait.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         match self.get_or_try_init(|| Ok::<T, std::convert::Infallible>(make())) {
             Ok(value) => value,

@@ -119,7 +119,7 @@ impl Context {
     fn await_credit(&self, send: &Send) -> Option<Result<()>> {
         /// Long enough for many others to have their turns.
         const LONGEST: Duration = Duration::from_millis(50);
-        /// Who has had its share wakes the next; it could be that nobody posts any more.
+        /// A thread that has had its share wakes the next one; perhaps none posts any more.
         const IN_LINE: Duration = Duration::from_millis(5);
         let message_sender = self.routes.node().known_outbox(send.peer)?;
         if message_sender.room.wait_for_turn() || self.rest().help_others() {
