@@ -14,19 +14,6 @@ pub fn prefetch<T>(place: *const T) {
     let _ = place;
 }
 
-/// A line that will be written.
-#[inline(always)]
-pub fn prefetch_for_writing<T>(place: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: as above.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
-}
-
 /// The first `bytes` of a function that will be called: the second-level cache is for code as well.
 #[inline(always)]
 pub fn prefetch_code(function: *const (), bytes: usize) {
