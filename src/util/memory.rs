@@ -285,7 +285,7 @@ impl Drop for Mapping {
 /// Copies bytes, a word without a call.
 ///
 /// # Safety
-/// `to` is valid for writing as many.
+/// `to` is valid for writing as many, and they do not overlap `from`.
 #[inline(always)]
 pub unsafe fn copy_short(from: &[u8], to: *mut u8) {
     // SAFETY: as the caller promises.
