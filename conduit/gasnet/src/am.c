@@ -10,7 +10,6 @@
 
 #define LONGEST ((size_t)1 << 30)
 #define NOTIFIES 128u  /* bit of a tag: a request that runs a handler for replies, which must not reply */
-#define ANY_ARGS 255u /* handlers of gasnet_attach do not say how many arguments they take */
 
 struct place_of_long {
     uint64_t address;
@@ -234,7 +233,6 @@ static char notifies[1];
 static uint16_t tag_of(const struct gexl_message *message) {
     return (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0));
 }
-
 
 /* What the library is to send. `place` must live as long as `params`. */
 static void fill(llcl_am_params_t *params, const struct gexl_message *message, const gex_AM_Arg_t *args,

@@ -15,7 +15,7 @@ int gasnet_attach(gasnet_handlerentry_t *table, int count, uintptr_t segment_siz
         entries[i].gex_index = table[i].index;
         entries[i].gex_fnptr = (gex_AM_Fn_t)table[i].fnptr;
         entries[i].gex_flags = GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDLONG | GEX_FLAG_AM_REQREP;
-        entries[i].gex_nargs = 255; /* any number: see am.c */
+        entries[i].gex_nargs = ANY_ARGS;
     }
     int answer = gex_EP_RegisterHandlers(&job.ep, entries, (size_t)count);
     for (int i = 0; i < count && answer == GASNET_OK; i++) {

@@ -12,6 +12,8 @@
 /* Rounds of a barrier: enough for GASNET_MAXNODES. */
 #define STEPS 12
 #define LINE 64
+/* For gex_nargs: handlers of gasnet_attach do not say how many arguments they take. */
+#define ANY_ARGS 255u
 
 /* A word on a line of its own: one peer writes it, the owner reads it. */
 struct word {
@@ -97,7 +99,7 @@ void fatal(const char *format, ...) GASNETT_NORETURN __attribute__((format(print
 void must(llcl_status_t status, const char *what);
 /* Like a non-fatal error of the interface: prints if gex_System_GetVerboseErrors, returns the code. */
 int refuse(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Ends the job unless the client has begun it, and, for `call`, unless no handler runs on this thread. */
+/* Ends the job with a sentence that names `call` if the client has not begun it, or if a handler runs on this thread. */
 void must_be_up(const char *call);
 bool in_handler(void);
 
@@ -119,7 +121,7 @@ void barrier_progress(void);
 void barrier_forget(struct team *team);
 extern _Atomic int barriers_open;
 /* team.c */
-struct team *team_make(llcl_team_t *llcl, const gex_Rank_t *jobranks, gex_Flags_t flags);
+struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags);
 void team_begin(void);
 /* coll.c */
 void plans_free(struct team *team);

@@ -44,7 +44,7 @@ static void meet(struct team *team, const llcl_remote_t *remotes) {
 }
 
 /* The members tell each other where their words are, by an allgather of the new team. */
-struct team *team_make(llcl_team_t *llcl, const gex_Rank_t *jobranks, gex_Flags_t flags) {
+struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags) {
     struct team *team = team_new(llcl, llcl_team_rank(llcl), llcl_team_size(llcl), flags);
     llcl_remote_t *mine = (llcl_remote_t *)(team->control + 1);
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
@@ -52,7 +52,6 @@ struct team *team_make(llcl_team_t *llcl, const gex_Rank_t *jobranks, gex_Flags_
     if (!numbers) {
         fatal("no memory for a team of %u", team->head.size);
     }
-    (void)jobranks;
     for (gex_Rank_t r = 0; r < team->head.size; r++) {
         numbers[r] = llcl_team_peer(llcl, r);
     }
@@ -104,7 +103,7 @@ size_t gex_TM_Split(gex_TM_t *new_tm, gex_TM_t parent, int color, int key, void 
                          (uint32_t)key ^ 0x80000000u, &llcl),
          "gex_TM_Split");
     if (new_tm) {
-        struct team *team = team_make(llcl, NULL, flags);
+        struct team *team = team_make(llcl, flags);
         if (!(flags & GEX_FLAG_TM_NO_SCRATCH)) {
             team->scratch = (gex_Memvec_t){scratch, scratch_size};
         }
@@ -143,7 +142,7 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t new_count, gex_TM_t parent, gex_E
     }
     must(llcl_team_create(job.context, ranks, (uint32_t)count, &llcl), "gex_TM_Create");
     free(ranks);
-    struct team *team = team_make(llcl, NULL, flags);
+    struct team *team = team_make(llcl, flags);
     if (scratch && !(flags & GEX_FLAG_TM_NO_SCRATCH)) {
         team->scratch = (gex_Memvec_t){scratch_of(team, scratch, flags), scratch_size};
     }
