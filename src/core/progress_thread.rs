@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long it naps at first, and at most, while something cannot go on: a full message area, a table
-/// without room, a request that its sender has not finished.
+/// How long it naps at first, and at most, while something cannot go on: no free slot at a peer, a
+/// table of operations in flight without room, a message that its sender has not finished.
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 /// How long it sleeps at most. A peer that is stopped, not killed, between sending and ringing is
 /// the one case in which nobody rings.
