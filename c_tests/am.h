@@ -29,6 +29,14 @@ static inline void *am_new(size_t size)
     return kept + 1;
 }
 
+/* A kind of handlers for each execution mode: serial in auto, polled in direct, parallel in offload. */
+static inline uint32_t am_handlers_by_mode(void)
+{
+    return test_mode_is("direct")    ? LLCL_AM_HANDLERS_POLLED
+           : test_mode_is("offload") ? LLCL_AM_HANDLERS_PARALLEL
+                                     : LLCL_AM_HANDLERS_SERIAL;
+}
+
 static inline llcl_am_params_t am_to(uint32_t peer, uint32_t id, const void *header, size_t size)
 {
     llcl_am_params_t am;

@@ -17,14 +17,11 @@ struct rank {
     unsigned char *bytes, *expected;
 };
 
-/* serial, polled and parallel handlers */
 static void configure(llcl_config_t *config)
 {
     config->am_medium = 256;
     config->am_slots = 16;
-    config->am_handlers = test_mode_is("direct")    ? LLCL_AM_HANDLERS_POLLED
-                          : test_mode_is("offload") ? LLCL_AM_HANDLERS_PARALLEL
-                                                    : LLCL_AM_HANDLERS_SERIAL;
+    config->am_handlers = am_handlers_by_mode();
 }
 
 static size_t size_of(uint64_t number)

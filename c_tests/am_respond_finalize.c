@@ -11,9 +11,7 @@ enum { ALL = 150 };
 static void configure(llcl_config_t *config)
 {
     config->am_slots = 1;
-    config->am_handlers = test_mode_is("direct")    ? LLCL_AM_HANDLERS_POLLED
-                          : test_mode_is("offload") ? LLCL_AM_HANDLERS_PARALLEL
-                                                    : LLCL_AM_HANDLERS_SERIAL;
+    config->am_handlers = am_handlers_by_mode();
 }
 
 static void ask(llcl_am_t *message, void *data)

@@ -23,6 +23,13 @@ struct kill_result {
     char self[4096], launcher[4096];
 };
 
+/* For `set_up`: one execution mode after the other. */
+static inline void kill_modes_in_turn(int round)
+{
+    static const char *const modes[] = {"auto", "offload", "direct"};
+    setenv("LLCL_EXECUTION", modes[round % 3], 1);
+}
+
 /* Kills a peer at `at`, from a thread of its own or not. */
 static inline void kill_peer(llcl_context_t *context, uint32_t peer, int64_t at)
 {

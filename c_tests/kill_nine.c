@@ -179,8 +179,7 @@ static void run(llcl_context_t *context)
 
 static void set_up(int round)
 {
-    static const char *const modes[] = {"auto", "offload", "direct"};
-    setenv("LLCL_EXECUTION", modes[round % 3], 1);
+    kill_modes_in_turn(round);
     setenv("LLCL_CMA", round / 3 % 2 ? "off" : "on", 1);
 }
 

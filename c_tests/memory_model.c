@@ -117,13 +117,16 @@ static void handle(llcl_am_t *message, void *data)
     for (i = 0; i < WORDS; i++)
         if (word_get(&in->mine->data[i]) != round)
             word_add(&in->wrong, 1);
+    word_add(&in->handled, 1);
 }
 
 /* Writes to allocated memory that were accepted before a message was: its handler sees them. */
 static void a_handler_sees_what_was_before(struct scene *in)
 {
     uint64_t words[WORDS], round, i;
-    if (llcl_rank(in->context) == 0 && !test_mode_is("offload")) {
+    uint32_t rank = llcl_rank(in->context);
+    int ordered = !test_mode_is("offload"); /* where the caller itself writes, then sends */
+    if (rank == 0 && ordered) {
         for (round = 1; round <= ROUNDS; round++) {
             llcl_am_params_t message = LLCL_AM_PARAMS_INIT;
             llcl_write_params_t out = LLCL_WRITE_PARAMS_INIT;
@@ -142,6 +145,7 @@ static void a_handler_sees_what_was_before(struct scene *in)
     }
     CHECK_OK(llcl_barrier(in->context));
     CHECK_EQUAL(word_get(&in->wrong), 0);
+    CHECK_EQUAL(word_get(&in->handled), rank == 1 && ordered ? ROUNDS : 0);
 }
 
 static void run(llcl_context_t *context)

@@ -14,7 +14,7 @@ struct scene {
     uint32_t peer, turn;
     struct shared theirs[MEMORY_KINDS];
     struct shared mine;
-    unsigned char *before, *expected; /* the destination, as it was and as a loop would leave it */
+    unsigned char *found, *expected; /* the destination at the peer, and as a loop would leave it */
 };
 
 static void waits(struct scene *in, uint64_t *word)
@@ -79,8 +79,8 @@ static void compare(struct scene *in, int kind, int op)
     if (op == READ) {
         CHECK(memcmp(in->mine.bytes, in->expected, BYTES) == 0);
     } else {
-        peek(in, kind, in->before);
-        CHECK(memcmp(in->before, in->expected, BYTES) == 0);
+        peek(in, kind, in->found);
+        CHECK(memcmp(in->found, in->expected, BYTES) == 0);
     }
 }
 
@@ -237,9 +237,9 @@ static void run(llcl_context_t *context)
     int kind, op;
     in.context = context;
     in.peer = (llcl_rank(context) + 1) % llcl_size(context);
-    in.before = malloc(BYTES);
+    in.found = malloc(BYTES);
     in.expected = malloc(BYTES);
-    CHECK(in.before != NULL && in.expected != NULL);
+    CHECK(in.found != NULL && in.expected != NULL);
     region_make(context, ALLOCATED, BYTES, &in.mine);
     for (kind = 0; kind < MEMORY_KINDS; kind++)
         share(context, kind, BYTES, &in.theirs[kind]);
@@ -257,7 +257,7 @@ static void run(llcl_context_t *context)
     for (kind = 0; kind < MEMORY_KINDS; kind++)
         share_end(context, &in.theirs[kind]);
     region_drop(&in.mine);
-    free(in.before);
+    free(in.found);
     free(in.expected);
 }
 

@@ -104,14 +104,8 @@ static void run(llcl_context_t *context)
     CHECK_OK(test_finalize(context));
 }
 
-static void set_up(int round)
-{
-    static const char *const modes[] = {"auto", "offload", "direct"};
-    setenv("LLCL_EXECUTION", modes[round % 3], 1);
-}
-
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"team_survivors", RANKS, 12, set_up, run};
+    static const struct kill_plan plan = {"team_survivors", RANKS, 12, kill_modes_in_turn, run};
     return kill_main(&plan, count, arguments);
 }

@@ -149,16 +149,10 @@ static void run(llcl_context_t *context)
     fflush(stdout);
 }
 
-static void set_up(int round)
-{
-    static const char *const modes[] = {"auto", "offload", "direct"};
-    setenv("LLCL_EXECUTION", modes[round % 3], 1);
-}
-
 int main(int count, char **arguments)
 {
-    static const struct kill_plan of_three = {"of three ranks", 3, 6, set_up, run};
-    static const struct kill_plan of_two = {"of two ranks", 2, 3, set_up, run};
+    static const struct kill_plan of_three = {"of three ranks", 3, 6, kill_modes_in_turn, run};
+    static const struct kill_plan of_two = {"of two ranks", 2, 3, kill_modes_in_turn, run};
     int bad = getenv("LLCL_RANK") ? 0 : kill_main(&of_three, count, arguments);
     return bad | kill_main(&of_two, count, arguments);
 }
