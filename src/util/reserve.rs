@@ -6,7 +6,7 @@
 //! call that makes something new asks [`must_be_left`] first, and answers LLCL_ERR_NO_MEMORY where
 //! half of the reserve is in use. So what exists goes on and can be freed. What may be larger than
 //! a quarter of the reserve is allocated by [`boxed`] or `try_reserve`, whose failure is a status,
-//! or asked for beforehand by [`must_hold`]. (docs/decisions/0011-memory-runs-out.md)
+//! or asked for beforehand by [`must_hold`]. (docs/decisions/0010-memory-runs-out.md)
 
 use crate::fail;
 use crate::util::status::Result;
