@@ -23,8 +23,9 @@ check-tools:
 check-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings -D clippy::undocumented_unsafe_blocks
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib
 	$(CARGO) test --locked --quiet
-	@echo "check-rust: passed (format, clippy, Rust tests)"
+	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
 # Models that are not there cannot fail, so they are counted first.
 check-loom:

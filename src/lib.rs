@@ -1,5 +1,54 @@
-//! libllcl: a low-level communication layer. The C interface lives in `api`; `docs/architecture.md`
-//! explains the layers, which import strictly downward.
+//! libllcl: a low-level communication library for programs that run as many ranks. Its interface is
+//! C's, `include/llcl.h`, generated from [`api`].
+//!
+//! The modules are floors; each imports from those below it only (`tests/layers.rs`):
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`api`] | the C functions: pointers checked, panics stopped |
+//! | [`coll`] | collectives: algorithms as data, the sessions that run them, teams, plans |
+//! | [`core`] | contexts, regions, the blocking calls, the library's threads |
+//! | [`engine`] | command queue, doorbell, roles, operations in flight, active messages |
+//! | [`transport`] | how the memory of a rank is reached, and how messages get there |
+//! | [`bootstrap`] | which ranks there are, who lives, and the exchange of cards |
+//! | [`util`] | statuses, configuration, memory, futexes, pins |
+//!
+//! Where a write goes:
+//!
+//! ```text
+//!  C program        llcl_try_write_async(context, &params)
+//!                         |
+//!  src/api/rma.rs         |  pointers checked, struct becomes a Request, panics stopped
+//!                         v
+//!  src/core/rma.rs        write_word, write_quickly ------ memory that is mapped: stores, at once, done
+//!                         |  anything else
+//!  src/core/submit.rs     submit
+//!                         |
+//!         +---------------+----------------------------------+
+//!         | mode auto, direct: the calling thread tries      | mode offload, LLCL_FLAG_DEFER,
+//!         v                                                  | or the caller cannot do it itself
+//!  src/engine/by_caller.rs  attempt                          v
+//!         |  copies mapped memory, or lets the       src/engine/lane.rs  put -> command_queue.rs
+//!         |  kernel copy (transport/node)                    |  doorbell.rs wakes the progress thread
+//!         |                                                  v
+//!         |                                          src/engine/executor.rs  execute_one
+//!         |                                                  |  itself, as by_caller; or
+//!         |                                                  v
+//!         |                                          src/engine/by_owner.rs -> in_flight.rs (a tag)
+//!         |                                                  |  a message in a slot of the owner
+//!         |                                                  v
+//!         |                                          src/transport/node/message_sender.rs
+//!         |                                                  .
+//!         |                                          the owner's completer.rs: copies, answers
+//!         |                                                  .
+//!         |                                          src/engine/completer.rs  complete (by the tag)
+//!         v                                                  |
+//!  src/engine/completion.rs  fire <--------------------------+
+//!                         |
+//!  C program        its callback runs, or its word changes
+//! ```
+//!
+//! `docs/architecture.md` tells the rest, `docs/contributing.md` where a change begins.
 
 pub mod api;
 pub mod bootstrap;

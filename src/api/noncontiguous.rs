@@ -23,7 +23,7 @@ use std::mem::offset_of;
 pub const LLCL_STRIDED_DIMENSIONS: u32 = 8;
 
 /// A box with strides on both sides: pieces of `size` bytes, `extents[0]` of them in a row,
-/// `extents[1]` rows, and so on. Piece (i0, i1, ...) lies i0 * strides[0] + i1 * strides[1] + ...
+/// `extents[1]` rows, and so on. Piece (i0, i1, ...) lies `i0 * strides[0] + i1 * strides[1] + ...`
 /// bytes behind the first one.
 #[repr(C)]
 pub struct llcl_strided_params_t {

@@ -1,4 +1,4 @@
-//! The hub of a world: one socket to each rank, and the [rules](crate::bootstrap::rules) between
+//! The hub of a world: one socket to each rank, and the `rules` between
 //! them. It lives in `llcl-run`, or in a thread of a process whose threads are ranks.
 //!
 //! The hub never waits for a rank: what a rank does not read stays queued here.

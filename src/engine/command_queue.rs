@@ -13,7 +13,7 @@
 //!
 //! | word | encoding | written by |
 //! |---|---|---|
-//! | `tail` | next position to reserve; bit 0 is [`WAITING`]: the consumer sleeps | producers: compare-and-swap; consumer: bit 0 |
+//! | `tail` | next position to reserve; bit 0 is `WAITING`: the consumer sleeps | producers: compare-and-swap; consumer: bit 0 |
 //! | `cached_head` | a value that `head` had; beside `tail`, in the line a producer holds anyway | producers |
 //! | `head` | next position to consume; published once per batch | consumer |
 //! | `Slot::mark` | low half of a position with bit 0 set: filled for that position; any other value: not yet | the producer that reserved it |
@@ -28,7 +28,7 @@
 //!
 //! # Sleeping
 //!
-//! The consumer goes to sleep by setting [`WAITING`] with a compare-and-swap that succeeds only
+//! The consumer goes to sleep by setting `WAITING` with a compare-and-swap that succeeds only
 //! while the ring is empty ([`Consumer::try_wait`]); the next reservation clears it in the same
 //! compare-and-swap that takes the position. So exactly one producer learns that it has to ring
 //! ([`Reservation::commit`] returns true) and posts to a consumer that is awake do nothing at all.
@@ -351,7 +351,7 @@ impl<T: Entry> Consumer<T> {
     }
 
     /// Arms the ring for a sleep: true when it is empty and the next reservation will find
-    /// [`WAITING`] set. False: there is work, or a producer is about to commit some.
+    /// `WAITING` set. False: there is work, or a producer is about to commit some.
     ///
     /// The caller has taken its doorbell's ticket before and sleeps only after all its sources have
     /// answered true (see `engine::doorbell`). It may give the role away while it sleeps: whoever
