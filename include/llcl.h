@@ -2926,7 +2926,7 @@ llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
 
 /**
  * A box with strides on both sides: pieces of `size` bytes, `extents[0]` of them in a row,
- * `extents[1]` rows, and so on. Piece (i0, i1, ...) lies i0 * strides[0] + i1 * strides[1] + ...
+ * `extents[1]` rows, and so on. Piece (i0, i1, ...) lies `i0 * strides[0] + i1 * strides[1] + ...`
  * bytes behind the first one.
  */
 typedef struct llcl_strided_params_t {
