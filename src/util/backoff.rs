@@ -1,13 +1,16 @@
 //! How a thread waits for something that another thread will do.
 //!
 //! A sleep costs some 40 us to end, so it is the last resort; but a thread that spins on the core
-//! that the other one needs makes both late. So: a short burst of pauses, then every further look
+//! that the other one needs makes both late. So: a short time of pauses, then every further look
 //! gives the core away first. With nobody else to run, that costs a fifth of a microsecond.
 
 use std::time::{Duration, Instant};
 
-/// How many looks are taken with nothing but a pause in between: about a microsecond.
-const PAUSES: u32 = 40;
+/// How long looks are taken with nothing but a pause in between. A time and not a number of looks:
+/// some callers look once, others for a microsecond.
+const PAUSES: Duration = Duration::from_micros(1);
+/// Looks before the clock is read.
+const UNTIMED: u32 = 2;
 
 /// One wait: call [`Backoff::pause`] between two looks.
 #[derive(Debug)]
@@ -26,20 +29,28 @@ impl Backoff {
     /// Passes a moment. False: the budget is used up and the caller should sleep.
     #[inline]
     pub fn pause(&mut self) -> bool {
-        self.looks = self.looks.wrapping_add(1);
-        if self.looks < PAUSES {
+        if self.may_keep_core() {
             std::hint::spin_loop();
             return true;
         }
         self.give_way()
     }
 
+    /// Whether the wait is so young that the thread need not give its core away.
+    #[inline]
+    fn may_keep_core(&mut self) -> bool {
+        self.looks = self.looks.saturating_add(1);
+        self.looks < UNTIMED || self.awake() < PAUSES.min(self.budget)
+    }
+
+    fn awake(&mut self) -> Duration {
+        self.since.get_or_insert_with(Instant::now).elapsed()
+    }
+
     #[cold]
     fn give_way(&mut self) -> bool {
-        self.looks = PAUSES;
-        let since = *self.since.get_or_insert_with(Instant::now);
         std::thread::yield_now();
-        since.elapsed() < self.budget
+        self.awake() < self.budget
     }
 
     /// Something happened: the wait begins anew.
@@ -63,5 +74,18 @@ mod tests {
             assert!(start.elapsed() >= Duration::from_millis(2));
             backoff.renew();
         }
+    }
+
+    /// 40 looks of a microsecond each, before the core was given away for the first time, kept
+    /// ranks that shared it waiting for as long.
+    #[test]
+    fn long_looks_soon_give_the_core_away() {
+        let mut backoff = Backoff::new(Duration::from_secs(1));
+        let mut kept = 0;
+        while backoff.may_keep_core() {
+            kept += 1;
+            std::thread::sleep(PAUSES);
+        }
+        assert!(kept <= 2, "{kept} long looks kept the core");
     }
 }
