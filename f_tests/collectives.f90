@@ -223,8 +223,10 @@ contains
     ! Arrays that do not fit are refused at every rank.
     call llcl_allreduce(llcl_coll_params(world, a8, b4, LLCL_OP_ADD), status)
     call expect(status, LLCL_ERR_INVALID, 'two types')
+    call check(index(llcl_last_error(), 'different types') > 0, 'the sentence of two types')
     call llcl_allreduce(llcl_coll_params(world, a4(1, :), b4(1, :), LLCL_OP_ADD), status)
     call expect(status, LLCL_ERR_INVALID, 'rows')
+    call check(index(llcl_last_error(), 'one after the other') > 0, 'the sentence of rows')
   end subroutine
 
   subroutine teams()

@@ -107,6 +107,7 @@ contains
     real(c_double) :: packed(20), cube(3, 4, 5), back(3, 4, 5)
     integer(c_int64_t), asynchronous, target :: ended
     type(point_t) :: p(3)
+    integer(c_int32_t) :: many(2, 2, 2, 2, 2, 2, 2, 2, 2, 2), every_second(512)
     call llcl_write(context, right, a(2, :), there)
     call llcl_read(context, right, there, packed(:5))
     call check(all(packed(:5) == a(2, :)), 'a row')
@@ -128,6 +129,11 @@ contains
     p%x = 0
     call llcl_read(context, right, there, p%y)
     call check(all(p%y == [1., 2., 3.]) .and. all(p%x == 0), 'a component')
+    ! Nine dimensions of one stride are a single one.
+    many = reshape([(i, i = 1, 1024)], shape(many))
+    call llcl_write(context, right, many(2, :, :, :, :, :, :, :, :, :), there)
+    call llcl_read(context, right, there, every_second)
+    call check(all(every_second == [(i, i = 2, 1024, 2)]), 'ten dimensions with one gap')
     ended = 0
     call llcl_write_async(context, right, a(1, :), there, on_complete=llcl_add_on(ended), flags=LLCL_FLAG_DEFER)
     call llcl_wait_word(context, ended, 1_c_int64_t, patience)

@@ -14,6 +14,11 @@ void llclf_refuse(const char *name, const char *sentence, llcl_status_t *status)
 
 extern const char llclf_scattered[];
 
+/* Types of a collective's parameters whose arrays cannot be used. The library refuses them, at every rank of the team, and
+ * llclf_finish finds the number in its sentence and says what is wrong with the arrays instead. */
+#define LLCLF_TYPE_SCATTERED 0xfffffff0u
+#define LLCLF_TYPE_OF_TWO 0xfffffff1u
+
 /* How many bytes the array has, if they lie one after the other; else 0 is returned. The last extent of an
  * assumed-size array is -1: its end is unknown. */
 static inline int one_piece(const CFI_cdesc_t *array, size_t *size)

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "arrays.h"
 #include <stdio.h>
+#include <string.h>
 
 /* In finish.f90; does not return. */
 void llclf_error_stop(const char *sentence, size_t length);
@@ -30,10 +31,21 @@ static void end(const char *name, llcl_status_t answer, llcl_status_t *status)
     llclf_error_stop(text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
+/* What is wrong with a collective's arrays, if that is why the library has refused its parameters; else NULL. */
+static const char *refused_arrays(void)
+{
+    char type[32];
+    snprintf(type, sizeof type, "type is %u,", LLCLF_TYPE_SCATTERED);
+    if (strstr(llcl_last_error(), type) != NULL)
+        return llclf_scattered;
+    snprintf(type, sizeof type, "type is %u,", LLCLF_TYPE_OF_TWO);
+    return strstr(llcl_last_error(), type) != NULL ? "`send` and `receive` are arrays of different types" : NULL;
+}
+
 void llclf_finish(const char *name, llcl_status_t answer, llcl_status_t *status)
 {
     if (answer < 0)
-        refusal = NULL;
+        refusal = answer == LLCL_ERR_INVALID ? refused_arrays() : NULL;
     if (answer != LLCL_OK || status != NULL)
         end(name, answer, status);
 }

@@ -37,6 +37,12 @@ static int pieces_of(const CFI_cdesc_t *array, llcl_strided_params_t *params)
             packed = params->size;
             continue;
         }
+        /* A dimension that goes on where the one inside it ends is more of that one. */
+        if (n > 0 && (uint64_t)stride == params->local_strides[n - 1] * params->extents[n - 1]) {
+            params->extents[n - 1] *= (uint64_t)extent;
+            packed *= (uint64_t)extent;
+            continue;
+        }
         if (n == LLCL_STRIDED_DIMENSIONS)
             return 0;
         params->extents[n] = (uint64_t)extent;

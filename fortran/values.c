@@ -30,7 +30,7 @@ static uint64_t elements(const CFI_cdesc_t *array)
 
 /* Parameters of a collective on arrays, one of which may be absent. Without `count` it is the smaller array's
  * number of elements: what one rank gives or gets, but for all-to-alls, whose arrays both have a block for each rank.
- * Where an array cannot be used, the struct has a type that the library refuses. */
+ * Where an array cannot be used, the struct has a type that says so, which the library refuses. */
 llcl_coll_params_t llclf_coll_params(llcl_team_t *team, const CFI_cdesc_t *send, const CFI_cdesc_t *receive,
                                      const uint32_t *op, const uint32_t *root, const uint64_t *count,
                                      const uint32_t *flags)
@@ -42,9 +42,14 @@ llcl_coll_params_t llclf_coll_params(llcl_team_t *team, const CFI_cdesc_t *send,
     params.op = op != NULL ? *op : 0;
     params.root = root != NULL ? *root : 0;
     params.flags = flags_of(flags);
-    if ((send != NULL && !one_piece(send, &size)) || (receive != NULL && !one_piece(receive, &size)) ||
-        (send != NULL && receive != NULL && send->type != receive->type))
-        return params; /* type 0 */
+    if ((send != NULL && !one_piece(send, &size)) || (receive != NULL && !one_piece(receive, &size))) {
+        params.type = LLCLF_TYPE_SCATTERED;
+        return params;
+    }
+    if (send != NULL && receive != NULL && send->type != receive->type) {
+        params.type = LLCLF_TYPE_OF_TWO;
+        return params;
+    }
     if (send != NULL)
         params.send = llcl_local_address(send->base_addr);
     if (receive != NULL)
