@@ -101,9 +101,14 @@ fn check_size(size: usize, flags: u32) -> Result<()> {
 /// `context`: a live context. `size`: bytes, at least 1; memory is taken page by page as it is
 /// touched, huge pages are asked for from 2 MiB on. `flags`: 0. `region`: where the new region
 /// goes; ended by llcl_region_free or with the context.
+/// Memory of freed regions is used again; that of a region which peers have used when they have let
+/// go of it, which they do without their program's help. Where there is no other memory, because
+/// the kernel limits the size of files (ulimit -f), the call waits for that up to 2 seconds.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_NO_MEMORY: more than the
-/// machine has, or all regions of the configuration exist; LLCL_ERR_STATE: the context is being
-/// finalized. Any thread may call it.
+/// machine has, a limit of the kernel, or all regions of the configuration exist; LLCL_ERR_TIMEOUT:
+/// a peer that is stopped has not let go of the memory that is needed: call again when it goes on;
+/// LLCL_RETRY_BUSY: inside a callback where the call would have to wait for a peer; LLCL_ERR_STATE:
+/// the context is being finalized. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_allocate(
     context: *mut llcl_context_t,
@@ -205,8 +210,8 @@ pub unsafe extern "C" fn llcl_region_register(
 /// Waits for the operations of this rank that were accepted before, not for those of peers: agree
 /// with your peers first. A peer that is in the middle of a copy by the kernel may still touch
 /// registered memory. A late store of a peer into allocated memory is lost: no other region gets
-/// the bytes while a peer lives that has looked this one up (the memory itself goes back to the
-/// kernel at once).
+/// the bytes before every living peer that has used this one has let go of them (the memory itself
+/// goes back to the kernel at once).
 /// `region`: ended by this call if it answers LLCL_OK. Any other answer than those named here is a
 /// failure of the wait: the region has ended, but its memory stays mapped here until a later free.
 /// LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;
@@ -320,7 +325,8 @@ pub unsafe extern "C" fn llcl_allgather_bytes(
 ///
 /// A store through it does not wake a thread that sleeps in llcl_wait_word: call llcl_wake after
 /// it. The pointer stays readable until the context ends or the region's place is used for another
-/// one; what it shows after the owner has freed the region is undefined.
+/// one; what it shows after the owner has freed the region is undefined, and what is stored there
+/// is lost.
 /// `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
 /// meant to be used from there.
 /// NULL, with a sentence in llcl_last_error(), where the memory is not mapped (registered memory of

@@ -11,6 +11,7 @@ pub mod messages;
 pub mod noncontiguous;
 mod progress_thread;
 mod reach;
+pub mod recall;
 pub mod region;
 pub mod region_handle;
 pub mod rma;

@@ -1,6 +1,7 @@
 //! This rank's regions: memory that operations may name, here and at peers.
 
 use crate::core::blocking::Blocking;
+use crate::core::recall::Recall;
 use crate::engine::command::ALL_PEERS;
 use crate::engine::completion::in_callback;
 use crate::engine::lane::Lane;
@@ -8,15 +9,16 @@ use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{Address, Key};
-use crate::transport::node::control::Users;
-use crate::transport::node::segment::{Place, Segment};
+use crate::transport::node::segment::{Holders, Place, Refusal, Segment};
+use crate::transport::waiters::Awaited;
+use crate::util::backoff::Backoff;
 use crate::util::config::Config;
 use crate::util::memory::Mapping;
 use crate::util::random::random;
 use crate::util::status::{Error, Result, Status};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One life of one region, as the table keeps it.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,8 @@ struct Table {
     vacant: VecDeque<usize>,
     /// Mappings of regions that were freed while operations of before may still use them.
     limbo: Vec<Mapping>,
+    /// What peers were asked to let go of.
+    recall: Recall,
 }
 
 /// The table of a context's regions.
@@ -60,6 +64,11 @@ pub struct Made {
 }
 
 const LIVES: u32 = 0xff_ffff;
+
+/// How long an allocation waits for peers to let go of what has ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it sleeps between two looks: a death or the end of a contact may be what it waits for.
+const NAP: Duration = Duration::from_millis(1);
 
 impl Regions {
     pub(super) fn new(
@@ -87,18 +96,72 @@ impl Regions {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A region of fresh zeroed memory that peers of the node map.
+    /// A region of fresh zeroed memory that peers of the node map. Waits only where the memory file
+    /// may not get longer, and then for peers to let go of what has ended; inside a callback
+    /// RETRY_BUSY instead.
     pub fn allocate(&self, size: usize) -> Result<Made> {
+        let limit = Instant::now() + PATIENCE;
+        loop {
+            let Refusal { error, aside } = match self.allocate_now(size) {
+                Ok(made) => return Ok(made),
+                Err(refusal) => refusal,
+            };
+            if !aside {
+                return Err(error);
+            }
+            if in_callback() {
+                return Err(Error::bare(Status::RETRY_BUSY));
+            }
+            self.routes.gate().must_be_open()?;
+            if Instant::now() > limit {
+                return Err(self.too_late(&error));
+            }
+            self.wait_for_answers();
+        }
+    }
+
+    fn allocate_now(&self, size: usize) -> std::result::Result<Made, Refusal> {
         let mut table = self.table();
         let index = self.vacant(&mut table)?;
-        self.segment.reclaim(self.routes.deaths(), |bit| self.is_living(bit));
+        if table.recall.news(&self.routes) {
+            self.segment.reclaim(|held| table.recall.is_held(&self.routes, held));
+        }
         let made = self.segment.allocate(size).and_then(|(place, mapping)| {
             let address = mapping.base();
             let made = self.begin(&mut table, index, place, size, address, Some(mapping));
             // Nobody has heard of it.
-            made.inspect_err(|_| self.segment.give_back(place, size, Users::default(), |_| false))
+            let unused = |_: &Error| self.segment.give_back(place, size, Holders::default(), false);
+            Ok(made.inspect_err(unused)?)
         });
+        if self.segment.is_mostly_aside() || made.as_ref().is_err_and(|refusal| refusal.aside) {
+            table.recall.ask(&self.routes, &self.lane, &self.segment.holders());
+        }
         self.or_vacate(table, index, made)
+    }
+
+    /// Waits for a moment, until a peer has answered.
+    fn wait_for_answers(&self) {
+        let rest = Blocking { lane: &self.lane, dispatcher: &self.dispatcher, spin: self.spin };
+        let mut backoff = Backoff::new(self.spin);
+        let answered = || self.table().recall.has_answers();
+        while !rest.attend(&mut backoff, answered) {
+            if !backoff.pause() {
+                rest.sleep(Awaited::ANYTHING, Some(NAP), answered);
+                return;
+            }
+        }
+    }
+
+    /// Peers have not let go in time.
+    fn too_late(&self, error: &Error) -> Error {
+        let who = self.table().recall.silent();
+        let who = who.map_or("its users".to_owned(), |peer| format!("rank {peer}"));
+        let (time, why) = (PATIENCE.as_millis(), error.message());
+        let text = format!(
+            "{why}; memory that was freed would do, but {who} may still store there and has not \
+             answered for {time} ms: is it stopped?"
+        );
+        Error::new(Status::ERR_TIMEOUT, text)
     }
 
     /// A region of memory that the caller owns and keeps until the region is freed.
@@ -130,12 +193,12 @@ impl Regions {
         Ok(table.entries.len() - 1)
     }
 
-    fn or_vacate(
+    fn or_vacate<E>(
         &self,
         mut table: MutexGuard<'_, Table>,
         index: usize,
-        made: Result<Made>,
-    ) -> Result<Made> {
+        made: std::result::Result<Made, E>,
+    ) -> std::result::Result<Made, E> {
         if made.is_err() {
             table.vacant.push_front(index);
         }
@@ -197,18 +260,13 @@ impl Regions {
         // Where the wait failed, an operation of ours may still store there: the range is not used
         // again.
         if end.is_ok() {
-            let users = self.segment.users(index);
-            self.segment.give_back(place, size, users, |bit| self.is_living(bit));
+            let (users, table) = (self.segment.users(index), self.table());
+            let held = Holders { users, since: table.recall.next() };
+            let is_held = table.recall.is_held(&self.routes, held);
+            self.segment.give_back(place, size, held, is_held);
         }
         self.table().vacant.push_back(index);
         end
-    }
-
-    /// Whether a peer lives that has this bit in the directory.
-    fn is_living(&self, bit: u32) -> bool {
-        let (me, size) = (self.routes.own().peer, self.routes.size());
-        let mut peers = (bit..size).step_by(Users::BITS as usize);
-        peers.any(|peer| peer != me && !self.routes.is_dead(peer))
     }
 
     fn end_life(&self, key: Key) -> Result<(usize, Place, usize)> {

@@ -17,6 +17,8 @@ const READ: u32 = 1;
 const WRITE: u32 = 2;
 /// Words: key, offset, operation and type, operand, compare.
 const ATOMIC: u32 = 3;
+/// No words: the peer, which is to answer when it has let go of the asker's ended regions.
+const LET_GO: u32 = 4;
 
 /// Which part of a command is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +89,7 @@ impl InFlight {
         let command = &self.command;
         let mut words = [0; MESSAGE_WORDS];
         let kind = match self.stage {
+            Stage::Word if command.op == Op::LET_GO => LET_GO,
             Stage::Word => {
                 let (address, kind) = match command.op {
                     Op::ATOMIC => (command.remote, command.kind),
@@ -161,8 +164,9 @@ pub enum Served {
     Done,
     /// The peer must be contacted before it can be answered: again when a contact has ended.
     Connecting,
-    /// The contact has failed, as where no descriptor is left: again after a while.
-    Unreachable,
+    /// Not now, and nothing announces when: the contact has failed, as where no descriptor is left,
+    /// or another thread holds what is needed. Again after a while.
+    Later,
 }
 
 /// Does what a peer asks for, in this rank's own memory, and answers.
@@ -174,10 +178,11 @@ pub fn serve(routes: &Routes, message: &Message) -> Served {
         Err(_) if message.source >= routes.size() || routes.is_dead(message.source) => {
             return Served::Done;
         }
-        Err(_) => return Served::Unreachable,
+        Err(_) => return Served::Later,
     };
     let (status, result) = match execute(routes, port, message) {
         Ok(result) => (Status::OK, result),
+        Err(error) if message.kind == LET_GO && error.status.is_retry() => return Served::Later,
         Err(error) => (error.status, 0),
     };
     routes.transport(port).reply(port, Reply { tag: message.tag, status, result });
@@ -185,6 +190,9 @@ pub fn serve(routes: &Routes, message: &Message) -> Served {
 }
 
 fn execute(routes: &Routes, asker: &Port, message: &Message) -> Result<u64> {
+    if message.kind == LET_GO {
+        return asker.let_go().map(|()| 0);
+    }
     let address = Address { key: message.words[0], offset: message.words[1] };
     if message.kind == ATOMIC {
         let (op, kind) = (message.words[2] as u8, (message.words[2] >> 8) as u8);

@@ -27,6 +27,9 @@ impl Op {
     pub const MESSAGE: Op = Op(6);
     /// Copies many pieces: `local` is an `engine::pieces::Pieces` in a box of its own.
     pub const PIECES: Op = Op(7);
+    /// Asks the peer to let go of this rank's regions that have ended. It is the library's own: no
+    /// flush waits for it.
+    pub const LET_GO: Op = Op(8);
 }
 
 /// `code` of a read or a write that is a piece of a larger operation: `operand` is its

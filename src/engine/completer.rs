@@ -18,7 +18,7 @@ impl Inflow<'_> {
     /// Whether it was served; if not, it must be kept.
     fn serve(&mut self, message: &Message) -> bool {
         let served = by_owner::serve(self.routes, message);
-        self.unserved.unreachable |= served == Served::Unreachable;
+        self.unserved.unannounced |= served == Served::Later;
         served == Served::Done
     }
 
@@ -29,7 +29,7 @@ impl Inflow<'_> {
         }
         // Before the look at the ports: a contact that ends meanwhile is looked at next time.
         self.unserved.contacts = self.routes.contacts();
-        self.unserved.unreachable = false;
+        self.unserved.unannounced = false;
         let mut messages = std::mem::take(&mut self.unserved.messages);
         messages.retain(|message| !self.serve(message));
         self.unserved.messages = messages;

@@ -86,6 +86,7 @@ impl LaneState {
             }
             Op::MESSAGE => return self.start_message(routes, &command),
             Op::PIECES => return self.start_pieces(routes, &command),
+            Op::LET_GO => return self.start(routes, command, Stage::Word, false),
             // Its data must not move before there is room for what follows.
             Op::WRITE_SIGNAL
                 if self.slots.is_full()

@@ -17,20 +17,20 @@ use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Requests of peers that this rank has not contacted, kept until it can answer them.
+/// Requests of peers that this rank can not serve yet, as of those that it has not contacted.
 #[derive(Default)]
 pub(super) struct Unserved {
     pub(super) messages: Vec<Message>,
     /// Routes::contacts() before the last look.
     pub(super) contacts: u64,
-    /// The contact with one of them has failed, so nothing announces when it may go on.
-    pub(super) unreachable: bool,
+    /// Nothing announces when one of them can be served; see Served::Later.
+    pub(super) unannounced: bool,
 }
 
 impl Unserved {
     /// Whether another look may find that one of them can be answered.
     pub(super) fn may_go_on(&self, routes: &Routes) -> bool {
-        self.unreachable || self.contacts != routes.contacts()
+        self.unannounced || self.contacts != routes.contacts()
     }
 }
 
@@ -53,8 +53,11 @@ pub struct LaneState {
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: InFlightTable<InFlight>,
-    /// How much has been taken from the queue and has not ended; for those who do not hold the
-    /// role.
+    /// How many operations in the table are the library's own (Op::LET_GO): nobody waits for them
+    /// who waits for what has been accepted.
+    own: usize,
+    /// How much has been taken from the queue and has not ended, but for the library's own; for
+    /// those who do not hold the role.
     under_way: Arc<CachePadded<AtomicUsize>>,
     /// For each staging chunk the peer that it is used for.
     chunks: [Option<u32>; CHUNKS],
@@ -88,6 +91,7 @@ impl LaneState {
             armed: false,
             receivers,
             slots: InFlightTable::new(in_flight),
+            own: 0,
             under_way: Arc::default(),
             chunks: [None; CHUNKS],
             waiting: SendQueue::default(),
@@ -103,18 +107,23 @@ impl LaneState {
         self.under_way.clone()
     }
 
+    /// How much has been taken from the queue and has not ended, but for the library's own.
+    fn accepted(&self) -> usize {
+        self.slots.len() - self.own + self.deferred.len()
+    }
+
     /// To be called where something was taken in, before its slot of the queue is released; and
     /// where something has ended, when its user has been told.
     pub(super) fn count_under_way(&self) {
         // Release: who reads 0 sees what the ends have brought; pairs with Lane::has_ended().
-        self.under_way.store(self.slots.len() + self.deferred.len(), Ordering::Release);
+        self.under_way.store(self.accepted(), Ordering::Release);
     }
 
     /// Whether that was called wherever it must be; to be asked by who gives the role up.
     pub(super) fn check_count(&self) {
         debug_assert_eq!(
             self.under_way.load(Ordering::Relaxed),
-            self.slots.len() + self.deferred.len(),
+            self.accepted(),
             "count_under_way() was forgotten"
         );
     }
@@ -144,12 +153,9 @@ impl LaneState {
         self.consumer.backlog() <= self.half
     }
 
-    /// Whether nothing is in the queue or in flight.
+    /// Whether nothing is in the queue or in flight, but for the library's own.
     pub(super) fn is_idle(&self) -> bool {
-        self.consumer.is_empty()
-            && self.slots.is_empty()
-            && self.flushes.is_empty()
-            && self.deferred.is_empty()
+        self.consumer.is_empty() && self.accepted() == 0 && self.flushes.is_empty()
     }
 
     /// Announces to all sources that nobody works from now on; false: one has work.
@@ -187,6 +193,7 @@ impl LaneState {
         self.order += 1;
         let operation = InFlight::new(command, stage, self.order, carried);
         let Some(tag) = self.slots.insert(operation) else { return false };
+        self.own += usize::from(command.op == Op::LET_GO);
         self.count_under_way();
         self.send_or_wait(routes, tag);
         true
@@ -264,6 +271,7 @@ impl LaneState {
         if let Some(chunk) = operation.chunk {
             self.chunks[usize::from(chunk)] = None;
         }
+        self.own -= usize::from(operation.command.op == Op::LET_GO);
         if !operation.sent {
             self.unsent -= 1;
         }
@@ -284,7 +292,9 @@ impl LaneState {
         let mut at = 0;
         while let Some((flush, order)) = self.flushes.get(at) {
             let fits = |peer: u32| flush.peer == ALL_PEERS || flush.peer == peer;
-            let before = |it: &InFlight| it.order < *order && fits(it.command.peer);
+            let before = |it: &InFlight| {
+                it.order < *order && fits(it.command.peer) && it.command.op != Op::LET_GO
+            };
             let busy = self.slots.iter().any(|(_, it)| before(it))
                 || self.deferred.has_before(*order, fits);
             if busy {

@@ -5,7 +5,7 @@
 use crate::bootstrap::{Bootstrap, World};
 use crate::transport::address::{Address, Key};
 use crate::transport::loopback::Loopback;
-use crate::transport::node::segment::{Place, Segment};
+use crate::transport::node::segment::{Holders, Place, Segment};
 use crate::transport::node::{self, Node};
 use crate::transport::port::Port;
 use crate::transport::sleepers::Sleepers;
@@ -286,8 +286,9 @@ fn what_a_living_peer_has_looked_up_is_not_used_again() {
     let free = |place: Place, living: bool| {
         pair.memory.retract(3);
         pair.memory.empty(place, 8192);
-        let users = pair.memory.users(3);
-        pair.memory.give_back(place, 8192, users, |bit| bit == 0 && living);
+        let held = Holders { users: pair.memory.users(3), since: 1 };
+        let is_held = held.users.bits().any(|bit| bit == 0 && living);
+        pair.memory.give_back(place, 8192, held, is_held);
     };
     let make = |life: u32| {
         let (place, mapping) = pair.memory.allocate(8192).unwrap();
@@ -311,15 +312,18 @@ fn what_a_living_peer_has_looked_up_is_not_used_again() {
         assert_eq!(other.base().cast::<u64>().read_volatile(), 0);
     }
     free(place, true);
-    pair.memory.reclaim(0, |_| false);
-    assert_eq!(make(4).2, next, "no death is known: rank 0 has its range still");
-    pair.memory.reclaim(1, |bit| bit == 0);
+    assert_eq!(make(4).2, next, "rank 0 has its range still");
+    pair.memory.reclaim(|held| held.users.bits().any(|bit| bit == 0));
     assert_ne!(make(5).2, used, "another rank has died");
-    pair.memory.reclaim(2, |_| false);
+    pair.here.port.let_go().unwrap();
+    pair.memory.reclaim(|_| false);
     let (key, place, again, fresh) = make(6);
-    assert_eq!(again, used, "its user has died");
-    // SAFETY: a mapping of the owner.
-    assert_eq!(unsafe { fresh.base().cast::<u64>().read_volatile() }, 0);
+    assert_eq!(again, used, "its user has let go of it");
+    // SAFETY: the port keeps the place mapped; the other is a mapping of the owner.
+    unsafe {
+        late.cast::<u64>().write_volatile(8);
+        assert_eq!(fresh.base().cast::<u64>().read_volatile(), 0);
+    }
     pair.locate(key.0, 0, 8).unwrap();
     free(place, false);
     assert_eq!(make(7).2, used, "its user was dead when it ended");

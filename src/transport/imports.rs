@@ -247,6 +247,15 @@ impl ImportTable {
         key.0 != 0 && self.entry(key.0).key.load(Ordering::Acquire) == key.0
     }
 
+    /// Whether the entry at `index`, for which there is room, describes a life that its owner has
+    /// ended.
+    pub fn has_ended(&self, index: usize) -> bool {
+        let entry = self.entry(index as u64);
+        let key = entry.key.load(Ordering::Acquire);
+        // What forget() leaves at an index is no key of that index.
+        key != 0 && Key(key).index() == index && !entry.lives(key)
+    }
+
     /// Fills an entry that is empty, and for which there is room. Callers exclude one another;
     /// `live` outlives the table.
     pub fn learn(&self, key: Key, base: *mut u8, length: u64, live: *mut AtomicU64) {

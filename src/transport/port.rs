@@ -10,7 +10,7 @@ use crate::util::status::{Error, Result, Status};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// What is known of one peer. Made at the first use of the peer and kept until the context ends.
 pub struct Port {
@@ -157,6 +157,30 @@ impl Port {
         self.imports.forget(index);
         quiesce();
         old
+    }
+
+    /// Lets go of the regions whose life the peer has ended: when this has answered Ok, no store of
+    /// this process reaches their memory, not even one that was begun before. Their places stay
+    /// mapped, and read as zero, because pointers into them may have been handed out. Waits for
+    /// nobody. RETRY_BUSY: another thread is just learning a region.
+    ///
+    /// A thread that learns one of them after this does not store there: it looks whether the
+    /// region lives after it has had the lock, and the peer had ended its life before this call.
+    pub fn let_go(&self) -> Result<()> {
+        let busy = || Error::bare(Status::RETRY_BUSY);
+        let _learning = Learning::begin().ok_or_else(busy)?;
+        let learned = match self.learned.try_lock() {
+            Ok(learned) => learned,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(busy()),
+        };
+        for (index, mapping) in &learned.mappings {
+            if self.imports.has_ended(*index) {
+                mapping.as_ref().map_or(Ok(()), Mapping::cut_off)?;
+                self.imports.forget(*index);
+            }
+        }
+        Ok(())
     }
 
     /// The peer is gone: nothing of it is found from now on. Its mappings stay until the port

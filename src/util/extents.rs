@@ -16,6 +16,11 @@ impl Extents {
         Extents { free: Vec::new(), end }
     }
 
+    /// How many bytes of the file are or have been taken: what is free lies below.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Takes `length` bytes: of the first free range that has them, else behind all others. Its
     /// first byte.
     pub fn take(&mut self, length: u64) -> Result<u64> {

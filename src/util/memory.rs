@@ -229,6 +229,20 @@ impl Mapping {
         futex::is_word(self.base() as usize + last)
     }
 
+    /// Puts memory that reads as zero, and that no other process sees, in the place of what was
+    /// mapped, whoever is just storing there: the kernel lets no store through to the old memory
+    /// when this has returned.
+    pub fn cut_off(&self) -> Result<()> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        // SAFETY: the range is ours and stays mapped; what it holds is of no use to anybody.
+        let base = unsafe { libc::mmap(self.base().cast(), self.length, access, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(Error::system("mmap(MAP_FIXED)"));
+        }
+        Ok(())
+    }
+
     /// Address space that reads as zero and takes memory page by page as it is written.
     pub fn anonymous(length: usize) -> Result<Mapping> {
         Mapping::new(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
@@ -337,6 +351,21 @@ mod tests {
         assert!(behind.has_memory() && !first.again(2 * page, 3 * page).unwrap().has_memory());
         assert!(first.again(1, page).is_err() && first.again(page, usize::MAX).is_err());
         assert!(Mapping::can_map_again());
+    }
+
+    #[test]
+    fn a_mapping_that_was_cut_off_shows_zeros_and_its_stores_reach_no_file() {
+        let (page, file) = (page_size(), MemoryFile::create().unwrap());
+        file.extend(page as u64).unwrap();
+        let (cut, kept) = (file.map(0, page).unwrap(), file.map(0, page).unwrap());
+        // SAFETY: both are alive and a page long, before and after.
+        unsafe {
+            cut.base().write_volatile(1);
+            cut.cut_off().unwrap();
+            assert_eq!((cut.base().read_volatile(), kept.base().read_volatile()), (0, 1));
+            cut.base().write_volatile(2);
+            assert_eq!(kept.base().read_volatile(), 1);
+        }
     }
 
     #[test]

@@ -231,6 +231,31 @@ fn a_flush_waits_for_what_came_before_it_at_its_peer_and_for_nothing_else() {
 }
 
 #[test]
+fn nobody_waits_for_what_the_library_asks_of_its_own_accord() {
+    let (_world, mut ranks) = two_ranks(8);
+    let [asked, flushed] = [const { AtomicU64::new(0) }; 2];
+    let mut question = Command::new(Op::LET_GO, 1);
+    question.on_complete = Completion::store_on(&asked);
+    let Rank { work, routes, .. } = &mut ranks[0];
+    assert!(work.execute_one(routes, question, false));
+    ranks[0].flush(ALL_PEERS, &flushed);
+    assert_eq!((value(&asked), value(&flushed)), (0, 1));
+    assert!(ranks[0].work.is_idle() && value_of_under_way(&ranks[0].work) == 0);
+    settle(&mut ranks);
+    assert_eq!(value(&asked), 1);
+    // One that is not answered ends with the rest.
+    let Rank { work, routes, .. } = &mut ranks[0];
+    assert!(work.execute_one(routes, question, false));
+    assert_eq!(work.cancel(routes), 1);
+    assert_ne!(value(&asked) & WORD_FAILED, 0);
+    assert!(work.is_idle() && work.own == 0);
+}
+
+fn value_of_under_way(work: &LaneState) -> usize {
+    work.under_way.load(Ordering::Relaxed)
+}
+
+#[test]
 fn cancel_ends_everything_once_and_late_answers_find_nothing() {
     let (_world, mut ranks) = two_ranks(10);
     let mut theirs = vec![0u64; 1];

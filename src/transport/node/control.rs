@@ -54,10 +54,9 @@ pub struct DirectoryEntry {
 pub struct Users([u64; 4]);
 
 impl Users {
-    /// Whether `wanted` is true of one of the bits.
-    pub fn any(self, wanted: impl Fn(u32) -> bool) -> bool {
-        let is_set = |bit: &u32| self.0[*bit as usize / 64] & 1 << (bit % 64) != 0;
-        (0..Users::BITS).filter(is_set).any(wanted)
+    /// The bits that are set.
+    pub fn bits(self) -> impl Iterator<Item = u32> {
+        (0..Users::BITS).filter(move |bit| self.0[*bit as usize / 64] & 1 << (bit % 64) != 0)
     }
 
     /// How many bits there are.

@@ -1,12 +1,11 @@
 //! This rank's own memory: one memory file that holds the control area and every allocated region,
 //! and the directory by which peers find them.
 
-use crate::fail;
 use crate::transport::node::control::{Control, KIND_ADDRESS, KIND_FILE, Users};
 use crate::util::config::Config;
 use crate::util::extents::Extents;
 use crate::util::memory::{Mapping, MemoryFile, physical_memory, whole_pages};
-use crate::util::status::Result;
+use crate::util::status::{Error, Result, Status};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,14 +28,39 @@ struct Ranges {
     /// Those that a living peer may still store into, by a copy that it began before the region
     /// ended.
     aside: Vec<Aside>,
-    /// How many deaths were known when `aside` was last gone through.
-    deaths: u32,
+    /// How many bytes they have.
+    aside_bytes: u64,
 }
 
 struct Aside {
     offset: u64,
     length: u64,
-    users: Users,
+    held: Holders,
+}
+
+/// Who may still store into a range that no region has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holders {
+    /// Who has looked its last region up.
+    pub users: Users,
+    /// Which request to let go of what has ended covers it; see core::recall.
+    pub since: u64,
+}
+
+/// Why there is no memory for a region.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What the caller is told.
+    pub error: Error,
+    /// The file may not get longer, but ranges of it lie aside: there may be room when their users
+    /// have let go of them.
+    pub aside: bool,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal { error, aside: false }
+    }
 }
 
 /// Where a region's bytes are.
@@ -54,7 +78,7 @@ impl Segment {
         let file = MemoryFile::create()?;
         let control = Control::create(&file, config, size)?;
         let free = Extents::from(control.length() as u64);
-        let ranges = Mutex::new(Ranges { free, aside: Vec::new(), deaths: 0 });
+        let ranges = Mutex::new(Ranges { free, aside: Vec::new(), aside_bytes: 0 });
         Ok(Segment { file, control, ranges, hugepages: config.hugepages == 1 })
     }
 
@@ -73,16 +97,19 @@ impl Segment {
     }
 
     /// Takes `size` bytes of the file and maps them. They read as zero.
-    pub fn allocate(&self, size: usize) -> Result<(Place, Mapping)> {
+    pub fn allocate(&self, size: usize) -> std::result::Result<(Place, Mapping), Refusal> {
         let most = physical_memory();
         let Some(length) = whole_pages(size).filter(|length| *length as u64 <= most) else {
-            fail!(ERR_NO_MEMORY, "size is {size}, expected at most the machine's {most} bytes");
+            let text = format!("size is {size}, expected at most the machine's {most} bytes");
+            return Err(Error::new(Status::ERR_NO_MEMORY, text).into());
         };
         let mut ranges = self.ranges();
         let offset = ranges.free.take(length as u64)?;
         // With the lock: the file never gets shorter than another thread has made it meanwhile.
-        let mapping = self.provide(offset, length).inspect_err(|_| {
+        let provided = self.provide(offset, length);
+        let mapping = provided.map_err(|error| {
             ranges.free.give(offset, length as u64);
+            Refusal { aside: error.aside && !ranges.aside.is_empty(), ..error }
         })?;
         if self.hugepages && size >= HUGE {
             mapping.advise_huge();
@@ -90,7 +117,7 @@ impl Segment {
         Ok((Place::File(offset), mapping))
     }
 
-    fn provide(&self, offset: u64, length: usize) -> Result<Mapping> {
+    fn provide(&self, offset: u64, length: usize) -> std::result::Result<Mapping, Refusal> {
         let (before, end) = (self.file.length()?, offset + length as u64);
         if before > offset {
             // Used before; a peer that still had the former region in its hands may have stored
@@ -98,9 +125,9 @@ impl Segment {
             self.file.release(offset, length as u64)?;
         }
         if before < end {
-            self.file.extend(end)?;
+            self.file.extend(end).map_err(|error| Refusal { error, aside: true })?;
         }
-        self.file.map(offset, length)
+        Ok(self.file.map(offset, length)?)
     }
 
     /// Gives an allocated region's memory back to the kernel, whoever still has it mapped. Its
@@ -112,42 +139,52 @@ impl Segment {
         }
     }
 
-    /// The range of an emptied region may be used again: at once where `living` is true of none of
-    /// its users, else when the last of them has died. `living` is asked by the users' bits.
-    pub fn give_back(&self, place: Place, size: usize, users: Users, living: impl Fn(u32) -> bool) {
+    /// The range of an emptied region may be used again: at once where `is_held` is false, else
+    /// when reclaim() finds it so.
+    pub fn give_back(&self, place: Place, size: usize, held: Holders, is_held: bool) {
         let Place::File(offset) = place else { return };
         let length = whole_pages(size).unwrap_or(size) as u64;
         let mut ranges = self.ranges();
-        if !users.any(living) {
+        if !is_held {
             return ranges.free.give(offset, length);
         }
+        if ranges.aside.try_reserve(1).is_err() {
+            // Where memory is so short that this cannot be noted the range is lost.
+            return;
+        }
+        ranges.aside_bytes += length;
         // Regions that are allocated and freed one after the other, with the same users, take one
         // entry.
-        let last = ranges.aside.last_mut().filter(|last| last.users == users);
-        if let Some(last) = last.filter(|last| last.offset + last.length == offset) {
-            last.length += length;
-        } else if ranges.aside.try_reserve(1).is_ok() {
-            // Where memory is so short that this cannot be noted the range is lost.
-            ranges.aside.push(Aside { offset, length, users });
+        let last = ranges.aside.last_mut().filter(|last| last.held == held);
+        match last.filter(|last| last.offset + last.length == offset) {
+            Some(last) => last.length += length,
+            None => ranges.aside.push(Aside { offset, length, held }),
         }
     }
 
-    /// Makes the ranges free again whose users have died. `deaths`: how many are known; nothing is
-    /// looked at while the number stays.
-    pub fn reclaim(&self, deaths: u32, living: impl Fn(u32) -> bool) {
+    /// Makes the ranges free again that nobody holds any more.
+    pub fn reclaim(&self, is_held: impl Fn(Holders) -> bool) {
         let mut ranges = self.ranges();
-        if ranges.deaths == deaths {
-            return;
-        }
-        let Ranges { free, aside, deaths: known } = &mut *ranges;
-        *known = deaths;
+        let Ranges { free, aside, aside_bytes } = &mut *ranges;
         aside.retain(|range| {
-            let kept = range.users.any(&living);
+            let kept = is_held(range.held);
             if !kept {
+                *aside_bytes -= range.length;
                 free.give(range.offset, range.length);
             }
             kept
         });
+    }
+
+    /// Whether so much of the file lies aside that it is time to ask for it.
+    pub fn is_mostly_aside(&self) -> bool {
+        let ranges = self.ranges();
+        ranges.aside_bytes >= ranges.free.end() / 2
+    }
+
+    /// By whom the ranges are held that lie aside.
+    pub fn holders(&self) -> Vec<Holders> {
+        self.ranges().aside.iter().map(|range| range.held).collect()
     }
 
     /// Lets peers find a region. The index is free and below the configured number of regions.

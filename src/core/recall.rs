@@ -1,0 +1,137 @@
+//! How a rank gets memory back that peers have looked up.
+//!
+//! A peer that has looked a region up may stand in the middle of a store into it, for as long as it
+//! is not scheduled; so the region's range of the memory file lies aside when the region has ended
+//! (`transport::node::segment`). The owner gets it back when each of its users has died, or has
+//! answered a request (`Op::LET_GO`) that was sent after the region's end: the peer then has taken
+//! the memory of all ended regions out of its process (`transport::port`).
+//!
+//! Requests go out in numbered waves, one request to a peer at a time. A range that lies aside
+//! counts the wave that follows next; an answer to that wave or a later one covers it. So a peer
+//! that is stopped holds what it has looked up itself, and nothing else.
+//!
+//! Nobody waits for an answer as long as the file can get longer, which costs nothing: what lies
+//! aside has no pages. Requests go out when half of the file lies aside, and when it may not get
+//! longer; only in the second case the caller waits (`core::region`).
+
+use crate::engine::command::{Command, Op};
+use crate::engine::completion::{Completion, WORD_FAILED};
+use crate::engine::lane::Lane;
+use crate::engine::routes::Routes;
+use crate::transport::node::control::Users;
+use crate::transport::node::segment::Holders;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Requests that are under way at one time: less than the smallest table of operations in flight.
+const AT_ONCE: usize = 32;
+
+/// What a peer was asked, and has answered.
+#[derive(Default)]
+struct Asked {
+    /// The last wave that the peer has answered.
+    answered: u64,
+    /// The wave of the request that is under way; 0: there is none.
+    wave: u64,
+    /// The completion of that request.
+    ended: AtomicU64,
+}
+
+/// Belongs to the table of a context's regions.
+#[derive(Default)]
+pub struct Recall {
+    /// The last wave.
+    wave: u64,
+    // A completion points at the word in an entry, so each stays where it is until the context ends.
+    asked: HashMap<u32, Box<Asked>>,
+    /// How many deaths there were when news() last looked.
+    deaths: u32,
+}
+
+/// The other ranks that have a bit among the users of a region, and live.
+fn living(routes: &Routes, bit: u32) -> impl Iterator<Item = u32> {
+    let (me, peers) = (routes.own().peer, bit..routes.size());
+    let peers = peers.step_by(Users::BITS as usize);
+    peers.filter(move |peer| *peer != me && !routes.is_dead(*peer))
+}
+
+impl Recall {
+    /// Which wave covers a region whose life has ended before this is called.
+    pub fn next(&self) -> u64 {
+        self.wave + 1
+    }
+
+    /// Takes in the answers that have come. True: there is a new one, or a peer has died.
+    pub fn news(&mut self, routes: &Routes) -> bool {
+        let deaths = routes.deaths();
+        let mut news = std::mem::replace(&mut self.deaths, deaths) != deaths;
+        for asked in self.asked.values_mut().filter(|asked| asked.wave != 0) {
+            // Acquire: pairs with the Release of the completion.
+            let end = asked.ended.load(Ordering::Acquire);
+            if end == 0 {
+                continue;
+            }
+            if end & WORD_FAILED == 0 {
+                asked.answered = asked.wave;
+                news = true;
+            }
+            // A peer that has failed to do it is asked again.
+            asked.wave = 0;
+        }
+        news
+    }
+
+    /// Whether news() would find an answer.
+    pub fn has_answers(&self) -> bool {
+        // Acquire: pairs with the Release of the completion.
+        self.asked.values().any(|asked| asked.wave != 0 && asked.ended.load(Ordering::Acquire) != 0)
+    }
+
+    /// Whether a living peer may still store into what is held so.
+    pub fn is_held(&self, routes: &Routes, held: Holders) -> bool {
+        held.users.bits().any(|bit| living(routes, bit).any(|peer| self.holds(peer, held.since)))
+    }
+
+    fn holds(&self, peer: u32, since: u64) -> bool {
+        self.asked.get(&peer).is_none_or(|asked| asked.answered < since)
+    }
+
+    /// A peer that was asked and has not answered.
+    pub fn silent(&self) -> Option<u32> {
+        self.asked.iter().find(|(_, asked)| asked.wave != 0).map(|(peer, _)| *peer)
+    }
+
+    /// Asks all who hold something and are not being asked, as far as there is room; the progress
+    /// thread sends the requests. Never waits.
+    pub fn ask(&mut self, routes: &Routes, lane: &Lane, held: &[Holders]) {
+        let wave = self.next();
+        let mut under_way = self.asked.values().filter(|asked| asked.wave != 0).count();
+        for held in held {
+            for peer in held.users.bits().flat_map(|bit| living(routes, bit)) {
+                if under_way == AT_ONCE {
+                    return;
+                }
+                if self.holds(peer, held.since) {
+                    under_way += usize::from(self.ask_one(routes, lane, peer, wave));
+                }
+            }
+        }
+    }
+
+    /// True: the request is under way. False: another one is, or the peer is being contacted, or
+    /// the queue is full.
+    fn ask_one(&mut self, routes: &Routes, lane: &Lane, peer: u32, wave: u64) -> bool {
+        let asked = self.asked.entry(peer).or_default();
+        if asked.wave != 0 || routes.port_to_answer(peer).is_err() {
+            return false;
+        }
+        asked.ended.store(0, Ordering::Relaxed);
+        let mut command = Command::new(Op::LET_GO, peer);
+        command.on_complete = Completion::store_on(&asked.ended);
+        let Ok(asleep) = lane.put(&command, &[]) else { return false };
+        asked.wave = wave;
+        self.wave = wave;
+        lane.leave_to_others(asleep);
+        true
+    }
+}
