@@ -47,6 +47,23 @@ static llcl_status_t try_message(llcl_context_t *context)
     return llcl_try_am_async(context, &message);
 }
 
+/* A request with LLCL_FLAG_PARK is kept until the contact, and then done, or refused by its completion. */
+static void park(llcl_context_t *context, uint64_t ends[2])
+{
+    static uint32_t header = 7;
+    llcl_write_value_params_t write = {0};
+    llcl_am_params_t message = am_to(2, 9, &header, sizeof header);
+    write.peer = 2;
+    write.size = 8;
+    write.flags = message.flags = LLCL_FLAG_PARK;
+    write.on_complete = llcl_store_on(&ends[0]);
+    message.on_complete = llcl_store_on(&ends[1]);
+    CHECK_OK(llcl_try_write_value_async(context, &write));
+    CHECK_OK(llcl_try_am_async(context, &message));
+    CHECK_EQUAL(am_stats(context).parked, 2);
+    CHECK_EQUAL(word_get(&ends[0]) | word_get(&ends[1]), 0);
+}
+
 /* In a callback nothing waits, so llcl_connect is refused there, and a query is answered by a retry. */
 static void in_callback(void *data, llcl_status_t status)
 {
@@ -83,13 +100,15 @@ static void meet_the_late(llcl_context_t *context)
 {
     static const uint32_t wrong[] = {0, 3}, all[] = {2, 0, 2, 1};
     unsigned tries = 0;
+    uint64_t ends[2] = {0, 0};
     char path[64];
     FILE *said;
     CHECK_STATUS(try_write(context, 0), LLCL_RETRY_CONNECTING);
     CHECK_STATUS(try_write(context, LLCL_FLAG_DEFER), LLCL_RETRY_CONNECTING);
     CHECK_STATUS(try_message(context), LLCL_RETRY_CONNECTING);
-    call_back(context);
     CHECK(am_stats(context).retry_connecting == 3);
+    call_back(context);
+    park(context, ends);
     said = fopen(refused(path, sizeof path, llcl_rank(context)), "w");
     CHECK(said != NULL && fclose(said) == 0);
     CHECK_STATUS(llcl_connect(context, wrong, 2), LLCL_ERR_INVALID);
@@ -103,6 +122,9 @@ static void meet_the_late(llcl_context_t *context)
             sleep_ms(10);
     }
     is_connected(context);
+    CHECK_OK(llcl_flush(context, 2));
+    CHECK_EQUAL(word_get(&ends[0]), (uint64_t)(int64_t)LLCL_ERR_KEY);
+    CHECK_EQUAL(word_get(&ends[1]), (uint64_t)(int64_t)LLCL_ERR_NO_HANDLER);
     CHECK_OK(llcl_connect(context, NULL, 77));
 }
 

@@ -84,7 +84,7 @@ static void strided(llcl_context_t *context)
     it.reserved = 1;
     REFUSED(strided, it, LLCL_ERR_INVALID, "reserved");
     it = right(context);
-    it.flags = 2;
+    it.flags = 8;
     REFUSED(strided, it, LLCL_ERR_INVALID, "flags");
     it = right(context);
     it.peer = llcl_size(context);

@@ -961,6 +961,18 @@ void *llcl_remote_pointer(llcl_context_t *context,
  */
 #define LLCL_FLAG_DEFER 1u
 
+/**
+ * Flag: where a try function would answer "try again" the request is accepted all the same: the
+ * library keeps it and posts it when there is room, in the order of one peer's kept requests. So a
+ * callback that posts the next request needs no list of its own. Sources stay as they are until
+ * the completion that tells so, also where they are copied in the call otherwise; but for the
+ * values and small writes, which the library copies. Errors that show only when the request is
+ * posted are told by its completions. As many as LLCL_PARKED are kept at one time
+ * (llcl_stats_t::parked_high_water); beyond that the answer is "try again". It may be combined
+ * with LLCL_FLAG_DEFER.
+ */
+#define LLCL_FLAG_PARK 2u
+
 /** The signal word is set to the value. */
 #define LLCL_SIGNAL_SET 1u
 
@@ -971,7 +983,7 @@ void *llcl_remote_pointer(llcl_context_t *context,
 typedef struct llcl_read_params_t {
     /** The rank to read from. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /** Where to read. */
     llcl_remote_t source;
@@ -991,7 +1003,7 @@ typedef struct llcl_read_params_t {
 typedef struct llcl_write_params_t {
     /** The rank to write to. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /** The bytes. */
     llcl_local_t source;
@@ -1013,7 +1025,7 @@ typedef struct llcl_write_params_t {
 typedef struct llcl_write_signal_params_t {
     /** The rank to write to. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /** The bytes. */
     llcl_local_t source;
@@ -1169,7 +1181,7 @@ llcl_status_t llcl_write_signal(llcl_context_t *context,
 typedef struct llcl_write_value_params_t {
     /** The rank to write to. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /** Where the bytes go. */
     llcl_remote_t destination;
@@ -1188,7 +1200,7 @@ typedef struct llcl_write_value_params_t {
 typedef struct llcl_write_small_params_t {
     /** The rank to write to. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /**
      * The bytes: any memory of the caller, who may reuse it when the call returns. May be NULL if
@@ -1377,7 +1389,7 @@ typedef struct llcl_atomic_info_t {
 typedef struct llcl_atomic_params_t {
     /** The rank whose word it is. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /** The word, aligned to its size. */
     llcl_remote_t target;
@@ -1472,7 +1484,7 @@ llcl_status_t llcl_atomic(llcl_context_t *context,
 typedef struct llcl_fetch_add_params_t {
     /** The rank whose word it is. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /** The word, aligned to 8 bytes. */
     llcl_remote_t target;
@@ -1491,7 +1503,7 @@ typedef struct llcl_fetch_add_params_t {
 typedef struct llcl_compare_swap_params_t {
     /** The rank whose word it is. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /** The word, aligned to 8 bytes. */
     llcl_remote_t target;
@@ -1750,7 +1762,7 @@ typedef void (*llcl_am_handler_fn)(llcl_am_t *message, void *data);
 typedef struct llcl_am_params_t {
     /** The rank to send to; it may be the calling one. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /** The number of the handler at the peer. */
     uint32_t id;
@@ -2867,6 +2879,10 @@ typedef struct llcl_stats_t {
     uint64_t retry_busy;
     /** By LLCL_RETRY_CONNECTING. */
     uint64_t retry_connecting;
+    /** Requests with LLCL_FLAG_PARK that found no room and were kept until there was some. */
+    uint64_t parked;
+    /** The most of them at one time; see LLCL_PARKED. */
+    uint64_t parked_high_water;
     /** How often a peer's RecvCNT was read because the cached one said "full". */
     uint64_t credit_reads;
     /** Atomic exchanges by which this rank tried to take peers' tickets, by share. */
@@ -2904,8 +2920,8 @@ typedef struct llcl_stats_t {
 } llcl_stats_t;
 
 /** Its size, and else zeroes: `llcl_stats_t it = LLCL_STATS_INIT;`. */
-#define LLCL_STATS_INIT {sizeof(llcl_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, 0, 0, \
-    0, 0, 0, 0, 0}
+#define LLCL_STATS_INIT {sizeof(llcl_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, \
+    0, 0, 0, 0, 0, 0, 0}
 
 /**
  * What a context has counted.
@@ -2938,7 +2954,7 @@ llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
 typedef struct llcl_strided_params_t {
     /** The rank to read from or to write to. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /**
      * The first piece in the caller's memory: the source of a write, the destination of a read.
@@ -2998,7 +3014,7 @@ typedef struct llcl_remote_span_t {
 typedef struct llcl_vector_params_t {
     /** The rank to read from or to write to. */
     uint32_t peer;
-    /** 0 or LLCL_FLAG_DEFER. */
+    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
     uint32_t flags;
     /**
      * The places in the caller's memory; NULL if `local_count` is 0. Read during the call only.

@@ -50,6 +50,7 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_ACCESS_KERNEL = 2
   integer(c_int32_t), parameter :: LLCL_ACCESS_MESSAGE = 3
   integer(c_int32_t), parameter :: LLCL_FLAG_DEFER = 1
+  integer(c_int32_t), parameter :: LLCL_FLAG_PARK = 2
   integer(c_int32_t), parameter :: LLCL_SIGNAL_SET = 1
   integer(c_int32_t), parameter :: LLCL_SIGNAL_ADD = 2
   integer(c_int32_t), parameter :: LLCL_TYPE_I32 = 1

@@ -267,7 +267,7 @@ module llcl_types
   end type
 
   type, bind(c) :: llcl_stats_t
-    integer(c_int64_t) :: struct_size = 280
+    integer(c_int64_t) :: struct_size = 296
     integer(c_int64_t) :: am_sent = 0
     integer(c_int64_t) :: am_handled = 0
     integer(c_int64_t) :: am_unknown = 0
@@ -277,6 +277,8 @@ module llcl_types
     integer(c_int64_t) :: retry_no_tag = 0
     integer(c_int64_t) :: retry_busy = 0
     integer(c_int64_t) :: retry_connecting = 0
+    integer(c_int64_t) :: parked = 0
+    integer(c_int64_t) :: parked_high_water = 0
     integer(c_int64_t) :: credit_reads = 0
     integer(c_int64_t) :: credit_updates(16) = 0
     integer(c_int64_t) :: skips = 0

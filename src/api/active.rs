@@ -47,7 +47,7 @@ pub type llcl_am_handler_fn =
 pub struct llcl_am_params_t {
     /// The rank to send to; it may be the calling one.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// The number of the handler at the peer.
     pub id: u32,

@@ -60,7 +60,7 @@ pub const LLCL_DOMAIN_OWNER: u32 = 2;
 pub struct llcl_atomic_params_t {
     /// The rank whose word it is.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// The word, aligned to its size.
     pub target: llcl_remote_t,

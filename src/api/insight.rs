@@ -32,6 +32,10 @@ pub struct llcl_stats_t {
     pub retry_busy: u64,
     /// By LLCL_RETRY_CONNECTING.
     pub retry_connecting: u64,
+    /// Requests with LLCL_FLAG_PARK that found no room and were kept until there was some.
+    pub parked: u64,
+    /// The most of them at one time; see LLCL_PARKED.
+    pub parked_high_water: u64,
     /// How often a peer's RecvCNT was read because the cached one said "full".
     pub credit_reads: u64,
     /// Atomic exchanges by which this rank tried to take peers' tickets, by share.
@@ -84,6 +88,8 @@ pub unsafe extern "C" fn llcl_stats_get(
             retry_no_tag: counted.retry_no_tag,
             retry_busy: counted.retry_busy,
             retry_connecting: counted.retry_connecting,
+            parked: counted.parked,
+            parked_high_water: counted.parked_high_water,
             credit_reads: counted.credit_reads,
             credit_updates: counted.credit_updates,
             skips: counted.skips,

@@ -29,7 +29,7 @@ pub const LLCL_STRIDED_DIMENSIONS: u32 = 8;
 pub struct llcl_strided_params_t {
     /// The rank to read from or to write to.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// The first piece in the caller's memory: the source of a write, the destination of a read.
     pub local: llcl_local_t,
@@ -76,7 +76,7 @@ pub struct llcl_remote_span_t {
 pub struct llcl_vector_params_t {
     /// The rank to read from or to write to.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// The places in the caller's memory; NULL if `local_count` is 0. Read during the call only.
     pub locals: *const llcl_local_span_t,

@@ -19,6 +19,16 @@ use crate::util::status::Result;
 /// work, and for callers that hold locks which their callbacks take.
 pub const LLCL_FLAG_DEFER: u32 = 1;
 
+/// Flag: where a try function would answer "try again" the request is accepted all the same: the
+/// library keeps it and posts it when there is room, in the order of one peer's kept requests. So a
+/// callback that posts the next request needs no list of its own. Sources stay as they are until
+/// the completion that tells so, also where they are copied in the call otherwise; but for the
+/// values and small writes, which the library copies. Errors that show only when the request is
+/// posted are told by its completions. As many as LLCL_PARKED are kept at one time
+/// (llcl_stats_t::parked_high_water); beyond that the answer is "try again". It may be combined
+/// with LLCL_FLAG_DEFER.
+pub const LLCL_FLAG_PARK: u32 = 2;
+
 /// The signal word is set to the value.
 pub const LLCL_SIGNAL_SET: u32 = 1;
 /// The value is added to the signal word.
@@ -29,7 +39,7 @@ pub const LLCL_SIGNAL_ADD: u32 = 2;
 pub struct llcl_read_params_t {
     /// The rank to read from.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// Where to read.
     pub source: llcl_remote_t,
@@ -46,7 +56,7 @@ pub struct llcl_read_params_t {
 pub struct llcl_write_params_t {
     /// The rank to write to.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// The bytes.
     pub source: llcl_local_t,
@@ -65,7 +75,7 @@ pub struct llcl_write_params_t {
 pub struct llcl_write_signal_params_t {
     /// The rank to write to.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// The bytes.
     pub source: llcl_local_t,

@@ -20,7 +20,7 @@ use std::ffi::c_void;
 pub struct llcl_write_value_params_t {
     /// The rank to write to.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// Where the bytes go.
     pub destination: llcl_remote_t,
@@ -37,7 +37,7 @@ pub struct llcl_write_value_params_t {
 pub struct llcl_write_small_params_t {
     /// The rank to write to.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// The bytes: any memory of the caller, who may reuse it when the call returns. May be NULL if
     /// `size` is 0.

@@ -17,7 +17,7 @@ use crate::util::status::Result;
 pub struct llcl_fetch_add_params_t {
     /// The rank whose word it is.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// The word, aligned to 8 bytes.
     pub target: llcl_remote_t,
@@ -34,7 +34,7 @@ pub struct llcl_fetch_add_params_t {
 pub struct llcl_compare_swap_params_t {
     /// The rank whose word it is.
     pub peer: u32,
-    /// 0 or LLCL_FLAG_DEFER.
+    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
     pub flags: u32,
     /// The word, aligned to 8 bytes.
     pub target: llcl_remote_t,

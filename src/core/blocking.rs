@@ -1,5 +1,6 @@
 //! How a thread waits for the lane: awake at first, working for it meanwhile; then asleep.
 
+use crate::core::poster::Poster;
 use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::Completion;
 use crate::engine::lane::{Execution, Lane};
@@ -16,6 +17,7 @@ use std::time::Duration;
 pub(super) struct Blocking<'a> {
     pub(super) lane: &'a Lane,
     pub(super) dispatcher: &'a Dispatcher,
+    pub(super) poster: &'a Poster,
     pub(super) spin: Duration,
 }
 
@@ -26,6 +28,9 @@ impl<'a> Blocking<'a> {
     /// Lends the calling thread for a burst of looks, until `done`: to the lane, and to the agent
     /// of active messages where there are some. `backoff` begins anew when messages were handled.
     pub(super) fn attend(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
+        if self.poster.has_parked() {
+            self.poster.post_parked();
+        }
         if !self.dispatcher.is_in_use() || !self.may_handle() {
             return self.lane.attend(done);
         }
@@ -43,8 +48,9 @@ impl<'a> Blocking<'a> {
 
     /// Works for a moment for whatever there is to do. True: something was done.
     pub(super) fn help_others(self) -> bool {
+        let posted = self.poster.has_parked() && self.poster.post_parked() > 0;
         let handled = self.may_handle() && self.dispatcher.help() > 0;
-        self.lane.help_others() || handled
+        self.lane.help_others() || handled || posted
     }
 
     /// Whether a thread of the program runs handlers: in offload mode only where nobody else does.
@@ -148,6 +154,7 @@ impl<'a> Blocking<'a> {
     /// Waits until everything accepted before, for one peer or for ALL_PEERS, has ended.
     #[inline]
     pub(super) fn flush(self, peer: u32) -> Result<()> {
+        self.until_posted(peer);
         if !self.lane.has_ended() {
             return self.flush_with_role(peer);
         }
@@ -157,6 +164,16 @@ impl<'a> Blocking<'a> {
             self.flush_messages(peer);
         }
         Ok(())
+    }
+
+    /// Waits until what was parked before for the peer, or for ALL_PEERS, was posted.
+    #[inline]
+    pub(super) fn until_posted(self, peer: u32) {
+        if self.poster.has_parked() {
+            let last = self.poster.last_parked();
+            let posted = || !self.poster.has_parked_before(peer, last);
+            self.until(Awaited::private(self.poster.parked_word()), posted);
+        }
     }
 
     /// Like `flush`, through the queue, whether or not something is under way: whoever had the role

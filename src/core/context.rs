@@ -4,6 +4,7 @@ use crate::bootstrap::{Bootstrap, Handed, World};
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
 use crate::core::handler_thread::HandlerThread;
+use crate::core::poster::Poster;
 use crate::core::progress_thread::{Crew, ProgressThread};
 use crate::core::region::Regions;
 use crate::core::region_handle::{Handles, RegionHandle};
@@ -38,6 +39,7 @@ pub struct Context {
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
     pub(super) post: Arc<MessagePost>,
+    pub(super) poster: Arc<Poster>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) handling: HandlerThread,
     pub(super) regions: Arc<Regions>,
@@ -161,6 +163,13 @@ impl Context {
         };
         let spin = Duration::from_micros(spin);
         let background = Arc::new(Background::new(routes.clone()));
+        let poster = Poster::new(
+            routes.clone(),
+            lane.clone(),
+            post.clone(),
+            background.clone(),
+            config.parked,
+        );
         let alert = Duration::from_micros(config.progress_spin_us);
         let crew = Crew {
             lane: lane.clone(),
@@ -188,6 +197,7 @@ impl Context {
             routes.clone(),
             lane.clone(),
             dispatcher.clone(),
+            poster.clone(),
             &config,
         ));
         let handles = Handles::new(regions.clone());
@@ -196,6 +206,7 @@ impl Context {
             routes,
             lane,
             post,
+            poster,
             dispatcher,
             handling,
             regions,
@@ -247,7 +258,7 @@ impl Context {
     /// What a thread needs that waits for the lane.
     pub(super) fn rest(&self) -> Blocking<'_> {
         let spin = Duration::from_micros(self.config.spin_us);
-        Blocking { lane: &self.lane, dispatcher: &self.dispatcher, spin }
+        Blocking { lane: &self.lane, dispatcher: &self.dispatcher, poster: &self.poster, spin }
     }
 
     /// This rank's sleeping threads, to be told of completions.

@@ -96,7 +96,7 @@ impl Context {
     fn cancel(&self, limit: Instant) -> bool {
         let mut backoff = Backoff::new(Duration::MAX);
         let mut free = true;
-        while free && self.lane.cancel().is_none() {
+        while free && (!self.poster.cancel_parked() || self.lane.cancel().is_none()) {
             free = Instant::now() < limit;
             backoff.pause();
         }

@@ -2,6 +2,7 @@
 //! the long one through the lane.
 
 use crate::core::context::Context;
+use crate::core::poster::{Later, Poster};
 use crate::core::submit::{FLAG_DEFER, check_completion, check_flags};
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::command::{Command, Op};
@@ -89,11 +90,13 @@ impl Context {
 
     /// Accepts the message, or says why not.
     pub fn am_try(&self, send: &Send) -> Result<()> {
-        self.counted(self.am_submit(send))
+        self.accept(send.flags, || Kept::of(send), || self.poster.am_submit(send))
     }
+}
 
+impl Poster {
+    /// Sends the message, or lets the lane send it, or says why not.
     fn am_submit(&self, send: &Send) -> Result<()> {
-        self.must_be_open()?;
         if completion::in_response() {
             fail!(ERR_STATE, "the handler of a response may not send");
         }
@@ -238,6 +241,42 @@ impl Context {
             false => self.lane.leave_to_others(asleep),
         }
         Ok(())
+    }
+}
+
+/// A message that is parked, with its header.
+struct Kept {
+    send: Send,
+    header: [u8; HEADER],
+}
+
+// SAFETY: what its pointers lead to is the user's, who lets any thread use it until the completion.
+unsafe impl std::marker::Send for Kept {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for Kept {}
+
+impl Kept {
+    /// A copy of a message that check() has found in order as far as its header.
+    fn of(send: &Send) -> Kept {
+        let mut kept = Kept { send: *send, header: [0; HEADER] };
+        // SAFETY: the caller's bytes, valid during the call.
+        let header = unsafe { bytes(send.header, send.header_size) };
+        kept.header[..header.len()].copy_from_slice(header);
+        kept
+    }
+}
+
+impl Later for Kept {
+    fn peer(&self) -> u32 {
+        self.send.peer
+    }
+
+    fn post(&self, poster: &Poster) -> Result<()> {
+        poster.am_submit(&Send { header: self.header.as_ptr(), ..self.send })
+    }
+
+    fn completions(&self) -> [Completion; 2] {
+        [self.send.on_local, self.send.on_complete]
     }
 }
 

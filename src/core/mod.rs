@@ -9,6 +9,7 @@ mod finalize;
 mod handler_thread;
 pub mod messages;
 pub mod noncontiguous;
+pub mod poster;
 mod progress_thread;
 mod reach;
 pub mod recall;

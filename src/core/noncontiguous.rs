@@ -3,6 +3,7 @@
 //! `engine::pieces`.
 
 use crate::core::context::Context;
+use crate::core::poster::Poster;
 use crate::core::submit::{FLAG_DEFER, check_completion, check_flags};
 use crate::engine::by_caller::{Local, copy};
 use crate::engine::command::{Command, Op};
@@ -15,6 +16,9 @@ use crate::transport::address::Address;
 use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
+use kept::Kept;
+
+mod kept;
 
 /// Most dimensions of a box.
 pub const DIMENSIONS: usize = 8;
@@ -30,7 +34,7 @@ pub struct Span {
 }
 
 /// A box, as [`Strided::new`] has checked and simplified it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Strided {
     local: Address,
     remote: Address,
@@ -227,7 +231,7 @@ impl Many<'_> {
 impl Context {
     /// Accepts the request, or says why not. Accepted: its completion fires exactly once.
     pub fn submit_many(&self, many: &Many) -> Result<()> {
-        self.counted(self.submit_many_now(many))
+        self.accept(many.flags, || Kept::of(many), || self.poster.submit_many(many))
     }
 
     /// Tries until the request is accepted.
@@ -244,10 +248,13 @@ impl Context {
             self.submit_many_until_accepted(many)
         })
     }
+}
 
-    fn submit_many_now(&self, many: &Many) -> Result<()> {
-        self.must_be_open()?;
+impl Poster {
+    /// Copies the pieces, or puts them into the queue as one command, or says why not.
+    fn submit_many(&self, many: &Many) -> Result<()> {
         let Many { flags, on_complete, .. } = many;
+        let defer = flags & FLAG_DEFER != 0;
         check_flags(*flags)?;
         check_completion(on_complete, "on_complete")?;
         if on_complete.kind == completion::CALL && !completion::has_room(1) {
@@ -255,16 +262,16 @@ impl Context {
         }
         let port = self.routes.port(many.peer)?;
         let mapped = self.is_mapped(port, &many.shape)?;
-        let later = self.lane.execution() == Execution::Offload || *flags != 0;
+        let later = self.lane.execution() == Execution::Offload || defer;
         if !later && mapped && self.copy_now(port, many)? {
-            on_complete.fire(Status::OK, self.waiters());
+            on_complete.fire(Status::OK, self.routes.waiters());
             return Ok(());
         }
         if later && !self.lane.room().admits() {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
         // Asked before: the list of the pieces is made in vain where the queue has no room.
-        if self.lane.is_full() && (*flags != 0 || !self.lane.relieve()) {
+        if self.lane.is_full() && (defer || !self.lane.relieve()) {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
         self.queue_many(many)

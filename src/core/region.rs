@@ -1,6 +1,7 @@
 //! This rank's regions: memory that operations may name, here and at peers.
 
 use crate::core::blocking::Blocking;
+use crate::core::poster::Poster;
 use crate::core::recall::Recall;
 use crate::engine::command::ALL_PEERS;
 use crate::engine::completion::in_callback;
@@ -47,6 +48,7 @@ pub struct Regions {
     routes: Arc<Routes>,
     lane: Arc<Lane>,
     dispatcher: Arc<Dispatcher>,
+    poster: Arc<Poster>,
     capacity: usize,
     spin: Duration,
     /// Where the numbering of lives begins: differs from context to context.
@@ -76,6 +78,7 @@ impl Regions {
         routes: Arc<Routes>,
         lane: Arc<Lane>,
         dispatcher: Arc<Dispatcher>,
+        poster: Arc<Poster>,
         config: &Config,
     ) -> Regions {
         let (capacity, spin) = (config.regions as usize, Duration::from_micros(config.spin_us));
@@ -85,6 +88,7 @@ impl Regions {
             routes,
             lane,
             dispatcher,
+            poster,
             capacity,
             spin,
             first_life,
@@ -141,7 +145,7 @@ impl Regions {
 
     /// Waits for a moment, until a peer has answered.
     fn wait_for_answers(&self) {
-        let rest = Blocking { lane: &self.lane, dispatcher: &self.dispatcher, spin: self.spin };
+        let rest = self.rest();
         let mut backoff = Backoff::new(self.spin);
         let answered = || self.table().recall.has_answers();
         while !rest.attend(&mut backoff, answered) {
@@ -225,6 +229,11 @@ impl Regions {
         Ok(Made { key, address })
     }
 
+    fn rest(&self) -> Blocking<'_> {
+        let Regions { lane, dispatcher, poster, spin, .. } = self;
+        Blocking { lane, dispatcher, poster, spin: *spin }
+    }
+
     /// Whether a live region is memory that the caller registered.
     pub(super) fn is_registered(&self, key: Key) -> bool {
         let table = self.table();
@@ -238,15 +247,22 @@ impl Regions {
     pub fn free(&self, key: Key) -> Result<()> {
         self.routes.gate().must_be_own()?;
         let waiting_allowed = !in_callback();
-        let idle = || self.dispatcher.is_idle() && self.lane.is_idle() == Some(true);
+        let idle = || {
+            !self.poster.has_parked()
+                && self.dispatcher.is_idle()
+                && self.lane.is_idle() == Some(true)
+        };
         if !waiting_allowed && !idle() {
             return Err(Error::bare(Status::RETRY_BUSY));
+        }
+        let rest = self.rest();
+        if waiting_allowed {
+            // They look the region up when they are posted.
+            rest.until_posted(ALL_PEERS);
         }
         let (index, place, size) = self.end_life(key)?;
         // After this nobody finds the region and nobody is in the middle of touching it.
         let mapping = self.routes.own().forget(index);
-        let (lane, dispatcher) = (&self.lane, &self.dispatcher);
-        let rest = Blocking { lane, dispatcher, spin: self.spin };
         // With the role: who posts directly has looked our side up, and works on it while it has
         // the role.
         let end = if waiting_allowed { rest.flush_with_role(ALL_PEERS) } else { Ok(()) };

@@ -5,6 +5,7 @@ use crate::bootstrap::Bootstrap;
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
 use crate::core::context::Context;
+use crate::core::poster::Poster;
 use crate::core::region::{Made, Regions};
 use crate::core::submit::check_completion;
 use crate::engine::completion::{Completion, must_not_be_in_callback};
@@ -35,6 +36,7 @@ pub struct Services {
     bootstrap: Arc<Bootstrap>,
     lane: Arc<Lane>,
     dispatcher: Arc<Dispatcher>,
+    poster: Arc<Poster>,
 }
 
 /// One of this rank's own buffers.
@@ -58,6 +60,7 @@ impl Context {
             bootstrap: self.bootstrap.clone(),
             lane: self.lane.clone(),
             dispatcher: self.dispatcher.clone(),
+            poster: self.poster.clone(),
         }
     }
 }
@@ -136,7 +139,8 @@ impl Services {
     }
 
     fn rest(&self) -> Blocking<'_> {
-        Blocking { lane: &self.lane, dispatcher: &self.dispatcher, spin: self.spin() }
+        let Services { lane, dispatcher, poster, .. } = self;
+        Blocking { lane, dispatcher, poster, spin: self.spin() }
     }
 
     /// Works for a moment for whatever else there is to do. True: something was done.

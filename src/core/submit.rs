@@ -2,6 +2,7 @@
 //! done by the caller at once, queued, or posted under the role.
 
 use crate::core::context::Context;
+use crate::core::poster::{Later, Poster};
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::command::{ALL_PEERS, Command};
 use crate::engine::completion::{self, Completion, WORD_FAILED};
@@ -16,6 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Through the lane, whatever the execution; the completion never fires inside the call.
 pub const FLAG_DEFER: u32 = 1;
+/// Where there is no room the request is kept, and posted when there is.
+pub const FLAG_PARK: u32 = 2;
 
 /// Bytes of a word.
 const WORD: u64 = 8;
@@ -93,59 +96,25 @@ impl Context {
 
     /// Accepts the request, or says why not. Accepted: its completions fire exactly once.
     pub fn submit(&self, request: &Request) -> Result<()> {
-        self.counted(self.submit_now(request))
+        let park = || Kept::of(request);
+        self.accept(request.flags, park, || self.poster.submit(request))
     }
 
-    fn submit_now(&self, request: &Request) -> Result<()> {
+    /// Posts a request, or parks it where that is wished for and there is no room now.
+    pub(super) fn accept<L: Later + 'static>(
+        &self,
+        flags: u32,
+        kept: impl FnOnce() -> L,
+        post: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         self.must_be_open()?;
-        check(request)?;
-        let Request { command, local, flags, .. } = request;
-        let execution = self.lane.execution();
-        if execution == Execution::Offload || flags & FLAG_DEFER != 0 {
-            by_caller::check(&self.routes, command)?;
-            if !self.lane.room().admits() {
-                return Err(Error::bare(Status::RETRY_QUEUE_FULL));
+        let end = match post() {
+            Err(error) if error.status.is_retry() && flags & FLAG_PARK != 0 => {
+                self.poster.park(kept(), error)
             }
-            return match self.queue(request) {
-                Err(error) if error.status == Status::RETRY_QUEUE_FULL && *flags == 0 => {
-                    if self.lane.relieve() { self.queue(request) } else { Err(error) }
-                }
-                end => end,
-            };
-        }
-        let outcome = match by_caller::signal_needs_agent(&self.routes, command)? {
-            true => Outcome::NeedsAgent,
-            false => by_caller::attempt(&self.routes, command, *local)?,
+            end => end,
         };
-        match outcome {
-            Outcome::Done => {
-                command.on_local.fire(Status::OK, self.routes.waiters());
-                command.on_complete.fire(Status::OK, self.routes.waiters());
-                Ok(())
-            }
-            _ if execution == Execution::Direct => self.lane.post_directly(*command, *local),
-            _ => self.queue(request),
-        }
-    }
-
-    fn queue(&self, request: &Request) -> Result<()> {
-        let mut command = request.command;
-        let asleep = {
-            // Until the command is in the queue, where a flush finds it, the pin keeps the region.
-            let _pinned = pin();
-            command.local = request.local.resolve(&self.routes, command.size)?;
-            let bytes: &[u8] = match request.carry {
-                // SAFETY: the caller's bytes, valid during the call, at most INLINE as checked.
-                true => unsafe { std::slice::from_raw_parts(command.local, command.size as usize) },
-                false => &[],
-            };
-            self.lane.put(&command, bytes)?
-        };
-        match request.flags & FLAG_DEFER {
-            0 => self.lane.wake_executor(asleep),
-            _ => self.lane.leave_to_others(asleep),
-        }
-        Ok(())
+        self.counted(end)
     }
 
     /// Tries until the request is accepted, working for the lane meanwhile.
@@ -212,6 +181,66 @@ impl Context {
     }
 }
 
+impl Poster {
+    /// Does the request, or puts it into the queue, or says why not.
+    fn submit(&self, request: &Request) -> Result<()> {
+        check(request)?;
+        let Request { command, local, flags, .. } = request;
+        let execution = self.lane.execution();
+        if execution == Execution::Offload || flags & FLAG_DEFER != 0 {
+            by_caller::check(&self.routes, command)?;
+            if !self.lane.room().admits() {
+                return Err(Error::bare(Status::RETRY_QUEUE_FULL));
+            }
+            return match self.queue(request) {
+                Err(error)
+                    if error.status == Status::RETRY_QUEUE_FULL && flags & FLAG_DEFER == 0 =>
+                {
+                    if self.lane.relieve() {
+                        self.queue(request)
+                    } else {
+                        Err(error)
+                    }
+                }
+                end => end,
+            };
+        }
+        let outcome = match by_caller::signal_needs_agent(&self.routes, command)? {
+            true => Outcome::NeedsAgent,
+            false => by_caller::attempt(&self.routes, command, *local)?,
+        };
+        match outcome {
+            Outcome::Done => {
+                command.on_local.fire(Status::OK, self.routes.waiters());
+                command.on_complete.fire(Status::OK, self.routes.waiters());
+                Ok(())
+            }
+            _ if execution == Execution::Direct => self.lane.post_directly(*command, *local),
+            _ => self.queue(request),
+        }
+    }
+
+    fn queue(&self, request: &Request) -> Result<()> {
+        let mut command = request.command;
+        let asleep = {
+            // Until the command is in the queue, where a flush finds it, the pin keeps the region.
+            let _pinned = pin();
+            command.local = request.local.resolve(&self.routes, command.size)?;
+            let bytes: &[u8] = match request.carry {
+                // SAFETY: the caller's bytes, valid during the call, at most INLINE as checked.
+                true => unsafe { std::slice::from_raw_parts(command.local, command.size as usize) },
+                false => &[],
+            };
+            self.lane.put(&command, bytes)?
+        };
+        match request.flags & FLAG_DEFER {
+            0 => self.lane.wake_executor(asleep),
+            _ => self.lane.leave_to_others(asleep),
+        }
+        Ok(())
+    }
+}
+
 fn check(request: &Request) -> Result<()> {
     let Request { command, flags, carry, .. } = request;
     check_flags(*flags)?;
@@ -232,10 +261,54 @@ fn check(request: &Request) -> Result<()> {
 }
 
 pub(super) fn check_flags(flags: u32) -> Result<()> {
-    if flags & !FLAG_DEFER != 0 {
-        fail!(ERR_INVALID, "flags is {flags:#x}, expected no bit but LLCL_FLAG_DEFER");
+    if flags & !(FLAG_DEFER | FLAG_PARK) != 0 {
+        fail!(
+            ERR_INVALID,
+            "flags is {flags:#x}, expected no bits but LLCL_FLAG_DEFER and LLCL_FLAG_PARK"
+        );
     }
     Ok(())
+}
+
+/// A request that is parked, with the bytes that it carries.
+struct Kept {
+    request: Request,
+    bytes: [u8; INLINE],
+}
+
+// SAFETY: what its pointers lead to is the user's, who lets any thread use it until the completion.
+unsafe impl Send for Kept {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for Kept {}
+
+impl Kept {
+    fn of(request: &Request) -> Kept {
+        let mut kept = Kept { request: *request, bytes: [0; INLINE] };
+        if let (true, Local::Pointer(from)) = (request.carry, request.local) {
+            let size = (request.command.size as usize).min(INLINE);
+            // SAFETY: the caller's bytes, valid during the call.
+            unsafe { std::ptr::copy_nonoverlapping(from, kept.bytes.as_mut_ptr(), size) };
+        }
+        kept
+    }
+}
+
+impl Later for Kept {
+    fn peer(&self) -> u32 {
+        self.request.command.peer
+    }
+
+    fn post(&self, poster: &Poster) -> Result<()> {
+        let mut request = self.request;
+        if let (true, Local::Pointer(_)) = (request.carry, request.local) {
+            request.local = Local::Pointer(self.bytes.as_ptr().cast_mut());
+        }
+        poster.submit(&request)
+    }
+
+    fn completions(&self) -> [Completion; 2] {
+        [self.request.command.on_local, self.request.command.on_complete]
+    }
 }
 
 pub(super) fn check_completion(completion: &Completion, name: &str) -> Result<()> {

@@ -135,6 +135,8 @@ table! {
         "Length of the command queue; when it is full the try functions answer LLCL_RETRY_QUEUE_FULL.";
     in_flight: "LLCL_IN_FLIGHT", "1024", "operations", Kind::Number(64, 3904, 64),
         "Operations that may wait for an answer of another rank at one time.";
+    parked: "LLCL_PARKED", "1024", "requests", Kind::Number(1, 1 << 20, 1),
+        "Requests with LLCL_FLAG_PARK that may be kept at one time until there is room for them.";
     regions: "LLCL_REGIONS", "1024", "regions", Kind::Number(1, 65535, 1),
         "Regions that may exist at one time in one context.";
     inbox_entries: "LLCL_INBOX_ENTRIES", "256", "messages", Kind::Power(8, 65536),

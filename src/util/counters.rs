@@ -68,6 +68,10 @@ pub struct Counters {
     pub replies: Count,
     /// Refusals by reason: queue full, no tag, busy, no credit.
     pub retries: [Count; 5],
+    /// Requests that were parked.
+    pub parked: Count,
+    /// Most requests that were parked at one time.
+    pub parked_high_water: Count,
     /// Slots passed over.
     pub skips: Count,
     /// Messages handled.

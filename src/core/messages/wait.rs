@@ -125,7 +125,7 @@ impl Context {
         if message_sender.room.wait_for_turn() || self.rest().help_others() {
             return None;
         }
-        let attempt = || accepted(self.am_submit(send));
+        let attempt = || accepted(self.poster.am_submit(send));
         let before_sleep = || {
             self.post.counts.credit_sleeps.up();
             self.dispatcher.hand_over();

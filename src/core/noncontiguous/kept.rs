@@ -1,0 +1,56 @@
+//! Requests for many pieces that are parked.
+
+use super::{Many, Shape, Span, Strided};
+use crate::core::poster::{Later, Poster};
+use crate::engine::command::Op;
+use crate::engine::completion::Completion;
+use crate::util::status::Result;
+
+/// A request that is parked, with its lists.
+pub(super) struct Kept {
+    op: Op,
+    peer: u32,
+    flags: u32,
+    shape: KeptShape,
+    on_complete: Completion,
+}
+
+enum KeptShape {
+    Strided(Strided),
+    Lists(Vec<Span>, Vec<Span>),
+}
+
+// SAFETY: what its pointers lead to is the user's, who lets any thread use it until the completion.
+unsafe impl Send for Kept {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for Kept {}
+
+impl Kept {
+    pub(super) fn of(many: &Many) -> Kept {
+        let Many { op, peer, flags, on_complete, .. } = *many;
+        let shape = match &many.shape {
+            Shape::Strided(strided) => KeptShape::Strided(strided.clone()),
+            Shape::Lists(ours, theirs) => KeptShape::Lists(ours.to_vec(), theirs.to_vec()),
+        };
+        Kept { op, peer, flags, shape, on_complete }
+    }
+}
+
+impl Later for Kept {
+    fn peer(&self) -> u32 {
+        self.peer
+    }
+
+    fn post(&self, poster: &Poster) -> Result<()> {
+        let Kept { op, peer, flags, on_complete, .. } = *self;
+        let shape = match &self.shape {
+            KeptShape::Strided(strided) => Shape::Strided(strided.clone()),
+            KeptShape::Lists(ours, theirs) => Shape::Lists(ours, theirs),
+        };
+        poster.submit_many(&Many { op, peer, flags, shape, on_complete })
+    }
+
+    fn completions(&self) -> [Completion; 2] {
+        [Completion::NOTHING, self.on_complete]
+    }
+}

@@ -1,0 +1,228 @@
+//! What it takes to post a request, and the requests with LLCL_FLAG_PARK that found no room: they
+//! are kept here, in a bounded number, and posted by the progress thread and by threads that wait.
+//!
+//! An entry stays in the queue until its request was posted or has failed, so a flush finds it
+//! (`has`). One thread at a time posts; it holds no lock meanwhile, since what it posts may end at
+//! once and run a callback, which may park the next request.
+
+use crate::core::background::{Background, Task};
+use crate::engine::command::ALL_PEERS;
+use crate::engine::completion::{Completion, in_callback};
+use crate::engine::lane::Lane;
+use crate::engine::messages::sender::MessagePost;
+use crate::engine::routes::Routes;
+use crate::util::status::{Error, Result, Status};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// A request that was accepted and is to be posted later.
+pub trait Later: Send + Sync {
+    /// With whom.
+    fn peer(&self) -> u32;
+    /// Posts it. A "try again" leaves it as it was.
+    fn post(&self, poster: &Poster) -> Result<()>;
+    /// What fires where it has failed: `on_local` and `on_complete`.
+    fn completions(&self) -> [Completion; 2];
+}
+
+/// What it takes to post a request. See the head of the file.
+pub struct Poster {
+    pub(super) routes: Arc<Routes>,
+    pub(super) lane: Arc<Lane>,
+    pub(super) post: Arc<MessagePost>,
+    background: Arc<Background>,
+    most: u64,
+    /// How many there are. Changed under the lock of `queue`.
+    count: AtomicU64,
+    queue: Mutex<Queue>,
+    /// Whose turn it is to post.
+    turn: Mutex<()>,
+    /// The context ends: nothing is posted any more.
+    over: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// By their numbers.
+    entries: VecDeque<(u64, Arc<dyn Later>)>,
+    /// The number of the last one that ever was parked.
+    last: u64,
+}
+
+impl Poster {
+    /// Nothing is parked, and no more than `most` requests at one time will be.
+    pub fn new(
+        routes: Arc<Routes>,
+        lane: Arc<Lane>,
+        post: Arc<MessagePost>,
+        background: Arc<Background>,
+        most: u64,
+    ) -> Arc<Poster> {
+        let poster = Arc::new(Poster {
+            routes,
+            lane,
+            post,
+            background,
+            most,
+            count: AtomicU64::new(0),
+            queue: Mutex::default(),
+            turn: Mutex::default(),
+            over: AtomicBool::new(false),
+        });
+        poster.background.add(Arc::new(Errand(Arc::downgrade(&poster))));
+        poster
+    }
+
+    fn parked(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether any request is parked.
+    #[inline(always)]
+    pub fn has_parked(&self) -> bool {
+        // Acquire: pairs with remove().
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// The word that changes when one was posted, for threads that sleep until then.
+    pub(super) fn parked_word(&self) -> *const u64 {
+        self.count.as_ptr()
+    }
+
+    /// Parks a request that has found no room, which was answered by `refusal`.
+    #[cold]
+    pub fn park(&self, request: impl Later + 'static, refusal: Error) -> Result<()> {
+        {
+            let mut queue = self.parked();
+            let count = queue.entries.len() as u64;
+            if count >= self.most || queue.entries.try_reserve(1).is_err() {
+                return Err(refusal);
+            }
+            queue.last += 1;
+            let number = queue.last;
+            // Before anybody can post and discharge it.
+            self.background.enlist(1);
+            queue.entries.push_back((number, Arc::new(request)));
+            self.count.store(count + 1, Ordering::Relaxed);
+            self.post.counts.parked.up();
+            self.post.counts.parked_high_water.raise(count + 1);
+        }
+        self.background.call(1, true);
+        Ok(())
+    }
+
+    /// The number of the last request that was parked.
+    pub(super) fn last_parked(&self) -> u64 {
+        self.parked().last
+    }
+
+    /// Whether a request for `peer`, or for any if that is ALL_PEERS, waits that was parked no
+    /// later than the one of this number.
+    pub(super) fn has_parked_before(&self, peer: u32, number: u64) -> bool {
+        let fits = |it: &dyn Later| peer == ALL_PEERS || peer == it.peer();
+        self.parked().entries.iter().any(|(its, later)| *its <= number && fits(&**later))
+    }
+
+    /// The first entry behind this number.
+    fn next(&self, number: u64) -> Option<(u64, Arc<dyn Later>)> {
+        let queue = self.parked();
+        let at = queue.entries.partition_point(|(its, _)| *its <= number);
+        queue.entries.get(at).cloned()
+    }
+
+    fn remove(&self, number: u64) {
+        let mut queue = self.parked();
+        if let Ok(at) = queue.entries.binary_search_by_key(&number, |(its, _)| *its) {
+            queue.entries.remove(at);
+            // Release: who sees this finds what was posted in the lane's queue, or ended; pairs
+            // with has_parked().
+            self.count.store(queue.entries.len() as u64, Ordering::Release);
+        }
+        drop(queue);
+        self.background.discharge();
+        self.routes.waiters().touched_word(self.count.as_ptr() as u64);
+    }
+
+    /// Posts what finds room now, each peer's in the order in which it was parked; returns how many
+    /// requests have left. Nothing inside a callback, and where another thread does the same.
+    #[cold]
+    pub fn post_parked(&self) -> usize {
+        let Some(_turn) = self.turn.try_lock().ok().filter(|_| !in_callback()) else { return 0 };
+        let (mut number, mut served, mut refused) = (0, 0, Vec::new());
+        // What a callback parks meanwhile waits for the next time, or a chain would keep the turn.
+        let last = self.last_parked();
+        while let Some((its, later)) = self.next(number).filter(|(its, _)| *its <= last) {
+            number = its;
+            if refused.contains(&later.peer()) {
+                continue;
+            }
+            let end = match self.over.load(Ordering::Relaxed) {
+                true => Err(Error::bare(Status::ERR_CANCELED)),
+                false => later.post(self),
+            };
+            match end {
+                Err(error) if error.status == Status::RETRY_QUEUE_FULL => break,
+                Err(error) if error.status.is_retry() => {
+                    refused.push(later.peer());
+                    continue;
+                }
+                Err(error) => self.fail(&*later, &error),
+                Ok(()) => {}
+            }
+            self.remove(number);
+            served += 1;
+        }
+        served
+    }
+
+    /// Ends what is parked, and posts none any more. True: none is left.
+    pub(super) fn cancel_parked(&self) -> bool {
+        self.over.store(true, Ordering::Relaxed);
+        self.post_parked();
+        !self.has_parked()
+    }
+
+    fn fail(&self, later: &dyn Later, error: &Error) {
+        let completions = later.completions();
+        if completions.iter().all(Completion::is_nothing) {
+            return self.routes.untold().note(later.peer(), "a request that was kept", error);
+        }
+        completions.iter().for_each(|it| it.fire(error.status, self.routes.waiters()));
+    }
+}
+
+/// What the progress thread does for the parked requests of a context.
+struct Errand(Weak<Poster>);
+
+impl Errand {
+    fn asks(&self, answer: impl FnOnce(&Poster) -> bool) -> bool {
+        self.0.upgrade().is_some_and(|poster| answer(&poster))
+    }
+}
+
+impl Task for Errand {
+    fn advance(&self) -> bool {
+        self.asks(|poster| poster.has_parked() && poster.post_parked() > 0)
+    }
+
+    fn rest(&self) -> bool {
+        false
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.asks(Poster::has_parked)
+    }
+
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
+    fn is_worth_staying(&self) -> bool {
+        false
+    }
+
+    fn cancel(&self, _: Status) {
+        self.asks(Poster::cancel_parked);
+    }
+}
