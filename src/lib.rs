@@ -37,7 +37,7 @@
 //!         |                                          src/engine/by_owner.rs -> in_flight.rs (a tag)
 //!         |                                                  |  a message in a slot of the owner
 //!         |                                                  v
-//!         |                                          src/transport/node/message_sender.rs
+//!         |                                          src/transport/memory/message_sender.rs
 //!         |                                                  .
 //!         |                                          the owner's completer.rs: copies, answers
 //!         |                                                  .

@@ -175,6 +175,33 @@ fn no_transport_knows_another() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
+/// What lies above the transports asks `transport::fabric`, which knows who leads to whom.
+#[test]
+fn nothing_above_the_transports_names_one() {
+    let above = layer("transport");
+    let mut bad = Vec::new();
+    for (path, modules, text) in sources() {
+        if layer(&modules[0]) <= above {
+            continue;
+        }
+        for import in paths_behind(&text, "crate::") {
+            if names_transport(&import) {
+                bad.push(format!("{} names crate::{import}", shown(&path)));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// Whether an import leads into a transport: `transport::node::Node`,
+/// `transport::{node, port::Port}`, `{transport::node, util}`.
+fn names_transport(import: &str) -> bool {
+    let Some(at) = import.find("transport::") else { return false };
+    let behind = &import[at + "transport::".len()..];
+    let mut names = behind.split(['{', ',', '}']).map(|name| word(name.trim()));
+    names.any(|name| TRANSPORTS.contains(&name))
+}
+
 #[test]
 fn modules_of_one_layer_form_no_cycle() {
     // Edges between the second components: engine::lane -> engine::command_queue. A layer's own mod.rs may
@@ -259,6 +286,12 @@ fn the_reader_of_imports_sees_every_form() {
     );
     assert_eq!(paths_behind(&text, "crate::"), ["util::status", "core::a", "engine::{b, c}"]);
     assert_eq!(word("engine::{b, c}"), "engine");
+    for names in
+        ["transport::node::Node", "transport::{port::Port, node}", "{transport::wire, util}"]
+    {
+        assert!(names_transport(names), "{names}");
+    }
+    assert!(!names_transport("transport::fabric::Fabric") && !names_transport("core::node"));
     assert!(
         layer("api") > layer("dsm")
             && layer("dsm") > layer("coll")

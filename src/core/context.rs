@@ -16,8 +16,7 @@ use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::RANKS;
 use crate::transport::imports::OwnTable;
-use crate::transport::node;
-use crate::transport::node::segment::Segment;
+use crate::transport::memory::segment::Segment;
 use crate::transport::port::Port;
 use crate::transport::waiters::Waiters;
 use crate::util::config::Config;
@@ -27,7 +26,6 @@ use crate::util::pin;
 use crate::util::reserve;
 use crate::util::status::Result;
 use once_cell::race::OnceBox;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -125,11 +123,6 @@ impl Context {
         }
         let segment = Arc::new(Segment::create(&config, bootstrap.size())?);
         let kernel_copies = config.cma == 1;
-        if kernel_copies {
-            // Before peers hear of this process, which try at once.
-            node::permit_kernel_copies();
-        }
-        bootstrap.publish(&node::card(&segment), segment.descriptor().as_fd())?;
         let routes = Routes::new(segment.clone(), bootstrap.clone(), kernel_copies)?;
         let execution = match config.execution {
             0 => Execution::Auto,

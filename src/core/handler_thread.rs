@@ -48,7 +48,7 @@ impl HandlerThread {
     pub fn stop(&self, limit: Instant) -> bool {
         // Release: pairs with the Acquire in run().
         self.stop.store(true, Ordering::Release);
-        self.routes.node().mail_head().requests.bell().ring();
+        self.routes.fabric().own_words().requests.bell().ring();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         thread.is_none_or(|thread| thread.join_until(limit))
     }
@@ -58,7 +58,7 @@ impl HandlerThread {
 /// it.
 fn wake_sleepers(stop: &AtomicBool, routes: &Routes) {
     let _abort = AbortOnPanic;
-    let bell = routes.node().mail_head().requests.bell();
+    let bell = routes.fabric().own_words().requests.bell();
     loop {
         // Before the sleepers are woken, so that a ring that comes after it ends the sleep.
         let ticket = bell.ticket();
@@ -73,7 +73,7 @@ fn wake_sleepers(stop: &AtomicBool, routes: &Routes) {
 
 fn run(stop: &AtomicBool, routes: &Routes, dispatcher: &Dispatcher, spin: Duration) {
     let _abort = AbortOnPanic;
-    let bell = routes.node().mail_head().requests.bell();
+    let bell = routes.fabric().own_words().requests.bell();
     let (mut backoff, mut seen) = (Backoff::new(spin), 0);
     loop {
         // Before the look for work, so that what comes after it ends the sleep.

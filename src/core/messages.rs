@@ -13,8 +13,8 @@ use crate::engine::messages::requests::Waiting;
 use crate::engine::messages::{BULK, HEADER, Handler, LONG, MEDIUM};
 use crate::fail;
 use crate::transport::address::{ANY, Address, Key};
-use crate::transport::frame::{Frame, IDS};
-use crate::transport::node::message_sender::MessageSender;
+use crate::transport::frame::{Class, Frame, IDS};
+use crate::transport::memory::message_sender::MessageSender;
 use crate::util::pin::pin;
 use crate::util::reserve;
 use crate::util::status::{Error, Result, Status};
@@ -67,7 +67,7 @@ impl Context {
     ) -> bool {
         // No peer in offload mode and during finalize; nor one that was never contacted.
         let Some(_port) = self.quick.port(peer.into()) else { return false };
-        let Some(message_sender) = self.routes.node().known_outbox(peer) else { return false };
+        let Some(message_sender) = self.routes.fabric().known_sender(peer) else { return false };
         let fits = !completion::in_response()
             && header_size <= HEADER
             && payload_size <= message_sender.medium()
@@ -76,7 +76,7 @@ impl Context {
         if !fits
             || !message_sender.admits()
             || !message_sender.head().has_handler(id)
-            || self.routes.node().is_dead(peer)
+            || self.routes.fabric().is_dead(peer)
         {
             return false;
         }
@@ -85,7 +85,7 @@ impl Context {
         let (header, payload) =
             unsafe { (bytes(header, header_size), bytes(payload, payload_size)) };
         let frame = Frame { id, kind, tag: 0, header, payload, label, absent };
-        self.post.send(message_sender, peer, &frame)
+        self.post.send(message_sender, &frame)
     }
 
     /// Accepts the message, or says why not.
@@ -167,7 +167,9 @@ impl Poster {
         let long = send.kind == LONG;
         if long {
             // Not a copy for each look.
-            if !message_sender.admits() || !message_sender.may_have_credit(true) {
+            if !message_sender.admits()
+                || !self.routes.fabric().has_credit(message_sender, Class::Requests)
+            {
                 return Err(Error::bare(Status::RETRY_NO_CREDIT));
             }
             let write = write_of(send);
@@ -187,8 +189,7 @@ impl Poster {
         let (id, kind, label) = (send.id as u16, send.kind as u8, send.label);
         let absent = send.kind == MEDIUM && send.payload.is_null();
         let frame = Frame { id, kind, tag, header, payload, label, absent };
-        if !(long || message_sender.admits()) || !self.post.send(message_sender, send.peer, &frame)
-        {
+        if !(long || message_sender.admits()) || !self.post.send(message_sender, &frame) {
             return Err(Error::bare(Status::RETRY_NO_CREDIT));
         }
         if send.kind != BULK {

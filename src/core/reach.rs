@@ -29,7 +29,7 @@ impl Context {
         if !own && routes.is_dead(peer) {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
         }
-        let (transport, sender) = (routes.transport(port), routes.node().message_sender(peer)?);
+        let (transport, sender) = (routes.transport(port), routes.fabric().message_sender(peer)?);
         Ok(Reach {
             own,
             process: port.process,

@@ -2,7 +2,7 @@
 //!
 //! A peer that has looked a region up may stand in the middle of a store into it, for as long as it
 //! is not scheduled; so the region's range of the memory file lies aside when the region has ended
-//! (`transport::node::segment`). The owner gets it back when each of its users has died, or has
+//! (`transport::memory::segment`). The owner gets it back when each of its users has died, or has
 //! answered a request (`Op::LET_GO`) that was sent after the region's end: the peer then has taken
 //! the memory of all ended regions out of its process (`transport::port`).
 //!
@@ -18,8 +18,8 @@ use crate::engine::command::{Command, Op};
 use crate::engine::completion::{Completion, WORD_FAILED};
 use crate::engine::lane::Lane;
 use crate::engine::routes::Routes;
-use crate::transport::node::control::Users;
-use crate::transport::node::segment::Holders;
+use crate::transport::memory::control::Users;
+use crate::transport::memory::segment::Holders;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 

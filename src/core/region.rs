@@ -10,7 +10,7 @@ use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{Address, Key};
-use crate::transport::node::segment::{Holders, Place, Refusal, Segment};
+use crate::transport::memory::segment::{Holders, Place, Refusal, Segment};
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::config::Config;

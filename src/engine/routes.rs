@@ -12,9 +12,8 @@ use crate::bootstrap::{Bootstrap, Card};
 use crate::engine::untold::Untold;
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::loopback::Loopback;
-use crate::transport::node::Node;
-use crate::transport::node::segment::Segment;
+use crate::transport::fabric::Fabric;
+use crate::transport::memory::segment::Segment;
 use crate::transport::port::Port;
 use crate::transport::sleepers::Sleepers;
 use crate::transport::waiters::{Awaited, Waiters};
@@ -36,8 +35,7 @@ pub struct Routes {
     // Declared first, hence dropped first: ports point into what the transports keep.
     ports: Box<[OnceBox<Port>]>,
     me: u32,
-    loopback: Loopback,
-    node: Node,
+    fabric: Fabric,
     gate: Gate,
     bootstrap: Arc<Bootstrap>,
     segment: Arc<Segment>,
@@ -65,24 +63,21 @@ struct Failure {
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Routes {
-    /// Routes to everybody; nobody is contacted yet.
+    /// Routes to everybody, who can contact this rank from now on; nobody is contacted yet.
     pub fn new(
         segment: Arc<Segment>,
         bootstrap: Arc<Bootstrap>,
         kernel_copies: bool,
     ) -> Result<Arc<Routes>> {
         let me = bootstrap.rank();
-        // SAFETY: the segment is kept below, longer than the transport and the ports.
-        let loopback = unsafe { Loopback::new(segment.control().waiters()) };
-        let node = Node::new(segment.clone(), bootstrap.clone(), kernel_copies);
+        let fabric = Fabric::join(segment.clone(), &bootstrap, kernel_copies)?;
         let ports: Box<[OnceBox<Port>]> = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
         // The port to oneself is there from the beginning.
-        ports[me as usize].get_or_try_init(|| loopback.connect(me).map(Box::new))?;
+        ports[me as usize].get_or_try_init(|| fabric.own_port().map(Box::new))?;
         let routes = Arc::new(Routes {
             ports,
             me,
-            loopback,
-            node,
+            fabric,
             gate: Gate::new()?,
             bootstrap,
             segment,
@@ -106,7 +101,7 @@ impl Routes {
 
     /// The receiving ends of all transports; to be taken once.
     pub fn receivers(&self, counts: Arc<Counters>) -> Vec<Box<dyn Receiver>> {
-        vec![Box::new(self.node.receiver(counts)), Box::new(self.loopback.receiver())]
+        self.fabric.receivers(counts)
     }
 
     /// Whether this rank may be used.
@@ -222,7 +217,7 @@ impl Routes {
     /// calls tell_contacts().
     fn contacted(&self, peer: u32, card: Result<Card>) {
         if self.known(peer).is_none() {
-            match card.and_then(|card| self.node.connect(peer, card)) {
+            match card.and_then(|card| self.fabric.connect(peer, card)) {
                 // Only this thread sets ports but the own one.
                 Ok(port) => {
                     drop(self.ports[peer as usize].set(Box::new(port)));
@@ -277,15 +272,15 @@ impl Routes {
         &self.untold
     }
 
-    /// The transport that carries active messages, to whomever.
+    /// What carries messages, to whomever.
     #[inline(always)]
-    pub fn node(&self) -> &Node {
-        &self.node
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
     }
 
     /// The transport that leads to a peer.
     pub fn transport(&self, port: &Port) -> &dyn Transport {
-        if port.peer == self.me { &self.loopback } else { &self.node }
+        self.fabric.transport(port)
     }
 
     /// How a peer's memory is reached; once this says Mapped, the port finds it.
@@ -302,7 +297,7 @@ impl Routes {
 
     /// Lets peers find a place in this rank's memory by a name that all of them can work out.
     pub fn announce(&self, name: u64, place: Address) -> Result<()> {
-        if !self.node.announce(name, place) {
+        if !self.fabric.announce(name, place) {
             fail!(ERR_NO_MEMORY, "this rank is in too many teams, expected some hundreds at most");
         }
         Ok(())
@@ -310,27 +305,27 @@ impl Routes {
 
     /// Tells peers that a name will have no place. False: too many others are being refused now.
     pub fn refuse(&self, name: u64) -> bool {
-        self.node.refuse(name)
+        self.fabric.refuse(name)
     }
 
     /// How many peers have been told by hear_refusal().
     pub fn heard(&self, name: u64) -> u64 {
-        self.node.heard(name)
+        self.fabric.heard(name)
     }
 
     /// Whether a connected peer refuses a name. Who looks for its place asks until it does, once.
     pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
-        self.node.hear_refusal(peer, name)
+        self.fabric.hear_refusal(peer, name)
     }
 
     /// The name means nothing any more.
     pub fn withdraw(&self, name: u64) {
-        self.node.withdraw(name);
+        self.fabric.withdraw(name);
     }
 
     /// The place of this name at a connected peer; None: the peer has announced none, or not yet.
     pub fn announced(&self, peer: u32, name: u64) -> Option<Address> {
-        self.node.announced(peer, name)
+        self.fabric.announced(peer, name)
     }
 
     /// This rank's own staging chunk `number`.
@@ -345,10 +340,7 @@ impl Routes {
 
     /// Wakes a rank's progress thread.
     pub fn ring(&self, peer: u32) {
-        match peer == self.me {
-            true => self.bell().ring(),
-            false => self.node.ring(peer),
-        }
+        self.fabric.ring(peer);
     }
 
     /// How many peers have died or left so far: who finds another number than before looks which.
@@ -360,13 +352,13 @@ impl Routes {
 
     /// Whether a peer has died or left.
     pub fn is_dead(&self, peer: u32) -> bool {
-        self.node.is_dead(peer) || self.bootstrap.is_dead(peer)
+        self.fabric.is_dead(peer) || self.bootstrap.is_dead(peer)
     }
 
     /// The peer is dead: nothing of it is found from now on, and what is pending on it ends in the
     /// next round of the lane, which this brings about. The caller is not pinned.
     pub fn mark_dead(&self, peer: u32) {
-        let news = peer != self.me && self.node.mark_dead(peer);
+        let news = peer != self.me && self.fabric.mark_dead(peer);
         if let (true, Some(port)) = (peer != self.me, self.known(peer)) {
             port.close();
         }

@@ -5,7 +5,7 @@
 use crate::bootstrap::{Bootstrap, World};
 use crate::transport::address::{Address, Key};
 use crate::transport::loopback::Loopback;
-use crate::transport::node::segment::{Holders, Place, Segment};
+use crate::transport::memory::segment::{Holders, Place, Segment};
 use crate::transport::node::{self, Node};
 use crate::transport::port::Port;
 use crate::transport::sleepers::Sleepers;

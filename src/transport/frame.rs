@@ -48,9 +48,9 @@ pub struct Arrived {
     pub response: bool,
 }
 
-/// What a receiver takes.
+/// Kinds of messages, each with slots of its own, since a queue stops at what nobody takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum Class {
     /// Messages.
     Requests,
     /// What ends messages whose end is waited for.

@@ -3,14 +3,18 @@
 //! back. What is mapped is touched by any thread directly; only what needs an agent at the other
 //! end goes through `post` and `poll`, which the holder of the lane's role calls.
 //!
-//! [`loopback`] is the smallest transport: read it first. Neither transport knows the other.
+//! [`loopback`] is the smallest transport: read it first. No transport knows another; [`fabric`]
+//! knows all of them and which leads to whom, and is what the layers above use.
 
 pub mod address;
+pub mod carrier;
 #[cfg(all(test, not(loom)))]
 mod conformance;
+pub mod fabric;
 pub mod frame;
 pub mod imports;
 pub mod loopback;
+pub mod memory;
 pub mod node;
 pub mod port;
 pub mod sleepers;

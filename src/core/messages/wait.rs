@@ -7,7 +7,7 @@ use crate::core::submit::FLAG_DEFER;
 use crate::engine::lane::Execution;
 use crate::engine::messages::deferred::MOST;
 use crate::engine::messages::{LONG, MEDIUM};
-use crate::transport::node::message_sender::{MessageSender, Watched};
+use crate::transport::memory::message_sender::{MessageSender, Watched};
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
@@ -94,7 +94,7 @@ impl Context {
         let for_lane = send.flags & FLAG_DEFER != 0
             || send.kind == LONG
             || self.lane.execution() == Execution::Offload;
-        let message_sender = self.routes.node().known_outbox(send.peer);
+        let message_sender = self.routes.fabric().known_sender(send.peer);
         let Some(deferred) =
             message_sender.filter(|_| for_lane).map(|message_sender| &message_sender.deferred)
         else {
@@ -110,7 +110,7 @@ impl Context {
     /// Whether somebody else runs this rank's handlers meanwhile, and the peer's freed slots wake
     /// the sleeper: those for large payloads do not.
     fn may_sleep_for_credit(&self, send: &Send) -> bool {
-        let medium = self.routes.node().known_outbox(send.peer).map_or(0, MessageSender::medium);
+        let medium = self.routes.fabric().known_sender(send.peer).map_or(0, MessageSender::medium);
         !self.dispatcher.is_polled() && (send.kind != MEDIUM || send.payload_size <= medium)
     }
 
@@ -121,7 +121,7 @@ impl Context {
         const LONGEST: Duration = Duration::from_millis(50);
         /// A thread that has had its share wakes the next one; perhaps none posts any more.
         const IN_LINE: Duration = Duration::from_millis(5);
-        let message_sender = self.routes.node().known_outbox(send.peer)?;
+        let message_sender = self.routes.fabric().known_sender(send.peer)?;
         if message_sender.room.wait_for_turn() || self.rest().help_others() {
             return None;
         }

@@ -9,8 +9,7 @@ use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
 use crate::engine::messages::sender::MessagePost;
 use crate::transport::CHUNK;
 use crate::transport::address::{Address, Key};
-use crate::transport::node;
-use crate::transport::node::segment::{Place, Segment};
+use crate::transport::memory::segment::{Place, Segment};
 use crate::util::admission::Admission;
 use crate::util::config::Config;
 use std::sync::Arc;
@@ -30,7 +29,6 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
     let ranks = [0, 1].map(|rank| {
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
         let segment = Arc::new(Segment::create(&config, 1).unwrap());
-        bootstrap.publish(&node::card(&segment), segment.descriptor()).unwrap();
         let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
         let (ring, consumer) = CommandQueue::new(16, || ()).unwrap();
         let to_tell = (Arc::new(Admission::default()), 8);

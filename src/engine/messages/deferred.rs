@@ -10,7 +10,7 @@ use crate::engine::peer_turns::PeerTurns;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::frame::Frame;
-use crate::transport::node::message_sender::MessageSender;
+use crate::transport::memory::message_sender::MessageSender;
 use crate::util::status::{Result, Status};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let Some(message_sender) = self.0.routes.node().known_outbox(self.1) else { return };
+        let Some(message_sender) = self.0.routes.fabric().known_sender(self.1) else { return };
         if message_sender.deferred.fetch_sub(1, Ordering::Relaxed) == MOST {
             // Threads may sleep until there is room again, see `core::messages`.
             self.0.routes.waiters().touched_word(message_sender.deferred.as_ptr() as u64);
@@ -174,7 +174,7 @@ impl Deferred {
         let (id, kind) = (self.id, self.kind as u8);
         let absent = self.kind == MEDIUM && self.payload.is_null();
         let frame = Frame { id, kind, tag: self.tag, header, payload, label: self.label, absent };
-        Ok(post.send(message_sender, self.peer, &frame))
+        Ok(post.send(message_sender, &frame))
     }
 
     /// Tells its sender that it has been sent, or has failed.

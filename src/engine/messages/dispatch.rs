@@ -20,9 +20,9 @@ use crate::engine::completion::in_callback;
 use crate::engine::messages::Handler;
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::role::{Held, Role};
-use crate::transport::frame::{Arrived, IDS, Takes};
-use crate::transport::node::lookout::Lookout;
-use crate::transport::node::message_receiver::MessageReceiver;
+use crate::transport::frame::{Arrived, Class, IDS};
+use crate::transport::memory::lookout::Lookout;
+use crate::transport::memory::message_receiver::MessageReceiver;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -193,11 +193,11 @@ impl Dispatcher {
     /// messages.
     pub fn new(post: Arc<MessagePost>, mode: HandlerMode, offload: bool) -> Dispatcher {
         let message_receiver =
-            |takes| post.routes.node().message_receiver(post.counts.clone(), takes);
+            |class| post.routes.fabric().message_receiver(post.counts.clone(), class);
         let (message_receiver, replies, responses) = (
-            message_receiver(Takes::Requests),
-            message_receiver(Takes::Replies),
-            message_receiver(Takes::Responses),
+            message_receiver(Class::Requests),
+            message_receiver(Class::Replies),
+            message_receiver(Class::Responses),
         );
         let empty = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
         let table = (0..IDS).map(|_| Cell::new(empty)).collect();

@@ -179,7 +179,7 @@ impl Message {
         if payload_size > LARGEST {
             fail!(ERR_RANGE, "payload_size is {payload_size}, expected at most {LARGEST}");
         }
-        let Ok(message_sender) = self.post().routes.node().message_sender(self.source) else {
+        let Ok(message_sender) = self.post().routes.fabric().message_sender(self.source) else {
             return Ok(());
         };
         let source = self.source;

@@ -4,8 +4,8 @@ use crate::engine::messages::parked::{Parked, Response};
 use crate::engine::messages::requests::{Requests, Waiting};
 use crate::engine::routes::Routes;
 use crate::fail;
-use crate::transport::frame::{Arrived, Frame, REPLY};
-use crate::transport::node::message_sender::MessageSender;
+use crate::transport::frame::{Arrived, Class, Frame, REPLY};
+use crate::transport::memory::message_sender::MessageSender;
 use crate::util::counters::Counters;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,8 +46,8 @@ impl MessagePost {
     /// The message_sender to a living peer. At first use RETRY_CONNECTING, until the peer was
     /// contacted, and the rank that keeps the counter by which this one sends to it.
     pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
-        let node = self.routes.node();
-        let known = node.known_outbox(peer);
+        let fabric = self.routes.fabric();
+        let known = fabric.known_sender(peer);
         if known.is_none() {
             // Makes the port as well, by which the peer's death closes everything.
             self.routes.port(peer)?;
@@ -58,20 +58,25 @@ impl MessagePost {
         if let Some(message_sender) = known {
             return Ok(message_sender);
         }
-        if let Some(host) = node.nearest_host(peer)
+        if let Some(host) = fabric.nearest_host(peer)
             && let Err(error) = self.routes.port(host)
             && error.status == Status::RETRY_CONNECTING
         {
             return Err(error);
         }
         // Where the host cannot be contacted there are other shares.
-        node.message_sender(peer)
+        fabric.message_sender(peer)
     }
 
     /// Sends. False: there is no credit.
     #[inline(always)]
-    pub fn send(&self, message_sender: &MessageSender<'static>, peer: u32, frame: &Frame) -> bool {
-        self.routes.node().send(message_sender, peer, frame, &self.counts)
+    pub fn send(&self, message_sender: &MessageSender<'static>, frame: &Frame) -> bool {
+        self.put(message_sender, Class::Requests, frame)
+    }
+
+    #[inline(always)]
+    fn put(&self, to: &MessageSender<'static>, class: Class, frame: &Frame) -> bool {
+        self.routes.fabric().put(to, class, frame, &self.counts)
     }
 
     /// Forgets what waits under a tag and was never sent. False: it has ended, and its user been
@@ -95,11 +100,11 @@ impl MessagePost {
 
     /// False: the peer cannot be reached now.
     fn try_reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) -> bool {
-        let node = self.routes.node();
-        let message_sender = match node.known_outbox(peer) {
+        let fabric = self.routes.fabric();
+        let message_sender = match fabric.known_sender(peer) {
             Some(message_sender) => message_sender,
             None => {
-                match self.routes.port_to_answer(peer).and_then(|_| node.message_sender(peer)) {
+                match self.routes.port_to_answer(peer).and_then(|_| fabric.message_sender(peer)) {
                     Ok(message_sender) => message_sender,
                     // Who is dead does not wait for an answer.
                     Err(_) => return self.routes.is_dead(peer),
@@ -109,7 +114,7 @@ impl MessagePost {
         let id = status.0.unsigned_abs() as u16;
         let frame =
             Frame { id, kind: REPLY, tag, header: &[], payload: bytes, label: 0, absent: false };
-        message_sender.reply(&frame, &self.counts);
+        self.put(message_sender, Class::Replies, &frame);
         true
     }
 
@@ -117,15 +122,15 @@ impl MessagePost {
     pub fn respond(&self, peer: u32, frame: &Frame) {
         if !self.try_respond(peer, frame) && self.parked.park(Response::of(peer, frame)) {
             // Whoever runs handlers sends it; it may be about to sleep.
-            self.routes.node().mail_head().requests.bell().ring();
+            self.routes.fabric().own_words().requests.bell().ring();
         }
     }
 
     /// False: there is no credit, or the peer cannot be reached now.
     fn try_respond(&self, peer: u32, frame: &Frame) -> bool {
-        match self.routes.node().message_sender(peer) {
+        match self.routes.fabric().message_sender(peer) {
             _ if self.routes.is_dead(peer) => true,
-            Ok(message_sender) => message_sender.respond(frame, &self.counts),
+            Ok(message_sender) => self.put(message_sender, Class::Responses, frame),
             Err(_) => false,
         }
     }
@@ -185,9 +190,10 @@ impl MessagePost {
     /// Most bytes that a peer takes in a reply; what this rank takes, where that one cannot be
     /// reached.
     pub fn reply_limit(&self, peer: u32) -> usize {
-        let node = self.routes.node();
-        node.message_sender(peer)
-            .map_or_else(|_| node.own_medium(), |message_sender| message_sender.medium())
+        let fabric = self.routes.fabric();
+        fabric
+            .message_sender(peer)
+            .map_or_else(|_| fabric.own_medium(), |message_sender| message_sender.medium())
     }
 
     /// Takes in a reply, whose bytes are then no longer needed: `consumed` is called before
@@ -236,7 +242,7 @@ impl MessagePost {
     /// As end(). `told`: a completion that does not stand with the tag tells the user.
     pub fn end_told(&self, tag: u64, status: Status, told: bool) -> bool {
         let Some(waiting) = self.pending.take(tag) else { return false };
-        self.pending.release_later(tag, self.routes.node().replies_sent());
+        self.pending.release_later(tag, self.routes.fabric().replies_sent());
         self.tell(tag, &waiting, status, told);
         true
     }

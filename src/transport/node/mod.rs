@@ -2,35 +2,28 @@
 //! control area at first use and its regions one by one. Descriptors come through the bootstrap,
 //! so nothing has a name and nothing is left behind, whoever is killed.
 
-pub mod control;
 mod kernel_copy;
-pub mod lookout;
-pub mod message_area;
-pub mod message_receiver;
-pub mod message_sender;
-pub mod names;
 pub mod receiver;
-pub mod segment;
-pub mod slots;
 
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::{Address, Key};
-use crate::transport::frame::{Frame, Takes};
+use crate::transport::carrier::Carrier;
+use crate::transport::frame::{Class, Frame};
 use crate::transport::imports::ImportTable;
+use crate::transport::memory::control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
+use crate::transport::memory::message_area::{MessageHead, host_of, nearest_share};
+use crate::transport::memory::message_receiver::MessageReceiver;
+use crate::transport::memory::message_sender::MessageSender;
+use crate::transport::memory::segment::{HUGE, Segment};
 use crate::transport::port::Port;
 use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::memory::{MemoryFile, whole_pages};
 use crate::util::once::Once;
 use crate::util::status::{Error, Result, Status};
-use control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
-use message_area::{MessageHead, host_of, nearest_share};
-use message_receiver::MessageReceiver;
-use message_sender::MessageSender;
 use once_cell::race::OnceBox;
 use receiver::{frame_of, frame_of_reply};
-use segment::{HUGE, Segment};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
@@ -39,7 +32,7 @@ pub struct Node {
     own: Arc<Segment>,
     bootstrap: Arc<Bootstrap>,
     // Declared before what they point into.
-    outboxes: Box<[OnceBox<MessageSender<'static>>]>,
+    senders: Box<[OnceBox<MessageSender<'static>>]>,
     links: Box<[Once<Box<Link>>]>,
     dead: Arc<[AtomicBool]>,
     kernel_copies: bool,
@@ -74,8 +67,8 @@ impl Node {
         let size = bootstrap.size() as usize;
         let links = (0..size).map(|_| Once::new()).collect();
         let dead = (0..size).map(|_| AtomicBool::new(false)).collect();
-        let outboxes = (0..size).map(|_| OnceBox::new()).collect();
-        Node { own, bootstrap, outboxes, links, dead, kernel_copies }
+        let senders = (0..size).map(|_| OnceBox::new()).collect();
+        Node { own, bootstrap, senders, links, dead, kernel_copies }
     }
 
     /// The receiving end; to be taken once.
@@ -123,30 +116,10 @@ impl Node {
         }
     }
 
-    /// Lets peers find a place in this rank's memory by a name; see Names.
-    pub fn announce(&self, name: u64, place: Address) -> bool {
-        self.own.control().names().announce(name, place)
-    }
-
-    /// Tells peers that a name will have no place; see Names.
-    pub fn refuse(&self, name: u64) -> bool {
-        self.own.control().names().refuse(name)
-    }
-
-    /// How many peers have heard that.
-    pub fn heard(&self, name: u64) -> u64 {
-        self.own.control().names().heard(name)
-    }
-
     /// Whether a peer that was connected to refuses a name. Asked until it does, once.
     pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
         let link = self.links.get(peer as usize).and_then(|link| link.get());
         link.is_some_and(|link| link.control.names().hear_refusal(name))
-    }
-
-    /// Ends announce() and refuse().
-    pub fn withdraw(&self, name: u64) {
-        self.own.control().names().withdraw(name);
     }
 
     /// The place of this name at a peer that was connected to.
@@ -281,8 +254,8 @@ impl Transport for Node {
 /// Active messages.
 impl Node {
     /// The receiver of messages of one kind; each to be made once.
-    pub fn message_receiver(&self, counts: Arc<Counters>, takes: Takes) -> MessageReceiver {
-        MessageReceiver::new(self.own.clone(), self.dead.clone(), counts, takes)
+    pub fn message_receiver(&self, counts: Arc<Counters>, class: Class) -> MessageReceiver {
+        MessageReceiver::new(self.own.clone(), self.dead.clone(), counts, class)
     }
 
     /// The control area of a rank that was contacted, or of oneself; of another rank its contact
@@ -303,8 +276,8 @@ impl Node {
 
     /// The message_sender to a peer that was sent to before.
     #[inline(always)]
-    pub fn known_outbox(&self, peer: u32) -> Option<&MessageSender<'static>> {
-        self.outboxes.get(peer as usize)?.get()
+    pub fn known_sender(&self, peer: u32) -> Option<&MessageSender<'static>> {
+        self.senders.get(peer as usize)?.get()
     }
 
     /// Who keeps the SendCNT of a peer's share that is nearest to this rank. None: the peer was not
@@ -317,29 +290,22 @@ impl Node {
 
     /// The message_sender to oneself or to a peer that was contacted, made at first use.
     pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
-        let Some(place) = self.outboxes.get(peer as usize) else {
-            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.outboxes.len());
+        let Some(place) = self.senders.get(peer as usize) else {
+            fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.senders.len());
         };
         place.get_or_try_init(|| {
             let control = self.control(peer)?;
             let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
             let home = nearest_share(peer, me, control.mail_sizes().shares, size);
-            // SAFETY: controls are never taken back, and outboxes go before them.
+            // SAFETY: controls are never taken back, and senders go before them.
             let control = unsafe { &*std::ptr::from_ref(control) };
-            Ok(Box::new(MessageSender::new(control.message_area()?, me, home, control.bell())))
+            Ok(Box::new(MessageSender::new(
+                control.message_area()?,
+                (me, peer),
+                home,
+                control.bell(),
+            )))
         })
-    }
-
-    /// Sends an active message. False: there is no credit.
-    #[inline(always)]
-    pub fn send(
-        &self,
-        message_sender: &MessageSender<'static>,
-        peer: u32,
-        frame: &Frame,
-        counts: &Counters,
-    ) -> bool {
-        message_sender.send(frame, &|share| self.host(peer, share), counts)
     }
 
     /// The words of the rank that keeps the SendCNT of a peer's share.
@@ -350,31 +316,30 @@ impl Node {
         // SAFETY: as in message_sender().
         Ok(unsafe { &*std::ptr::from_ref(head) })
     }
+}
 
-    /// Most bytes of a reply that this rank takes.
-    pub fn own_medium(&self) -> usize {
-        self.own.control().mail_sizes().medium
+impl Carrier for Node {
+    type Peer = MessageSender<'static>;
+
+    fn has_credit(&self, to: &MessageSender<'static>, class: Class) -> bool {
+        to.may_have_credit(class)
     }
 
-    /// The next ticket for a reply to this rank.
-    pub fn replies_sent(&self) -> u64 {
-        let message_area = self.own.control().own_mail();
-        message_area.share(message_area::REPLIES, message_area.head).sent()
-    }
-
-    /// Bytes that the slots of active messages take at most.
-    pub fn mail_bytes(&self) -> u64 {
-        self.own.control().mail_bytes()
-    }
-
-    /// Into how many shares this rank's slots are split.
-    pub fn mail_shares(&self) -> u32 {
-        self.own.control().mail_sizes().shares as u32
-    }
-
-    /// This rank's own words of active messages.
-    pub fn mail_head(&self) -> &MessageHead {
-        self.own.control().mail_head()
+    #[inline(always)]
+    fn put(
+        &self,
+        to: &MessageSender<'static>,
+        class: Class,
+        frame: &Frame,
+        counts: &Counters,
+    ) -> bool {
+        match class {
+            Class::Requests => to.send(frame, &|share| self.host(to.peer(), share), counts),
+            Class::Responses => to.respond(frame, counts),
+            Class::Replies => to.reply(frame, counts),
+            Class::Lib => to.ask(frame),
+            Class::Answers => to.answer(frame),
+        }
     }
 }
 

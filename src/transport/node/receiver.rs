@@ -5,10 +5,10 @@
 //! role empties whatever the handlers of active messages do. A rank sets a slot aside for each
 //! operation that waits for an answer, so an answer waits for nothing.
 
-use crate::transport::frame::{Arrived, Frame, REPLY, Takes};
-use crate::transport::node::message_area::MessageArea;
-use crate::transport::node::message_receiver::MessageReceiver;
-use crate::transport::node::segment::Segment;
+use crate::transport::frame::{Arrived, Class, Frame, REPLY};
+use crate::transport::memory::message_area::MessageArea;
+use crate::transport::memory::message_receiver::MessageReceiver;
+use crate::transport::memory::segment::Segment;
 use crate::transport::{MESSAGE_WORDS, Message, Receiver, Reply, Sink};
 use crate::util::counters::Counters;
 use crate::util::status::Status;
@@ -34,8 +34,8 @@ impl NodeReceiver {
         dead: Arc<[AtomicBool]>,
         counts: Arc<Counters>,
     ) -> NodeReceiver {
-        let take = |takes| MessageReceiver::new(own.clone(), dead.clone(), counts.clone(), takes);
-        NodeReceiver { requests: take(Takes::Lib), answers: take(Takes::Answers), own }
+        let take = |class| MessageReceiver::new(own.clone(), dead.clone(), counts.clone(), class);
+        NodeReceiver { requests: take(Class::Lib), answers: take(Class::Answers), own }
     }
 
     fn area(&self) -> MessageArea<'_> {

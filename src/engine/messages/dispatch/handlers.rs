@@ -107,7 +107,7 @@ impl Dispatcher {
             // With polled handlers, those who sleep are to look for messages from now on.
             self.post.routes.waiters().touched_anything();
         }
-        self.post.routes.node().mail_head().set_handler(id, handler.is_some());
+        self.post.routes.fabric().own_words().set_handler(id, handler.is_some());
         version
     }
 }

@@ -60,7 +60,7 @@ impl Dispatcher {
     /// It is awake again.
     pub fn unpark_handling(&self) {
         self.naps[0].store(false, Ordering::Relaxed);
-        self.post.routes.node().mail_head().requests.open();
+        self.post.routes.fabric().own_words().requests.open();
     }
 
     /// Like `park_handling`, for the progress thread, which takes replies in.
@@ -87,14 +87,14 @@ impl Dispatcher {
     pub fn unpark_progress(&self) {
         if self.post.pending.is_used() {
             self.naps[1].store(false, Ordering::Relaxed);
-            self.post.routes.node().mail_head().replies.open();
+            self.post.routes.fabric().own_words().replies.open();
         }
     }
 
     /// A thread that has attended falls asleep: whoever naps because of it looks again.
     pub fn hand_over(&self) {
         if self.naps[0].load(Ordering::Relaxed) {
-            self.post.routes.node().mail_head().requests.bell().ring();
+            self.post.routes.fabric().own_words().requests.bell().ring();
         }
         if self.naps[1].load(Ordering::Relaxed) {
             self.post.routes.bell().ring();
@@ -139,7 +139,7 @@ impl Dispatcher {
                 // The sleeper is known to the waiters before this look, and who knocks before it
                 // has opened the door; who knocks later rings, and `llcl-handlers` wakes all
                 // sleepers.
-                let door = &routes.node().mail_head().requests;
+                let door = &routes.fabric().own_words().requests;
                 let woken =
                     routes.sleep(awaited, within(longest), || enough() || !door.is_closed());
                 self.unpark_polling();
@@ -188,7 +188,7 @@ impl Dispatcher {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         *parked -= 1;
         if *parked == 0 {
-            self.post.routes.node().mail_head().requests.open();
+            self.post.routes.fabric().own_words().requests.open();
         }
     }
 }

@@ -5,8 +5,8 @@
 //! answer is a hint: a thread may read a slot and the mark of another ticket, or find what has been
 //! consumed meanwhile. A thread that needs certainty takes the receiver.
 
-use crate::transport::node::segment::Segment;
-use crate::transport::node::slots::{FIRST, Slot, SlotShare, mark};
+use crate::transport::memory::segment::Segment;
+use crate::transport::memory::slots::{FIRST, Slot, SlotShare, mark};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 

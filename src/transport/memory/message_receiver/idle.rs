@@ -1,8 +1,8 @@
 //! What a receiver does when nothing comes: it skips what dead senders have begun, corrects a
 //! limit, and prepares for sleep.
 
-use super::{MessageReceiver, Stand, Takes};
-use crate::transport::node::message_area::Policy;
+use super::{Class, MessageReceiver, Stand};
+use crate::transport::memory::message_area::Policy;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ impl MessageReceiver {
     /// they are not for a while, they are made so. A living sender that is in between then lets one
     /// message more through than the limit says, which the slots do not mind.
     fn find_astray(&mut self) {
-        if self.message_area.sizes.policy != Policy::Limit || self.takes != Takes::Requests {
+        if self.message_area.sizes.policy != Policy::Limit || self.class != Class::Requests {
             return;
         }
         let head = self.message_area.head;

@@ -2,7 +2,7 @@
 //! which they knock, the counters, and where claims, slots and payloads lie.
 
 use crate::transport::frame::IDS;
-use crate::transport::node::slots::{FIRST, SlotShare};
+use crate::transport::memory::slots::{FIRST, Slot, SlotShare};
 use crate::util::bell::Bell;
 use crate::util::counters::SHARES;
 use crate::util::fence::{heavy_fence, light_fence};
@@ -270,7 +270,7 @@ pub struct MessageArea<'a> {
     /// Claims of all slots, replies behind requests.
     pub claims: &'a [AtomicU64],
     /// The slots, likewise.
-    pub slots: &'a [super::slots::Slot],
+    pub slots: &'a [Slot],
     /// Their payloads.
     pub payloads: *mut u8,
 }

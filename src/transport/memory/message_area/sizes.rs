@@ -140,7 +140,7 @@ impl Sizes {
 }
 
 impl Numbers {
-    pub(in crate::transport::node) fn write(&self, sizes: &Sizes) {
+    pub(in crate::transport) fn write(&self, sizes: &Sizes) {
         self.policy.store(sizes.policy as u64, Ordering::Relaxed);
         self.slots.store(sizes.slots as u64, Ordering::Relaxed);
         self.medium.store(sizes.medium as u64, Ordering::Relaxed);
@@ -152,7 +152,7 @@ impl Numbers {
     }
 
     /// None: these are no numbers of ours.
-    pub(in crate::transport::node) fn read(&self) -> Option<Sizes> {
+    pub(in crate::transport) fn read(&self) -> Option<Sizes> {
         let number = |word: &AtomicU64| word.load(Ordering::Relaxed) as usize;
         let policy = match number(&self.policy) {
             0 => Policy::Acquire,

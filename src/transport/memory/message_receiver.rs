@@ -1,14 +1,14 @@
 //! The receiving side of active messages: the shares of this rank, one after the other. Whoever has
 //! a MessageReceiver is the one receiver of its shares.
 
-use crate::transport::frame::{Arrived, Takes};
-use crate::transport::node::lookout::Lookout;
-use crate::transport::node::message_area::{
+use crate::transport::frame::{Arrived, Class};
+use crate::transport::memory::lookout::Lookout;
+use crate::transport::memory::message_area::{
     ANSWERS, Door, LARGE, LARGE_RESPONSES, LIB, MessageArea, Policy, REPLIES, RESPONSES,
 };
-use crate::transport::node::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
-use crate::transport::node::segment::Segment;
-use crate::transport::node::slots::{FIRST, Slot, SlotShare, mark};
+use crate::transport::memory::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
+use crate::transport::memory::segment::Segment;
+use crate::transport::memory::slots::{FIRST, Slot, SlotShare, mark};
 use crate::util::counters::Counters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,7 +60,7 @@ impl Stand {
 
 /// See the head of the file.
 pub struct MessageReceiver {
-    takes: Takes,
+    class: Class,
     /// Of the segment below, which outlives it here.
     message_area: MessageArea<'static>,
     _own: Arc<Segment>,
@@ -93,29 +93,29 @@ pub struct MessageReceiver {
 unsafe impl Send for MessageReceiver {}
 
 impl MessageReceiver {
-    /// The receiver of what `takes` says; each to be made once.
+    /// The receiver of messages of a class; each to be made once.
     pub fn new(
         own: Arc<Segment>,
         dead: Arc<[AtomicBool]>,
         counts: Arc<Counters>,
-        takes: Takes,
+        class: Class,
     ) -> MessageReceiver {
         // SAFETY: the control area stays mapped where it is as long as the segment, which is kept.
         let message_area = unsafe {
             std::mem::transmute::<MessageArea<'_>, MessageArea<'static>>(own.control().own_mail())
         };
-        let shares: Vec<usize> = match takes {
-            Takes::Requests => (0..message_area.sizes.shares).chain([LARGE]).collect(),
-            Takes::Replies => vec![REPLIES],
-            Takes::Responses => vec![RESPONSES, LARGE_RESPONSES],
-            Takes::Lib => vec![LIB],
-            Takes::Answers => vec![ANSWERS],
+        let shares: Vec<usize> = match class {
+            Class::Requests => (0..message_area.sizes.shares).chain([LARGE]).collect(),
+            Class::Replies => vec![REPLIES],
+            Class::Responses => vec![RESPONSES, LARGE_RESPONSES],
+            Class::Lib => vec![LIB],
+            Class::Answers => vec![ANSWERS],
         };
         let stand = |number: usize| {
             // A reply's slot is free before its request is forgotten, see
             // `engine::messages::sender`.
-            let lot = match takes {
-                Takes::Replies | Takes::Answers => 1,
+            let lot = match class {
+                Class::Replies | Class::Answers => 1,
                 _ => (message_area.sizes.slots_of(number) as u64 / 4).clamp(1, 32),
             };
             // The receiver asks for SendCNT only where it lies here.
@@ -137,7 +137,7 @@ impl MessageReceiver {
         let slot = stands[0].share.slot(FIRST);
         let shares: Vec<_> = stands.iter().map(|stand| stand.share).collect();
         MessageReceiver {
-            takes,
+            class,
             message_area,
             lookout: Arc::new(Lookout::new(own.clone(), &shares)),
             _own: own,
@@ -164,10 +164,10 @@ impl MessageReceiver {
     }
 
     fn door(&self) -> &'static Door {
-        match self.takes {
-            Takes::Replies => &self.message_area.head.replies,
-            Takes::Requests | Takes::Responses => &self.message_area.head.requests,
-            Takes::Lib | Takes::Answers => &self.message_area.head.lane,
+        match self.class {
+            Class::Replies => &self.message_area.head.replies,
+            Class::Requests | Class::Responses => &self.message_area.head.requests,
+            Class::Lib | Class::Answers => &self.message_area.head.lane,
         }
     }
 
@@ -264,7 +264,7 @@ impl MessageReceiver {
 
     /// Nothing comes: whoever sleeps for credit finds all of it.
     fn wake_a_sender(&self, another: bool) {
-        if self.takes == Takes::Requests && !self.message_area.head.credit.idle(another) {
+        if self.class == Class::Requests && !self.message_area.head.credit.idle(another) {
             std::thread::yield_now();
         }
     }
@@ -309,7 +309,7 @@ impl MessageReceiver {
             header: (bytes, header),
             payload: (payload, size),
             label: (about >> 32) as u16,
-            response: self.takes == Takes::Responses,
+            response: self.class == Class::Responses,
         }
     }
 
@@ -354,7 +354,7 @@ impl MessageReceiver {
         }
         stand.share.give_back(stand.next);
         stand.returned = stand.next;
-        let requests = self.takes == Takes::Requests;
+        let requests = self.class == Class::Requests;
         if stand.most == 0 && requests {
             stand.most = 1;
             self.counts.slots_high_water.raise(1);

@@ -2,9 +2,9 @@
 //! it. Its layout follows from a few numbers, which stand in its header.
 
 use crate::fail;
-use crate::transport::node::message_area::{MessageArea, MessageHead, Numbers, Sizes};
-use crate::transport::node::names::{NAMES, NamedPlace, Names, REFUSALS};
-use crate::transport::node::slots;
+use crate::transport::memory::message_area::{MessageArea, MessageHead, Numbers, REPLIES, Sizes};
+use crate::transport::memory::names::{NAMES, NamedPlace, Names, REFUSALS};
+use crate::transport::memory::slots;
 use crate::transport::waiters::Waiters;
 use crate::transport::{CHUNK, CHUNKS};
 use crate::util::bell::Bell;
@@ -356,6 +356,12 @@ impl Control {
         (sizes.of_messages() * each + sizes.payloads()) as u64
     }
 
+    /// The next ticket for a reply to this rank.
+    pub fn replies_sent(&self) -> u64 {
+        let message_area = self.own_mail();
+        message_area.share(REPLIES, message_area.head).sent()
+    }
+
     /// The staging chunk with this number; None where there is none, or where it cannot be mapped
     /// now.
     pub fn chunk(&self, number: usize) -> Option<*mut u8> {
@@ -367,8 +373,8 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::node::message_area::REPLIES;
-    use crate::transport::node::slots::FIRST;
+    use crate::transport::memory::message_area::REPLIES;
+    use crate::transport::memory::slots::FIRST;
     use std::os::fd::AsFd;
 
     #[test]

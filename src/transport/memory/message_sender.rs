@@ -1,12 +1,12 @@
 //! The sending side of active messages towards one peer: takes a credit by the peer's policy,
 //! writes the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
-use crate::transport::frame::{Frame, LARGEST};
-use crate::transport::node::message_area::{
+use crate::transport::frame::{Class, Frame, LARGEST};
+use crate::transport::memory::message_area::{
     ANSWERS, Door, KINDS, LARGE, LARGE_RESPONSES, LIB, MessageArea, MessageHead, Policy, REPLIES,
     RESPONSES,
 };
-use crate::transport::node::slots::{BODY_WORDS, SlotShare, Taken, Tally};
+use crate::transport::memory::slots::{BODY_WORDS, SlotShare, Taken, Tally};
 use crate::util::admission::Admission;
 use crate::util::bell::Bell;
 use crate::util::counters::{Counters, SHARES};
@@ -42,6 +42,8 @@ pub struct MessageSender<'a> {
     message_area: MessageArea<'a>,
     /// This rank.
     me: u32,
+    /// Whose slots they are.
+    peer: u32,
     /// By share: whose counters are known, and what was last seen of RecvCNT.
     shares: Box<[Near<'a>]>,
     /// What is known of the shares whose counters lie with the peer: REPLIES to ANSWERS.
@@ -107,11 +109,11 @@ impl Tally for Uncounted {
 }
 
 impl<'a> MessageSender<'a> {
-    /// The message_sender of rank `me` to the owner of `message_area`, whose progress thread sleeps
-    /// on `progress`.
+    /// The message_sender of rank `me` to `peer`, the owner of `message_area`, whose progress
+    /// thread sleeps on `progress`.
     pub fn new(
         message_area: MessageArea<'a>,
-        me: u32,
+        (me, peer): (u32, u32),
         home: usize,
         progress: &'a Bell,
     ) -> MessageSender<'a> {
@@ -127,6 +129,7 @@ impl<'a> MessageSender<'a> {
         MessageSender {
             message_area,
             me,
+            peer,
             shares: (0..message_area.sizes.shares).map(near).collect(),
             others,
             home,
@@ -139,6 +142,12 @@ impl<'a> MessageSender<'a> {
             deferred: std::sync::atomic::AtomicU64::new(0),
             left: CachePadded::new(AtomicI32::new(TURN)),
         }
+    }
+
+    /// Whose slots they are.
+    #[inline(always)]
+    pub fn peer(&self) -> u32 {
+        self.peer
     }
 
     /// Most bytes of a payload that travels in one of many slots, and of a reply.
@@ -158,13 +167,22 @@ impl<'a> MessageSender<'a> {
         self.message_area.head
     }
 
-    /// Whether there is credit now, as far as a look tells.
-    pub fn has_credit(&self) -> bool {
-        self.may_have_credit(false)
+    /// Whether a small message of a class finds a slot, as far as a look tells. Shares of requests
+    /// that were not used yet count as free.
+    pub fn may_have_credit(&self, class: Class) -> bool {
+        let at = match class {
+            Class::Requests => return self.requests_have_credit(true),
+            Class::Responses => RESPONSES,
+            Class::Replies => REPLIES,
+            Class::Lib => LIB,
+            Class::Answers => ANSWERS,
+        };
+        let share = self.others[at - REPLIES].share.get();
+        share.and_then(Option::as_ref).is_some_and(SlotShare::has_room)
     }
 
-    /// Like `has_credit`, where shares that were not used yet count as `unknown`.
-    pub fn may_have_credit(&self, unknown: bool) -> bool {
+    /// Whether a request finds a slot; shares that were not used yet count as `unknown`.
+    fn requests_have_credit(&self, unknown: bool) -> bool {
         let limit = self.message_area.sizes.slots as i64;
         let head = self.message_area.head;
         let under_way = || {

@@ -8,8 +8,8 @@
 //! message is still missing, it claims `t + 2N` first, and so on. A share of one slot has no other,
 //! and waits.
 
-use super::{MessageReceiver, Takes};
-use crate::transport::node::slots::{Slot, mark};
+use super::{Class, MessageReceiver};
+use crate::transport::memory::slots::{Slot, mark};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ impl MessageReceiver {
     pub(super) fn set_aside(&mut self, since: Instant) -> bool {
         let stand = &self.stands[self.at];
         let (at, share, ticket) = (self.at, stand.share, stand.next);
-        if self.takes == Takes::Replies || since.elapsed() < PATIENCE || !share.waits_behind(ticket)
+        if self.class == Class::Replies || since.elapsed() < PATIENCE || !share.waits_behind(ticket)
         {
             return false;
         }

@@ -3,7 +3,7 @@
 //! or one that reads it too early or too late, are an error even if no value is wrong.
 
 use super::*;
-use crate::transport::node::message_area::Door;
+use crate::transport::memory::message_area::Door;
 use crate::util::sync::Arc;
 use loom::thread::{self, JoinHandle};
 

@@ -1,7 +1,7 @@
 //! This rank's own memory: one memory file that holds the control area and every allocated region,
 //! and the directory by which peers find them.
 
-use crate::transport::node::control::{Control, KIND_ADDRESS, KIND_FILE, Users};
+use crate::transport::memory::control::{Control, KIND_ADDRESS, KIND_FILE, Users};
 use crate::util::config::Config;
 use crate::util::extents::Extents;
 use crate::util::memory::{Mapping, MemoryFile, physical_memory, whole_pages};

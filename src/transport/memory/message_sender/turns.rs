@@ -62,7 +62,7 @@ impl MessageSender<'_> {
             self.message_area
                 .head
                 .credit
-                .wait(self.me, longest, over, || !over && self.has_credit());
+                .wait(self.me, longest, over, || !over && self.requests_have_credit(false));
             // What it could not use of its last turn is not lost.
             let left = self.left.load(Ordering::Relaxed).max(0) + TURN;
             self.left.store(left.min(MOST_TURNS * TURN), Ordering::Relaxed);

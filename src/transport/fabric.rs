@@ -1,0 +1,190 @@
+//! All transports of one rank, and which of them leads to which peer: oneself by [`Loopback`],
+//! everybody else by [`Node`]. What lies above this folder knows this module and the contracts
+//! beside it, and no transport.
+//!
+//! # Messages
+//!
+//! Every rank has its message slots in its own memory (`memory::message_area`), separate ones for
+//! each [`Class`], and whatever carries messages puts them there. So there is one receiving side,
+//! whoever the senders are. What a carrier must do is [`Carrier`].
+
+use crate::bootstrap::{Bootstrap, Card};
+use crate::transport::address::Address;
+use crate::transport::carrier::Carrier;
+use crate::transport::frame::{Class, Frame};
+use crate::transport::loopback::Loopback;
+use crate::transport::memory::message_area::MessageHead;
+use crate::transport::memory::message_receiver::MessageReceiver;
+use crate::transport::memory::message_sender::MessageSender;
+use crate::transport::memory::segment::Segment;
+use crate::transport::node::{self, Node};
+use crate::transport::port::Port;
+use crate::transport::{Receiver, Transport};
+use crate::util::counters::Counters;
+use crate::util::status::Result;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// See the head of the file.
+pub struct Fabric {
+    me: u32,
+    loopback: Loopback,
+    node: Node,
+    own: Arc<Segment>,
+}
+
+impl Fabric {
+    /// The transports of the rank whose memory is `own`, which peers can contact from now on.
+    pub fn join(
+        own: Arc<Segment>,
+        bootstrap: &Arc<Bootstrap>,
+        kernel_copies: bool,
+    ) -> Result<Fabric> {
+        if kernel_copies {
+            // Before peers hear of this process, which try at once.
+            node::permit_kernel_copies();
+        }
+        bootstrap.publish(&node::card(&own), own.descriptor().as_fd())?;
+        // SAFETY: the segment is kept below, longer than the transport; ports go before both.
+        let loopback = unsafe { Loopback::new(own.control().waiters()) };
+        let node = Node::new(own.clone(), bootstrap.clone(), kernel_copies);
+        Ok(Fabric { me: bootstrap.rank(), loopback, node, own })
+    }
+
+    /// The receiving ends of all transports; to be taken once.
+    pub fn receivers(&self, counts: Arc<Counters>) -> Vec<Box<dyn Receiver>> {
+        vec![Box::new(self.node.receiver(counts)), Box::new(self.loopback.receiver())]
+    }
+
+    /// The path to oneself.
+    pub fn own_port(&self) -> Result<Port> {
+        self.loopback.connect(self.me)
+    }
+
+    /// The path to a peer that has shown its card. Called once at a time.
+    pub fn connect(&self, peer: u32, card: Card) -> Result<Port> {
+        self.node.connect(peer, card)
+    }
+
+    /// The transport that leads to a peer.
+    pub fn transport(&self, port: &Port) -> &dyn Transport {
+        if port.peer == self.me { &self.loopback } else { &self.node }
+    }
+
+    /// Whether mark_dead() was called for a peer.
+    #[inline(always)]
+    pub fn is_dead(&self, peer: u32) -> bool {
+        self.node.is_dead(peer)
+    }
+
+    /// The peer is dead: what it has half sent may be passed over. True the first time.
+    pub fn mark_dead(&self, peer: u32) -> bool {
+        self.node.mark_dead(peer)
+    }
+
+    /// Wakes a peer's progress thread; nothing where the peer has not been talked to.
+    pub fn ring(&self, peer: u32) {
+        match peer == self.me {
+            true => self.own.control().bell().ring(),
+            false => self.node.ring(peer),
+        }
+    }
+
+    /// Lets peers find a place in this rank's memory by a name; see Names.
+    pub fn announce(&self, name: u64, place: Address) -> bool {
+        self.own.control().names().announce(name, place)
+    }
+
+    /// Tells peers that a name will have no place; see Names.
+    pub fn refuse(&self, name: u64) -> bool {
+        self.own.control().names().refuse(name)
+    }
+
+    /// How many peers have heard that.
+    pub fn heard(&self, name: u64) -> u64 {
+        self.own.control().names().heard(name)
+    }
+
+    /// Ends announce() and refuse().
+    pub fn withdraw(&self, name: u64) {
+        self.own.control().names().withdraw(name);
+    }
+
+    /// Whether a peer that was connected to refuses a name. Asked until it does, once.
+    pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
+        self.node.hear_refusal(peer, name)
+    }
+
+    /// The place of this name at a peer that was connected to.
+    pub fn announced(&self, peer: u32, name: u64) -> Option<Address> {
+        self.node.announced(peer, name)
+    }
+}
+
+/// Messages.
+impl Fabric {
+    /// The receiver of messages of one class; each to be made once.
+    pub fn message_receiver(&self, counts: Arc<Counters>, class: Class) -> MessageReceiver {
+        self.node.message_receiver(counts, class)
+    }
+
+    /// What is known of a peer that was sent to before.
+    #[inline(always)]
+    pub fn known_sender(&self, peer: u32) -> Option<&MessageSender<'static>> {
+        self.node.known_sender(peer)
+    }
+
+    /// The way of messages to oneself or to a peer that was contacted, made at first use.
+    pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
+        self.node.message_sender(peer)
+    }
+
+    /// Which rank is to be contacted as well before one sends to a peer: it keeps a counter of the
+    /// peer's. None: no other, or the peer was not contacted.
+    pub fn nearest_host(&self, peer: u32) -> Option<u32> {
+        self.node.nearest_host(peer)
+    }
+
+    /// Sends a message of a class; see [`Carrier::put`].
+    #[inline(always)]
+    pub fn put(
+        &self,
+        to: &MessageSender<'static>,
+        class: Class,
+        frame: &Frame,
+        counts: &Counters,
+    ) -> bool {
+        Carrier::put(&self.node, to, class, frame, counts)
+    }
+
+    /// Whether there is a credit for a message of a class; see [`Carrier::has_credit`].
+    pub fn has_credit(&self, to: &MessageSender<'static>, class: Class) -> bool {
+        Carrier::has_credit(&self.node, to, class)
+    }
+
+    /// This rank's own words of messages.
+    #[inline(always)]
+    pub fn own_words(&self) -> &MessageHead {
+        self.own.control().mail_head()
+    }
+
+    /// Most bytes of a reply that this rank takes.
+    pub fn own_medium(&self) -> usize {
+        self.own.control().mail_sizes().medium
+    }
+
+    /// The next ticket for a reply to this rank.
+    pub fn replies_sent(&self) -> u64 {
+        self.own.control().replies_sent()
+    }
+
+    /// Bytes that the slots of active messages take at most.
+    pub fn mail_bytes(&self) -> u64 {
+        self.own.control().mail_bytes()
+    }
+
+    /// Into how many shares this rank's slots are split.
+    pub fn mail_shares(&self) -> u32 {
+        self.own.control().mail_sizes().shares as u32
+    }
+}
