@@ -13,6 +13,7 @@ pub mod make;
 mod meet;
 #[cfg(test)]
 mod memory;
+mod policy;
 mod quiet;
 mod start;
 mod wait;
@@ -21,6 +22,7 @@ mod work;
 use crate::coll::arena::{Arena, Block};
 use crate::coll::plan::bound::Bound;
 use crate::coll::plan::meet::SESSION;
+use crate::coll::plan::policy::{Facts, Habits, Policy};
 use crate::coll::plan::quiet::Parked;
 use crate::coll::runner::ends::Ends;
 use crate::coll::runner::queue::between_word_and_look;
@@ -73,19 +75,11 @@ pub struct Bounce {
     bytes: u64,
 }
 
-/// A rank whose program costs more than this, in bytes moved, leaves all of it to others at the
-/// start, so that the cost of a start does not grow with the message.
-const LIGHT: u64 = 4 << 10;
-/// What a start may move of a light program, and of the steps of other ranks that this releases.
-const AT_START: u64 = 4 * LIGHT;
 /// How often who tests gives its core away for the sake of one that is about to end the round.
 const TURNS_TO_END: u32 = 64;
 
 /// See Plan::enlisted: so that round 0, which comes again, is not taken for none.
 const ENLISTED: u64 = 1 << 32;
-
-/// From so many bytes on a round leaves little in the caches of what was there before.
-const SWEEPS: u64 = 256 << 10;
 
 /// See the head of the file.
 pub struct Plan {
@@ -102,21 +96,8 @@ pub struct Plan {
     /// For the engine that makes the steps in every round.
     program: Option<Program>,
     on_complete: Completion,
-    /// The progress thread is told of every round.
-    tasked: bool,
-    /// It needs nobody but its user's thread, is small and has one queue: a round is begun and
-    /// ended by stores, and its queue is claimed with its start.
-    plain: bool,
-    /// Its steps move so much that waiting threads look for work of others at once.
-    heavy: bool,
-    /// A round moves so much that it may empty the caches.
-    sweeps: bool,
-    /// Bytes of the vector or of a block.
-    size: u64,
-    /// There are more ranks than cores for them.
-    crowded: bool,
-    /// Even a nap of the progress thread is too long for a start to wait.
-    urgent: bool,
+    policy: Policy,
+    habits: Habits,
     rounds: AtomicU32,
     opening: AtomicU32,
     opened: AtomicU32,
@@ -133,20 +114,9 @@ pub struct Plan {
     waiting: AtomicBool,
     deaths: AtomicU32,
     made: Instant,
-    /// When the last round was started.
-    began: AtomicU64,
-    /// How many nanoseconds the user has let pass between start and wait the last time.
-    away: AtomicU32,
     /// How many rounds had been started when the progress thread last asked whether it is worth
     /// staying awake.
     watched: AtomicU32,
-    /// How often, one after the other and up to PROMPT_ROUNDS, the user has waited as soon as a
-    /// round was started: then others leave the queues to this rank meanwhile.
-    prompt: AtomicU32,
-    /// How many of the last rounds have ended soon, up to QUICK_ENDS.
-    quick_ends: AtomicU32,
-    /// There is a core for each rank, and all processes can be made to execute a fence.
-    may_keep: bool,
     /// The progress thread sleeps, as the session tells the others.
     asleep: AtomicBool,
 }
@@ -166,19 +136,19 @@ impl Plan {
         (program, records, size): (Option<Program>, &[Record], u64),
         (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
-        let cost = records.iter().map(|record| record.size.max(64)).sum::<u64>();
-        // By the whole problem: a rank whose own steps are few may run others', and a start that
-        // tells them that it is ready, queue by queue, would take several times as long as one that
-        // leaves that to them.
-        let large = cost.max(size) >= SWEEPS;
-        let heavy = cost > LIGHT || large && about.queues > 1;
         let told = on_complete.kind != completion::NONE;
-        let tasked = heavy || !about.shared || told;
-        let copied = inputs.iter().map(|bounce| bounce.bytes).sum::<u64>();
-        let urgent = about.engine == Engine::Thread || copied > LIGHT;
-        let offload = about.engine == Engine::Offload;
-        let plain = offload && !tasked && about.queues == 1 && about.steps > 0;
-        let sweeps = heavy && large;
+        let policy = Policy::of(&Facts {
+            cost: records.iter().map(|record| record.size.max(64)).sum(),
+            size,
+            copied: inputs.iter().map(|bounce| bounce.bytes).sum(),
+            queues: about.queues,
+            steps: about.steps,
+            shared: about.shared,
+            told,
+            engine: about.engine,
+            crowded,
+            fenced,
+        });
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let texts = [text(about.algorithm), text(&reason)];
         // A number that is not current: a rank may have died since the last exchange.
@@ -195,13 +165,8 @@ impl Plan {
             bound,
             program,
             on_complete,
-            tasked,
-            plain,
-            heavy,
-            sweeps,
-            size,
-            crowded,
-            urgent,
+            policy,
+            habits: Habits::new(told),
             rounds: AtomicU32::new(0),
             opening: AtomicU32::new(0),
             opened: AtomicU32::new(0),
@@ -213,12 +178,7 @@ impl Plan {
             waiting: AtomicBool::new(false),
             deaths: AtomicU32::new(deaths),
             made: Instant::now(),
-            began: AtomicU64::new(0),
-            away: AtomicU32::new(if told { u32::MAX } else { 0 }),
             watched: AtomicU32::new(0),
-            prompt: AtomicU32::new(0),
-            quick_ends: AtomicU32::new(0),
-            may_keep: fenced && !crowded,
             asleep: AtomicBool::new(false),
         }
     }
@@ -257,9 +217,8 @@ impl Plan {
         }
         if self.about.engine == Engine::Offload {
             let opened = self.open(round, u64::MAX);
-            if self.plain {
-                // Who tests computes meanwhile.
-                self.prompt.store(0, Ordering::Relaxed);
+            if self.policy.plain {
+                self.habits.note_test();
                 self.attend(false);
             }
             between_word_and_look();

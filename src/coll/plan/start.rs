@@ -1,7 +1,7 @@
 //! Starting a round: a few stores, and of a small program what is ready at once.
 
-use crate::coll::plan::work::WORTH_A_WAKE_UP;
-use crate::coll::plan::{AT_START, ENLISTED, Engine, LIGHT, Plan, failed};
+use crate::coll::plan::policy::{AT_START, LIGHT};
+use crate::coll::plan::{ENLISTED, Engine, Plan, failed};
 use crate::coll::runner::queue::{Claim, between_word_and_look};
 use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::schedule::QUEUES;
@@ -26,7 +26,7 @@ impl Plan {
     /// what is there. To be called by who has waited, so nobody starts meanwhile.
     #[inline]
     pub(super) fn rehearse(&self) {
-        if self.sweeps && self.on_complete.kind == completion::NONE {
+        if self.policy.sweeps && self.on_complete.kind == completion::NONE {
             let _ = self.begin(0);
         }
     }
@@ -43,20 +43,20 @@ impl Plan {
             return Err(failed(status));
         }
         let round = rounds.wrapping_add(by);
-        if self.plain {
+        if self.policy.plain {
             // Such a plan moves little, so it is not rehearsed.
             debug_assert_eq!(by, 1);
             self.start_plain(round);
             return Ok(());
         }
-        if self.tasked {
+        if self.policy.tasked {
             // Before the round can be ended by somebody else.
             self.enlist(round, by);
         }
         let offload = self.about.engine == Engine::Offload;
         if offload && self.inputs.is_empty() {
             self.opening.store(round, Ordering::Relaxed);
-            if !self.heavy {
+            if !self.policy.heavy {
                 self.start_light(round);
                 self.announce(by);
                 return Ok(());
@@ -64,13 +64,13 @@ impl Plan {
             self.activate(round, by);
         }
         // A start of no round looks for the sake of the next one.
-        if by == 0 || self.looks_at_the_clock(round) {
-            self.began.store(self.clock(), Ordering::Relaxed);
+        if by == 0 || self.policy.looks_at_the_clock(round) {
+            self.habits.note_start(self.clock());
         }
         // Release: the buffers are ready; pairs with advance().
         self.rounds.store(round, Ordering::Release);
         self.announce(by);
-        if offload && by != 0 && self.open(round, LIGHT) && !self.heavy {
+        if offload && by != 0 && self.open(round, LIGHT) && !self.policy.heavy {
             let mut worklist = Worklist::small(AT_START);
             between_word_and_look();
             self.run_own(&mut worklist);
@@ -94,16 +94,11 @@ impl Plan {
     /// Tells the progress thread, if this plan needs it.
     #[inline(always)]
     fn announce(&self, by: u32) {
-        if self.tasked {
-            self.services.background.call(by, self.urgent || self.is_worth_a_wake_up());
+        if self.policy.tasked {
+            self.services
+                .background
+                .call(by, self.policy.urgent || self.habits.is_worth_a_wake_up());
         }
-    }
-
-    /// Whether the user is expected to be away for so long that the progress thread is to come out
-    /// of its nap.
-    #[inline(always)]
-    fn is_worth_a_wake_up(&self) -> bool {
-        self.away.load(Ordering::Relaxed) > WORTH_A_WAKE_UP
     }
 
     /// Makes the queues active for as many rounds.
@@ -111,7 +106,7 @@ impl Plan {
     pub(super) fn activate(&self, round: u32, by: u32) {
         let session = &self.stage.members[self.stage.me].session;
         // With engine `thread` it is the progress thread that attends, and that opens the round.
-        let alone = self.about.engine == Engine::Offload && !self.is_prompt();
+        let alone = self.about.engine == Engine::Offload && !self.habits.is_prompt();
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
             if alone {
                 session.queue(queue).forget_attention();
@@ -136,22 +131,22 @@ impl Plan {
         // Release: pairs with advance(); the queue is active.
         self.opened.store(round, Ordering::Release);
         self.rounds.store(round, Ordering::Release);
-        if self.looks_at_the_clock(round) {
-            self.began.store(self.clock(), Ordering::Relaxed);
+        if self.policy.looks_at_the_clock(round) {
+            self.habits.note_start(self.clock());
         }
         let mut worklist = Worklist::small(AT_START);
         let end = self.stage.run_claimed(me, 0, &mut mine, &mut worklist);
         match end {
             End::Finished => {
                 self.end_plain(round);
-                self.note_quick_end();
-                if self.is_prompt() {
+                self.habits.note_quick_end();
+                if self.habits.is_prompt() {
                     // Whoever signals for the next round need not ask whether that has begun.
                     line.keep(self.keeps());
                 }
             }
             End::Full => self.let_go(mine, &mut worklist),
-            _ if self.is_prompt() => line.lease(mine, self.keeps()),
+            _ if self.habits.is_prompt() => line.lease(mine, self.keeps()),
             _ => self.let_go(mine, &mut worklist),
         }
         self.stage.run_released(&mut worklist);
@@ -172,15 +167,15 @@ impl Plan {
         // Release: pairs with advance(); the queues are active.
         self.opened.store(round, Ordering::Release);
         self.rounds.store(round, Ordering::Release);
-        if self.looks_at_the_clock(round) {
-            self.began.store(self.clock(), Ordering::Relaxed);
+        if self.policy.looks_at_the_clock(round) {
+            self.habits.note_start(self.clock());
         }
         let mut worklist = Worklist::small(AT_START);
         for (queue, held) in held.iter_mut().enumerate() {
             let Some(mine) = held else { continue };
             match self.stage.run_held(me, queue, mine, &mut worklist) {
                 End::Finished => *held = None,
-                End::Waiting | End::Stopped if self.is_prompt() => {
+                End::Waiting | End::Stopped if self.habits.is_prompt() => {
                     session.queue(queue).lease(*mine, false)
                 }
                 _ => session.queue(queue).hand_on(*mine),

@@ -1,6 +1,7 @@
 //! Waiting for the end of a round: awake at first, working for the plan, also on behalf of other
 //! ranks; then asleep.
 
+use crate::coll::plan::policy::BARE_LOOKS;
 use crate::coll::plan::work::BURST;
 use crate::coll::plan::{Engine, Plan};
 use crate::coll::runner::queue::between_word_and_look;
@@ -12,20 +13,6 @@ use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Looks without giving the core away: a few microseconds. Even with a core for each rank two of
-/// them may share one, as the kernel pleases.
-const LOOKS: u32 = 30;
-/// One look more for so many bytes of the round, up to MOST_LOOKS: about twice as long as it takes
-/// to copy them. Who gives its core away to a progress thread meanwhile may get it back after a
-/// whole turn of the scheduler.
-const BYTES_PER_LOOK: u64 = 1 << 10;
-/// About a tenth of a millisecond.
-const MOST_LOOKS: u64 = 1 << 10;
-/// Before these, looks without a pause of who holds a claim: about a microsecond, in which most
-/// rounds of small plans come to their end, and of which a pause would be a large part.
-const BARE_LOOKS: u32 = 200;
-/// Like `BARE_LOOKS`, where ranks are more than cores.
-const LOOKS_IF_CROWDED: u32 = 2;
 /// After how many looks in vain a plan that moves much begins to look for others' work.
 const LOOKS_BEFORE_HELP: u32 = 3;
 /// After how many turns in the slow phase the clock and the world are looked at.
@@ -98,14 +85,13 @@ impl Plan {
     fn wait_holding(&self, round: u32) -> bool {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
-        let looks = if self.crowded { LOOKS_IF_CROWDED } else { BARE_LOOKS + LOOKS };
         let mut held = None;
         let mut idle = 0;
-        while idle < looks {
+        while idle < self.policy.looks {
             let Some(mine) = &mut held else {
                 if line.control().finished() == round {
                     self.end_plain(round);
-                    self.note_quick_end();
+                    self.habits.note_quick_end();
                     return true;
                 }
                 held = line.claim(me);
@@ -123,7 +109,7 @@ impl Plan {
             let end = self.stage.run_claimed(me, 0, mine, &mut worklist);
             if end == End::Finished {
                 self.end_plain(round);
-                self.note_quick_end();
+                self.habits.note_quick_end();
             } else if worklist.has_released() && self.keeps() {
                 line.lease(*mine, true);
                 held = None;
@@ -153,7 +139,7 @@ impl Plan {
             // Somebody else has it, or had: from now on deliverers are not to rely on this thread,
             // which looks once more.
             None => {
-                self.quick_ends.store(0, Ordering::Relaxed);
+                self.habits.note_slow_end();
                 line.unattend();
             }
         }
@@ -162,20 +148,18 @@ impl Plan {
 
     /// The first phase: looks and works. True: the round has ended.
     fn wait_awake(&self, round: u32) -> bool {
-        if self.plain {
+        if self.policy.plain {
             return self.wait_holding(round);
         }
         let offload = self.about.engine == Engine::Offload;
-        let longer = (self.size / BYTES_PER_LOOK).min(MOST_LOOKS) as u32;
-        let looks = if self.crowded { LOOKS_IF_CROWDED } else { LOOKS + longer };
         let opened = offload && self.open(round, u64::MAX);
         if opened && !self.has_ended(round) {
             self.attend(true);
         }
         between_word_and_look();
         let mut idle = 0;
-        while idle < looks && !self.has_ended(round) {
-            let help = self.heavy && idle >= LOOKS_BEFORE_HELP;
+        while idle < self.policy.looks && !self.has_ended(round) {
+            let help = self.policy.heavy && idle >= LOOKS_BEFORE_HELP;
             if offload && self.work(opened, help) {
                 idle = 0;
             } else {
@@ -237,7 +221,7 @@ impl Plan {
     /// thread, if it is awake, goes on with the round on another one, where there are enough of
     /// them.
     fn give_way(&self) {
-        self.waiting.store(self.crowded, Ordering::Relaxed);
+        self.waiting.store(self.policy.crowded, Ordering::Relaxed);
         std::thread::yield_now();
         self.waiting.store(true, Ordering::Relaxed);
     }

@@ -13,15 +13,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Bytes that are moved at one go for the own rank, and for another one.
 pub(super) const BURST: u64 = 1 << 20;
 const HELP: u64 = 256 << 10;
-/// Nanoseconds between start and wait up to which nobody need stand in for the owner meanwhile.
-const PROMPT: u32 = 1_000;
-/// In how many such rounds, one after the other, until they leave the rank alone.
-const PROMPT_ROUNDS: u32 = 4;
-/// How many rounds, one after the other, must have ended soon until a queue is kept.
-const QUICK_ENDS: u32 = 64;
-/// Nanoseconds between start and wait from which on the progress thread is woken for the next
-/// round: about what a wake-up takes.
-pub(super) const WORTH_A_WAKE_UP: u32 = 20_000;
 
 impl Plan {
     pub(super) fn queues(&self) -> usize {
@@ -64,50 +55,19 @@ impl Plan {
         true
     }
 
-    /// Whether it does so in this round: in one of 16, since that takes as long as half a signal;
-    /// in one of 4 of a plan that may need the progress thread, as a start of a large one must find
-    /// the clock in memory first.
-    #[inline(always)]
-    pub(super) fn looks_at_the_clock(&self, round: u32) -> bool {
-        is_sampled(round, if self.tasked { 4 } else { 16 })
-    }
-
     /// Notes, in rounds in which the start has looked at the clock, how soon after it the user
     /// waits.
     #[inline]
     pub(super) fn note_wait(&self, round: u32) {
-        if self.looks_at_the_clock(round) {
-            let passed = self.clock().saturating_sub(self.began.load(Ordering::Relaxed));
-            self.away.store(u32::try_from(passed).unwrap_or(u32::MAX), Ordering::Relaxed);
-            let rounds = match passed < PROMPT.into() && !self.crowded {
-                true => PROMPT_ROUNDS.min(self.prompt.load(Ordering::Relaxed) + 1),
-                false => 0,
-            };
-            self.prompt.store(rounds, Ordering::Relaxed);
+        if self.policy.looks_at_the_clock(round) {
+            self.habits.note_wait(self.clock(), self.policy.crowded);
         }
     }
 
-    /// Whether the user is expected to wait at once, so that others need not stand in for this rank
-    /// until then.
-    #[inline]
-    pub(super) fn is_prompt(&self) -> bool {
-        self.prompt.load(Ordering::Relaxed) == PROMPT_ROUNDS
-    }
-
-    /// Whether the owner of a plain plan has looked at its queue all the time for so many rounds
-    /// that deliverers may rely on it without a fence: to take that back is dear.
+    /// Whether deliverers may rely without a fence on the attention of a plain plan's owner.
     #[inline]
     pub(super) fn keeps(&self) -> bool {
-        self.may_keep && self.quick_ends.load(Ordering::Relaxed) >= QUICK_ENDS
-    }
-
-    /// A round has ended in its start, or while its user waited without giving the core away.
-    #[inline]
-    pub(super) fn note_quick_end(&self) {
-        let ends = self.quick_ends.load(Ordering::Relaxed);
-        if ends < QUICK_ENDS {
-            self.quick_ends.store(ends + 1, Ordering::Relaxed);
-        }
+        self.policy.may_keep && self.habits.has_quick_ends()
     }
 
     /// Gives the queue of a plain plan back, and looks once more for what was left to this thread
@@ -115,7 +75,7 @@ impl Plan {
     pub(super) fn let_go(&self, mine: Claim, worklist: &mut Worklist) {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
-        self.quick_ends.store(0, Ordering::Relaxed);
+        self.habits.note_slow_end();
         line.unattend();
         line.release(mine);
         if self.stage.is_ready(me, 0) {
@@ -178,7 +138,7 @@ impl Plan {
     #[inline]
     pub(super) fn close(&self, round: u32) {
         if self.opened.load(Ordering::Acquire) == round && self.unfinished(round).is_none() {
-            match self.plain {
+            match self.policy.plain {
                 true if self.is_told(round) => {}
                 true => self.end_plain(round),
                 false => self.end(round, Status::OK),
@@ -233,7 +193,7 @@ impl Plan {
     /// The progress thread need not look at this round any more.
     fn discharge(&self, round: u32) {
         let (enlisted, ok) = (ENLISTED | u64::from(round), Ordering::Relaxed);
-        if self.tasked && self.enlisted.compare_exchange(enlisted, 0, ok, ok).is_ok() {
+        if self.policy.tasked && self.enlisted.compare_exchange(enlisted, 0, ok, ok).is_ok() {
             self.services.background.discharge();
         }
     }
@@ -297,12 +257,6 @@ impl Plan {
     }
 }
 
-/// One of so many rounds, a power of two, at no regular distance, so that a program that uses a
-/// plan in several ways in turn is seen in all of them.
-fn is_sampled(round: u32, of: u32) -> bool {
-    round.wrapping_mul(0x9e37_79b1) >> (32 - of.ilog2()) == 0
-}
-
 /// Whether the caller is the one who opens this round.
 fn open_next(opening: &AtomicU32, round: u32) -> bool {
     let before = round.wrapping_sub(1);
@@ -346,7 +300,7 @@ impl Task for Plan {
         between_word_and_look();
         // Others, too: those of engine `offload` may have left a queue of theirs to whoever looks.
         let worked = self.work(opened, true);
-        if self.plain {
+        if self.policy.plain {
             // Its rounds are ended by who waits, with or without success: this thread might come
             // late, in the midst of further ones.
             return worked;
@@ -372,23 +326,25 @@ impl Task for Plan {
             && !(offload && self.waiting.load(Ordering::Relaxed))
             && (self.is_ready()
                 || self.opened.load(Ordering::Acquire) != round
-                || !self.plain && (self.unfinished(round).is_none() || self.trouble().is_some()))
+                || !self.policy.plain
+                    && (self.unfinished(round).is_none() || self.trouble().is_some()))
     }
 
     fn is_idle(&self) -> bool {
         let round = self.rounds.load(Ordering::Acquire);
         !self.parked.any()
-            && (self.ends().is_closed(round) || self.plain && self.unfinished(round).is_none())
+            && (self.ends().is_closed(round)
+                || self.policy.plain && self.unfinished(round).is_none())
     }
 
     fn is_crowded(&self) -> bool {
-        self.crowded
+        self.policy.crowded
     }
 
     fn is_worth_staying(&self) -> bool {
         let rounds = self.rounds.load(Ordering::Relaxed);
         let used = self.watched.swap(rounds, Ordering::Relaxed) != rounds;
-        used && self.tasked && !self.crowded && self.away.load(Ordering::Relaxed) > PROMPT
+        used && self.policy.tasked && !self.policy.crowded && self.habits.is_away()
     }
 
     fn cancel(&self, status: Status) {
