@@ -376,6 +376,7 @@ impl<'a> MessageSender<'a> {
     /// The share and the ticket of a reply or an answer. There is always one, but where ours was
     /// passed over because we were preempted, and its slot has not been given back.
     fn ticket_set_aside(&self, at: usize, tally: &impl Tally) -> Option<(&SlotShare<'a>, u64)> {
+        /// A reply is given up after so long: its asker has died, or is stopped, within a few instructions.
         const LONGEST: Duration = Duration::from_millis(100);
         let near = &self.others[at - REPLIES];
         let share = near.share.get()?.as_ref()?;

@@ -1,0 +1,261 @@
+//! Constants that were measured stand beside the code that uses them, and together on one page,
+//! docs/tuning.md, which this test writes and compares. After a change of one:
+//! `WRITE_TUNING=1 cargo test --test tuning`.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Title, how the constants are measured again, and the files (below src) that hold them.
+const GROUPS: &[(&str, &str, &[&str])] = &[
+    (
+        "Threads at the command queue and the lane",
+        "`bench_c/run --only \"msgrate overhead latency\"`: rate against threads, post overhead, latency",
+        &[
+            "engine/handover",
+            "engine/lane",
+            "engine/executor",
+            "engine/doorbell",
+            "engine/command_queue",
+            "engine/by_caller",
+            "util/admission",
+            "util/backoff",
+            "core/progress_thread",
+            "core/blocking",
+            "core/poster",
+        ],
+    ),
+    (
+        "Active messages, requests to owners",
+        "`bench_c/run --only \"am_rate am_latency am_poll incast am_flow\"`: rate, round trips, empty polls, many senders to one",
+        &[
+            "engine/messages",
+            "core/messages",
+            "transport/memory/message",
+            "transport/node/receiver",
+            "transport/memory/slots",
+            "transport/mod",
+        ],
+    ),
+    (
+        "Sleeping threads",
+        "`bench_c/run --only noise`: what sleepers cost a thread that computes or writes",
+        &["transport/sleepers", "transport/waiters", "core/wait"],
+    ),
+    (
+        "Collectives",
+        "`bench_c/run --only \"coll overlap\"`: each operation at 2, 4 and 8 ranks beside the MPIs, and what goes on while all ranks compute",
+        &["coll/plan", "coll/runner", "coll/algorithms", "coll/select", "core/background"],
+    ),
+    (
+        "Memory",
+        "`bench_c/run --only \"memory bandwidth\"`: bytes for each peer and plan, bandwidth against size",
+        &[
+            "coll/arena",
+            "transport/memory/segment",
+            "transport/memory/names",
+            "core/region",
+            "util/memory",
+        ],
+    ),
+    (
+        "Start, agreement, end",
+        "`bench_c/run --only start`: start to exit of 2 to 1,000 ranks",
+        &["coll/agreement", "bootstrap", "engine/routes", "core/finalize"],
+    ),
+];
+
+/// Besides all durations: names of constants that say how often, how much at a time, or from where on.
+const NAMES: &[&str] = &[
+    "LOOKS",
+    "PAUSES",
+    "YIELD",
+    "BATCH",
+    "ROUNDS",
+    "STRETCH",
+    "BURST",
+    "HELP",
+    "PROMPT",
+    "QUICK",
+    "WORTH",
+    "PER_LOOK",
+    "TURN",
+    "LIGHT",
+    "AT_START",
+    "SWEEPS",
+    "FEW",
+    "CACHED",
+    "SMALL",
+    "AHEAD",
+    "DEEP",
+    "ARITY",
+    "EMPTY",
+    "UNDER",
+    "TAKEN",
+    "LINGER",
+    "STRIDE",
+    "JOINED",
+    "STAYS",
+    "AWAY",
+    "AGAIN",
+    "EVERYBODY",
+    "CELLS_BEFORE",
+    "PIECE",
+    "TOGETHER",
+    "PROGRAMS",
+    "SHORT",
+    "WINDOW",
+    "HUGE",
+    "SHARE",
+    "NAP",
+];
+/// Files in which such a name is something else: tests, the interface, tools.
+const OTHERS: &[&str] = &["tests", "models", "src/api", "simulator", "src/bin", "conformance"];
+/// Constants that are laid down, not measured.
+const LAID_DOWN: &[&str] = &["SHARES", "LARGE_RESPONSES"];
+
+struct Constant {
+    file: String,
+    name: String,
+    value: String,
+    doc: String,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => files(&path, found),
+            path if path.extension().is_some_and(|ending| ending == "rs") => found.push(path),
+            _ => {}
+        }
+    }
+}
+
+/// Name, type and value of a constant on one line.
+fn constant(line: &str) -> Option<(&str, &str, &str)> {
+    let line = line.trim().split(" // ").next()?;
+    let behind = &line[line.find("const ")? + 6..];
+    let public = line.starts_with("const ") || line.starts_with("pub");
+    let (name, rest) = behind.strip_suffix(';')?.split_once(": ")?;
+    let (kind, value) = rest.split_once(" = ")?;
+    (public && !line.contains("fn ")).then_some((name, kind, value))
+}
+
+fn is_measured(name: &str, kind: &str) -> bool {
+    let number = ["u32", "u64", "usize", "i32"].contains(&kind);
+    !LAID_DOWN.contains(&name)
+        && (kind.contains("Duration") || number && NAMES.iter().any(|word| name.contains(word)))
+}
+
+/// As a reader would write it: `Duration::from_micros(50)` is 50 us, `4 << 10` is 4 KiB.
+fn shown(value: &str) -> String {
+    let value = match value.strip_prefix("if cfg!(loom) {") {
+        Some(both) => both.split("else {").last().unwrap_or(both).trim_end_matches('}'),
+        None => value,
+    };
+    let mut text = value.replace("Duration::from_", "");
+    for (unit, short) in [("micros", "us"), ("millis", "ms"), ("secs", "s")] {
+        while let Some(at) = text.find(&format!("{unit}(")) {
+            let end = at + text[at..].find(')').unwrap();
+            let number = text[at + unit.len() + 1..end].to_string();
+            text.replace_range(at..=end, &format!("{number} {short}"));
+        }
+    }
+    for (shift, unit) in [(" << 10", " KiB"), (" << 20", " MiB"), (" << 30", " GiB")] {
+        text = text.replace(shift, unit);
+    }
+    text.trim_matches(['(', ')', ' ']).to_string()
+}
+
+fn constants() -> Vec<Constant> {
+    let mut paths = Vec::new();
+    files(&root().join("src"), &mut paths);
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        let shown_path =
+            path.strip_prefix(root()).unwrap().with_extension("").display().to_string();
+        if OTHERS.iter().any(|other| shown_path.contains(other)) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let (mut doc, mut used) = (String::new(), false);
+        for line in text.lines() {
+            if let Some(more) = line.trim().strip_prefix("///") {
+                if used {
+                    doc.clear();
+                }
+                used = false;
+                doc.push_str(more);
+            } else if let Some((name, kind, value)) = constant(line) {
+                // A constant without a comment shares that of the one above it.
+                used = true;
+                if is_measured(name, kind) {
+                    found.push(Constant {
+                        file: shown_path.trim_start_matches("src/").to_string(),
+                        name: name.to_string(),
+                        value: shown(value),
+                        doc: doc.trim().replace('|', "\\|"),
+                    });
+                }
+            } else {
+                doc.clear();
+            }
+        }
+    }
+    found
+}
+
+fn page() -> String {
+    let mut page = "# Constants that were measured\n\n\
+        Looks before a sleep, lengths of naps, batches, and sizes at which the library does something else. They were chosen on machines\n\
+        with two cores; where yours has more, the command of a group shows what a change brings. Each constant stands in the source beside the\n\
+        code that uses it; `tests/tuning.rs` writes this page and fails where it is stale. Algorithms of collectives are no constants:\n\
+        `bench_c/tune` measures them and writes a table for `LLCL_COLL_TABLE`.\n"
+        .to_string();
+    let head = "| file | constant | value | what it decides |\n|---|---|---|---|\n";
+    let mut all = constants();
+    for (title, command, places) in GROUPS {
+        let (mine, others) = all.into_iter().partition(|constant: &Constant| {
+            places.iter().any(|place| constant.file.starts_with(place))
+        });
+        all = others;
+        write!(page, "\n## {title}\n\nMeasured by {command}.\n\n{head}").unwrap();
+        assert!(!mine.is_empty(), "no constant of {title}");
+        for Constant { file, name, value, doc } in mine {
+            assert!(!doc.is_empty(), "{name} of src/{file}.rs has no comment");
+            writeln!(page, "| `{file}` | `{name}` | {value} | {doc} |").unwrap();
+        }
+    }
+    let homeless = all.iter().map(|c| format!("{} {}", c.file, c.name)).collect::<Vec<_>>();
+    assert!(homeless.is_empty(), "of no group: {}", homeless.join(", "));
+    page
+}
+
+#[test]
+fn the_page_of_measured_constants_is_fresh() {
+    let (path, page) = (root().join("docs/tuning.md"), page());
+    if std::env::var_os("WRITE_TUNING").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    let differs = page.lines().zip(written.lines()).find(|(now, then)| now != then);
+    assert!(
+        page == written,
+        "docs/tuning.md is stale, run WRITE_TUNING=1 cargo test --test tuning; first difference: {differs:?}"
+    );
+}
+
+#[test]
+fn values_are_shown_as_a_reader_would_write_them() {
+    assert_eq!(shown("Duration::from_micros(50)"), "50 us");
+    assert_eq!(shown("(Duration::from_micros(50), Duration::from_millis(2))"), "50 us, 2 ms");
+    assert_eq!(shown("if cfg!(loom) { 3 } else { 16 }"), "16");
+    assert_eq!(shown("4 << 10"), "4 KiB");
+    assert_eq!(constant("    pub(super) const A_B: u32 = 7; // why"), Some(("A_B", "u32", "7")));
+    assert_eq!(constant("pub const fn new() -> A;"), None);
+}
