@@ -1,0 +1,131 @@
+/* Conjugate gradients that hide their sums (Ghysels and Vanroose's pipelined form): the two sums of a step are started, the next
+ * product of matrix and vector is computed, and then they are waited for. The sums are a persistent allreduce; beside MPI_Iallreduce.
+ * The matrix is that of a five-point stencil on a grid that is spread over the ranks by rows.
+ * Run: llcl-run -n 4 ./cg [rows of each rank] [columns]; or, with both ways: mpirun -n 4 ./cg_mpi [rows of each rank] [columns] */
+#include "world.h"
+#include <math.h>
+
+static llcl_context_t *context;
+static llcl_coll_t *plan; /* of the sums */
+static double *sums;      /* two of this rank, then those of all; in a region */
+static size_t rows, columns;
+static uint32_t rank, size;
+static uint64_t products; /* so far: what the neighbours' signals are compared with */
+static llcl_remote_t *margins;
+static double *margin;  /* rows of the neighbours: of even and odd products, from above and from below; then a counter for each */
+static double computed; /* seconds in the product, which the sums are to hide behind */
+
+/* q = A v. A neighbour's row comes with a signal; those of even and odd products have places of their own. */
+static void product(const double *v, double *q)
+{
+    uint64_t *came = (uint64_t *)(margin + 4 * columns), odd = ++products % 2;
+    for (uint32_t side = 0; side < 2; side++) { /* 0: up */
+        uint32_t peer = side == 0 ? rank - 1 : rank + 1;
+        if (peer >= size)
+            continue;
+        llcl_write_signal_params_t put = {.peer = peer, .size = columns * sizeof *v, .signal_op = LLCL_SIGNAL_ADD, .signal_value = 1,
+            .source = llcl_local_address(side == 0 ? v : v + (rows - 1) * columns),
+            .destination = llcl_at(margins[peer], (2 * odd + 1 - side) * columns * sizeof *v),
+            .signal = llcl_at(margins[peer], (4 * columns + 1 - side) * sizeof *v)};
+        LLCL_CHECK(llcl_write_signal(context, &put));
+    }
+    for (uint32_t side = 0; side < 2; side++)
+        if ((side == 0 ? rank - 1 : rank + 1) < size)
+            LLCL_CHECK(llcl_wait_word(context, &came[side], products, -1));
+    double start = seconds();
+    for (size_t i = 0; i < rows; i++) {
+        const double *here = v + i * columns;
+        const double *up = i > 0 ? here - columns : margin + 2 * odd * columns;
+        const double *down = i + 1 < rows ? here + columns : margin + (2 * odd + 1) * columns;
+        for (size_t j = 0; j < columns; j++)
+            q[i * columns + j] = 4.1 * here[j] - up[j] - down[j] - (j > 0 ? here[j - 1] : 0) - (j + 1 < columns ? here[j + 1] : 0);
+    }
+    computed += seconds() - start;
+}
+
+/* The ways of adding up: what begins it, and what waits for the end. */
+static void start_llcl(void) { LLCL_CHECK(llcl_coll_start(plan)); }
+static void wait_llcl(void) { LLCL_CHECK(llcl_coll_wait(plan, -1)); }
+static void at_once_llcl(void) { start_llcl(), wait_llcl(); }
+static void nothing(void) { }
+#ifdef WITH_MPI
+static MPI_Request request;
+static void start_mpi(void) { MPI_Iallreduce(sums, sums + 2, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request); }
+static void wait_mpi(void) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
+static void at_once_mpi(void) { start_mpi(), wait_mpi(); }
+#endif
+
+/* Solves A x = b for the b that belongs to x = 1. Returns the steps, 0 if x is wrong; `each` becomes the seconds that the sums of a
+ * step take of this thread's time. */
+static size_t solve(void start(void), void wait(void), double *each)
+{
+    size_t n = rows * columns, steps = 0;
+    double *x = calloc(7 * n, sizeof *x), *r = x + n, *w = r + n, *z = w + n, *s = z + n, *p = s + n, *q = p + n;
+    double gamma = 0, alpha = 0, beta, begun, took = 0, error = 0;
+    for (size_t i = 0; i < n; i++)
+        x[i] = 1;
+    product(x, r); /* r = b - A 0 */
+    memset(x, 0, n * sizeof *x);
+    product(r, w);
+    do {
+        sums[0] = sums[1] = 0;
+        for (size_t i = 0; i < n; i++)
+            sums[0] += r[i] * r[i], sums[1] += w[i] * r[i];
+        begun = seconds();
+        start();
+        took += seconds() - begun;
+        product(w, q);
+        begun = seconds();
+        wait();
+        took += seconds() - begun;
+        beta = steps > 0 ? sums[2] / gamma : 0;
+        alpha = sums[2] / (sums[3] - (steps > 0 ? beta * sums[2] / alpha : 0));
+        gamma = sums[2];
+        for (size_t i = 0; i < n; i++) {
+            z[i] = q[i] + beta * z[i], s[i] = w[i] + beta * s[i], p[i] = r[i] + beta * p[i];
+            x[i] += alpha * p[i], r[i] -= alpha * s[i], w[i] -= alpha * z[i];
+        }
+    } while (++steps < 1000 && gamma > 1e-16 * (double)n);
+    for (size_t i = 0; i < n; i++)
+        error = fmax(error, fabs(x[i] - 1));
+    free(x);
+    *each = took / (double)steps;
+    return error < 1e-6 ? steps : 0;
+}
+
+/* Solves by sums that are waited for at once and by hidden ones, and tells what the hidden ones cost. */
+static const char *compare(const char *by, void start(void), void wait(void), void at_once(void))
+{
+    double plain, hidden;
+    computed = 0;
+    size_t one = solve(at_once, nothing, &plain), other = solve(start, wait, &hidden);
+    if (rank == 0)
+        printf("cg by %s: %" PRIu32 " ranks, %zu steps; sums take %.2f us of a step, beside a product of %.2f us %.2f: hidden to %.0f %%\n", by, size,
+               other, 1e6 * plain, 1e6 * computed / (double)(one + other), 1e6 * hidden, 100 * (1 - hidden / plain));
+    return one > 0 && one == other ? NULL : "the system is not solved";
+}
+
+int main(int argc, char **argv)
+{
+    context = begin(&argc, &argv, (llcl_config_t)LLCL_CONFIG_INIT);
+    rank = llcl_rank(context), size = llcl_size(context);
+    rows = argument(argc, argv, 1, 64), columns = argument(argc, argv, 2, 64);
+    margins = calloc(size, sizeof *margins);
+    llcl_region_t *region, *small;
+    LLCL_CHECK(llcl_region_allocate_shared(context, (4 * columns + 2) * sizeof *margin, &region, margins));
+    LLCL_CHECK(llcl_region_allocate(context, 4 * sizeof *sums, 0, &small));
+    margin = llcl_region_address(region);
+    sums = llcl_region_address(small);
+    llcl_coll_params_t params = {.send = llcl_region_local(small, 0), .receive = llcl_region_local(small, 2 * sizeof *sums),
+        .count = 2, .type = LLCL_TYPE_F64, .op = LLCL_OP_ADD};
+    LLCL_CHECK(llcl_team_world(context, &params.team));
+    LLCL_CHECK(llcl_allreduce_init(&params, &plan));
+    const char *wrong = compare("the library", start_llcl, wait_llcl, at_once_llcl);
+#ifdef WITH_MPI
+    const char *by_mpi = compare("MPI", start_mpi, wait_mpi, at_once_mpi);
+    wrong = wrong != NULL ? wrong : by_mpi;
+#endif
+    LLCL_CHECK(llcl_coll_free(plan));
+    free(margins);
+    return end(context, wrong);
+}
