@@ -215,7 +215,9 @@ static int place_entry(gex_AM_Entry_t *wanted) {
 /* Entries with an index go first, as the others take what is left. */
 int gex_EP_RegisterHandlers(gex_EP_t ep, gex_AM_Entry_t *table, size_t entries) {
     int answer = GASNET_OK;
-    (void)ep;
+    if (!ep || !(ep->capabilities & GEX_EP_CAPABILITY_AM)) {
+        return refuse(GASNET_ERR_BAD_ARG, "gex_EP_RegisterHandlers: an endpoint that takes no active messages");
+    }
     pthread_mutex_lock(&registering);
     for (size_t i = 0; i < entries && answer == GASNET_OK; i++) {
         answer = table[i].gex_index ? place_entry(&table[i]) : GASNET_OK;
@@ -273,10 +275,14 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
     if (in_handler()) {
         fatal("a request in a handler, where only replies may be sent");
     }
+    if (((struct team *)tm)->index) {
+        fatal("a request to endpoint %u of rank %u, which takes no active messages",
+              ((struct team *)tm)->index, rank);
+    }
     params.peer = gex_TM_TranslateRankToJobrank(tm, rank);
     if (params.peer == job.rank) {
-        if (message->kind == GEXL_LONG) {
-            gexl_at(tm, rank, message->destination, message->size);
+        if (message->kind == GEXL_LONG && message->size) {
+            find(tm, rank, message->destination, message->size);
         }
         handle_here(message, args, tag_of(message), false);
         gexl_ended(lc);
@@ -284,7 +290,7 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
     }
     fill(&params, message, args, &place);
     if (message->kind == GEXL_LONG) {
-        memcpy(gexl_at(tm, rank, message->destination, message->size), message->source, message->size);
+        gex_RMA_PutBlocking(tm, rank, message->destination, message->source, message->size, 0);
     }
     status = flags & GEX_FLAG_IMMEDIATE ? llcl_try_am_async(job.context, &params)
                                         : llcl_am_async(job.context, &params);
@@ -317,8 +323,7 @@ int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_
     }
     fill(&params, message, args, &place);
     if (message->kind == GEXL_LONG) {
-        memcpy(gexl_at(gexl_world, token->view.source, message->destination, message->size), message->source,
-               message->size);
+        gex_RMA_PutBlocking(gexl_world, token->view.source, message->destination, message->source, message->size, 0);
     }
     must(llcl_am_respond(token->message, &params), "a reply");
     gexl_ended(lc);

@@ -10,8 +10,8 @@
 
 #include <stdlib.h>
 
-_Atomic int barriers_open;
-static pthread_mutex_t advancing = PTHREAD_MUTEX_INITIALIZER; /* the teams' list, and their rounds */
+_Atomic int teams_open;
+pthread_mutex_t advancing = PTHREAD_MUTEX_INITIALIZER; /* the teams' list, and their rounds */
 static struct team *open_teams;
 
 /* Goes through the rounds as far as the peers' words allow. With `advancing` held. */
@@ -33,17 +33,19 @@ static void advance(struct team *team) {
 static void named_advance(void);
 static bool named_open;
 
-void barrier_progress(void) {
+void teams_progress(void) {
     if (pthread_mutex_trylock(&advancing)) {
         return;
     }
     for (struct team **at = &open_teams; *at;) {
         struct team *team = *at;
         advance(team);
-        if (atomic_load_explicit(&team->ended, memory_order_relaxed) == team->started) {
+        collectives_advance(team);
+        if (atomic_load_explicit(&team->ended, memory_order_relaxed) == team->started && !team->rounds &&
+            !team->operations) {
             *at = team->next;
             team->listed = false;
-            atomic_fetch_sub(&barriers_open, 1);
+            atomic_fetch_sub(&teams_open, 1);
         } else {
             at = &team->next;
         }
@@ -54,8 +56,18 @@ void barrier_progress(void) {
     pthread_mutex_unlock(&advancing);
 }
 
+/* Puts a team with something under way into the list. With `advancing` held. */
+void team_open(struct team *team) {
+    if (!team->listed) {
+        team->listed = true;
+        team->next = open_teams;
+        open_teams = team;
+        atomic_fetch_add(&teams_open, 1);
+    }
+}
+
 /* Takes a team that ends from the list, where it may still stand after its last barrier. */
-void barrier_forget(struct team *team) {
+void team_forget(struct team *team) {
     pthread_mutex_lock(&advancing);
     struct team **at = &open_teams;
     while (team->listed && *at != team) {
@@ -63,7 +75,7 @@ void barrier_forget(struct team *team) {
     }
     if (team->listed) {
         *at = team->next;
-        atomic_fetch_sub(&barriers_open, 1);
+        atomic_fetch_sub(&teams_open, 1);
     }
     pthread_mutex_unlock(&advancing);
 }
@@ -72,15 +84,13 @@ gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags) {
     struct team *team = (struct team *)tm;
     (void)flags;
     must_be_up("gex_Coll_BarrierNB");
+    must_be_a_team(tm, "gex_Coll_BarrierNB");
     pthread_mutex_lock(&advancing);
     uint64_t number = ++team->started;
     advance(team);
     bool ended = atomic_load_explicit(&team->ended, memory_order_relaxed) == number;
-    if (!team->listed && !ended) {
-        team->listed = true;
-        team->next = open_teams;
-        open_teams = team;
-        atomic_fetch_add(&barriers_open, 1);
+    if (!ended) {
+        team_open(team);
     }
     pthread_mutex_unlock(&advancing);
     if (ended) {
@@ -90,8 +100,7 @@ gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags) {
     if (!event) {
         fatal("gex_Coll_BarrierNB: no memory for an event");
     }
-    event->team = team;
-    event->barriers = number;
+    *event = (struct gexl_event){&team->ended, number};
     return event;
 }
 
@@ -102,9 +111,11 @@ void gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags) {
     }
 }
 
+void meet(struct team *team) { gex_Coll_BarrierBlocking(&team->head, 0); }
+
 /* Events. */
 static bool has_ended(gex_Event_t event) {
-    return atomic_load_explicit(&event->team->ended, memory_order_acquire) >= event->barriers;
+    return atomic_load_explicit(event->progress, memory_order_acquire) >= event->until;
 }
 
 int gexl_event_test(gex_Event_t event) {
@@ -112,7 +123,7 @@ int gexl_event_test(gex_Event_t event) {
         fatal("GEX_EVENT_NO_OP was given to a test or a wait");
     }
     if (!has_ended(event)) {
-        barrier_progress();
+        teams_progress();
     }
     if (!has_ended(event)) {
         return GASNET_ERR_NOT_READY;
@@ -221,7 +232,7 @@ static void named_advance(void) {
     }
     named.ended = true;
     named_open = false;
-    atomic_fetch_sub(&barriers_open, 1);
+    atomic_fetch_sub(&teams_open, 1);
 }
 
 void barrier_begin_world(void) {
@@ -249,7 +260,7 @@ void gasnet_barrier_notify(int id, int flags) {
     named.ended = false;
     named.notified = true;
     named_open = true;
-    atomic_fetch_add(&barriers_open, 1);
+    atomic_fetch_add(&teams_open, 1);
     named_advance();
     pthread_mutex_unlock(&advancing);
 }

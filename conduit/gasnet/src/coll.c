@@ -1,14 +1,19 @@
 /* Broadcast and reductions, over plans of libllcl.
  *
- * The specification lets such a call wait for the other ranks, so each is done when it returns. Buffers may be any
- * memory; plans want theirs once, so a plan has memory of its own, and data is copied in and out. A team keeps its
- * last plans: all ranks make the same calls in the same order and so keep the same ones. */
+ * Buffers may be any memory; plans want theirs once, so a plan has memory of its own, and data is copied in and out.
+ * A long operation goes in pieces, each a round of a plan. Whoever polls, waits or tests starts rounds and ends them.
+ *
+ * All ranks make the same calls on a team in the same order. So they keep the same plans, and the rounds of one plan
+ * meet in the order in which operations were begun. A plan has two turns, used one after the other, so that a second
+ * operation like the first can begin before that has ended. To make a turn all ranks of the team meet in the call,
+ * polling, as the specification allows. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define PLANS_KEPT 16
+#define TURNS 2
 #define PIECE ((size_t)4 << 20) /* bytes that one round of a plan moves */
 
 enum kind { BROADCAST, REDUCE, ALLREDUCE };
@@ -21,21 +26,41 @@ struct wish {
     uint64_t count;
 };
 
-struct plan {
-    struct wish wish;
+/* What a client has begun; its event has the same address. */
+struct operation {
+    struct gexl_event event;
+    _Atomic uint64_t ended;
+    struct wish wish; /* `count` elements are not in a round yet */
+    const char *src;  /* of these; NULL: this rank gives nothing */
+    char *dst;        /* NULL: this rank takes nothing */
+    gex_Coll_ReduceFn_t function;
+    const void *data;
+    unsigned rounds; /* under way */
+    struct operation *next;
+};
+
+struct turn {
     llcl_coll_t *coll;
     llcl_region_t *region;
     char *send, *receive;
-    gex_Coll_ReduceFn_t function; /* of the present round */
-    const void *data;
+    size_t element, size;        /* bytes of one and of all */
+    struct operation *operation; /* whose round is under way, or NULL */
+    char *dst;
+};
+struct plan {
+    struct wish wish;
+    struct turn turns[TURNS];
+    uint64_t begun;  /* rounds that operations need, up to the one begun last */
+    uint64_t rounds; /* of these started; the next one is of turn rounds % TURNS */
     struct plan *next;
 };
 
 static void combine(const void *left, const void *right, void *result, uint64_t count, void *data) {
-    const struct plan *plan = data;
-    size_t element = plan->wish.element;
+    const struct turn *turn = data;
+    const struct operation *operation = turn->operation;
+    size_t element = turn->element;
     if (result == right) {
-        plan->function(left, result, count, plan->data);
+        operation->function(left, result, count, operation->data);
         return;
     }
     /* The result goes over the right operand there, so that needs a copy where `result` is another place. */
@@ -48,7 +73,7 @@ static void combine(const void *left, const void *right, void *result, uint64_t 
             fatal("no memory for an element of %zu bytes", element);
         }
         memcpy(copy, (const char *)right + done * element, part * element);
-        plan->function((const char *)left + done * element, copy, part, plan->data);
+        operation->function((const char *)left + done * element, copy, part, operation->data);
         memcpy((char *)result + done * element, copy, part * element);
         if (copy != room) {
             free(copy);
@@ -56,46 +81,61 @@ static void combine(const void *left, const void *right, void *result, uint64_t 
     }
 }
 
-static struct plan *plan_make(struct team *team, const struct wish *wish) {
-    struct plan *plan = calloc(1, sizeof *plan);
+/* All ranks of the team are in this call, or about to be. */
+static void turn_make(struct team *team, const struct wish *wish, struct turn *turn) {
     size_t size = wish->count * wish->element;
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
-    if (!plan) {
-        fatal("no memory for a plan");
-    }
-    plan->wish = *wish;
+    turn->element = wish->element;
+    turn->size = size;
     size = (size + LINE - 1) / LINE * LINE;
-    must(llcl_region_allocate(job.context, 2 * size, 0, &plan->region), "memory for a collective");
-    plan->send = llcl_region_address(plan->region);
-    plan->receive = plan->send + size;
+    must(llcl_region_allocate(job.context, 2 * size, 0, &turn->region), "memory for a collective");
+    turn->send = llcl_region_address(turn->region);
+    turn->receive = turn->send + size;
     params.team = team->llcl;
-    params.send = llcl_region_local(plan->region, 0);
-    params.receive = llcl_region_local(plan->region, size);
+    params.send = llcl_region_local(turn->region, 0);
+    params.receive = llcl_region_local(turn->region, size);
     params.count = wish->count;
     params.type = wish->type;
     params.element_size = wish->type == LLCL_TYPE_BYTES ? wish->element : 0;
     params.op = wish->op;
     params.root = wish->root;
     params.function = wish->op == LLCL_OP_USER ? combine : NULL;
-    params.function_data = plan;
-    must(wish->kind == BROADCAST ? llcl_broadcast_init(&params, &plan->coll)
-         : wish->kind == REDUCE  ? llcl_reduce_init(&params, &plan->coll)
-                                 : llcl_allreduce_init(&params, &plan->coll),
+    params.function_data = turn;
+    must(wish->kind == BROADCAST ? llcl_broadcast_init(&params, &turn->coll)
+         : wish->kind == REDUCE  ? llcl_reduce_init(&params, &turn->coll)
+                                 : llcl_allreduce_init(&params, &turn->coll),
          "a collective");
-    return plan;
 }
 
-static void plan_free(struct plan *plan) {
-    must(llcl_coll_free(plan->coll), "the end of a plan");
-    must(llcl_region_free(plan->region), "the end of a plan");
+static bool is_idle(const struct plan *plan) {
+    pthread_mutex_lock(&advancing);
+    bool idle = plan->rounds == plan->begun;
+    for (int i = 0; i < TURNS; i++) {
+        idle = idle && !plan->turns[i].operation;
+    }
+    pthread_mutex_unlock(&advancing);
+    return idle;
+}
+
+/* Takes a plan from the list, once its rounds have ended. */
+static void plan_drop(struct plan **at) {
+    struct plan *plan = *at;
+    GASNET_BLOCKUNTIL(is_idle(plan));
+    pthread_mutex_lock(&advancing);
+    *at = plan->next;
+    pthread_mutex_unlock(&advancing);
+    for (int i = 0; i < TURNS; i++) {
+        if (plan->turns[i].coll) {
+            must(llcl_coll_free(plan->turns[i].coll), "the end of a plan");
+            must(llcl_region_free(plan->turns[i].region), "the end of a plan");
+        }
+    }
     free(plan);
 }
 
 void plans_free(struct team *team) {
     while (team->plans) {
-        struct plan *plan = team->plans;
-        team->plans = plan->next;
-        plan_free(plan);
+        plan_drop(&team->plans);
     }
 }
 
@@ -104,69 +144,186 @@ static bool same(const struct wish *a, const struct wish *b) {
            a->element == b->element && a->count == b->count;
 }
 
-/* The team's plan for the wish, moved to the front; the last one goes when there are too many. */
-static struct plan *plan_find(struct team *team, const struct wish *wish) {
-    struct plan **at = &team->plans, *plan;
+/* A plan without turns; where there are enough plans it displaces the one used longest ago. */
+static struct plan *plan_new(struct team *team, const struct wish *wish) {
+    struct plan *plan = calloc(1, sizeof *plan), **last = &team->plans;
     int kept = 0;
-    while (*at && !same(&(*at)->wish, wish) && ++kept < PLANS_KEPT) {
-        at = &(*at)->next;
-    }
-    plan = *at;
-    if (plan) {
-        *at = plan->next;
-    }
-    if (plan && !same(&plan->wish, wish)) {
-        plan_free(plan);
-        plan = NULL;
-    }
     if (!plan) {
-        plan = plan_make(team, wish);
+        fatal("no memory for a plan");
     }
-    plan->next = team->plans;
-    team->plans = plan;
+    plan->wish = *wish;
+    for (struct plan **at = &team->plans; *at; at = &(*at)->next) {
+        last = at;
+        kept++;
+    }
+    if (kept == PLANS_KEPT) {
+        plan_drop(last);
+    }
     return plan;
 }
 
-static void round_of(struct plan *plan, const void *src, void *dst) {
-    size_t size = plan->wish.count * plan->wish.element;
-    char *in = plan->wish.kind == BROADCAST ? plan->receive : plan->send;
-    if (src) {
-        memcpy(in, src, size);
+/* The team's plan for the wish, put to the front of the list. Only the thread that begins a collective changes the
+ * list; others read it. */
+static struct plan *plan_find(struct team *team, const struct wish *wish) {
+    struct plan **at = &team->plans, *plan;
+    while (*at && !same(&(*at)->wish, wish)) {
+        at = &(*at)->next;
     }
-    must(llcl_coll_start(plan->coll), "a collective");
-    must(llcl_coll_wait(plan->coll, -1), "a collective");
-    if (dst) {
-        memcpy(dst, plan->receive, size);
+    plan = *at;
+    if (plan && at == &team->plans) {
+        return plan;
+    }
+    if (!plan) {
+        plan = plan_new(team, wish);
+        at = NULL;
+    }
+    pthread_mutex_lock(&advancing);
+    if (at) {
+        *at = plan->next;
+    }
+    plan->next = team->plans;
+    team->plans = plan;
+    pthread_mutex_unlock(&advancing);
+    return plan;
+}
+
+/* Sees to it that there are turns for `rounds` rounds more, of `count` elements each. */
+static void prepare(struct team *team, struct wish wish, uint64_t count, uint64_t rounds) {
+    if (!count || !rounds) {
+        return;
+    }
+    wish.count = count;
+    struct plan *plan = plan_find(team, &wish);
+    for (uint64_t i = 0; i < rounds && i < TURNS; i++) {
+        struct turn *turn = &plan->turns[(plan->begun + i) % TURNS];
+        if (!turn->coll) {
+            meet(team);
+            turn_make(team, &wish, turn);
+        }
+    }
+    plan->begun += rounds;
+}
+
+static uint64_t piece_of(const struct wish *wish) {
+    uint64_t most = PIECE / wish->element ? PIECE / wish->element : 1;
+    return wish->count < most ? wish->count : most;
+}
+
+/* Ends the turn's round if it has ended. With `advancing` held, as in what follows. */
+static bool round_end(struct team *team, struct turn *turn) {
+    struct operation *operation = turn->operation;
+    llcl_status_t status = llcl_coll_test(turn->coll);
+    if (status > 0) {
+        return false;
+    }
+    must(status, "a collective");
+    if (turn->dst) {
+        memcpy(turn->dst, turn->receive, turn->size);
+    }
+    turn->operation = NULL;
+    team->rounds--;
+    if (!--operation->rounds && !operation->wish.count) {
+        atomic_store_explicit(&operation->ended, 1, memory_order_release);
+    }
+    return true;
+}
+
+/* Starts the next round of the team's oldest operation that has any, unless its turn is still at work. */
+static bool round_start(struct team *team) {
+    struct operation *operation = team->operations;
+    struct wish wish = operation->wish;
+    struct plan *plan = team->plans;
+    wish.count = piece_of(&wish);
+    while (!same(&plan->wish, &wish)) {
+        plan = plan->next;
+    }
+    struct turn *turn = &plan->turns[plan->rounds % TURNS];
+    if (turn->operation) {
+        return false;
+    }
+    plan->rounds++;
+    turn->operation = operation;
+    turn->dst = operation->dst;
+    if (operation->src) {
+        memcpy(wish.kind == BROADCAST ? turn->receive : turn->send, operation->src, turn->size);
+        operation->src += turn->size;
+    }
+    operation->dst = operation->dst ? operation->dst + turn->size : NULL;
+    operation->wish.count -= wish.count;
+    operation->rounds++;
+    team->rounds++;
+    if (!operation->wish.count) {
+        team->operations = operation->next;
+    }
+    must(llcl_coll_start(turn->coll), "a collective");
+    return true;
+}
+
+void collectives_advance(struct team *team) {
+    bool more = team->rounds || team->operations;
+    while (more) {
+        unsigned seen = 0, rounds = team->rounds;
+        more = false;
+        for (struct plan *plan = team->plans; plan && seen < rounds; plan = plan->next) {
+            for (int i = 0; i < TURNS; i++) {
+                if (plan->turns[i].operation) {
+                    seen++;
+                    more |= round_end(team, &plan->turns[i]);
+                }
+            }
+        }
+        while (team->operations && round_start(team)) {
+            more = true;
+        }
     }
 }
 
-/* In pieces of at most PIECE bytes, one at least of the rest. */
-static void run_pieces(struct team *team, struct wish wish, const char *src, char *dst, gex_Coll_ReduceFn_t function,
-                       const void *data) {
-    uint64_t left = wish.count, most = PIECE / wish.element ? PIECE / wish.element : 1;
-    while (left) {
-        wish.count = left < most ? left : most;
-        struct plan *plan = plan_find(team, &wish);
-        plan->function = function;
-        plan->data = data;
-        round_of(plan, src, dst);
-        src = src ? src + wish.count * wish.element : NULL;
-        dst = dst ? dst + wish.count * wish.element : NULL;
-        left -= wish.count;
+/* Begins an operation. What is done at once has no event. */
+static gex_Event_t begin(gex_TM_t tm, const struct operation *wanted) {
+    struct team *team = (struct team *)tm;
+    struct operation *operation = malloc(sizeof *operation), **last;
+    uint64_t piece = piece_of(&wanted->wish);
+    if (!operation) {
+        fatal("a collective: no memory");
     }
+    *operation = *wanted;
+    operation->event = (struct gexl_event){&operation->ended, 1};
+    prepare(team, wanted->wish, piece, wanted->wish.count / piece);
+    prepare(team, wanted->wish, wanted->wish.count % piece, 1);
+    pthread_mutex_lock(&advancing);
+    for (last = &team->operations; *last;) {
+        last = &(*last)->next;
+    }
+    *last = operation;
+    collectives_advance(team);
+    bool ended = atomic_load_explicit(&operation->ended, memory_order_relaxed);
+    if (!ended) {
+        team_open(team);
+    }
+    pthread_mutex_unlock(&advancing);
+    if (ended) {
+        free(operation);
+        return GEX_EVENT_INVALID;
+    }
+    return &operation->event;
 }
 
 gex_Event_t gex_Coll_BroadcastNB(gex_TM_t tm, gex_Rank_t root, void *dst, const void *src, size_t size,
                                  gex_Flags_t flags) {
-    struct wish wish = {BROADCAST, root, LLCL_TYPE_U8, 0, 1, size};
     bool is_root = tm->rank == root;
     (void)flags;
     must_be_up("gex_Coll_BroadcastNB");
+    must_be_a_team(tm, "gex_Coll_BroadcastNB");
     if (root >= tm->size) {
         fatal("gex_Coll_BroadcastNB: root %u of a team of %u", root, tm->size);
     }
-    run_pieces((struct team *)tm, wish, is_root ? src : NULL, is_root && src == dst ? NULL : dst, NULL, NULL);
-    return GEX_EVENT_INVALID;
+    if (!size) {
+        return GEX_EVENT_INVALID;
+    }
+    struct operation wanted = {.wish = {BROADCAST, root, LLCL_TYPE_U8, 0, 1, size}};
+    wanted.src = is_root ? src : NULL;
+    wanted.dst = is_root && src == dst ? NULL : dst;
+    return begin(tm, &wanted);
 }
 
 static uint32_t type_of(gex_DT_t type) {
@@ -197,30 +354,38 @@ static uint32_t op_of(gex_OP_t op) {
     fatal("a reduction by operation %#x, which is none for reductions", op);
 }
 
-static struct wish reduction(gex_TM_t tm, enum kind kind, gex_Rank_t root, gex_DT_t type, size_t type_size,
-                             size_t count, gex_OP_t op) {
-    struct wish wish = {kind, root, type_of(type), op_of(op), (uint32_t)type_size, count};
+static gex_Event_t reduce(gex_TM_t tm, struct operation *wanted, size_t element) {
+    const struct wish *wish = &wanted->wish;
     must_be_up("a reduction");
-    if (!count || !type_size || type_size > UINT32_MAX || root >= tm->size) {
-        fatal("a reduction of %zu elements of %zu bytes with root %u in a team of %u", count, type_size, root,
-              tm->size);
+    must_be_a_team(tm, "a reduction");
+    if (!wish->count || !element || element > UINT32_MAX || wish->root >= tm->size) {
+        fatal("a reduction of %zu elements of %zu bytes with root %u in a team of %u", (size_t)wish->count, element,
+              wish->root, tm->size);
     }
-    return wish;
+    if (wish->op == LLCL_OP_USER && !wanted->function) {
+        fatal("a reduction by GEX_OP_USER without a function");
+    }
+    if (wish->type == LLCL_TYPE_BYTES && wish->op != LLCL_OP_USER) {
+        fatal("a reduction of GEX_DT_USER by an operation that is not GEX_OP_USER");
+    }
+    return begin(tm, wanted);
 }
 
 gex_Event_t gex_Coll_ReduceToOneNB(gex_TM_t tm, gex_Rank_t root, void *dst, const void *src, gex_DT_t type,
                                    size_t type_size, size_t count, gex_OP_t op, gex_Coll_ReduceFn_t function,
                                    void *data, gex_Flags_t flags) {
+    struct operation wanted = {.wish = {REDUCE, root, type_of(type), op_of(op), (uint32_t)type_size, count},
+                               .src = src, .function = function, .data = data};
     (void)flags;
-    run_pieces((struct team *)tm, reduction(tm, REDUCE, root, type, type_size, count, op), src,
-               tm->rank == root ? dst : NULL, function, data);
-    return GEX_EVENT_INVALID;
+    wanted.dst = tm->rank == root ? dst : NULL;
+    return reduce(tm, &wanted, type_size);
 }
 
 gex_Event_t gex_Coll_ReduceToAllNB(gex_TM_t tm, void *dst, const void *src, gex_DT_t type, size_t type_size,
                                    size_t count, gex_OP_t op, gex_Coll_ReduceFn_t function, void *data,
                                    gex_Flags_t flags) {
+    struct operation wanted = {.wish = {ALLREDUCE, 0, type_of(type), op_of(op), (uint32_t)type_size, count},
+                               .src = src, .dst = dst, .function = function, .data = data};
     (void)flags;
-    run_pieces((struct team *)tm, reduction(tm, ALLREDUCE, 0, type, type_size, count, op), src, dst, function, data);
-    return GEX_EVENT_INVALID;
+    return reduce(tm, &wanted, type_size);
 }

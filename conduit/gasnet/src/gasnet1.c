@@ -46,8 +46,7 @@ int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int count) {
         return refuse(GASNET_ERR_BAD_ARG, "gasnet_getSegmentInfo: table %p, count %d", (void *)table, count);
     }
     for (int i = 0; i < count && i < (int)job.size; i++) {
-        table[i].addr = (void *)gexl_places[i].base;
-        table[i].size = gexl_places[i].size;
+        gex_EP_QueryBoundSegmentNB(gexl_world, (gex_Rank_t)i, &table[i].addr, NULL, &table[i].size, 0);
     }
     return GASNET_OK;
 }

@@ -33,26 +33,42 @@ struct gexl_client {
     gex_Flags_t flags;
     const void *data;
 };
+/* `segment` is set once, by gex_Segment_Attach or gex_EP_BindSegment. */
 struct gexl_ep {
+    gex_EP_Index_t index;
+    gex_EP_Capabilities_t capabilities;
+    gex_Flags_t flags;
     const void *data;
     gex_Segment_t segment;
 };
 struct gexl_segment {
+    llcl_region_t *region;
+    bool mapped;   /* its memory is the library's, which peers map */
+    bool attached; /* made by gex_Segment_Attach */
     void *address;
     uintptr_t size;
     const void *data;
 };
 
-/* A barrier that is under way: it has happened when `barriers` of the team have ended. */
-struct gexl_event {
-    struct team *team;
-    uint64_t barriers;
+/* A segment that is not mapped here. */
+struct gexl_far {
+    llcl_remote_t remote;
+    uintptr_t size;
 };
 
+/* Something under way: it has happened when the number, of barriers of a team or of an operation, has got there. */
+struct gexl_event {
+    const _Atomic uint64_t *progress;
+    uint64_t until;
+};
+
+struct operation;
 struct plan;
 /* A team. `head` is what clients see; the address of both is the same. */
 struct team {
     struct gexl_tm head;
+    bool is_pair;
+    gex_EP_Index_t index; /* of a pair: the endpoint at its peers */
     llcl_team_t *llcl;
     llcl_region_t *region;
     struct control *control;
@@ -61,12 +77,15 @@ struct team {
     uint64_t sent[STEPS];
     uint64_t started;
     _Atomic uint64_t ended;
-    struct plan *plans;
+    struct plan *plans;           /* the one used last first */
+    struct operation *operations; /* that have rounds to start, the oldest first */
+    unsigned rounds;              /* under way */
     gex_Flags_t flags;
     gex_Memvec_t scratch;
     const void *data;
-    bool listed; /* among the teams with barriers under way */
-    struct team *next;
+    bool listed;               /* among the teams with something under way */
+    struct team *next;         /* of these */
+    struct team *next_of_all;  /* of the teams with places of their own */
 };
 
 struct gexl_token {
@@ -76,14 +95,15 @@ struct gexl_token {
     bool replied;
 };
 
-/* The job. One client, one endpoint, one segment at most. */
+/* The job. One client. */
 struct job {
     llcl_context_t *context;
     gex_Rank_t rank;
     gex_Rank_t size;
     struct gexl_client client;
     struct gexl_ep ep;
-    struct gexl_segment segment;
+    struct gexl_ep *eps[GASNET_MAXEPS];       /* by index */
+    struct gexl_place *places[GASNET_MAXEPS]; /* of every rank, by the endpoint's index; NULL: never heard of */
     struct team *world;
     struct control **controls; /* of every rank, in this process */
     size_t medium;             /* most bytes of a medium message, between any two ranks */
@@ -113,19 +133,42 @@ static inline void see_thread(void) {
     }
 }
 
+/* Ends the job with a sentence if `tm` is a pair, which no collective call takes. */
+void must_be_a_team(gex_TM_t tm, const char *call);
+
 /* am.c */
 void am_begin(void);
-/* barrier.c */
+/* exit.c */
+void exit_begin(void);
+/* endpoint.c and segment.c */
+void endpoint_begin(void);
+const struct gexl_place *places_of(gex_EP_Index_t index);
+/* barrier.c: `advancing` guards barriers, events and the rounds of collectives */
+extern pthread_mutex_t advancing;
+extern _Atomic int teams_open; /* with something under way; the named barrier counts as one */
 void barrier_begin_world(void);
-void barrier_progress(void);
-void barrier_forget(struct team *team);
-extern _Atomic int barriers_open;
+void teams_progress(void);
+void team_open(struct team *team);
+void team_forget(struct team *team);
+/* Meets the other ranks of a team, and polls meanwhile: before a call of the library that waits for them. */
+void meet(struct team *team);
 /* team.c */
 struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags);
 void team_begin(void);
+void teams_refresh(void);
 /* coll.c */
+void collectives_advance(struct team *team);
 void plans_free(struct team *team);
 /* vis.c and am.c: a handler at a peer, as a reply to nothing */
 void am_notify(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *source, size_t size);
+
+/* access.c: where bytes of a rank are, here or (`here` is NULL) there. Ends the job if they are in no segment. */
+struct far_place {
+    gex_Rank_t jobrank;
+    void *here;
+    llcl_remote_t remote;
+};
+struct far_place find(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size);
+uint64_t far_compare_swap(const struct far_place *word, size_t size, uint64_t expected, uint64_t to);
 
 #endif

@@ -163,8 +163,8 @@ int gasnet_AMPoll(void) {
         must_be_up("gasnet_AMPoll");
         must(status, "gasnet_AMPoll");
     }
-    if (atomic_load_explicit(&barriers_open, memory_order_relaxed)) {
-        barrier_progress();
+    if (atomic_load_explicit(&teams_open, memory_order_relaxed)) {
+        teams_progress();
     }
     return GASNET_OK;
 }
@@ -194,8 +194,6 @@ static void connect_all(void) {
     }
 }
 
-static void leave_at_exit(int code, void *nothing);
-
 int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const char *name, int *argc, char ***argv,
                      gex_Flags_t flags) {
     llcl_config_t config = LLCL_CONFIG_INIT;
@@ -213,80 +211,22 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     job.client.flags = flags;
     /* A rank with a core of its own keeps it: a yield to a third program costs a time slice. */
     job.yield_after = job.size > (gex_Rank_t)gasnett_cpu_count() ? 16 : 4096;
-    gexl_places = calloc(job.size, sizeof *gexl_places);
     gex_Rank_t *numbers = malloc(job.size * sizeof *numbers);
-    if (!gexl_places || !numbers || !job.client.name) {
+    if (!numbers || !job.client.name) {
         fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
     }
     for (gex_Rank_t r = 0; r < job.size; r++) {
         numbers[r] = r;
     }
     neighbours = (gex_RankInfo_t *)numbers;
+    endpoint_begin();
     am_begin();
     connect_all();
     team_begin();
     barrier_begin_world();
-    on_exit(leave_at_exit, NULL);
+    exit_begin();
     *client = &job.client;
     *ep = &job.ep;
     *tm = gexl_world;
     return GASNET_OK;
-}
-
-/* Ends the job.
- *
- * A rank tells all others that it leaves. If all do so in time, they end together; else whoever has waited long
- * enough ends the job, since gasnet_exit of one rank ends it. */
-#define GRACE_MS 1000 /* that other ranks have to end after SIGTERM */
-static uint64_t exit_timeout_ns(void) {
-    double seconds = gasnett_getenv_dbl_withdefault("GASNET_EXITTIMEOUT", 5);
-    return (uint64_t)((seconds > 0 ? seconds : 0) * 1e9);
-}
-
-static bool all_leave(void) {
-    gasnett_tick_t until = gasnett_ticks_now() + exit_timeout_ns();
-    for (gex_Rank_t r = 0; r < job.size; r++) {
-        atomic_fetch_add(&job.controls[r]->leaving.value, 1);
-    }
-    while (atomic_load(&job.controls[job.rank]->leaving.value) < job.size) {
-        if (gasnett_ticks_now() > until) {
-            return false;
-        }
-        if (!in_handler()) {
-            llcl_am_poll(job.context, 16, NULL);
-        }
-        sched_yield();
-    }
-    return true;
-}
-
-static void leave(int code) {
-    if (!job.context) {
-        return;
-    }
-    if (atomic_exchange(&job.leaving, 1)) {
-        for (;;) {
-            pause(); /* another thread of this rank ends it */
-        }
-    }
-    fflush(NULL);
-    bool together = job.controls && all_leave();
-    if (together && !in_handler() && atomic_load(&threads_seen) == 1) {
-        llcl_finalize(job.context);
-        return;
-    }
-    /* Another thread may be in a call of the library, which llcl_finalize does not allow. */
-    llcl_exit(job.context, code, together ? 0 : GRACE_MS);
-}
-
-static void leave_at_exit(int code, void *nothing) {
-    (void)nothing;
-    if (!atomic_load(&job.leaving)) {
-        leave(code);
-    }
-}
-
-void gasnet_exit(int code) {
-    leave(code & 255);
-    _exit(code & 255);
 }

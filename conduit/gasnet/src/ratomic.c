@@ -1,4 +1,4 @@
-/* Remote atomics: by the calling processor, in mapped memory. */
+/* Remote atomics: by the calling processor, in mapped memory; else by the owner. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -28,8 +28,8 @@ gex_OP_t gex_AD_QueryOps(gex_AD_t ad) { return ad->ops; }
 void gex_AD_SetCData(gex_AD_t ad, const void *value) { ad->data = value; }
 void *gex_AD_QueryCData(gex_AD_t ad) { return (void *)ad->data; }
 
-static void *target_of(gex_AD_t ad, gex_Rank_t rank, void *target, gex_OP_t op, gex_DT_t type, size_t size,
-                       gex_Flags_t flags) {
+static struct far_place target_of(gex_AD_t ad, gex_Rank_t rank, void *target, gex_OP_t op, gex_DT_t type,
+                                  size_t size, gex_Flags_t flags) {
     if (ad->type != type || !(ad->ops & op)) {
         fatal("operation %#x of type %#x on an atomic domain for operations %#x of type %#x", op, type, ad->ops,
               ad->type);
@@ -37,7 +37,7 @@ static void *target_of(gex_AD_t ad, gex_Rank_t rank, void *target, gex_OP_t op, 
     if ((uintptr_t)target % size) {
         fatal("an atomic of %zu bytes on %p, which is not aligned", size, target);
     }
-    return gexl_at(flags & GEX_FLAG_RANK_IS_JOBRANK ? gexl_world : ad->tm, rank, target, size);
+    return find(flags & GEX_FLAG_RANK_IS_JOBRANK ? gexl_world : ad->tm, rank, target, size);
 }
 
 #define BAD_OP(op) fatal("atomic operation %#x is none for this type", op)
@@ -65,11 +65,29 @@ static void *target_of(gex_AD_t ad, gex_Rank_t rank, void *target, gex_OP_t op, 
         BAD_OP(op);                                                                                 \
     }
 /* The word is exchanged as bits, so that floating-point numbers need no instructions of their own. Additions to
- * integers, which runtimes count with, take the processor's. */
+ * integers, which runtimes count with, take the processor's. A word that is not mapped here is first taken to be 0:
+ * the exchange then tells what it is. */
+#define EXCHANGE(bits)                                                                              \
+    static bool exchange_##bits(const struct far_place *at, bits *old, bits to) {                   \
+        bits was;                                                                                   \
+        if (at->here) {                                                                             \
+            return __atomic_compare_exchange_n((bits *)at->here, old, to, 0, __ATOMIC_SEQ_CST,      \
+                                               __ATOMIC_SEQ_CST);                                   \
+        }                                                                                           \
+        was = (bits)far_compare_swap(at, sizeof was, *old, to);                                     \
+        if (was == *old) {                                                                          \
+            return true;                                                                            \
+        }                                                                                           \
+        *old = was;                                                                                 \
+        return false;                                                                               \
+    }
+EXCHANGE(uint32_t)
+EXCHANGE(uint64_t)
 #define OPERATE(NAME, type, bits, is_integer)                                                       \
     int gex_AD_OpNBI_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,  \
                             type operand1, type operand2, gex_Flags_t flags) {                      \
-        bits *word = target_of(ad, rank, target, op, GEX_DT_##NAME, sizeof(type), flags);           \
+        struct far_place at = target_of(ad, rank, target, op, GEX_DT_##NAME, sizeof(type), flags);  \
+        bits *word = at.here;                                                                       \
         bits old, to;                                                                               \
         type value, next;                                                                           \
         bool fetches = op >= GEX_OP_FADD;                                                           \
@@ -77,19 +95,18 @@ static void *target_of(gex_AD_t ad, gex_Rank_t rank, void *target, gex_OP_t op, 
         if (plain == GEX_OP_CAS) {                                                                  \
             memcpy(&old, &operand1, sizeof old);                                                    \
             memcpy(&to, &operand2, sizeof to);                                                      \
-            __atomic_compare_exchange_n(word, &old, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
-        } else if (is_integer && plain == GEX_OP_ADD) {                                             \
+            exchange_##bits(&at, &old, to);                                                         \
+        } else if (is_integer && plain == GEX_OP_ADD && word) {                                     \
             old = __atomic_fetch_add(word, (bits)operand1, __ATOMIC_SEQ_CST);                       \
-        } else if (plain == GEX_OP_GET) {                                                           \
+        } else if (plain == GEX_OP_GET && word) {                                                   \
             old = __atomic_load_n(word, __ATOMIC_SEQ_CST);                                          \
         } else {                                                                                    \
-            old = __atomic_load_n(word, __ATOMIC_RELAXED);                                          \
+            old = word ? __atomic_load_n(word, __ATOMIC_RELAXED) : 0;                               \
             do {                                                                                    \
                 memcpy(&value, &old, sizeof value);                                                 \
                 next = next_##NAME(plain, value, operand1);                                         \
                 memcpy(&to, &next, sizeof to);                                                      \
-            } while (!__atomic_compare_exchange_n(word, &old, to, 0, __ATOMIC_SEQ_CST,              \
-                                                  __ATOMIC_RELAXED));                               \
+            } while (!exchange_##bits(&at, &old, to));                                              \
         }                                                                                           \
         if (fetches) {                                                                              \
             memcpy(result, &old, sizeof old);                                                       \

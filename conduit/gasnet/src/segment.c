@@ -1,58 +1,10 @@
-/* Clients, endpoints and segments: the objects, and where the memory of every rank lies. */
+/* Segments: memory that peers may reach, bound to endpoints, and where that of every rank lies. */
 #include "internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-struct gexl_place *gexl_places;
-
-gex_Flags_t gex_Client_QueryFlags(gex_Client_t client) { return client->flags; }
-const char *gex_Client_QueryName(gex_Client_t client) { return client->name; }
-void gex_Client_SetCData(gex_Client_t client, const void *value) { client->data = value; }
-void *gex_Client_QueryCData(gex_Client_t client) { return (void *)client->data; }
-
-gex_Client_t gex_EP_QueryClient(gex_EP_t ep) {
-    (void)ep;
-    return &job.client;
-}
-gex_Flags_t gex_EP_QueryFlags(gex_EP_t ep) {
-    (void)ep;
-    return 0;
-}
-gex_Segment_t gex_EP_QuerySegment(gex_EP_t ep) { return ep->segment; }
-gex_EP_Index_t gex_EP_QueryIndex(gex_EP_t ep) {
-    (void)ep;
-    return 0;
-}
-gex_EP_Capabilities_t gex_EP_QueryCapabilities(gex_EP_t ep) {
-    (void)ep;
-    return GEX_EP_CAPABILITY_ALL;
-}
-void gex_EP_SetCData(gex_EP_t ep, const void *value) { ep->data = value; }
-void *gex_EP_QueryCData(gex_EP_t ep) { return (void *)ep->data; }
-
-/* What this conduit does not offer: endpoints and segments beyond the first, memory of devices. */
-int gex_EP_Create(gex_EP_t *ep, gex_Client_t client, gex_EP_Capabilities_t capabilities, gex_Flags_t flags) {
-    (void)ep, (void)client, (void)capabilities, (void)flags;
-    return refuse(GASNET_ERR_RESOURCE, "gex_EP_Create: a client has one endpoint (GASNET_MAXEPS)");
-}
-int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags) {
-    (void)ep, (void)segment, (void)flags;
-    return refuse(GASNET_ERR_RESOURCE, "gex_EP_BindSegment: segments are bound by gex_Segment_Attach only");
-}
-int gex_Segment_Create(gex_Segment_t *segment, gex_Client_t client, gex_Addr_t address, uintptr_t size,
-                       gex_MK_t kind, gex_Flags_t flags) {
-    (void)segment, (void)client, (void)address, (void)size, (void)kind, (void)flags;
-    return refuse(GASNET_ERR_RESOURCE, "gex_Segment_Create: segments are made by gex_Segment_Attach only");
-}
-void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
-    (void)segment, (void)flags;
-    fatal("gex_Segment_Destroy: the segment of gex_Segment_Attach lives as long as the job");
-}
-int gex_MK_Create(gex_MK_t *kind, gex_Client_t client, const void *args, gex_Flags_t flags) {
-    (void)kind, (void)client, (void)args, (void)flags;
-    return refuse(GASNET_ERR_RESOURCE, "gex_MK_Create: there is no memory but the host's");
-}
-void gex_MK_Destroy(gex_MK_t kind, gex_Flags_t flags) { (void)kind, (void)flags; }
+static pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
 
 gex_Client_t gex_Segment_QueryClient(gex_Segment_t segment) {
     (void)segment;
@@ -76,28 +28,181 @@ uintptr_t gasnet_getMaxLocalSegmentSize(void) {
 }
 uintptr_t gasnet_getMaxGlobalSegmentSize(void) { return gasnet_getMaxLocalSegmentSize(); }
 
-/* What ranks tell each other of their segments. */
+static int segment_make(gex_Segment_t *segment, void *address, uintptr_t size) {
+    struct gexl_segment *made = calloc(1, sizeof *made);
+    if (!made) {
+        return refuse(GASNET_ERR_RESOURCE, "a segment: no memory for its description");
+    }
+    llcl_status_t status = address ? llcl_region_register(job.context, address, size, 0, &made->region)
+                                   : llcl_region_allocate(job.context, size, 0, &made->region);
+    if (status != LLCL_OK) {
+        free(made);
+        return refuse(GASNET_ERR_RESOURCE, "a segment of %zu bytes: %s", (size_t)size, llcl_last_error());
+    }
+    made->mapped = !address;
+    made->address = llcl_region_address(made->region);
+    made->size = size;
+    *segment = made;
+    return GASNET_OK;
+}
+
+int gex_Segment_Create(gex_Segment_t *segment, gex_Client_t client, gex_Addr_t address, uintptr_t size,
+                       gex_MK_t kind, gex_Flags_t flags) {
+    must_be_up("gex_Segment_Create");
+    if (!segment || client != &job.client || kind != GEX_MK_HOST || flags || !size) {
+        return refuse(GASNET_ERR_BAD_ARG, "gex_Segment_Create: %zu bytes with flags %#x; expected a place for the "
+                      "segment, the client, at least 1 byte, GEX_MK_HOST and no flags", (size_t)size, flags);
+    }
+    if (!address && size > gasnet_getMaxLocalSegmentSize()) {
+        return refuse(GASNET_ERR_BAD_ARG, "gex_Segment_Create: %zu bytes, at most %zu", (size_t)size,
+                      (size_t)gasnet_getMaxLocalSegmentSize());
+    }
+    return segment_make(segment, address, size);
+}
+
+/* Tells this rank where a segment is. */
+static void place_segment(gex_EP_Index_t index, gex_Rank_t rank, const struct gexl_place *place) {
+    pthread_mutex_lock(&binding);
+    if (!job.places[index] && !(job.places[index] = calloc(job.size, sizeof *place))) {
+        fatal("no memory for the segments of %u ranks", job.size);
+    }
+    /* A pair may have taken the address of this table before, so it stays where it is. */
+    job.places[index][rank] = *place;
+    pthread_mutex_unlock(&binding);
+    teams_refresh();
+}
+
+/* The table for an endpoint's index at all ranks, of zeroes where nothing is known. */
+const struct gexl_place *places_of(gex_EP_Index_t index) {
+    pthread_mutex_lock(&binding);
+    if (!job.places[index] && !(job.places[index] = calloc(job.size, sizeof **job.places))) {
+        fatal("no memory for the segments of %u ranks", job.size);
+    }
+    pthread_mutex_unlock(&binding);
+    return job.places[index];
+}
+
+static void bind(gex_EP_t ep, gex_Segment_t segment) {
+    struct gexl_place place = {(uintptr_t)segment->address, segment->size, segment->address, NULL};
+    ep->segment = segment;
+    place_segment(ep->index, job.rank, &place);
+}
+
+int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags) {
+    must_be_up("gex_EP_BindSegment");
+    if (!ep || !segment || flags) {
+        return refuse(GASNET_ERR_BAD_ARG, "gex_EP_BindSegment: expected an endpoint, a segment and no flags");
+    }
+    if (ep->segment) {
+        return refuse(GASNET_ERR_BAD_ARG, "gex_EP_BindSegment: endpoint %u has a segment already", ep->index);
+    }
+    bind(ep, segment);
+    return GASNET_OK;
+}
+
+/* Addresses of a segment that has gone fit nothing at this rank; the specification forbids peers to use them. */
+void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
+    static const struct gexl_place nothing;
+    must_be_up("gex_Segment_Destroy");
+    if (!segment || flags) {
+        fatal("gex_Segment_Destroy: expected a segment and no flags");
+    }
+    if (segment->attached) {
+        fatal("gex_Segment_Destroy: the segment of gex_Segment_Attach lives as long as the job");
+    }
+    for (gex_EP_Index_t i = 0; i < GASNET_MAXEPS; i++) {
+        if (job.eps[i] && job.eps[i]->segment == segment) {
+            job.eps[i]->segment = NULL;
+            place_segment(i, job.rank, &nothing);
+        }
+    }
+    must(llcl_region_free(segment->region), "gex_Segment_Destroy");
+    free(segment);
+}
+
+/* What ranks tell each other of a bound segment. */
 struct card {
+    gex_EP_Index_t index;
+    uint32_t mapped;
     llcl_remote_t remote;
     uint64_t base;
     uint64_t size;
 };
+struct notice {
+    uint64_t count;
+    struct card cards[GASNET_MAXEPS];
+};
 
-static void map_segments(const struct card *cards) {
-    for (gex_Rank_t r = 0; r < job.size; r++) {
-        struct gexl_place *place = &gexl_places[r];
-        place->base = cards[r].base;
-        place->size = cards[r].size;
-        place->here = llcl_remote_pointer(job.context, r, cards[r].remote, cards[r].size);
-        if (!place->here) {
-            fatal("gex_Segment_Attach: the segment of rank %u cannot be mapped: %s", r, llcl_last_error());
+static struct card card_of(const struct gexl_ep *ep) {
+    const struct gexl_segment *segment = ep->segment;
+    return (struct card){ep->index, segment->mapped, llcl_region_remote(segment->region, 0),
+                         (uintptr_t)segment->address, segment->size};
+}
+
+/* A description that stood there before is not freed: another thread may be reading it. */
+static void learn(gex_Rank_t rank, const struct card *card) {
+    struct gexl_place place = {card->base, card->size, NULL, NULL};
+    if (rank == job.rank) {
+        return; /* known since it was bound */
+    }
+    if (card->mapped) {
+        place.here = llcl_remote_pointer(job.context, rank, card->remote, card->size);
+        if (!place.here) {
+            fatal("the segment of rank %u cannot be mapped: %s", rank, llcl_last_error());
+        }
+    } else {
+        struct gexl_far *far = malloc(sizeof *far);
+        if (!far) {
+            fatal("no memory for the segment of rank %u", rank);
+        }
+        *far = (struct gexl_far){card->remote, card->size};
+        place.size = 0;
+        place.far = far;
+    }
+    place_segment(card->index, rank, &place);
+}
+
+/* Ranks of the team give each other their notices. */
+static void exchange(struct team *team, const struct notice *mine) {
+    llcl_region_t *region;
+    llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
+    meet(team);
+    must(llcl_region_allocate(job.context, (team->head.size + (size_t)1) * sizeof *mine, 0, &region),
+         "memory for the ranks' segments");
+    struct notice *notices = llcl_region_address(region);
+    notices[0] = *mine;
+    params.team = team->llcl;
+    params.send = llcl_region_local(region, 0);
+    params.receive = llcl_region_local(region, sizeof *mine);
+    params.count = sizeof *mine;
+    params.type = LLCL_TYPE_U8;
+    must(llcl_allgather(&params), "telling the ranks' segments");
+    for (gex_Rank_t r = 0; r < team->head.size; r++) {
+        for (uint64_t i = 0; i < notices[1 + r].count; i++) {
+            learn(gex_TM_TranslateRankToJobrank(&team->head, r), &notices[1 + r].cards[i]);
         }
     }
-    gexl_places[job.rank].here = (unsigned char *)gexl_places[job.rank].base;
+    must(llcl_region_free(region), "telling the ranks' segments");
+}
+
+int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t count, gex_Flags_t flags) {
+    struct notice mine = {0};
+    must_be_up("gex_EP_PublishBoundSegment");
+    must_be_a_team(tm, "gex_EP_PublishBoundSegment");
+    if (flags || count > GASNET_MAXEPS) {
+        return refuse(GASNET_ERR_BAD_ARG, "gex_EP_PublishBoundSegment: %zu endpoints and flags %#x, expected at "
+                      "most %d and none", count, flags, GASNET_MAXEPS);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (eps[i]->segment) {
+            mine.cards[mine.count++] = card_of(eps[i]);
+        }
+    }
+    exchange((struct team *)tm, &mine);
+    return GASNET_OK;
 }
 
 int gex_Segment_Attach(gex_Segment_t *segment, gex_TM_t tm, uintptr_t size) {
-    llcl_region_t *region;
     must_be_up("gex_Segment_Attach");
     if (tm != gexl_world) {
         return refuse(GASNET_ERR_BAD_ARG, "gex_Segment_Attach: tm is not the team of gex_Client_Init");
@@ -109,34 +214,32 @@ int gex_Segment_Attach(gex_Segment_t *segment, gex_TM_t tm, uintptr_t size) {
         return refuse(GASNET_ERR_BAD_ARG, "gex_Segment_Attach: size %zu, expected a multiple of %d up to %zu",
                       (size_t)size, GASNET_PAGESIZE, (size_t)gasnet_getMaxLocalSegmentSize());
     }
-    must(llcl_region_allocate(job.context, size, 0, &region), "gex_Segment_Attach");
-    struct card *cards = malloc(job.size * sizeof *cards);
-    struct card mine = {llcl_region_remote(region, 0), (uintptr_t)llcl_region_address(region), size};
-    if (!cards) {
-        fatal("gex_Segment_Attach: no memory for a table of %u ranks", job.size);
+    int answer = segment_make(segment, NULL, size);
+    if (answer != GASNET_OK) {
+        return answer;
     }
-    must(llcl_allgather_bytes(job.context, &mine, sizeof mine, cards), "gex_Segment_Attach");
-    map_segments(cards);
-    free(cards);
-    job.segment.address = llcl_region_address(region);
-    job.segment.size = size;
-    job.ep.segment = &job.segment;
-    *segment = &job.segment;
-    must(llcl_allgather_bytes(job.context, NULL, 0, NULL), "gex_Segment_Attach");
+    (*segment)->attached = true;
+    bind(&job.ep, *segment);
+    struct notice mine = {1, {card_of(&job.ep)}};
+    exchange(job.world, &mine);
+    meet(job.world);
     return GASNET_OK;
 }
 
 gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owner_address, void **local_address,
                                        uintptr_t *size, gex_Flags_t flags) {
-    const struct gexl_place *place = &gexl_places[gex_TM_TranslateRankToJobrank(tm, rank)];
+    if (rank >= tm->size) {
+        fatal("gex_EP_QueryBoundSegmentNB: rank %u of a team of %u", rank, tm->size);
+    }
+    const struct gexl_place *place = &tm->places[rank];
     (void)flags;
     if (size) {
-        *size = place->size;
+        *size = place->far ? place->far->size : place->size;
     }
-    if (place->size && owner_address) {
+    if (place->base && owner_address) {
         *owner_address = (void *)place->base;
     }
-    if (place->size && local_address) {
+    if (place->base && local_address) {
         *local_address = place->here;
     }
     return GEX_EVENT_INVALID;
@@ -144,28 +247,11 @@ gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owne
 
 int gex_Segment_QueryBound(gex_TM_t tm, gex_Rank_t rank, void **owner_address, void **local_address,
                            uintptr_t *size) {
-    if (!gexl_places[gex_TM_TranslateRankToJobrank(tm, rank)].size) {
+    uintptr_t bytes;
+    gex_EP_QueryBoundSegmentNB(tm, rank, NULL, NULL, &bytes, 0);
+    if (!bytes) {
         return 1;
     }
     gex_EP_QueryBoundSegmentNB(tm, rank, owner_address, local_address, size, 0);
     return 0;
-}
-
-int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t count, gex_Flags_t flags) {
-    (void)tm, (void)eps, (void)count, (void)flags;
-    return GASNET_OK; /* gex_Segment_Attach has published the only segment */
-}
-
-void *gexl_outside(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size) {
-    static _Alignas(16) char nowhere[16];
-    if (rank >= tm->size) {
-        fatal("rank %u of a team of %u", rank, tm->size);
-    }
-    if (size) {
-        gex_Rank_t owner = gex_TM_TranslateRankToJobrank(tm, rank);
-        const struct gexl_place *place = &gexl_places[owner];
-        fatal("%zu bytes at %p are not in the segment of rank %u, which has %zu bytes at %p", size, address, owner,
-              (size_t)place->size, (void *)place->base);
-    }
-    return nowhere;
 }

@@ -35,11 +35,62 @@ static void *control_of(gex_Rank_t jobrank, llcl_remote_t remote) {
     return control;
 }
 
-static void meet(struct team *team, const llcl_remote_t *remotes) {
+static void find_words(struct team *team, const llcl_remote_t *remotes) {
     for (unsigned k = 0; k < team->steps; k++) {
         gex_Rank_t peer = (team->head.rank + (1u << k)) % team->head.size;
         struct control *control = control_of(gex_TM_TranslateRankToJobrank(&team->head, peer), remotes[peer]);
         team->there[k] = &control->arrived[k];
+    }
+}
+
+/* Teams with places of their own. */
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+static struct team *teams;
+
+static void refresh(struct team *team) {
+    struct gexl_place *places = (struct gexl_place *)team->head.places;
+    for (gex_Rank_t r = 0; r < team->head.size; r++) {
+        const struct gexl_place *known = &job.world->head.places[team->head.jobranks[r]];
+        if (memcmp(&places[r], known, sizeof *known)) {
+            places[r] = *known;
+        }
+    }
+}
+
+/* After a segment was bound or published: what another thread reads meanwhile is not written. */
+void teams_refresh(void) {
+    pthread_mutex_lock(&listing);
+    for (struct team *team = teams; team; team = team->next_of_all) {
+        refresh(team);
+    }
+    pthread_mutex_unlock(&listing);
+}
+
+static void team_places(struct team *team) {
+    team->head.places = calloc(team->head.size, sizeof *team->head.places);
+    if (!team->head.places) {
+        fatal("no memory for a team of %u", team->head.size);
+    }
+    pthread_mutex_lock(&listing);
+    refresh(team);
+    team->next_of_all = teams;
+    teams = team;
+    pthread_mutex_unlock(&listing);
+}
+
+static void team_unlist(struct team *team) {
+    pthread_mutex_lock(&listing);
+    struct team **at = &teams;
+    while (*at != team) {
+        at = &(*at)->next_of_all;
+    }
+    *at = team->next_of_all;
+    pthread_mutex_unlock(&listing);
+}
+
+void must_be_a_team(gex_TM_t tm, const char *call) {
+    if (!tm || ((struct team *)tm)->is_pair) {
+        fatal("%s of %s", call, tm ? "a pair, which is no team" : "GEX_TM_INVALID");
     }
 }
 
@@ -63,7 +114,8 @@ struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags) {
     params.count = sizeof *mine;
     params.type = LLCL_TYPE_U8;
     must(llcl_allgather(&params), "making a team");
-    meet(team, mine + 1);
+    find_words(team, mine + 1);
+    team_places(team);
     return team;
 }
 
@@ -71,6 +123,7 @@ void team_begin(void) {
     llcl_team_t *all;
     must(llcl_team_world(job.context, &all), "gex_Client_Init");
     struct team *team = team_new(all, job.rank, job.size, 0);
+    team->head.places = places_of(0);
     llcl_remote_t mine = llcl_region_remote(team->region, 0);
     llcl_remote_t *remotes = malloc(job.size * sizeof *remotes);
     job.controls = malloc(job.size * sizeof *job.controls);
@@ -81,7 +134,7 @@ void team_begin(void) {
     for (gex_Rank_t r = 0; r < job.size; r++) {
         job.controls[r] = control_of(r, remotes[r]);
     }
-    meet(team, remotes);
+    find_words(team, remotes);
     free(remotes);
     job.world = team;
     gexl_world = &team->head;
@@ -95,9 +148,11 @@ size_t gex_TM_Split(gex_TM_t *new_tm, gex_TM_t parent, int color, int key, void 
                     gex_Flags_t flags) {
     llcl_team_t *llcl;
     must_be_up("gex_TM_Split");
+    must_be_a_team(parent, "gex_TM_Split");
     if (flags & QUERY) {
         return new_tm ? SMALLEST : 0;
     }
+    meet((struct team *)parent);
     /* Keys are compared as unsigned numbers there: shifted, so that negative ones are the lowest. */
     must(llcl_team_split(((struct team *)parent)->llcl, new_tm ? (uint32_t)color : LLCL_TEAM_NONE,
                          (uint32_t)key ^ 0x80000000u, &llcl),
@@ -123,9 +178,11 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t new_count, gex_TM_t parent, gex_E
                      gex_Addr_t *scratch, size_t scratch_size, gex_Flags_t flags) {
     llcl_team_t *llcl;
     must_be_up("gex_TM_Create");
+    must_be_a_team(parent, "gex_TM_Create");
     if (flags & QUERY) {
         return count ? SMALLEST : 0;
     }
+    meet((struct team *)parent);
     if (!count || !new_count) {
         return 0;
     }
@@ -137,7 +194,8 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t new_count, gex_TM_t parent, gex_E
         ranks[i] = flags & GEX_FLAG_RANK_IS_JOBRANK ? members[i].gex_rank
                                                     : gex_TM_TranslateRankToJobrank(parent, members[i].gex_rank);
         if (members[i].gex_ep_index) {
-            fatal("gex_TM_Create: endpoint %u of rank %u, there is only 0", members[i].gex_ep_index, ranks[i]);
+            fatal("gex_TM_Create: endpoint %u of rank %u; only endpoints 0 can be members", members[i].gex_ep_index,
+                  ranks[i]);
         }
     }
     must(llcl_team_create(job.context, ranks, (uint32_t)count, &llcl), "gex_TM_Create");
@@ -154,34 +212,25 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t new_count, gex_TM_t parent, gex_E
 int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch, gex_Flags_t flags) {
     struct team *team = (struct team *)tm;
     must_be_up("gex_TM_Destroy");
+    must_be_a_team(tm, "gex_TM_Destroy");
     if (tm == gexl_world) {
         fatal("gex_TM_Destroy of the team of gex_Client_Init");
     }
     (void)flags;
-    gex_Coll_BarrierBlocking(tm, 0);
+    meet(team);
     plans_free(team);
     bool lent = team->scratch.gex_addr && team->scratch.gex_len;
     if (lent && scratch) {
         *scratch = team->scratch;
     }
-    barrier_forget(team);
+    team_forget(team);
+    team_unlist(team);
     must(llcl_team_free(team->llcl), "gex_TM_Destroy");
     must(llcl_region_free(team->region), "gex_TM_Destroy");
     free((void *)team->head.jobranks);
+    free((void *)team->head.places);
     free(team);
     return lent && scratch;
-}
-
-/* There is one endpoint, so all pairs are the same; job ranks are its ranks. */
-gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t remote) {
-    static struct team pair;
-    (void)ep;
-    if (remote) {
-        fatal("gex_TM_Pair: endpoint %u, there is only 0", remote);
-    }
-    pair.head.rank = job.rank;
-    pair.head.size = job.size;
-    return &pair.head;
 }
 
 gex_Client_t gex_TM_QueryClient(gex_TM_t tm) {

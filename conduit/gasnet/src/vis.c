@@ -14,9 +14,8 @@ struct list {
 
 static size_t length_at(const struct list *list, size_t i) { return list->vector ? list->vector[i].gex_len : list->length; }
 
-static char *piece_at(const struct list *list, size_t i, gex_TM_t tm, gex_Rank_t rank) {
-    void *address = list->vector ? list->vector[i].gex_addr : list->addresses[i];
-    return list->remote ? gexl_at(tm, rank, address, length_at(list, i)) : address;
+static char *piece_at(const struct list *list, size_t i) {
+    return list->vector ? list->vector[i].gex_addr : list->addresses[i];
 }
 
 static size_t total(const struct list *list) {
@@ -61,7 +60,12 @@ static int copy_lists(gex_TM_t tm, gex_Rank_t rank, const struct list *to, const
         size_t room = length_at(to, i) - in_to, have = length_at(from, j) - in_from;
         size_t size = room < have ? room : have;
         if (size) {
-            memcpy(piece_at(to, i, tm, rank) + in_to, piece_at(from, j, tm, rank) + in_from, size);
+            char *destination = piece_at(to, i) + in_to, *source = piece_at(from, j) + in_from;
+            if (to->remote) {
+                gex_RMA_PutBlocking(tm, rank, destination, source, size, 0);
+            } else {
+                gex_RMA_GetBlocking(tm, destination, rank, source, size, 0);
+            }
         }
         in_to += size;
         in_from += size;
@@ -104,7 +108,11 @@ int gex_VIS_IndexedGetBlocking(gex_TM_t tm, size_t dst_count, void *const dst[],
 
 /* Strides. */
 #define LEVELS 64
+enum carrier { COPY, PUT, GET };
 struct grid {
+    gex_TM_t tm; /* whose memory is to be written or read, unless it is mapped */
+    gex_Rank_t rank;
+    enum carrier carrier;
     char *to;
     const char *from;
     const ptrdiff_t *to_strides, *from_strides;
@@ -112,6 +120,16 @@ struct grid {
     const size_t *count;
     size_t levels;
 };
+
+static void copy_element(const struct grid *g, char *to, const char *from) {
+    if (g->carrier == COPY) {
+        memcpy(to, from, g->element);
+    } else if (g->carrier == PUT) {
+        gexl_put(g->tm, g->rank, to, from, g->element);
+    } else {
+        gexl_get(g->tm, to, g->rank, from, g->element);
+    }
+}
 
 /* One row after the other; the counters of the outer levels go like those of an odometer. */
 static void copy_grid(const struct grid *g) {
@@ -121,7 +139,7 @@ static void copy_grid(const struct grid *g) {
     const char *from = g->from;
     for (;;) {
         for (size_t i = 0; i < row; i++) {
-            memcpy(to + (ptrdiff_t)i * to_step, from + (ptrdiff_t)i * from_step, g->element);
+            copy_element(g, to + (ptrdiff_t)i * to_step, from + (ptrdiff_t)i * from_step);
         }
         size_t level = 1;
         while (level < g->levels && ++at[level] == g->count[level]) {
@@ -162,12 +180,13 @@ static bool is_empty(size_t element, const size_t *count, size_t levels) {
     return empty;
 }
 
-/* The same place in this process. */
+/* The same place in this process, or NULL. The whole extent must be in the segment. */
 static char *reach(gex_TM_t tm, gex_Rank_t rank, char *start, const ptrdiff_t *strides, const size_t *count,
                    size_t levels, size_t element) {
     size_t span;
     char *low = extent(start, strides, count, levels, element, &span);
-    return (char *)gexl_at(tm, rank, low, span) + (start - low);
+    char *here = find(tm, rank, low, span).here;
+    return here ? here + (start - low) : NULL;
 }
 
 int gex_VIS_StridedPutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dst, const ptrdiff_t dst_strides[], void *src,
@@ -176,7 +195,8 @@ int gex_VIS_StridedPutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dst, const pt
     (void)flags;
     if (!is_empty(element, count, levels)) {
         char *to = reach(tm, rank, dst, dst_strides, count, levels, element);
-        copy_grid(&(struct grid){to, src, dst_strides, src_strides, element, count, levels});
+        copy_grid(&(struct grid){tm, rank, to ? COPY : PUT, to ? to : dst, src, dst_strides, src_strides, element,
+                                 count, levels});
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     complete(tm, rank);
@@ -189,7 +209,8 @@ int gex_VIS_StridedGetBlocking(gex_TM_t tm, void *dst, const ptrdiff_t dst_strid
     (void)flags;
     if (!is_empty(element, count, levels)) {
         const char *from = reach(tm, rank, src, src_strides, count, levels, element);
-        copy_grid(&(struct grid){dst, from, dst_strides, src_strides, element, count, levels});
+        copy_grid(&(struct grid){tm, rank, from ? COPY : GET, dst, from ? from : src, dst_strides, src_strides,
+                                 element, count, levels});
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return 0;

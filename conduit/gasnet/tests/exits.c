@@ -1,7 +1,17 @@
-/* Does a job end with the code that gasnet_exit gets: of all ranks, of one, in a handler, by a return from main?
+/* Does a job end with the code that gasnet_exit gets: of all ranks, of one, in a handler, by a return from main, by
+ * a signal? Do clients hear of it by SIGQUIT?
  * The first argument says which. tests/run looks at the code. */
 #include "t.h"
+#include <signal.h>
 
+static void quit(int number) { gasnet_exit(number == SIGQUIT ? 6 : 1); }
+static void told(int number) {
+    (void)number;
+    static const char sentence[] = "the client was told by SIGQUIT\n";
+    if (write(2, sentence, sizeof sentence - 1) < 0) {
+        _exit(1);
+    }
+}
 static void leave(gex_Token_t token) {
     (void)token;
     gasnet_exit(9);
@@ -11,6 +21,9 @@ int main(int argc, char **argv) {
     gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)leave, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL}};
     const char *how = argc > 1 ? argv[1] : "all";
     begin(table, 1);
+    if (!strcmp(how, "told")) {
+        signal(SIGQUIT, told);
+    }
     barrier();
     if (!strcmp(how, "all")) {
         gasnet_exit(0);
@@ -20,6 +33,15 @@ int main(int argc, char **argv) {
         gasnet_exit(8);
     } else if (!strcmp(how, "handler") && me == 0) {
         gex_AM_RequestShort0(tm, all - 1, 200, 0);
+    } else if (!strcmp(how, "signal") && me == all - 1) {
+        signal(SIGQUIT, quit);
+        kill(getpid(), SIGINT);
+    } else if (!strcmp(how, "told") && me == 0) {
+        gasnet_exit(3);
+    } else if (!strcmp(how, "told")) {
+        for (;;) {
+            pause();
+        }
     } else if (!strcmp(how, "return")) {
         return 5;
     }

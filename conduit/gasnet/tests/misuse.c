@@ -21,12 +21,25 @@ static void request(gex_Token_t token) {
 static void codes(gex_AM_Entry_t *table) {
     gex_Segment_t other;
     gex_MK_t kind;
-    gex_EP_t second;
+    gex_EP_t second, eps[GASNET_MAXEPS];
     gex_System_SetVerboseErrors(0);
     EQUAL(gex_EP_RegisterHandlers(ep, table, 1), GASNET_ERR_BAD_ARG);
     EQUAL(gex_Segment_Attach(&other, tm, SEGMENT), GASNET_ERR_RESOURCE);
-    EQUAL(gex_MK_Create(&kind, client, NULL, 0), GASNET_ERR_RESOURCE);
-    EQUAL(gex_EP_Create(&second, client, GEX_EP_CAPABILITY_ALL, 0), GASNET_ERR_RESOURCE);
+    EQUAL(gex_MK_Create(&kind, client, NULL, 0), GASNET_ERR_BAD_ARG);
+    EQUAL(gex_EP_Create(&second, client, 0, 0), GASNET_ERR_BAD_ARG);
+    EQUAL(gex_EP_Create(&second, client, GEX_EP_CAPABILITY_ALL, 0), GASNET_ERR_BAD_ARG);
+    for (int i = 1; i < GASNET_MAXEPS; i++) {
+        EQUAL(gex_EP_Create(&eps[i], client, GEX_EP_CAPABILITY_RMA, 0), GASNET_OK);
+    }
+    EQUAL(gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0), GASNET_ERR_RESOURCE);
+    EQUAL(gex_EP_RegisterHandlers(eps[1], table, 1), GASNET_ERR_BAD_ARG);
+    EQUAL(gex_Segment_Create(&other, client, NULL, 0, GEX_MK_HOST, 0), GASNET_ERR_BAD_ARG);
+    EQUAL(gex_Segment_Create(&other, client, NULL, gasnet_getMaxLocalSegmentSize() + 1, GEX_MK_HOST, 0),
+          GASNET_ERR_BAD_ARG);
+    EQUAL(gex_EP_BindSegment(ep, segment, 0), GASNET_ERR_BAD_ARG);
+    EQUAL(gex_EP_BindSegment(eps[1], GEX_SEGMENT_INVALID, 0), GASNET_ERR_BAD_ARG);
+    EQUAL(gex_EP_BindSegment(eps[1], segment, 1), GASNET_ERR_BAD_ARG);
+    EQUAL(gex_EP_PublishBoundSegment(tm, eps + 1, 1, 1), GASNET_ERR_BAD_ARG);
     EQUAL(gasnet_set_waitmode(99), GASNET_ERR_BAD_ARG);
     CHECK(!strcmp(gasnet_ErrorName(GASNET_ERR_NOT_READY), "GASNET_ERR_NOT_READY"));
     end();
@@ -36,7 +49,11 @@ int main(int argc, char **argv) {
     gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)request, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
                               {201, (gex_AM_Fn_t)reply, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, NULL}};
     static char bytes[100000];
+    gex_EP_t second;
     how = argc > 1 ? argv[1] : "";
+    if (!strcmp(how, "before the job")) {
+        gasnet_AMPoll();
+    }
     begin(table, 2);
     if (!*how) {
         codes(table);
@@ -50,6 +67,39 @@ int main(int argc, char **argv) {
         gex_RMA_PutBlocking(tm, all - 1, base_of(all - 1) + SEGMENT - 1, bytes, 2, 0);
     } else if (me == 0 && !strcmp(how, "no such rank")) {
         gex_RMA_PutBlocking(tm, all, base_of(0), bytes, 2, 0);
+    } else if (me == 0 && !strcmp(how, "not published")) {
+        gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0);
+        gex_EP_BindSegment(second, segment, 0);
+        gex_RMA_PutBlocking(gex_TM_Pair(ep, 1), all - 1, base_of(all - 1), bytes, 2, 0);
+    } else if (me == 0 && !strcmp(how, "message to a second endpoint")) {
+        gex_AM_RequestShort0(gex_TM_Pair(ep, 1), all - 1, 200, 0);
+    } else if (me == 0 && !strcmp(how, "barrier of a pair")) {
+        gex_Coll_BarrierNB(gex_TM_Pair(ep, 0), 0);
+    } else if (me == 0 && !strcmp(how, "attached segment")) {
+        gex_Segment_Destroy(segment, 0);
+    } else if (me == 0 && !strcmp(how, "no function")) {
+        gex_Coll_ReduceToAllNB(tm, bytes, bytes, GEX_DT_I32, 4, 1, GEX_OP_USER, NULL, NULL, 0);
+    } else if (me == 0 && !strcmp(how, "two notifies")) {
+        gasnet_barrier_notify(0, 0);
+        gasnet_barrier_notify(0, 0);
+    } else if (me == 0 && !strcmp(how, "no notify")) {
+        gasnet_barrier_wait(0, 0);
+    } else if (me == 0 && !strcmp(how, "region in a region")) {
+        gex_NBI_BeginAccessRegion(0);
+        gex_NBI_BeginAccessRegion(0);
+    } else if (me == 0 && !strcmp(how, "two prepares")) {
+        gex_AM_PrepareRequestMedium(tm, all - 1, NULL, 1, 1, NULL, 0, 0);
+        gex_AM_PrepareRequestMedium(tm, all - 1, NULL, 1, 1, NULL, 0, 0);
+    } else if (me == 0 && !strcmp(how, "larger than prepared")) {
+        gex_AM_CommitRequestMedium0(gex_AM_PrepareRequestMedium(tm, all - 1, NULL, 1, 8, NULL, 0, 0), 200, 9);
+    } else if (me == 0 && !strcmp(how, "wrong domain")) {
+        gex_AD_t ad;
+        gex_AD_Create(&ad, tm, GEX_DT_U64, GEX_OP_FADD, 0);
+        gex_AD_OpNBI_U64(ad, NULL, all - 1, base_of(all - 1), GEX_OP_XOR, 1, 0, 0);
+    } else if (me == 0 && !strcmp(how, "the event of nothing")) {
+        gex_Event_Wait(GEX_EVENT_NO_OP);
+    } else if (me == 0 && !strcmp(how, "the job's team")) {
+        gex_TM_Destroy(tm, NULL, 0);
     } else if (me == 0) {
         gex_AM_RequestShort0(tm, all - 1, 200, 0);
     }

@@ -1,20 +1,26 @@
 /* Reads and writes of GASNet-EX, inlined. Included by gasnetex.h, inside its extern "C".
  *
- * Segments of all ranks are mapped, so that every access is done when its call returns: no event ever lies open
- * but those of barriers. */
+ * Segments that the library has allocated are mapped at all ranks, so an access is a copy by the caller. What lies
+ * elsewhere (a client's own memory, 0 bytes at no address, an address outside of the segment) is the library's. All
+ * accesses are done when their calls return: no event ever lies open but those of collectives. */
 #include <string.h>
 
-/* The place at a rank, in this process. */
-static inline void *gexl_at(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size) {
+/* The place at a rank, in this process; NULL: it is not in a mapped segment. */
+static inline void *gexl_mapped(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size) {
     if (GASNETT_PREDICT_TRUE(rank < tm->size)) {
-        const struct gexl_place *place = &gexl_places[tm->jobranks ? tm->jobranks[rank] : rank];
+        const struct gexl_place *place = &tm->places[rank];
         uintptr_t offset = (uintptr_t)address - place->base;
         if (GASNETT_PREDICT_TRUE(offset <= place->size && size <= place->size - offset)) {
             return place->here + offset;
         }
     }
-    return gexl_outside(tm, rank, address, size);
+    return NULL;
 }
+
+/* Accesses to other memory than that. They end the job with a sentence if it is in no segment. */
+void gexl_put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size);
+void gexl_get(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size);
+void gexl_set(gex_TM_t tm, gex_Rank_t rank, void *destination, int value, size_t size);
 
 /* An option for the local end that names an event gets one that has happened. */
 static inline void gexl_ended(gex_Event_t *lc) {
@@ -25,9 +31,14 @@ static inline void gexl_ended(gex_Event_t *lc) {
 
 static inline int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source,
                                       size_t size, gex_Flags_t flags) {
+    void *to = gexl_mapped(tm, rank, destination, size);
     (void)flags;
-    memcpy(gexl_at(tm, rank, destination, size), source, size);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    if (GASNETT_PREDICT_TRUE(to != NULL)) {
+        memcpy(to, source, size);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    } else {
+        gexl_put(tm, rank, destination, source, size);
+    }
     return 0;
 }
 static inline int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size,
@@ -43,9 +54,14 @@ static inline gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *dest
 }
 static inline int gex_RMA_GetBlocking(gex_TM_t tm, void *destination, gex_Rank_t rank, void *source, size_t size,
                                       gex_Flags_t flags) {
+    const void *from = gexl_mapped(tm, rank, source, size);
     (void)flags;
-    memcpy(destination, gexl_at(tm, rank, source, size), size);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (GASNETT_PREDICT_TRUE(from != NULL)) {
+        memcpy(destination, from, size);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } else {
+        gexl_get(tm, destination, rank, source, size);
+    }
     return 0;
 }
 static inline int gex_RMA_GetNBI(gex_TM_t tm, void *destination, gex_Rank_t rank, void *source, size_t size,

@@ -41,16 +41,19 @@ static inline gasnet_handle_t gasnet_get_nb_bulk(void *destination, gasnet_node_
     return GASNET_INVALID_HANDLE;
 }
 static inline void gasnet_memset(gasnet_node_t rank, void *destination, int value, size_t size) {
-    memset(gexl_at(gexl_world, rank, destination, size), value, size);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    void *to = gexl_mapped(gexl_world, rank, destination, size);
+    if (GASNETT_PREDICT_TRUE(to != NULL)) {
+        memset(to, value, size);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    } else {
+        gexl_set(gexl_world, rank, destination, value, size);
+    }
 }
 static inline void gasnet_memset_nbi(gasnet_node_t rank, void *destination, int value, size_t size) {
-    memset(gexl_at(gexl_world, rank, destination, size), value, size);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    gasnet_memset(rank, destination, value, size);
 }
 static inline gasnet_handle_t gasnet_memset_nb(gasnet_node_t rank, void *destination, int value, size_t size) {
-    memset(gexl_at(gexl_world, rank, destination, size), value, size);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    gasnet_memset(rank, destination, value, size);
     return GASNET_INVALID_HANDLE;
 }
 static inline void gasnet_put_val(gasnet_node_t rank, void *destination, gasnet_register_value_t value, size_t size) {

@@ -38,28 +38,23 @@ typedef struct gexl_source *gex_AM_SrcDesc_t;
 #define GEX_MK_HOST ((gex_MK_t)(uintptr_t)1)
 #define GEX_AM_SRCDESC_NO_OP ((gex_AM_SrcDesc_t)0)
 
-/* The public beginning of a team: whose job rank a rank is (NULL: its own number). */
-typedef struct gexl_tm {
-    const gex_Rank_t *jobranks;
-    gex_Rank_t rank;
-    gex_Rank_t size;
-} *gex_TM_t;
-
-/* Where a rank's segment lies: at its owner, and in this process. Indexed by job rank. */
+/* Where the bound segment of a member lies: at its owner, and in this process. A segment that is not mapped here has
+ * size 0 and `far`, one that this rank knows nothing of has zeroes. */
+struct gexl_far;
 struct gexl_place {
     uintptr_t base;
     uintptr_t size;
     unsigned char *here;
+    const struct gexl_far *far;
 };
-#ifdef __cplusplus
-extern "C" {
-#endif
-extern struct gexl_place *gexl_places;
-/* Ends the job with a sentence, except for 0 bytes: those may be anywhere. */
-void *gexl_outside(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size);
-#ifdef __cplusplus
-}
-#endif
+
+/* The public beginning of a team: its members' segments and job ranks (NULL: their own numbers), by rank. */
+typedef struct gexl_tm {
+    const struct gexl_place *places;
+    gex_Rank_t rank;
+    gex_Rank_t size;
+    const gex_Rank_t *jobranks;
+} *gex_TM_t;
 
 typedef uint8_t gex_AM_Index_t;
 typedef int32_t gex_AM_Arg_t;

@@ -1,0 +1,107 @@
+/* Accesses to segments that are not mapped here (a client's own memory, which the library reaches through the
+ * kernel or by messages to its owner), and the sentence for an address that is in no segment. */
+#include "internal.h"
+
+#include <string.h>
+
+struct far_place find(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size) {
+    if (rank >= tm->size) {
+        fatal("rank %u of a team of %u", rank, tm->size);
+    }
+    const struct gexl_place *place = &tm->places[rank];
+    struct far_place found = {gex_TM_TranslateRankToJobrank(tm, rank), gexl_mapped(tm, rank, address, size),
+                              LLCL_REMOTE_INIT};
+    if (found.here) {
+        return found;
+    }
+    uintptr_t all = place->far ? place->far->size : place->size, offset = (uintptr_t)address - place->base;
+    if (!place->far || offset > all || size > all - offset) {
+        fatal("%zu bytes at %p are not in the segment of rank %u, which has %zu bytes at %p", size, address,
+              found.jobrank, (size_t)all, (void *)place->base);
+    }
+    found.remote = llcl_at(place->far->remote, offset);
+    return found;
+}
+
+/* In a handler nothing may be waited for by the library: the threads of the library end what the kernel does not. */
+static void write_in_handler(llcl_write_params_t *params) {
+    uint64_t ended = 0;
+    llcl_status_t status;
+    params->on_complete = llcl_store_on(&ended);
+    while ((status = llcl_try_write_async(job.context, params)) > 0) {
+        sched_yield();
+    }
+    must(status, "a write to a peer's own memory");
+    uint64_t seen;
+    while (!(seen = __atomic_load_n(&ended, __ATOMIC_ACQUIRE))) {
+        sched_yield();
+    }
+    if (seen & LLCL_WORD_FAILED) {
+        fatal("a write to a peer's own memory has failed");
+    }
+}
+
+void gexl_put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size) {
+    if (!size && rank < tm->size) {
+        return;
+    }
+    struct far_place to = find(tm, rank, destination, size);
+    if (to.here) {
+        memcpy(to.here, source, size);
+        return;
+    }
+    llcl_write_params_t params = LLCL_WRITE_PARAMS_INIT;
+    params.peer = to.jobrank;
+    params.source = llcl_local_address(source);
+    params.destination = to.remote;
+    params.size = size;
+    if (in_handler()) {
+        write_in_handler(&params);
+    } else {
+        must(llcl_write(job.context, &params), "a write to a peer's own memory");
+    }
+}
+
+void gexl_get(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size) {
+    if (!size && rank < tm->size) {
+        return;
+    }
+    struct far_place from = find(tm, rank, source, size);
+    if (from.here) {
+        memcpy(destination, from.here, size);
+        return;
+    }
+    llcl_read_params_t params = LLCL_READ_PARAMS_INIT;
+    params.peer = from.jobrank;
+    params.source = from.remote;
+    params.destination = llcl_local_address(destination);
+    params.size = size;
+    must(llcl_read(job.context, &params), "a read of a peer's own memory");
+}
+
+void gexl_set(gex_TM_t tm, gex_Rank_t rank, void *destination, int value, size_t size) {
+    char bytes[4096];
+    memset(bytes, value, sizeof bytes);
+    for (size_t done = 0, part; done < size; done += part) {
+        part = size - done < sizeof bytes ? size - done : sizeof bytes;
+        gexl_put(tm, rank, (char *)destination + done, bytes, part);
+    }
+}
+
+/* The word of a peer, as bits: what it was, after it has become `to` if it was `expected`. */
+uint64_t far_compare_swap(const struct far_place *word, size_t size, uint64_t expected, uint64_t to) {
+    llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
+    union {
+        uint64_t wide;
+        uint32_t narrow;
+    } was = {0};
+    params.peer = word->jobrank;
+    params.target = word->remote;
+    params.op = LLCL_OP_COMPARE_SWAP;
+    params.type = size == sizeof was.wide ? LLCL_TYPE_U64 : LLCL_TYPE_U32;
+    params.operand = to;
+    params.compare = expected;
+    params.result = &was;
+    must(llcl_atomic(job.context, &params), "an atomic on a peer's own memory");
+    return size == sizeof was.wide ? was.wide : was.narrow;
+}
