@@ -76,7 +76,7 @@ struct Shared {
     arrived: Condvar,
     gone: Box<[AtomicBool]>,
     deaths: Mutex<Deaths>,
-    /// Whose cards are asked for, what the watcher is woken by for it, and who gets them.
+    /// Whose cards are asked for, what wakes the listening thread for it, and what gets them.
     wanted: Wanted,
     asked: Wake,
     on_cards: Mutex<Option<OnCards>>,
@@ -330,8 +330,9 @@ impl Shared {
         }
     }
 
-    /// From now on nothing is said to the hub but by who gets the socket here: a request that comes
-    /// after a Leave would be an error of this rank's. None: it was called before.
+    /// From now on nothing is said to the hub but by the caller, which gets the socket here: a
+    /// request that comes after a Leave would be an error of this rank's. None: it was called
+    /// before.
     fn hush(&self) -> Option<Arc<OwnedFd>> {
         lock(&self.socket).take()
     }

@@ -167,7 +167,7 @@ fn compatible(own: &Card, cards: &[Card]) -> Result<Card> {
     }
 }
 
-/// Connects to the hub of rank 0, and says who comes.
+/// Connects to the hub of rank 0, and names this rank.
 fn enter(first: &Card, rank: u32) -> Result<OwnedFd> {
     let end = connect(&first.name).map_err(|error| {
         let text = format!("rank 0 cannot be reached, as in a container of its own: {error}");

@@ -28,7 +28,7 @@ pub enum Event {
     Closed { rank: u32 },
 }
 
-/// Who reads nothing while this many packets wait for him is not read from either.
+/// A rank that reads nothing while this many packets wait for it is not read from either.
 const BACKLOG: usize = 256;
 
 /// Marks an epoll key as "the process of this rank" and not "the socket of this rank".

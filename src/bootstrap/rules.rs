@@ -69,7 +69,7 @@ impl Member {
 pub struct Rules {
     members: Vec<Member>,
     outgoing: Vec<Outgoing>,
-    /// Who has died or has left, in this order: each rank is told of several at once.
+    /// The ranks that have died or have left, in this order: each rank is told of several at once.
     news: Vec<Departure>,
     /// Somebody may not have been told all of it.
     untold: bool,
@@ -176,7 +176,7 @@ impl Rules {
         Verdict::Fine
     }
 
-    /// The rank has ended. Whoever waits for it hears so, everybody is told; once.
+    /// The rank has ended. Ranks that wait for it hear so, and all are told; once.
     pub fn gone(&mut self, rank: u32, left: bool) {
         let member = &mut self.members[rank as usize];
         if member.is_gone() {
@@ -312,7 +312,7 @@ impl Rules {
         }
     }
 
-    /// Why those who wait in an exchange wait in vain, if they do.
+    /// Why the ranks that wait in an exchange wait in vain, if they do.
     fn exchange_failure(&self) -> Option<(Status, String)> {
         if self.exchanging == 0 {
             return None;
@@ -347,7 +347,7 @@ impl Rules {
         Some((Status::ERR_INVALID, text))
     }
 
-    /// Ends the wait of all who are in the exchange (else: in the fence): rank, token, bytes.
+    /// Ends the wait of all ranks in the exchange (else: in the fence): rank, token, bytes.
     fn take_waiting(&mut self, in_exchange: bool) -> Vec<(u32, u32, Vec<u8>)> {
         *(if in_exchange { &mut self.exchanging } else { &mut self.fencing }) = 0;
         let mut taken = Vec::new();

@@ -25,10 +25,10 @@ impl Wanted {
     /// Asks for a card. True: the listening thread must be woken. False: it was asked for before.
     pub fn ask(&self, peer: u32) -> bool {
         let (word, bit) = (peer as usize / BITS as usize, 1 << (peer % BITS));
-        // Relaxed: whoever finds the bit relies on nothing but that somebody wakes the listening
-        // thread. Acquire: whoever sets it again does so after the answer; pairs with answered().
-        // The bit in `new` is then set after the listening thread has taken the one of before, and
-        // is not taken with that one.
+        // Relaxed: a thread that finds the bit relies on nothing but that somebody wakes the
+        // listening thread. Acquire: a thread that sets it again does so after the answer; pairs
+        // with answered(). The bit in `new` is then set after the listening thread has taken the
+        // one of before, and is not taken with that one.
         let asked = &self.asked[word];
         if asked.load(Ordering::Relaxed) & bit != 0
             || asked.fetch_or(bit, Ordering::Acquire) & bit != 0
@@ -95,7 +95,7 @@ mod tests {
     }
 }
 
-/// The listening thread sleeps while nothing rings; who asks rings when ask() says so.
+/// The listening thread sleeps while nothing rings; a thread that asks rings when ask() says so.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;

@@ -192,7 +192,7 @@ impl Context {
 pub struct AtomicExecution {
     /// By the calling processor.
     pub native: bool,
-    /// Only the owner's process touches the word, whoever asks: it is registered memory.
+    /// Only the owner's process touches the word: it is registered memory.
     pub owners: bool,
 }
 

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 pub trait Task: Send + Sync {
     /// Works for a moment. True: there was something to do.
     fn advance(&self) -> bool;
-    /// The progress thread is about to sleep; from now on who needs it rings. True: something has
-    /// come meanwhile, and it must not sleep.
+    /// The progress thread is about to sleep; from now on a thread that needs it rings. True:
+    /// something has come meanwhile, and it must not sleep.
     fn rest(&self) -> bool;
     /// Nothing is under way.
     fn is_idle(&self) -> bool;
-    /// Whoever works for it in passing keeps others from their core.
+    /// A thread that works for it in passing keeps others from their core.
     fn is_crowded(&self) -> bool;
     /// To be asked at the end of a nap. True: others have done its work meanwhile, but they would
     /// rather do something else.

@@ -40,8 +40,8 @@ impl<'a> Blocking<'a> {
         if done() {
             return true;
         }
-        // The lane gets a single round: what it brings is rarely waited for by who uses messages,
-        // and it takes as long as an answer.
+        // The lane gets a single round: what it brings is rarely waited for by a program that uses
+        // messages, and it takes as long as an answer.
         self.lane.help_others();
         done()
     }
@@ -176,8 +176,8 @@ impl<'a> Blocking<'a> {
         }
     }
 
-    /// Like `flush`, through the queue, whether or not something is under way: whoever had the role
-    /// before has given it up.
+    /// Like `flush`, through the queue, whether or not something is under way: a thread that had
+    /// the role before has given it up.
     #[inline(never)]
     pub(super) fn flush_with_role(self, peer: u32) -> Result<()> {
         let ended = AtomicU64::new(0);

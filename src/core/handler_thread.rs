@@ -54,8 +54,8 @@ impl HandlerThread {
     }
 }
 
-/// Polled handlers: whoever brings a message behind a closed door rings, and the sleepers look for
-/// it.
+/// Polled handlers: a sender that brings a message behind a closed door rings, and the sleepers
+/// look for it.
 fn wake_sleepers(stop: &AtomicBool, routes: &Routes) {
     let _abort = AbortOnPanic;
     let bell = routes.fabric().own_words().requests.bell();

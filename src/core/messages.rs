@@ -118,7 +118,7 @@ impl Poster {
             || !send.reply_size.is_null();
         let tag = if waits { self.begin_waiting(send)? } else { 0 };
         match self.am_send(send, message_sender, local, tag) {
-            // Whoever has ended it meanwhile tells the user: so it was accepted.
+            // The thread that has ended it meanwhile tells the user: so it was accepted.
             Err(_) if tag != 0 && !self.post.forget(tag) => {
                 if send.kind != BULK {
                     send.on_local.fire(Status::ERR_PEER_DEAD, self.routes.waiters());

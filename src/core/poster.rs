@@ -135,8 +135,8 @@ impl Poster {
         let mut queue = self.parked();
         if let Ok(at) = queue.entries.binary_search_by_key(&number, |(its, _)| *its) {
             queue.entries.remove(at);
-            // Release: who sees this finds what was posted in the lane's queue, or ended; pairs
-            // with has_parked().
+            // Release: a thread that sees this finds what was posted in the lane's queue, or ended;
+            // pairs with has_parked().
             self.count.store(queue.entries.len() as u64, Ordering::Release);
         }
         drop(queue);

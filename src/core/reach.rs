@@ -1,4 +1,4 @@
-//! How a peer is reached, for those who ask.
+//! How a peer is reached, for llcl_query_peer.
 
 use crate::core::context::Context;
 use crate::fail;

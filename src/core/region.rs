@@ -263,8 +263,8 @@ impl Regions {
         let (index, place, size) = self.end_life(key)?;
         // After this nobody finds the region and nobody is in the middle of touching it.
         let mapping = self.routes.own().forget(index);
-        // With the role: who posts directly has looked our side up, and works on it while it has
-        // the role.
+        // With the role: a thread that posts directly has looked our side up, and works on it while
+        // it has the role.
         let end = if waiting_allowed { rest.flush_with_role(ALL_PEERS) } else { Ok(()) };
         if waiting_allowed && end.is_ok() {
             drop(mapping);

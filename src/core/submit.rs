@@ -55,7 +55,7 @@ impl Context {
             Local::Region(_) => port.find(command.remote, command.size),
         };
         if mapped.is_none() {
-            // Whoever maps a region waits for pins.
+            // A thread that maps a region waits for pins.
             drop(pinned);
             if !self.is_registered(port, request) {
                 return false;

@@ -23,12 +23,12 @@ const LAST_LOOKS: Duration = Duration::from_millis(1);
 /// When those operations have ended: how long a thread waits for what others may have begun since.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Who may change a word that a thread waits for.
+/// Which ranks may change a word that a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Changer {
     /// One rank.
     Peer(u32),
-    /// Whoever lives.
+    /// Any living rank.
     Anybody,
 }
 
@@ -81,7 +81,7 @@ impl OwnWork {
 unsafe extern "C-unwind" fn lane_has_ended(word: *mut c_void, _: Status) {
     // SAFETY: lane_ends() has given this share of the word to the flush, which ends once.
     let word = unsafe { Arc::from_raw(word.cast_const().cast::<AtomicU64>()) };
-    // Release: what the operations have done is seen by whoever sees the word.
+    // Release: what the operations have done is seen by every thread that sees the word.
     word.store(1, Ordering::Release);
 }
 
@@ -128,7 +128,8 @@ impl Context {
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                // Without a sentence of its own: who waits for a short time may do so often.
+                // Without a sentence of its own: a thread that waits for a short time may do so
+                // often.
                 return Err(Error::bare(Status::ERR_TIMEOUT));
             }
             let left = left.into_iter().chain(loss.own.as_ref().map(|_| LAST_LOOKS)).min();

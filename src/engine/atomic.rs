@@ -1,5 +1,5 @@
 //! The atomic operations themselves, on a word that is mapped here. There is one implementation,
-//! whoever executes it, so that a word has one history.
+//! whichever thread executes it, so that a word has one history.
 
 use crate::util::status::Status;
 use std::sync::atomic::Ordering::Acquire;

@@ -174,7 +174,7 @@ pub fn serve(routes: &Routes, message: &Message) -> Served {
     let port = match routes.port_to_answer(message.source) {
         Ok(port) => port,
         Err(error) if error.status == Status::RETRY_CONNECTING => return Served::Connecting,
-        // Who is dead, or nobody, does not wait for an answer.
+        // A dead rank, or a number that is no rank, waits for no answer.
         Err(_) if message.source >= routes.size() || routes.is_dead(message.source) => {
             return Served::Done;
         }

@@ -71,8 +71,8 @@ pub struct CommandQueue<T: Entry> {
     shared: Arc<Shared<T>>,
 }
 
-/// The consumer's end: there is one, and whoever has it *is* the executor. It may move between
-/// threads through a lock, which is how the role does.
+/// The consumer's end: there is one, and the thread that has it is the executor. It may move
+/// between threads through a lock, which is how the role does.
 pub struct Consumer<T: Entry> {
     shared: Arc<Shared<T>>,
     /// Next position to consume; `head` is the published copy.
@@ -99,7 +99,7 @@ impl<T: Entry> CommandQueue<T> {
     ///
     /// `wake` rings the doorbell of the thread that sleeps after [`Consumer::try_wait`]. The ring
     /// calls it only where a dropped reservation leaves the duty to ring with nobody; a commit
-    /// hands it to its caller, who may prefer to take the executor's role itself.
+    /// hands it to its caller, which may prefer to take the executor's role itself.
     ///
     /// Fails where there is no memory for it.
     ///
@@ -259,7 +259,8 @@ impl<T: Entry> Reservation<'_, T> {
         waiting
     }
 
-    /// Sets the marks, the first slot's last: who sees that one sees all slots of the reservation.
+    /// Sets the marks, the first slot's last: a thread that sees that one sees all slots of the
+    /// reservation.
     #[inline]
     fn publish(&self) {
         for index in (1..u64::from(self.count)).rev() {
@@ -338,7 +339,8 @@ impl<T: Entry> Consumer<T> {
     /// Whether nothing is reserved or filled behind what was released.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Relaxed: only this thread moves the position, and who needs certainty calls try_wait.
+        // Relaxed: only this thread moves the position, and a caller that needs certainty calls
+        // try_wait.
         self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING == self.position
     }
 
@@ -354,8 +356,9 @@ impl<T: Entry> Consumer<T> {
     /// `WAITING` set. False: there is work, or a producer is about to commit some.
     ///
     /// The caller has taken its doorbell's ticket before and sleeps only after all its sources have
-    /// answered true (see `engine::doorbell`). It may give the role away while it sleeps: whoever
-    /// leaves the role afterwards calls this again in its name, and rings where it answers false.
+    /// answered true (see `engine::doorbell`). It may give the role away while it sleeps: a thread
+    /// that leaves the role afterwards calls this again in its name, and rings where it answers
+    /// false.
     pub fn try_wait(&mut self) -> bool {
         // Relaxed: what counts is the order of the changes of this one word. That the doorbell's
         // ticket is old enough follows from its own Release and Acquire.

@@ -22,7 +22,7 @@ impl Inflow<'_> {
         served == Served::Done
     }
 
-    /// Tries again to serve who waits for a contact, where one has ended.
+    /// Tries again to serve requests that wait for a contact, where one has ended.
     fn serve_again(&mut self) {
         if self.unserved.messages.is_empty() || !self.unserved.may_go_on(self.routes) {
             return;

@@ -114,11 +114,12 @@ impl Completion {
         waiters.touched_word(self.target as u64);
     }
 
-    /// Changes the word of a STORE or ADD completion. The caller wakes who sleeps on it.
+    /// Changes the word of a STORE or ADD completion. The caller wakes the threads that sleep on
+    /// it.
     pub fn change_word(&self, status: Status) {
         // SAFETY: an aligned word that its user keeps alive until now, as the type's doc says.
         let word = unsafe { AtomicU64::from_ptr(self.target.cast()) };
-        // Release, always: what the operation did is seen by whoever sees the word.
+        // Release, always: what the operation did is seen by every thread that sees the word.
         match (self.kind, status) {
             (STORE, Status::OK) => word.store(1, Ordering::Release),
             (STORE, _) => word.store(i64::from(status.0) as u64, Ordering::Release),
@@ -126,8 +127,8 @@ impl Completion {
                 word.fetch_add(1, Ordering::Release);
             }
             (_, _) => {
-                // In one step: who sees the count must not miss the failure, and who sees the
-                // failure may do away with the word.
+                // In one step: a thread that sees the count must not miss the failure, and one that
+                // sees the failure may do away with the word.
                 let failed = |count: u64| Some(count.wrapping_add(1) | WORD_FAILED);
                 let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, failed);
             }
@@ -356,8 +357,8 @@ fn run(callback: Call, waiters: &Waiters) {
         }
         match t.is_running() {
             false => t.outermost(callback.call as *const c_void, call),
-            // Whoever posts inside a callback asks has_room() before, so this is not reached; were
-            // it, a deeper stack is better than a lost callback.
+            // A thread that posts inside a callback asks has_room() before, so this is not reached;
+            // were it, a deeper stack is better than a lost callback.
             true => user_function::call(callback.call as *const c_void, call),
         }
         false

@@ -1,13 +1,13 @@
 //! The doorbell: a word to sleep on, and the order of steps by which no wake-up is lost.
 //!
 //! A [`Bell`] counts how often it was rung. A sleeper reads the count (its *ticket*), makes sure
-//! that there is nothing to do and that whoever brings work will ring, and then sleeps as long as
-//! the count is the ticket. The word may lie in memory shared by processes.
+//! that there is nothing to do and that a thread that brings work will ring, and then sleeps as
+//! long as the count is the ticket. The word may lie in memory shared by processes.
 //!
 //! # The protocol
 //!
 //! ```text
-//! sleeper                                   who brings work
+//! sleeper                                   thread that brings work
 //! 1  ticket = bell.ticket()                 a  publish the work, and with the same step clear the
 //! 2  arm every source; one that has work       source's mark "waiting" and learn whether it was set
 //!    refuses: do the work, begin again      b  if it was: bell.ring()
@@ -34,12 +34,13 @@
 //!
 //! A sleeper may give the executor's role away after step 2 and sleep without it. Then:
 //!
-//! - Who borrows the role because its commit told it to ring (and takes the ringing over by doing
-//!   the work itself) arms again before it leaves, and rings where the arming is refused. The
-//!   sleeper's ticket is older than every ring that follows, which is all it needs.
-//! - Who wants to sleep and finds the role taken has armed nothing, so it must not sleep: it yields
-//!   and tries again. The holder is awake, so this ends soon. It may sleep only where the holder
-//!   has promised to look for sleepers when it leaves, as the rules of `engine::handover` have it.
+//! - A thread that borrows the role because its commit told it to ring (and takes the ringing over
+//!   by doing the work itself) arms again before it leaves, and rings where the arming is refused.
+//!   The sleeper's ticket is older than every ring that follows, which is all it needs.
+//! - A thread that wants to sleep and finds the role taken has armed nothing, so it must not sleep:
+//!   it yields and tries again. The holder is awake, so this ends soon. It may sleep only where the
+//!   holder has promised to look for sleepers when it leaves, as the rules of `engine::handover`
+//!   have it.
 //!
 //! # What the models do not show
 //!

@@ -69,7 +69,8 @@ pub trait Around {
 pub enum Turn {
     /// There was work, and now there is none.
     Worked,
-    /// There was much work, and there may be more: whoever wants the core should have it first.
+    /// There was much work, and there may be more: another thread that wants the core should have
+    /// it first.
     Stretched,
     /// There was none, or another thread does it.
     Idle,

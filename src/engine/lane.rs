@@ -29,7 +29,7 @@ const LEFT: usize = 32;
 /// How long the progress thread steps aside while requesters wait for room.
 const ASIDE: Duration = Duration::from_micros(50);
 
-/// Who executes what a requester puts into the queue.
+/// Which thread executes what a requester puts into the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Execution {
     /// The requester, if the role is free; else its holder; behind both the progress thread.
@@ -188,13 +188,13 @@ impl Lane {
         room
     }
 
-    /// Who waits for room in the queue.
+    /// Threads that wait for room in the queue.
     pub fn room(&self) -> &Admission {
         &self.room
     }
 
     /// Executes a command at once, without the queue. `local` is looked up while the role is held:
-    /// whoever frees the region waits for a flush, which needs the role.
+    /// the thread that frees the region waits for a flush, which needs the role.
     pub fn post_directly(&self, mut command: Command, local: Local) -> Result<()> {
         let Some(mut work) = self.turns.take() else {
             return Err(Error::bare(Status::RETRY_BUSY));
@@ -250,8 +250,8 @@ impl Lane {
         let turn = self.turns.turn(self);
         if self.room.is_wanted() {
             match turn {
-                // Whoever was let in posts nothing. (Where commands lie there that cannot be
-                // executed now, there is no room.)
+                // The thread that was let in posts nothing. (Where commands lie there that cannot
+                // be executed now, there is no room.)
                 Turn::Idle if self.ring.is_empty() => self.room.announce(),
                 // Those who fill the queue find it full, and empty it where its contents are.
                 Turn::Stretched => std::thread::sleep(ASIDE),

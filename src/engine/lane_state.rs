@@ -54,7 +54,7 @@ pub struct LaneState {
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: InFlightTable<InFlight>,
     /// How many operations in the table are the library's own (Op::LET_GO): nobody waits for them
-    /// who waits for what has been accepted.
+    /// threads that wait for what has been accepted.
     own: usize,
     /// How much has been taken from the queue and has not ended, but for the library's own; for
     /// those who do not hold the role.
@@ -115,11 +115,12 @@ impl LaneState {
     /// To be called where something was taken in, before its slot of the queue is released; and
     /// where something has ended, when its user has been told.
     pub(super) fn count_under_way(&self) {
-        // Release: who reads 0 sees what the ends have brought; pairs with Lane::has_ended().
+        // Release: a thread that reads 0 sees what the ends have brought; pairs with
+        // Lane::has_ended().
         self.under_way.store(self.accepted(), Ordering::Release);
     }
 
-    /// Whether that was called wherever it must be; to be asked by who gives the role up.
+    /// Whether that was called wherever it must be; to be asked by a thread that gives the role up.
     pub(super) fn check_count(&self) {
         debug_assert_eq!(
             self.under_way.load(Ordering::Relaxed),
@@ -148,7 +149,7 @@ impl LaneState {
         count
     }
 
-    /// Whether so much of the queue is free that it pays to wake who waits for room.
+    /// Whether so much of the queue is free that it pays to wake a thread that waits for room.
     pub(super) fn is_half_empty(&self) -> bool {
         self.consumer.backlog() <= self.half
     }
@@ -241,7 +242,7 @@ impl LaneState {
         // It may have ended while it waited.
         let Some(operation) = self.slots.get_mut(tag) else { return Sent::Done };
         let (peer, needs_chunk) = (operation.command.peer, operation.needs_chunk());
-        // Who accepted the operation had the port.
+        // The thread that accepted the operation had the port.
         let port = match routes.known(peer) {
             Some(port) if !routes.is_dead(peer) => port,
             _ => {

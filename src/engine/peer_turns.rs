@@ -55,9 +55,9 @@ impl<L: PeerLine> PeerTurns<L> {
         place(line);
     }
 
-    /// Sends what can be sent, one of each peer at a time: whoever has been served goes to the end.
-    /// `send_one` takes the oldest from a line that can be sent; false: there is none. Returns how
-    /// many were taken.
+    /// Sends what can be sent, one of each peer at a time: a peer that has been served goes to the
+    /// end. `send_one` takes the oldest from a line that can be sent; false: there is none. Returns
+    /// how many were taken.
     pub fn serve(&mut self, mut send_one: impl FnMut(&mut L) -> bool) -> usize {
         let (mut served, mut refused) = (0, 0);
         while let Some(peer) = self.turns.get(refused) {

@@ -32,7 +32,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// The command for the queue; who cannot queue it hands it to [`discard`].
+    /// The command for the queue; a caller that cannot queue it hands it to [`discard`].
     pub fn command(whole: Command, list: Vec<Piece>) -> Command {
         let mut command = Command::new(Op::PIECES, whole.peer);
         command.size = whole.size;

@@ -3,7 +3,7 @@
 use crate::util::sync::{AtomicU32, Ordering, UnsafeCell, fence};
 use std::ops::{Deref, DerefMut};
 
-/// A value that belongs to whoever holds the role.
+/// A value that belongs to the thread that holds the role.
 pub struct Role<T> {
     held: AtomicU32,
     value: UnsafeCell<T>,

@@ -2,10 +2,10 @@
 //!
 //! # First contact
 //!
-//! Nobody waits for a contact in here, whoever asks: `port` answers RETRY_CONNECTING, and the
+//! No thread waits for a contact in here: `port` answers RETRY_CONNECTING, and the
 //! watcher thread of the bootstrap, which hears the hub's answer, makes the port. So a try function
 //! never blocks, the lane's role is never held for a contact, and what cannot be answered yet is
-//! kept by who serves it (`engine::lane_state`). After each contact `contacts` counts, the bell
+//! kept where it is served (`engine::lane_state`). After each contact `contacts` counts, the bell
 //! rings, and sleeping threads look again (`core::blocking`).
 
 use crate::bootstrap::{Bootstrap, Card};
@@ -63,7 +63,7 @@ struct Failure {
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Routes {
-    /// Routes to everybody, who can contact this rank from now on; nobody is contacted yet.
+    /// Routes to all ranks, which can contact this one from now on; none is contacted yet.
     pub fn new(
         segment: Arc<Segment>,
         bootstrap: Arc<Bootstrap>,
@@ -245,17 +245,18 @@ impl Routes {
         self.failed.store(failures.len(), Ordering::Release);
     }
 
-    /// Whoever waits for a contact looks again, and the progress thread at what it keeps for one.
+    /// Threads that wait for a contact look again, and the progress thread at what it keeps for
+    /// one.
     pub fn tell_contacts(&self) {
-        // Release: who sees another number sees the port, the failure or the death; pairs with
-        // contacts().
+        // Release: a thread that sees another number sees the port, the failure or the death; pairs
+        // with contacts().
         self.contacts.fetch_add(1, Ordering::Release);
         self.bell().ring();
         self.waiters().touched_word(self.contacts.as_ptr() as u64);
     }
 
-    /// How many contacts have ended so far: who waits for one reads this before it asks for the
-    /// port, and looks again when the number is another.
+    /// How many contacts have ended so far: a thread that waits for one reads this before it asks
+    /// for the port, and looks again when the number is another.
     #[inline]
     pub fn contacts(&self) -> u64 {
         // Acquire: pairs with tell_contacts().
@@ -313,7 +314,8 @@ impl Routes {
         self.fabric.heard(name)
     }
 
-    /// Whether a connected peer refuses a name. Who looks for its place asks until it does, once.
+    /// Whether a connected peer refuses a name. A look for its place is repeated until it does,
+    /// once.
     pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
         self.fabric.hear_refusal(peer, name)
     }
@@ -343,10 +345,11 @@ impl Routes {
         self.fabric.ring(peer);
     }
 
-    /// How many peers have died or left so far: who finds another number than before looks which.
+    /// How many peers have died or left so far: a thread that finds another number than before
+    /// looks which.
     #[inline(always)]
     pub fn deaths(&self) -> u32 {
-        // Acquire: pairs with mark_dead(); whoever sees the number sees who is dead.
+        // Acquire: pairs with mark_dead(); a thread that sees the number sees which peers are dead.
         self.deaths.load(Ordering::Acquire)
     }
 
@@ -368,7 +371,8 @@ impl Routes {
             self.deaths.fetch_add(1, Ordering::Release);
             // Threads that wait for a contact with it wait in vain.
             self.tell_contacts();
-            // It may have died on its way to wake who runs handlers, and then nobody else would.
+            // It may have died on its way to wake the thread that runs handlers, and then nobody
+            // else would.
             self.segment.control().mail_head().requests.bell().ring();
             // Wakes threads that wait for what only this peer would have done.
             self.waiters().touched_anything();

@@ -60,8 +60,8 @@ impl Untold {
     /// The first failure with a peer, or with any, that nobody was told of; the caller tells it,
     /// and the ones after it that it counts.
     pub fn take(&self, peer: Option<u32>) -> Option<Error> {
-        // Acquire: pairs with note(). Who knows that an operation has ended, and relies on that,
-        // sees its failure.
+        // Acquire: pairs with note(). A thread that knows that an operation has ended, and relies
+        // on that, sees its failure.
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }

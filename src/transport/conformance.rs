@@ -215,7 +215,7 @@ fn arming_is_refused_while_something_has_come() {
     });
 }
 
-/// Loopback rings nobody: who posts to itself holds the role.
+/// Loopback rings nobody: a thread that posts to its own rank holds the role.
 #[test]
 fn one_message_rings_for_an_armed_receiver_of_another_rank() {
     let mut pair = shared();

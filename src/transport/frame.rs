@@ -1,5 +1,5 @@
-//! Active messages as the upper layers give them to the transport that carries them, and as it hands
-//! them over. How they travel is the transport's.
+//! Active messages as the upper layers give them to the transport that carries them, and as it
+//! hands them over. How they travel is the transport's.
 
 /// Numbers below this one name handlers.
 pub const IDS: usize = 256;
@@ -34,7 +34,7 @@ pub struct Arrived {
     pub id: u16,
     /// What the payload is.
     pub kind: u8,
-    /// Who sent it.
+    /// The rank that sent it.
     pub source: u32,
     /// What its sender calls it; 0: it does not wait for its end.
     pub tag: u64,

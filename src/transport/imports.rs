@@ -82,7 +82,7 @@ pub struct OwnTable(*const Entry);
 impl OwnTable {
     #[inline(always)]
     fn known(&self, key: u64) -> Option<&Entry> {
-        // SAFETY: as in ImportTable::entry(); whoever made this vouches for the table.
+        // SAFETY: as in ImportTable::entry(); the caller of own() vouches for the table.
         let entry = unsafe { &*self.0.add(Key(key).index()) };
         // Acquire: as in ImportTable::known().
         (entry.key.load(Ordering::Acquire) == key).then_some(entry)
@@ -159,8 +159,8 @@ impl ImportTable {
     /// The entry at which a key stands if it is known.
     #[inline(always)]
     fn entry(&self, key: u64) -> &Entry {
-        // Acquire, twice: who sees a mask sees the entries for which it was made, or more; who sees
-        // entries sees what was put there. Both pair with grow().
+        // Acquire, twice: a thread that sees a mask sees the entries for which it was made, or
+        // more; one that sees entries sees what was put there. Both pair with grow().
         let mask = self.mask.load(Ordering::Acquire);
         let entries = self.entries.load(Ordering::Acquire);
         let offset = (key as usize).wrapping_mul(size_of::<Entry>()) & mask;
@@ -180,12 +180,12 @@ impl ImportTable {
         for at in 0..count {
             larger[at].assign(self.entry(at as u64));
         }
-        // Release: who sees the new place sees what stands there; pairs with entry(), where the
-        // mask comes first.
+        // Release: a thread that sees the new place sees what stands there; pairs with entry(),
+        // where the mask comes first.
         let old = self.entries.swap(Box::into_raw(larger).cast(), Ordering::AcqRel);
         self.mask.store(mask, Ordering::Release);
         quiesce();
-        // SAFETY: made by empty() with so many entries, and nobody who is pinned has found it
+        // SAFETY: made by empty() with so many entries, and no pinned thread has found it
         // since.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(old, count)) });
         Ok(())
@@ -200,7 +200,7 @@ impl ImportTable {
     }
 
     /// Where `size` bytes at `address` are mapped here, if the region is known, lives and holds
-    /// them. The caller is pinned, or is the one who alone forgets entries.
+    /// them. The caller is pinned, or is the one thread that forgets entries.
     #[inline(always)]
     pub fn find(&self, address: Address, size: u64) -> Option<*mut u8> {
         let entry = self.known(address.key)?;
@@ -281,8 +281,8 @@ impl Drop for ImportTable {
     fn drop(&mut self) {
         if self.whole.is_none() {
             let entries = std::ptr::slice_from_raw_parts_mut(*self.entries.get_mut(), self.count());
-            // SAFETY: made by empty() with so many entries; whoever drops the table uses it no
-            // more.
+            // SAFETY: made by empty() with so many entries; the owner drops the table and uses it
+            // no more.
             drop(unsafe { Box::from_raw(entries) });
         }
     }

@@ -25,8 +25,8 @@ struct Queues {
     replies: VecDeque<Reply>,
 }
 
-/// On lines of its own: whoever polls takes the lock in every round, and every requester reads
-/// what would stand beside it.
+/// On lines of its own: a thread that polls takes the lock in every round, and every requester
+/// reads what would stand beside it.
 type SharedQueues = Arc<CachePadded<Mutex<Queues>>>;
 
 fn open(queues: &SharedQueues) -> MutexGuard<'_, Queues> {
@@ -115,7 +115,7 @@ impl Transport for Loopback {
     }
 
     fn mark_dead(&self, _: u32) -> bool {
-        false // whoever is dead does not ask
+        false // a dead rank does not ask
     }
 }
 

@@ -49,7 +49,7 @@ pub const MESSAGE_WORDS: usize = 5;
 pub struct Message {
     /// What is asked for.
     pub kind: u32,
-    /// Who asks.
+    /// The rank that asks.
     pub source: u32,
     /// Names the asker's operation; the answer carries it back.
     pub tag: u64,

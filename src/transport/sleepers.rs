@@ -3,7 +3,7 @@
 //! # The protocol
 //!
 //! ```text
-//! sleeper                                    who stores
+//! sleeper                                    thread that stores
 //! 1  lays the word into a place and sets     a  stores into the word
 //!    its bits in the marks (`enter`)         b  light_fence()
 //! 2  ticket = bell.ticket()                  c  loads a mark; its bit is not set: done
@@ -19,7 +19,7 @@
 //! has executed (a) before that point: the sleeper sees the word at (6). A thread that executes (a)
 //! after it: what (1) has stored is seen by (c) and (d), since nothing of it changes before (8); so
 //! it rings the bell, after the ticket of (2), and (7) ends or does not begin. Marks are never
-//! taken away from under a sleeper: they are made anew from the list of all who sleep, under a
+//! taken away from under a sleeper: they are made anew from the list of all sleepers, under a
 //! lock, before (2) and after (7).
 //!
 //! The heavy fence interrupts every core on which a rank of this user's computes. So there is one
@@ -31,7 +31,7 @@
 //!
 //! Stores through pointers of the user's, in this process and in others. For their sake a sleeper
 //! looks at its word a few times in its first second, ever more seldom; then no more, because each
-//! look of each sleeper would interrupt some core. `llcl_wake` is for those who store so.
+//! look of each sleeper would interrupt some core. `llcl_wake` is for programs that store so.
 
 use crate::transport::waiters::{Awaited, Bits, PLACES, Waiters};
 use crate::util::bell::{Bell, Ticket};
@@ -49,8 +49,8 @@ const LAST: Duration = Duration::from_millis(500);
 /// How long all naps are where the kernel offers no fence, so that a wake-up may be lost.
 const UNFENCED: Duration = Duration::from_millis(1);
 
-/// This process's list of who sleeps. What peers see of it they may spoil: nothing is ever read
-/// back.
+/// This process's list of sleeping threads. What peers see of it they may spoil: nothing is ever
+/// read back.
 #[derive(Default)]
 pub struct Sleepers {
     list: Mutex<List>,

@@ -1,11 +1,11 @@
 //! The sleeping threads of one rank as everybody sees them: which words they wait for, and the
 //! bells that wake them.
 //!
-//! Lies in the control area of the rank whose threads sleep. Whoever stores into memory of the rank
-//! asks after the store whether somebody sleeps on one of these bytes. Three words of 64 bits, the
-//! *marks*, give the answer for nearly everybody by one load of a line that nobody writes while
-//! nobody falls asleep or wakes: a mark has the bit of each word (or of each page, or of each of
-//! the owner's own addresses) that somebody waits for. Only where the bit is set are the places
+//! Lies in the control area of the rank whose threads sleep. A thread that stores into memory of
+//! the rank asks after the store whether somebody sleeps on one of these bytes. Three words of 64
+//! bits, the *marks*, give the answer for nearly everybody by one load of a line that nobody writes
+//! while nobody falls asleep or wakes: a mark has the bit of each word (or of each page, or of each
+//! of the owner's own addresses) that somebody waits for. Only where the bit is set are the places
 //! searched.
 //!
 //! No store is overlooked: `transport::sleepers` has the other half of the protocol, and the
@@ -50,7 +50,7 @@ const ANY_ADDRESS: u64 = u64::MAX;
 const NO_ADDRESS: u64 = 0;
 /// `key` of a place whose word no peer can name.
 const NO_KEY: u64 = 0;
-/// `key` of the place for those who found no other.
+/// `key` of the place for threads that found no other.
 const ANY_KEY: u64 = u64::MAX;
 
 /// One word that threads sleep on. Only its owner writes it, under the lock of
@@ -175,7 +175,7 @@ impl Waiters {
         self.marks.used.load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes those who sleep on a word in `size` bytes at `address`, which is not 0.
+    /// Wakes the threads that sleep on a word in `size` bytes at `address`, which is not 0.
     #[cold]
     pub fn wake_at(&self, address: Address, size: u64) {
         let (marks_words, marks_pages) =
@@ -206,7 +206,7 @@ impl Waiters {
     }
 
     /// To be called after the rank's own process may have stored anywhere, as callbacks and
-    /// handlers do, and when something happened that all who wait must hear of.
+    /// handlers do, and when something happened that all waiting threads must hear of.
     #[inline(always)]
     pub fn touched_anything(&self) {
         if self.any() {
@@ -216,8 +216,8 @@ impl Waiters {
 
     #[cold]
     fn wake(&self, concerns: impl Fn(&Place) -> bool) {
-        // What the marks said may be old by now, and that is enough: the places of those who slept
-        // before the store have not changed since.
+        // What the marks said may be old by now, and that is enough: the places of threads that
+        // slept before the store have not changed since.
         let used = self.marks.used.load(Ordering::Relaxed) as usize;
         for place in &self.places[..used.min(PLACES)] {
             if place.taken.load(Ordering::Relaxed) != 0 && concerns(place) {
@@ -250,7 +250,7 @@ impl Waiters {
         self.places[place].taken.store(0, Ordering::Relaxed);
     }
 
-    /// Lets those who store know for what somebody waits. For the owner, under its lock.
+    /// Tells threads that store for what this process waits. For the owner, under its lock.
     pub fn mark(&self, bits: Bits) {
         self.marks.words.store(bits.words, Ordering::Relaxed);
         self.marks.pages.store(bits.pages, Ordering::Relaxed);

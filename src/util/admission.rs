@@ -1,18 +1,18 @@
 //! Threads that wait for room in a full queue: asleep, because to spin would keep the core from
-//! those who make the room; and in turn, because who is awake would post for as long as the system
-//! lets it run, and the system knows nothing of the queue.
+//! those who make the room; and in turn, because a thread that is awake would post for as long as
+//! the system lets it run, and the system knows nothing of the queue.
 //!
 //! While somebody waits, a thread may post a share of commands. Then it is refused, as if the queue
 //! were full, until it has waited in the line: it wakes the first one there and goes to the end.
-//! The kernel keeps the line: who sleeps on one word is woken in order.
+//! The kernel keeps the line: threads that sleep on one word are woken in order.
 
 use crate::util::bell::Bell;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How long a thread sleeps at most. Who empties the queue looks for sleepers without a fence; of
-/// the many looks that a full queue brings with it one could be too early, but not all.
+/// How long a thread sleeps at most. The thread that empties the queue looks for sleepers without a
+/// fence; of the many looks that a full queue brings with it one could be too early, but not all.
 const LONGEST: Duration = Duration::from_millis(1);
 /// Like `LONGEST`, for a thread that waits for its turn, which comes when all others have had
 /// theirs.
@@ -24,8 +24,8 @@ const PAUSES: usize = 16;
 
 /// Commands that a thread may post while others wait.
 const SHARE: i32 = 8192;
-/// How often it is refused afterwards if it does not wait in the line: who only tries is slowed
-/// down and not locked out.
+/// How often it is refused afterwards if it does not wait in the line: a thread that only tries is
+/// slowed down and not locked out.
 const REFUSALS: i32 = 8;
 
 thread_local! {
@@ -33,7 +33,7 @@ thread_local! {
     static LEFT: Cell<i32> = const { Cell::new(SHARE) };
 }
 
-/// Who waits for room.
+/// Threads that wait for room.
 #[derive(Default)]
 pub struct Admission {
     waiting: AtomicU32,
@@ -94,7 +94,7 @@ impl Admission {
         self.waiting.load(Ordering::Relaxed) != 0
     }
 
-    /// There is room: wakes the one who has waited longest. If others could have it, too, they
+    /// There is room: wakes the thread that has waited longest. If others could have it, too, they
     /// would only find it taken; each has its turn, or looks by itself after a moment.
     pub fn announce(&self) {
         self.bell.ring_one();

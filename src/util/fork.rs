@@ -67,8 +67,8 @@ fn push(word: *mut AtomicU32) -> &'static Entry {
     loop {
         entry.next = first;
         let place = &raw mut *entry;
-        // Release: who finds the entry finds it complete. Nobody but this thread has changed it
-        // before.
+        // Release: a thread that finds the entry finds it complete. Nobody but this thread has
+        // changed it before.
         match FIRST.compare_exchange(first, place, Ordering::Release, Ordering::Relaxed) {
             // SAFETY: it was leaked above, and is only read from now on.
             Ok(_) => return unsafe { &*place },

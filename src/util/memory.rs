@@ -50,7 +50,7 @@ impl MemoryFile {
         }
         // SAFETY: fd was opened above and belongs to nobody else.
         let file = MemoryFile(unsafe { OwnedFd::from_raw_fd(fd) });
-        // Nobody can cut off what others have mapped, who would end by SIGBUS.
+        // Nobody can cut off what others have mapped: they would end by SIGBUS.
         // SAFETY: a plain system call on a descriptor that file owns.
         if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) } != 0 {
             return Err(Error::system("fcntl(F_ADD_SEALS)"));
@@ -222,16 +222,16 @@ impl Mapping {
         *CAN.get_or_init(|| try_one().unwrap_or(false))
     }
 
-    /// Whether there is memory behind the last byte: who touches a page behind the end of a file is
-    /// ended by SIGBUS. The page takes memory from now on.
+    /// Whether there is memory behind the last byte: a process that touches a page behind the end
+    /// of a file is ended by SIGBUS. The page takes memory from now on.
     pub fn has_memory(&self) -> bool {
         let last = self.length.saturating_sub(1) & !(page_size() - 1);
         futex::is_word(self.base() as usize + last)
     }
 
     /// Puts memory that reads as zero, and that no other process sees, in the place of what was
-    /// mapped, whoever is just storing there: the kernel lets no store through to the old memory
-    /// when this has returned.
+    /// mapped, even while another process is just storing there: the kernel lets no store through
+    /// to the old memory when this has returned.
     pub fn cut_off(&self) -> Result<()> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;

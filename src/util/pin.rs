@@ -1,7 +1,7 @@
 //! Pins: how memory is unmapped while other threads may be in the middle of a copy.
 //!
-//! A thread that is about to touch mapped memory pins itself, looks the address up, does its
-//! work and unpins. Whoever wants to unmap first makes the address impossible to look up, then
+//! A thread that is about to touch mapped memory pins itself, looks the address up, does its work
+//! and unpins. A thread that wants to unmap first makes the address impossible to look up, then
 //! calls [`quiesce`], which returns when every pin that was held at that moment has been given up.
 //!
 //! A pin costs two plain stores to a line that no other thread writes. The fence between "I am
@@ -167,7 +167,8 @@ pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
 fn hold(pin: &Pin) -> Pinned<'_> {
     let inner = pin.epoch.load(Ordering::Relaxed) != 0;
     if !inner {
-        // Acquire: pairs with the increment in quiesce(); who has the new epoch looks up after it.
+        // Acquire: pairs with the increment in quiesce(); a thread that has the new epoch looks up
+        // after it.
         pin.epoch.store(EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
     }
     // Keeps the compiler from moving look-ups above the store; the processor is held back by the

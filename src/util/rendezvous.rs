@@ -68,8 +68,8 @@ pub fn listen(name: &Secret, backlog: u32) -> Result<OwnedFd> {
     if done { Ok(listener) } else { Err(Error::system("bind or listen")) }
 }
 
-/// The next who came; WouldBlock: nobody. One that another user's process holds is closed and
-/// passed over.
+/// The next connection; WouldBlock: there is none. One that another user's process holds is closed
+/// and passed over.
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     loop {
         let null = std::ptr::null_mut::<libc::sockaddr>();
@@ -87,7 +87,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     }
 }
 
-/// A connection to who listens under `name`, in the name of the same user.
+/// A connection to the process that listens under `name`, in the name of the same user.
 pub fn connect(name: &Secret) -> Result<OwnedFd> {
     let end = socket(0)?;
     let (address, length) = address(name);

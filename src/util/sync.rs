@@ -18,7 +18,7 @@ pub use std::sync::atomic::{
 pub use std::sync::{Arc, Mutex};
 
 /// The standard cell with loom's way of access, so that one source serves both builds: loom notes
-/// at each `with` and `with_mut` who reads and who writes, and reports two that race.
+/// at each `with` and `with_mut` the thread that reads or writes, and reports two that race.
 #[cfg(not(loom))]
 #[repr(transparent)]
 pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);

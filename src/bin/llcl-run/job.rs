@@ -32,7 +32,7 @@ struct Job<'a> {
     ranks: Vec<Rank>,
     /// The exit code that the first failure has decided.
     verdict: Option<u8>,
-    /// Set when the job is being ended: when those who are still there are killed.
+    /// Set when the job is being ended: when the ranks that are still there are killed.
     kill_at: Option<Instant>,
     timeout_at: Option<Instant>,
     timed_out: bool,
@@ -169,7 +169,7 @@ impl Job<'_> {
 
     /// A rank has failed; that decides the exit code, and ends the job unless it is to go on.
     fn failed(&mut self, text: String, code: u8) {
-        // Those who end because they were told to are no news.
+        // Ranks that end because they were told to are no news.
         if self.kill_at.is_some() {
             return;
         }

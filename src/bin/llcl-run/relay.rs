@@ -1,5 +1,5 @@
 //! `--tag-output`: the ranks' lines, whole, each with its rank in front. A thread of its own, so
-//! that a reader who does not read stops the output and nothing else.
+//! that a reader that does not read stops the output and nothing else.
 
 use llcl::util::socket::{self, Wake, interest};
 use llcl::util::status::Result;
@@ -77,7 +77,7 @@ impl Relay {
                 !is_ready || stream.pass_on(&mut buffer)
             });
             // Asked to finish, and the pipes were empty after that: what was written is through.
-            // (Whoever still holds a pipe open now has fled from the job.)
+            // (A process that still holds a pipe open now has left the job.)
             if finishing && !progress {
                 break;
             }
@@ -108,7 +108,7 @@ impl Stream {
                 self.append_line(&mut lines);
             }
         }
-        // A reader who has gone: closing our end lets the rank notice, as it would without us.
+        // The reader has gone: closing our end lets the rank notice, as it would without us.
         self.write(&lines).is_ok()
     }
 

@@ -20,7 +20,8 @@ pub struct Signals {
 
 impl Signals {
     pub fn take() -> Result<Signals> {
-        // Who started this may ignore it, and then the kernel would not keep the ends of the ranks.
+        // The process that started llcl-run may ignore it, and then the kernel would not keep the
+        // ends of the ranks.
         // SAFETY: no handler is installed.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
         // SAFETY: the sets are filled by the calls before they are read, and live through them.

@@ -70,7 +70,7 @@ impl Shared {
         // Held while it is sent, as in say().
         let open = lock(&self.socket);
         if open.is_none() {
-            // end() answers those who wait.
+            // end() answers the waiting threads.
             return peers.clear();
         }
         match socket::send(socket.as_fd(), &request, None, Room::Now) {
@@ -103,7 +103,7 @@ impl Shared {
                 cards.push((rank, card(rank, Answer { status, bytes }, fd)));
             }
             Some((token, Reply::Answer { status, bytes })) => {
-                // An unknown token is an answer to somebody who no longer waits.
+                // An unknown token is an answer to a thread that no longer waits.
                 if let Some(slot) = lock(&self.pending).answers.get_mut(&token) {
                     *slot = Some(Answer { status, bytes });
                     self.arrived.notify_all();
@@ -119,8 +119,8 @@ impl Shared {
 
     fn mark_gone(&self, peer: u32) {
         let Some(gone) = self.gone.get(peer as usize) else { return };
-        // Release: whoever sees the mark sees what the hub said before it; pairs with the Acquire
-        // in `is_dead` and `on_death`.
+        // Release: a thread that sees the mark sees what the hub said before it; pairs with the
+        // Acquire in `is_dead` and `on_death`.
         gone.store(true, Ordering::Release);
         let mut deaths = lock(&self.deaths);
         let Deaths { call, told } = &mut *deaths;

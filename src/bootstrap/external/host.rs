@@ -1,5 +1,5 @@
-//! The hub of a world that somebody else has started: a thread of rank 0. It lets in who knows the
-//! secret, until every rank has come, and then serves them until all have left.
+//! The hub of a world that somebody else has started: a thread of rank 0. It lets in processes that
+//! know the secret, until every rank has come, and then serves them until all have left.
 
 use crate::bootstrap::hub::{Event, Hub};
 use crate::util::rendezvous::{Secret, accept};

@@ -174,8 +174,8 @@ fn loom_exactly_one_rings() {
     });
 }
 
-/// Whoever finds its own post released and nothing under way sees what the end has brought, also
-/// where the end came later than the release: the flush that needs no role (`Lane::has_ended`,
+/// A thread that finds its own post released and nothing under way sees what the end has brought,
+/// also where the end came later than the release: the flush that needs no role (`Lane::has_ended`,
 /// `LaneState::count_under_way`).
 #[test]
 fn loom_a_flush_without_the_role_sees_the_end() {

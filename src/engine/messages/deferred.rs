@@ -191,7 +191,7 @@ impl Deferred {
 
 /// The message of a command.
 pub fn take_deferred(address: *mut u8) -> Box<Deferred> {
-    // SAFETY: who made the command made it from a box; a command is executed or cancelled once.
+    // SAFETY: the command was made from a box; a command is executed or cancelled once.
     unsafe { Box::from_raw(address.cast::<Deferred>()) }
 }
 

@@ -1,4 +1,4 @@
-//! The receiving side: who handles what has come.
+//! The receiving side: which thread handles what has come.
 //!
 //! Two roles, apart from the lane's, so that a handler that takes long stops neither the requests
 //! of other ranks to the lane nor the replies to our own: that of requests, whose holder runs the
@@ -9,8 +9,8 @@
 //!
 //! Arming these sources costs senders a look at a word and the sleeper a `membarrier`, which is too
 //! much to be done each time that a thread leaves after having waited. So a thread that leaves arms
-//! nothing; the sleepers, who find at their next wake-up that somebody attends, only nap until that
-//! has ended (`has_visitors`). Before a waiting thread itself falls asleep, it ends their naps
+//! nothing; the sleepers, which find at their next wake-up that a thread attends, only nap until
+//! that has ended (`has_visitors`). Before a waiting thread itself falls asleep, it ends their naps
 //! (`hand_over`).
 //!
 //! With polled handlers (`HandlerMode::Polled`) no thread of the library runs any: `poll` has what
@@ -78,7 +78,7 @@ struct Requests {
     /// handlers.
     responses: MessageReceiver,
     table: Box<[Cell<Entry>]>,
-    /// When those who sleep were last told that handlers have run.
+    /// When sleeping threads were last told that handlers have run.
     told: wake::Told,
 }
 
@@ -106,7 +106,7 @@ pub struct Dispatcher {
     /// There are handlers, or were.
     has_handlers: AtomicBool,
     visits: AtomicU64,
-    /// Handlers have run, and those who sleep for words that they may have changed have not been
+    /// Handlers have run, and threads that sleep for words that they may have changed have not been
     /// told.
     owes: AtomicBool,
     /// A sleeper naps because of visitors: handlers' thread, progress thread.

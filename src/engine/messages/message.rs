@@ -27,9 +27,9 @@ pub enum Body {
 
 /// See the head of the file.
 pub struct Message {
-    /// From an Arc that whoever made the message holds as long as the message lives.
+    /// From an Arc that the maker of the message holds as long as the message lives.
     post: *const MessagePost,
-    /// Who sent it.
+    /// The rank that sent it.
     pub source: u32,
     /// For which handler.
     pub id: u16,

@@ -1,4 +1,5 @@
-//! Active messages: what is sent, what waits for its end, what has come and who handles it.
+//! Active messages: what is sent, what waits for its end, what has come, and which thread handles
+//! it.
 
 pub mod deferred;
 pub mod dispatch;

@@ -1,8 +1,9 @@
 //! Messages whose senders wait for their end. Each has an entry, found by the tag that travels with
 //! it, and with the entry a slot among the replies: there are as many of one as of the other.
 //!
-//! An entry is ended by whoever takes it: the reply, the death of the peer, the cancellation. The
-//! tag changes with each life, and taking it is one compare-and-swap, so it ends once.
+//! An entry is ended by the thread that takes it: the reply, the death of the peer, the
+//! cancellation. The tag changes with each life, and taking it is one compare-and-swap, so it ends
+//! once.
 
 use crate::engine::completion::Completion;
 use crate::util::pin::thread_stripe;
@@ -37,7 +38,7 @@ struct Entry {
     /// have taken a tag of this entry and have not told its user; the entry may be used again
     /// before.
     state: AtomicU64,
-    /// The last generation given out. Only who has claimed the entry changes it.
+    /// The last generation given out. Only the thread that has claimed the entry changes it.
     generation: AtomicU32,
     peer: AtomicU32,
     waiting: UnsafeCell<Waiting>,
@@ -57,8 +58,8 @@ pub struct Requests {
     has_limbo: AtomicBool,
 }
 
-// SAFETY: an entry's cell belongs to who has claimed it, then to who has taken its tag; the
-// pointers in it are the user's, who lets any thread use them.
+// SAFETY: an entry's cell belongs to the thread that has claimed it, then to the one that has taken
+// its tag; the pointers in it are the user's, who lets any thread use them.
 unsafe impl Send for Requests {}
 // SAFETY: as above.
 unsafe impl Sync for Requests {}
@@ -163,7 +164,7 @@ impl Requests {
     /// Whether the end of what tags() named has not been told.
     pub fn waits(&self, tag: u64) -> bool {
         let Some(entry) = self.entries.get(index_of(tag)) else { return false };
-        // Acquire: what its end has done is seen by whoever sees that it has ended.
+        // Acquire: what its end has done is seen by every thread that sees that it has ended.
         let state = entry.state.load(Ordering::Acquire);
         // A tag of generation 0 says only that somebody is told.
         let waits = generation_of(tag) != 0 && generation_of(state) == generation_of(tag);
@@ -250,7 +251,7 @@ impl Requests {
             if generation_of(state) != 0 && fits(entry.peer.load(Ordering::Relaxed)) {
                 return Some(generation_of(state) << 32 | index as u64);
             }
-            // Whoever is told had an earlier life of the entry. No tag has the generation 0.
+            // The waiter had an earlier life of the entry. No tag has the generation 0.
             (telling_of(state) != 0).then_some(index as u64)
         });
         waiting.collect()

@@ -106,7 +106,7 @@ impl MessagePost {
             None => {
                 match self.routes.port_to_answer(peer).and_then(|_| fabric.message_sender(peer)) {
                     Ok(message_sender) => message_sender,
-                    // Who is dead does not wait for an answer.
+                    // A dead rank does not wait for an answer.
                     Err(_) => return self.routes.is_dead(peer),
                 }
             }
@@ -121,7 +121,7 @@ impl MessagePost {
     /// Sends a response to a peer, or lets it wait for credit.
     pub fn respond(&self, peer: u32, frame: &Frame) {
         if !self.try_respond(peer, frame) && self.parked.park(Response::of(peer, frame)) {
-            // Whoever runs handlers sends it; it may be about to sleep.
+            // The thread that runs handlers sends it; it may be about to sleep.
             self.routes.fabric().own_words().requests.bell().ring();
         }
     }
@@ -168,7 +168,7 @@ impl MessagePost {
         self.owed.1.load(Ordering::Relaxed) > 0
     }
 
-    /// Tries again to answer those who could not be reached.
+    /// Tries again to answer the ranks that could not be reached.
     #[cold]
     pub fn pay(&self) {
         let owed = {
@@ -262,7 +262,7 @@ impl MessagePost {
         waiting.on_local.fire(status, self.routes.waiters());
         waiting.on_complete.fire(status, self.routes.waiters());
         self.pending.told(tag);
-        // Who waits in a flush has no completion of his own.
+        // A flush has no completion of its own.
         self.routes.waiters().touched_anything();
     }
 }

@@ -64,19 +64,21 @@ impl Users {
 }
 
 impl DirectoryEntry {
-    /// A peer is about to use the region: who waits for a word in it counts on that peer.
+    /// A peer is about to use the region: a thread that waits for a word in it counts on that peer.
     pub fn add_user(&self, peer: u32) {
         let (word, bit) = (&self.users[peer as usize / 64 % 4], 1 << (peer % 64));
         if word.load(Ordering::Relaxed) & bit == 0 {
-            // Before the first access; who sees the peer dead sees this, which came from it.
+            // Before the first access; a thread that sees the peer dead sees this, which came from
+            // it.
             word.fetch_or(bit, Ordering::SeqCst);
         }
-        // Whoever set the bit: the look at the key that precedes each access comes after it. Pairs
-        // with the fence in Segment::users().
+        // Whichever thread set the bit: the look at the key that precedes each access comes after
+        // it. Pairs with the fence in Segment::users().
         fence(Ordering::SeqCst);
     }
 
-    /// All who have called add_user() in the region's present life, or in the one that ended last.
+    /// All ranks that have called add_user() in the region's present life, or in the one that ended
+    /// last.
     pub fn users(&self) -> Users {
         Users(std::array::from_fn(|at| self.users[at].load(Ordering::SeqCst)))
     }
@@ -139,7 +141,8 @@ impl Layout {
 
 /// A control area, one's own or a peer's.
 pub struct Control {
-    /// One's own area, or what all who talk to a peer need of it: up to the staging chunks.
+    /// One's own area, or what every rank that talks to a peer needs of it: up to the staging
+    /// chunks.
     near: Mapping,
     /// The rest of a peer's: mapped when it is needed first.
     far: OnceBox<Mapping>,
@@ -168,7 +171,7 @@ impl Control {
         header.token.store(random(), Ordering::Relaxed);
         header.numbers.write(&message_area);
         control.reset_mail();
-        // Release: whoever sees the magic sees the rest; pairs with open().
+        // Release: a process that sees the magic sees the rest; pairs with open().
         header.magic.store(MAGIC, Ordering::Release);
         Ok(control)
     }
@@ -316,7 +319,7 @@ impl Control {
         self.layout.message_area
     }
 
-    /// The rank's message slots, for who sends to it.
+    /// The rank's message slots, for its senders.
     pub fn message_area(&self) -> Result<MessageArea<'_>> {
         self.rest().map(|base| self.mail_from(base))
     }

@@ -48,7 +48,7 @@ pub enum Policy {
 #[derive(Debug, Default)]
 pub struct Line(pub AtomicU64);
 
-/// Where whoever brings something learns whether it must ring.
+/// Where a sender learns whether it must ring.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Door {
@@ -84,7 +84,7 @@ pub struct MessageHead {
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub struct Credit {
-    /// Those who sleep; above, in which epoch they are counted; above, how many ever came. See
+    /// How many sleep; above, in which epoch they are counted; above, how many ever came. See
     /// wake_one().
     wanted: AtomicU64,
     bell: Bell,
@@ -138,7 +138,7 @@ impl Door {
     }
 
     /// Announces that its owner will sleep; to be called before the last look at what may have been
-    /// brought. False: who brings something may miss it, so the owner must only nap.
+    /// brought. False: a sender may miss it, so the owner must only nap.
     pub fn close(&self) -> bool {
         self.asleep.store(1, Ordering::SeqCst);
         heavy_fence()
@@ -152,8 +152,8 @@ impl Door {
         self.knock()
     }
 
-    /// close() without a call of the kernel, for an owner that sleeps often. All who knock call
-    /// knock_fenced().
+    /// close() without a call of the kernel, for an owner that sleeps often. All senders that knock
+    /// call knock_fenced().
     pub fn close_fenced(&self) {
         self.asleep.store(1, Ordering::Relaxed);
         // Between the word and the owner's last look; pairs with the fence in knock_fenced().
@@ -197,7 +197,7 @@ impl Credit {
         self.wanted.load(Ordering::Relaxed) & SLEEPERS
     }
 
-    /// Sleeps, behind those who sleep already, until it is woken, or `limit` is over, unless
+    /// Sleeps, behind the senders that sleep already, until it is woken, or `limit` is over, unless
     /// `enough` already.
     pub fn wait(&self, me: u32, limit: std::time::Duration, over: bool, enough: impl Fn() -> bool) {
         // After its turn a sender wakes the next one itself, so that the system may let that one
@@ -218,8 +218,8 @@ impl Credit {
         let _ = self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, leave);
     }
 
-    /// Many slots were freed: wakes the sender that has slept longest, if nobody who slept before
-    /// sends.
+    /// Many slots were freed: wakes the sender that has slept longest, if no sender that slept
+    /// before sends.
     #[inline(always)]
     pub fn freed(&self) {
         if self.is_wanted() && self.turn.load(Ordering::Relaxed) == 0 {
@@ -244,16 +244,16 @@ impl Credit {
 
     #[cold]
     fn wake_one(&self) {
-        // Acquire: whoever is counted has its ticket, and does not sleep once the bell has been
-        // rung.
+        // Acquire: a sender that is counted has its ticket, and does not sleep once the bell has
+        // been rung.
         let seen = self.wanted.load(Ordering::Acquire);
         self.turn.store(WOKEN, Ordering::Relaxed);
         if self.bell.ring_one() {
             return;
         }
-        // Those who are counted are awake, or were killed in their sleep: a new epoch begins, in
-        // which those who leave are not counted. Not if somebody has come since, whom nobody would
-        // wake.
+        // The senders that are counted are awake, or were killed in their sleep: a new epoch
+        // begins, in which senders that leave are not counted. Not if somebody has come since, whom
+        // nobody would wake.
         let next = (seen & !EPOCHS & !SLEEPERS) | (seen.wrapping_add(EPOCH) & EPOCHS);
         let _ = self.wanted.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed);
         self.turn.store(0, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The receiving side of active messages: the shares of this rank, one after the other. Whoever has
-//! a MessageReceiver is the one receiver of its shares.
+//! The receiving side of active messages: the shares of this rank, one after the other. The thread
+//! that has a MessageReceiver is the one receiver of its shares.
 
 use crate::transport::frame::{Arrived, Class};
 use crate::transport::memory::lookout::Lookout;
@@ -89,7 +89,7 @@ pub struct MessageReceiver {
     astray: Option<Instant>,
 }
 
-// SAFETY: as for MessageSender; whoever holds the MessageReceiver is the one receiver.
+// SAFETY: as for MessageSender; the thread that holds the MessageReceiver is the one receiver.
 unsafe impl Send for MessageReceiver {}
 
 impl MessageReceiver {
@@ -262,7 +262,7 @@ impl MessageReceiver {
         self.quiet = self.quiet.wrapping_add(1);
     }
 
-    /// Nothing comes: whoever sleeps for credit finds all of it.
+    /// Nothing comes: a sender that sleeps for credit finds all of it.
     fn wake_a_sender(&self, another: bool) {
         if self.class == Class::Requests && !self.message_area.head.credit.idle(another) {
             std::thread::yield_now();
@@ -369,7 +369,7 @@ impl MessageReceiver {
             let now = consumed.load(Ordering::Relaxed).wrapping_add(sent);
             consumed.store(now, Ordering::Release);
         }
-        // Who sleeps for want of credit is woken when there is much of it.
+        // A sender that sleeps for want of credit is woken when there is much of it.
         self.freed += owed;
         if self.freed >= self.message_area.sizes.slots as u64 / 2 && requests {
             self.freed = 0;

@@ -310,8 +310,8 @@ impl<'a> MessageSender<'a> {
     }
 
     /// Policy distributed: the nearest share; where it is empty the next ones. A sender stays where
-    /// it found credit for a while, so that credits that nobody near them uses serve those who lack
-    /// some.
+    /// it found credit for a while, so that credits that nobody near them uses serve senders that
+    /// lack some.
     #[inline(never)]
     fn send_distributed(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
         let count = self.shares.len();
@@ -376,7 +376,8 @@ impl<'a> MessageSender<'a> {
     /// The share and the ticket of a reply or an answer. There is always one, but where ours was
     /// passed over because we were preempted, and its slot has not been given back.
     fn ticket_set_aside(&self, at: usize, tally: &impl Tally) -> Option<(&SlotShare<'a>, u64)> {
-        /// A reply is given up after so long: its asker has died, or is stopped, within a few instructions.
+        /// A reply is given up after so long: its asker has died, or is stopped, within a few
+        /// instructions.
         const LONGEST: Duration = Duration::from_millis(100);
         let near = &self.others[at - REPLIES];
         let share = near.share.get()?.as_ref()?;

@@ -1,8 +1,8 @@
 //! Memory of a rank that peers find by a name on which both have agreed without a word, such as the
 //! number of a team: a table in the control area, which its owner writes and every peer reads.
 //!
-//! A name is given to one place only, ever: whoever finds it twice around the place has read the
-//! place.
+//! A name is given to one place only, ever: a thread that finds it twice around the place has read
+//! the place.
 //!
 //! Behind it lie entries for refusals: names for which the owner has no place, perhaps because the
 //! table is full. Every peer that looks for such a name counts itself there, so the owner knows
@@ -64,7 +64,7 @@ impl Names<'_> {
         fence(Ordering::Release);
         entry.key.store(place.key, Ordering::Relaxed);
         entry.offset.store(place.offset, Ordering::Relaxed);
-        // Release: who sees the name sees the place; pairs with the Acquire in find().
+        // Release: a thread that sees the name sees the place; pairs with the Acquire in find().
         entry.name.store(name, Ordering::Release);
         true
     }

@@ -38,10 +38,10 @@ struct Aside {
     held: Holders,
 }
 
-/// Who may still store into a range that no region has.
+/// Which ranks may still store into a range that no region has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holders {
-    /// Who has looked its last region up.
+    /// The ranks that have looked its last region up.
     pub users: Users,
     /// Which request to let go of what has ended covers it; see core::recall.
     pub since: u64,
@@ -130,8 +130,8 @@ impl Segment {
         Ok(self.file.map(offset, length)?)
     }
 
-    /// Gives an allocated region's memory back to the kernel, whoever still has it mapped. Its
-    /// range is not used again before give_back().
+    /// Gives an allocated region's memory back to the kernel, also where peers still have it
+    /// mapped. Its range is not used again before give_back().
     pub fn empty(&self, place: Place, size: usize) {
         if let Place::File(offset) = place {
             // Where the pages do not go back now, they do when the range is used again.
@@ -216,8 +216,8 @@ impl Segment {
         self.control.directory(index).is_some_and(|entry| entry.is_used_by(peer))
     }
 
-    /// Who may have looked the region up whose life retract() has ended: after this nobody else
-    /// touches it.
+    /// The ranks that may have looked the region up whose life retract() has ended: after this
+    /// nobody else touches it.
     pub fn users(&self, index: usize) -> Users {
         // Pairs with the fence in add_user(): a peer that is not seen here sees that the life has
         // ended.

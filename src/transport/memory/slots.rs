@@ -6,7 +6,7 @@
 //! consumed. Ticket `t` is for slot `t mod N`, and may be taken while `t < RecvCNT + N`. A sender
 //!
 //! 1. takes a ticket: compare-and-swap of the slot's claim from the ticket before, (t - N, any), to
-//!    (t, rank); who fails goes on with t + 1. The claims say what is taken, and by whom;
+//!    (t, rank); a sender that fails goes on with t + 1. The claims say what is taken, and by whom;
 //! 2. stores t + 1 to SendCNT, so that the next one need not look at all those claims. A store and
 //!    no addition: one that comes late sets it back, and the next sender walks on from there;
 //! 3. writes the slot, and publishes it: a store of the ticket to the slot's mark.
@@ -228,7 +228,7 @@ impl<'a> SlotShare<'a> {
     }
 
     /// Whether a claim, where that of a ticket will be, is the one before. Else it is the ticket's
-    /// own, or, for who began at an old SendCNT, one of a later round.
+    /// own, or, for a sender that began at an old SendCNT, one of a later round.
     #[inline(always)]
     fn is_free(&self, ticket: u64, seen: u64) -> bool {
         let before = ticket.wrapping_sub(self.claims.len() as u64);
@@ -243,7 +243,7 @@ impl<'a> SlotShare<'a> {
             return Claim::Anothers;
         }
         let ours = claim(ticket, rank.into());
-        // Acquire and Release: whoever of us comes second knows the first.
+        // Acquire and Release: of the two, the second knows the first.
         match place.compare_exchange(seen, ours, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => Claim::Done,
             Err(_) => Claim::Lost,
@@ -310,7 +310,7 @@ impl<'a> SlotShare<'a> {
     /// Whether a sender has claimed a ticket.
     #[inline]
     fn is_claimed(&self, ticket: u64) -> bool {
-        // Relaxed: who publishes after this look knocks; see `message_area::Door`.
+        // Relaxed: a sender that publishes after this look knocks; see `message_area::Door`.
         let seen = self.claim_of(ticket).load(Ordering::Relaxed);
         seen >> RANK_BITS == claim(ticket, 0) >> RANK_BITS && seen & PASSED != PASSED
     }

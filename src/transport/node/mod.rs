@@ -280,8 +280,8 @@ impl Node {
         self.senders.get(peer as usize)?.get()
     }
 
-    /// Who keeps the SendCNT of a peer's share that is nearest to this rank. None: the peer was not
-    /// contacted.
+    /// The rank that keeps the SendCNT of a peer's share that is nearest to this rank. None: the
+    /// peer was not contacted.
     pub fn nearest_host(&self, peer: u32) -> Option<u32> {
         let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
         let shares = self.control(peer).ok()?.mail_sizes().shares;

@@ -42,8 +42,8 @@ impl Dispatcher {
     }
 
     /// None: calls of the handler before the present one are under way. Those of the next one are
-    /// counted where theirs are, and whoever waits for these would wait for both: under a steady
-    /// flow for ever.
+    /// counted where theirs are, and a thread that waits for these would wait for both: under a
+    /// steady flow for ever.
     fn replace_outside(
         &self,
         id: u32,
@@ -104,7 +104,7 @@ impl Dispatcher {
         let version = place.get().version;
         place.set(Entry { handler, data, version: version.wrapping_add(1) });
         if !self.has_handlers.swap(true, Ordering::Relaxed) {
-            // With polled handlers, those who sleep are to look for messages from now on.
+            // With polled handlers, sleeping threads are to look for messages from now on.
             self.post.routes.waiters().touched_anything();
         }
         self.post.routes.fabric().own_words().set_handler(id, handler.is_some());

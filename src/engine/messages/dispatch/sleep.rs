@@ -91,7 +91,7 @@ impl Dispatcher {
         }
     }
 
-    /// A thread that has attended falls asleep: whoever naps because of it looks again.
+    /// A thread that has attended falls asleep: threads that nap because of it look again.
     pub fn hand_over(&self) {
         if self.naps[0].load(Ordering::Relaxed) {
             self.post.routes.fabric().own_words().requests.bell().ring();
@@ -104,7 +104,7 @@ impl Dispatcher {
 
 /// What a thread of the program may do that has nothing to wait for but messages.
 enum Parked {
-    /// Sleep: the door is closed, whoever brings something rings.
+    /// Sleep: the door is closed, a sender rings.
     Yes(Duration),
     /// Nap: somebody else takes messages, or holds the role.
     Nap(Duration),
@@ -136,9 +136,9 @@ impl Dispatcher {
             Parked::No => true,
             Parked::Nap(longest) => routes.sleep(awaited, within(longest), enough),
             Parked::Yes(longest) => {
-                // The sleeper is known to the waiters before this look, and who knocks before it
-                // has opened the door; who knocks later rings, and `llcl-handlers` wakes all
-                // sleepers.
+                // The sleeper is known to the waiters before this look, and a sender that knocks
+                // before it has opened the door; one that knocks later rings, and `llcl-handlers`
+                // wakes all sleepers.
                 let door = &routes.fabric().own_words().requests;
                 let woken =
                     routes.sleep(awaited, within(longest), || enough() || !door.is_closed());

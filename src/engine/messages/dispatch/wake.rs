@@ -13,7 +13,7 @@ const TELL: Duration = Duration::from_micros(20);
 /// Most handlers that run between two looks at the clock.
 const STRIDE: u32 = 16;
 
-/// When those who sleep were told last, and when the clock is looked at next: in a flood not after
+/// When sleeping threads were told last, and when the clock is looked at next: in a flood not after
 /// each message.
 pub(super) struct Told {
     at: Instant,
@@ -48,7 +48,7 @@ impl Told {
 }
 
 impl Dispatcher {
-    /// Tells those who sleep that handlers have run, where serve() has left that to be done.
+    /// Tells sleeping threads that handlers have run, where serve() has left that to be done.
     #[inline]
     pub fn tell(&self) {
         if self.owes.load(Ordering::Relaxed) && self.owes.swap(false, Ordering::AcqRel) {

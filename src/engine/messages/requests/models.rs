@@ -1,4 +1,4 @@
-//! Loom models of messages whose end is waited for: one entry, and all who may end it.
+//! Loom models of messages whose end is waited for: one entry, and all threads that may end it.
 
 use super::*;
 use crate::util::sync::Arc;
@@ -16,7 +16,7 @@ struct Table {
     dead: AtomicU64,
 }
 
-/// A table of one entry: whoever comes next gets that of the one before.
+/// A table of one entry: each request gets that of the one before.
 fn table() -> Arc<Table> {
     let entry = Entry {
         state: AtomicU64::new(0),
@@ -70,7 +70,7 @@ impl Table {
         ended
     }
 
-    /// Begins to wait as a sender does, who looks at once whether the peer is dead. The tag, if
+    /// Begins to wait as a sender does, which looks at once whether the peer is dead. The tag, if
     /// there was place, and how many messages it has ended itself.
     fn begin(&self, peer: u32) -> (Option<u64>, u32) {
         let Some((tag, _)) = self.pending.insert(to(peer)) else { return (None, 0) };
@@ -100,7 +100,8 @@ fn loom_reply_death_and_cancellation_end_a_message_once() {
     });
 }
 
-/// Either the sender sees that the peer is dead, or who buries it sees that somebody waits.
+/// Either the sender sees that the peer is dead, or the thread that marks it dead sees that a
+/// sender waits.
 #[test]
 fn loom_nobody_waits_for_a_peer_that_is_dead() {
     check(4, || {
@@ -157,7 +158,7 @@ fn loom_an_entry_in_limbo_is_free_once() {
     });
 }
 
-/// Who has waited for the end sees what it has done.
+/// A thread that has waited for the end sees what it has done.
 #[test]
 fn loom_a_flush_waits_until_the_user_was_told() {
     check(3, || {

@@ -1,4 +1,4 @@
-//! Loom models of who sleeps for credit: senders that come, leave and were killed, against the one
+//! Loom models of senders that sleep for credit: they come, leave and were killed, against the one
 //! receiver that wakes them.
 
 use super::*;

@@ -21,7 +21,7 @@ pub(super) struct Aside {
     /// The share, by its place among the receiver's.
     at: usize,
     ticket: u64,
-    /// Who sends it.
+    /// The rank that sends it.
     rank: u32,
     /// The slot's next ticket, which the receiver has claimed.
     passed: u64,

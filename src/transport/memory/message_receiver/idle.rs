@@ -70,7 +70,7 @@ impl MessageReceiver {
         }
     }
 
-    /// Announces that nobody looks from now on, so that who sends something must ring. `other`: a
+    /// Announces that nobody looks from now on, so that a sender must ring. `other`: a
     /// receiver behind the same door. Some: how long the caller may sleep; None: something has come
     /// already, or is just coming.
     pub fn arm(
@@ -86,7 +86,7 @@ impl MessageReceiver {
             &*other
         });
         let certain = self.door().close();
-        // Whoever was overlooked before the fence is seen now.
+        // A message that was overlooked before the fence is seen now.
         self.wake_a_sender(true);
         let quiet = !self.is_begun() && !other.is_some_and(MessageReceiver::is_begun);
         if !quiet || self.astray.is_some() {

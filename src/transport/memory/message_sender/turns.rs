@@ -88,8 +88,8 @@ impl MessageSender<'_> {
     #[inline(never)]
     fn spend(&self) -> bool {
         let left = self.left.load(Ordering::Relaxed) - 1;
-        // Who only tries is slowed down and not locked out; but where one of us waits in the line,
-        // all do.
+        // A process that only tries is slowed down and not locked out; but where one of us waits in
+        // the line, all do.
         let forgiven = left <= -REFUSALS && !self.watched.load(Ordering::Relaxed);
         self.left.store(if forgiven { TURN } else { left.max(-REFUSALS) }, Ordering::Relaxed);
         left >= 0

@@ -198,7 +198,7 @@ fn loom_credit_that_another_thread_has_read_hands_over_the_slot() {
     });
 }
 
-/// Who finds no room has sent nothing.
+/// A sender that finds no room has sent nothing.
 #[test]
 fn loom_a_full_share_loses_and_doubles_nothing() {
     check(3, || {
