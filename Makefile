@@ -5,6 +5,7 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR ?= $(PREFIX)/bin
 DOCDIR ?= $(PREFIX)/share/doc/llcl
+MANDIR ?= $(PREFIX)/share/man
 # Modules are files of one compiler.
 FMODDIR ?= $(LIBDIR)/llcl/fortran
 DESTDIR ?=
@@ -17,7 +18,7 @@ SONAME := libllcl.so.$(firstword $(subst ., ,$(VERSION)))
 SHARED := $(BUILD)/lib/libllcl.so.$(VERSION)
 STATIC := $(BUILD)/lib/libllcl.a
 TOOLS := $(BUILD)/bin/llcl-run $(BUILD)/bin/llcl-info
-HEADER := $(BUILD)/include/llcl.h
+HEADER := $(BUILD)/include/llcl.h $(BUILD)/include/llcl.hpp
 # What rustc --print native-static-libs names; the C compiler adds libgcc_s itself.
 SYSTEM_LIBS := -lpthread -ldl -lm
 
@@ -28,7 +29,7 @@ CARGO_LIB := CARGO_TARGET_DIR=$(BUILD)/cargo/lib $(CARGO) rustc --release --lock
 CARGO_BIN := CARGO_TARGET_DIR=$(BUILD)/cargo/tools $(CARGO) build --release --locked --bins
 QUIET := $(if $(V),,--quiet)
 
-all: library tools
+all: library tools man
 
 library: $(SHARED) $(STATIC) $(HEADER)
 tools: $(TOOLS)
@@ -57,7 +58,7 @@ $(SHARED): $(STATIC) llcl.map
 $(BUILD)/bin/%: $(BUILD)/cargo/tools/release/% | $(BUILD)/bin
 	strip --strip-debug -o $@ $<
 
-$(HEADER): include/llcl.h | $(BUILD)/include
+$(HEADER): $(BUILD)/include/%: include/% | $(BUILD)/include
 	$(INSTALL) -m 644 $< $@
 
 $(BUILD)/lib $(BUILD)/bin $(BUILD)/include:
@@ -77,6 +78,11 @@ papers: all
 	bench_c/run --no-plots --only "latency overhead msgrate incast coll" $(BENCH_OPTIONS) > /dev/null
 	bench_c/papers bench_c/results
 
+# Manual pages: one for each function, from the header; docs/testing.md has how they are checked.
+man: $(BUILD)/man/man7/llcl.7
+$(BUILD)/man/man7/llcl.7: include/llcl.h Cargo.toml scripts/make-man scripts/man.awk $(wildcard packaging/man/*)
+	scripts/make-man $(BUILD)/man
+
 # GASNet's interface over the library: docs/gasnet.md.
 conduit: library
 	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD))
@@ -93,6 +99,6 @@ include scripts/check.mk
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all library tools demo bench papers header clean FORCE
+.PHONY: all library tools demo bench papers man header clean FORCE
 FORCE:
 .DELETE_ON_ERROR:

@@ -1,8 +1,10 @@
 # make install, make uninstall. The version is in the file names, so both need only the tree.
 MANIFEST = $(LIBDIR)/libllcl.so.$(VERSION) $(LIBDIR)/$(SONAME) $(LIBDIR)/libllcl.so $(LIBDIR)/libllcl.a \
-	$(INCLUDEDIR)/llcl.h $(BINDIR)/llcl-run $(BINDIR)/llcl-info $(LIBDIR)/pkgconfig/llcl.pc \
+	$(INCLUDEDIR)/llcl.h $(INCLUDEDIR)/llcl.hpp $(BINDIR)/llcl-run $(BINDIR)/llcl-info $(LIBDIR)/pkgconfig/llcl.pc \
 	$(LIBDIR)/cmake/LLCL/LLCLConfig.cmake $(LIBDIR)/cmake/LLCL/LLCLConfigVersion.cmake \
 	$(addprefix $(DOCDIR)/,README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE)
+
+MAN_PAGES = $(addprefix $(MANDIR)/,$(shell scripts/make-man --list))
 
 # Only where the module was built, or can be.
 FORTRAN_MANIFEST = $(LIBDIR)/libllcl_fortran.a $(FMODDIR)/llcl.mod $(FMODDIR)/llcl_c.mod $(LIBDIR)/pkgconfig/llcl-fortran.pc
@@ -18,15 +20,17 @@ FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -e 's|@PREF
 # What is built already is installed as it is: root often has no cargo.
 install: install-conduit
 install-conduit: install-library
-install-library: $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(if $(wildcard $(FORTRAN_LIB)),,$(FORTRAN_LIB)))
+install-library: man $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(if $(wildcard $(FORTRAN_LIB)),,$(FORTRAN_LIB)))
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MANIFEST) $(if $(WITH_FORTRAN),$(FORTRAN_MANIFEST)))))
 	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf libllcl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libllcl.so
 	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(LIBDIR)/
-	$(INSTALL) -m 644 include/llcl.h $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 644 include/llcl.h include/llcl.hpp $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(DESTDIR)$(DOCDIR)/
+	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MAN_PAGES))))
+	for s in 1 3 7; do $(INSTALL) -m 644 $(BUILD)/man/man$$s/* $(DESTDIR)$(MANDIR)/man$$s/ || exit 1; done
 	$(FILL) packaging/llcl.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/llcl.pc
 	for f in LLCLConfig.cmake LLCLConfigVersion.cmake; do \
 		$(FILL) packaging/$$f.in > $(DESTDIR)$(LIBDIR)/cmake/LLCL/$$f || exit 1; done
@@ -38,7 +42,7 @@ endif
 
 # Directories of other packages stay; ours go when they are empty.
 uninstall: uninstall-conduit
-	rm -f $(addprefix $(DESTDIR),$(MANIFEST) $(FORTRAN_MANIFEST))
+	rm -f $(addprefix $(DESTDIR),$(MANIFEST) $(FORTRAN_MANIFEST) $(MAN_PAGES))
 	-rmdir $(DESTDIR)$(FMODDIR) $(DESTDIR)$(LIBDIR)/llcl $(DESTDIR)$(LIBDIR)/cmake/LLCL $(DESTDIR)$(DOCDIR) 2>/dev/null
 
 .PHONY: install install-library install-conduit uninstall uninstall-conduit

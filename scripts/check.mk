@@ -2,7 +2,7 @@
 #   check      what a contributor runs: everything once
 #   check-more what a release needs besides: models, sanitizers, and the set-ups that check left out
 #   check-all  both
-CHECKS = check-rust check-header check-docs check-symbols check-fortran check-c check-examples check-conduit check-install
+CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-examples check-conduit check-install
 MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -38,6 +38,9 @@ check-header:
 
 check-docs:
 	@scripts/check-docs include/llcl.h
+
+check-man: tools
+	@scripts/check-man $(BUILD)
 
 check-symbols: library
 	@scripts/check-symbols include/llcl.h $(SHARED) $(STATIC) $(SONAME)

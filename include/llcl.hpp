@@ -1,0 +1,228 @@
+// llcl.hpp - llcl.h for C++20: owners of handles, spans, and completions that are lambdas, futures or what a coroutine awaits.
+// Header only; it does nothing that C cannot do, and every struct and function of llcl.h goes with it.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#ifndef LLCL_HPP
+#define LLCL_HPP
+
+#include <atomic>
+#include <coroutine>
+#include <cstring>
+#include <future>
+#include <llcl.h>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace llcl {
+
+/// What check() throws: a status, and the library's sentence.
+class error : public std::runtime_error {
+public:
+    explicit error(llcl_status_t status)
+        : std::runtime_error(status < 0 && *llcl_last_error() != 0 ? llcl_last_error() : llcl_status_string(status)), status_(status)
+    {
+    }
+    llcl_status_t status() const noexcept { return status_; }
+
+private:
+    llcl_status_t status_;
+};
+
+/// Throws on everything but LLCL_OK, "try again" included. Not in callbacks and handlers, which must not throw.
+inline void check(llcl_status_t status)
+{
+    if (status != LLCL_OK)
+        throw error(status);
+}
+
+/// Ends a handle by the C function that ends it, whatever that answers: after llcl_finalize it has ended already.
+template <auto End> struct ends {
+    template <class Handle> void operator()(Handle *handle) const noexcept { (void)End(handle); }
+};
+
+/// Owners. get() is the C handle; reset() ends it before the owner does. The end of a context is collective (llcl_finalize).
+using context = std::unique_ptr<llcl_context_t, ends<llcl_finalize>>;
+using region = std::unique_ptr<llcl_region_t, ends<llcl_region_free>>;
+using team = std::unique_ptr<llcl_team_t, ends<llcl_team_free>>;
+using plan = std::unique_ptr<llcl_coll_t, ends<llcl_coll_free>>;
+using world = std::unique_ptr<llcl_world_t, ends<llcl_world_free>>;
+
+/// Calls a C function whose last argument is where a handle goes, and returns its owner:
+/// `auto p = llcl::make<llcl::plan>(llcl_allreduce_init, &params);`.
+template <class Owner, class Function, class... Arguments> Owner make(Function function, Arguments... arguments)
+{
+    typename Owner::pointer handle = nullptr;
+    check(function(arguments..., &handle));
+    return Owner(handle);
+}
+
+inline context init(const llcl_config_t *config = nullptr) { return make<context>(llcl_init, config); }
+
+/// A region at every rank, and where all of them are (llcl_region_allocate_shared).
+struct shared_region {
+    region mine;
+    std::vector<llcl_remote_t> all;
+};
+
+inline shared_region allocate_shared(const context &context, std::size_t bytes)
+{
+    shared_region made;
+    llcl_region_t *handle = nullptr;
+    made.all.resize(llcl_size(context.get()));
+    check(llcl_region_allocate_shared(context.get(), bytes, &handle, made.all.data()));
+    made.mine.reset(handle);
+    return made;
+}
+
+/// A region's memory as objects; as many as fit.
+template <class T> std::span<T> span_of(const region &region) noexcept
+{
+    static_assert(std::is_trivially_copyable_v<T>);
+    return {static_cast<T *>(llcl_region_address(region.get())), llcl_region_size(region.get()) / sizeof(T)};
+}
+
+/// Parameters of operations between a span and a place at a peer.
+template <class T, std::size_t N> llcl_read_params_t read(std::uint32_t peer, llcl_remote_t source, std::span<T, N> destination) noexcept
+{
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>);
+    llcl_read_params_t params = LLCL_READ_PARAMS_INIT;
+    params.peer = peer;
+    params.source = source;
+    params.destination = llcl_local_address(destination.data());
+    params.size = destination.size_bytes();
+    return params;
+}
+
+template <class T, std::size_t N> llcl_write_params_t write(std::uint32_t peer, std::span<T, N> source, llcl_remote_t destination) noexcept
+{
+    static_assert(std::is_trivially_copyable_v<T>);
+    llcl_write_params_t params = LLCL_WRITE_PARAMS_INIT;
+    params.peer = peer;
+    params.source = llcl_local_address(source.data());
+    params.destination = destination;
+    params.size = source.size_bytes();
+    return params;
+}
+
+namespace detail {
+
+/// Whether a function object fits into the `target` of a completion: the size of a pointer, copied as bytes.
+template <class F> constexpr bool is_small = sizeof(F) <= sizeof(void *) && std::is_trivially_copyable_v<F>;
+
+/// The callback of a lambda: from the bytes of `data`, or from the heap.
+template <class F> void call(void *data, llcl_status_t status) noexcept
+{
+    if constexpr (is_small<F>) {
+        alignas(F) std::byte bytes[sizeof(void *)];
+        std::memcpy(bytes, &data, sizeof data);
+        (*std::launder(reinterpret_cast<F *>(bytes)))(status);
+    } else {
+        std::unique_ptr<F> function(static_cast<F *>(data));
+        (*function)(status);
+    }
+}
+
+template <class F> void handle(llcl_am_t *message, void *function) noexcept { (*static_cast<F *>(function))(message); }
+
+} // namespace detail
+
+/// Posts an operation whose end calls `function(status)`, once, on the thread that the conventions of llcl.h name; it must not throw.
+/// `Post` is one of the _async functions: `llcl::post<llcl_try_read_async>(context, params, [&](llcl_status_t s) { ... })`.
+/// Returns its answer; where that is not LLCL_OK the function is never called. A function object of at most a pointer's size that is
+/// copied as bytes, as a lambda with one reference, costs no allocation; a larger one costs one.
+template <auto Post, class Params, class F>
+    requires std::is_invocable_v<F &, llcl_status_t>
+[[nodiscard]] llcl_status_t post(llcl_context_t *context, Params params, F function)
+{
+    if constexpr (detail::is_small<F>) {
+        void *data = nullptr;
+        std::memcpy(&data, &function, sizeof function);
+        params.on_complete = llcl_callback(detail::call<F>, data);
+        return Post(context, &params);
+    } else {
+        auto owned = std::make_unique<F>(std::move(function));
+        params.on_complete = llcl_callback(detail::call<F>, owned.get());
+        llcl_status_t answer = Post(context, &params);
+        if (answer == LLCL_OK)
+            (void)owned.release(); // the callback's, which may have ended it
+        return answer;
+    }
+}
+
+/// Posts an operation and returns a future, which throws `llcl::error` where the operation fails. `Post` is one of the _async functions
+/// without "try". A future that is waited for sleeps without helping with progress.
+template <auto Post, class Params> std::future<void> post_future(llcl_context_t *context, const Params &params)
+{
+    std::promise<void> promise;
+    std::future<void> future = promise.get_future();
+    check(post<Post>(context, params, [promise = std::move(promise)](llcl_status_t status) mutable {
+        if (status == LLCL_OK)
+            promise.set_value();
+        else
+            promise.set_exception(std::make_exception_ptr(error(status)));
+    }));
+    return future;
+}
+
+/// What a coroutine awaits: `llcl_status_t status = co_await llcl::await<llcl_try_read_async>(context, params);`. It answers what
+/// the try function has answered, or else how the operation has ended. The coroutine goes on on the thread that ends the operation, as a
+/// callback: it must not block there, and so awaits further operations by the try functions. Allocates nothing.
+template <auto Post, class Params> class operation {
+public:
+    operation(llcl_context_t *context, const Params &params) noexcept : context_(context), params_(params) {}
+    operation(const operation &) = delete;
+    operation &operator=(const operation &) = delete;
+
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> waiting) noexcept
+    {
+        waiting_ = waiting;
+        params_.on_complete = llcl_callback(ended, this);
+        llcl_status_t answer = Post(context_, &params_);
+        if (answer != LLCL_OK) {
+            status_ = answer;
+            return false;
+        }
+        // The second of the two that come here goes on. After this nothing of *this may be touched: it may have ended.
+        return !met_.exchange(true, std::memory_order_acq_rel);
+    }
+    llcl_status_t await_resume() const noexcept { return status_; }
+
+private:
+    static void ended(void *data, llcl_status_t status) noexcept
+    {
+        auto *self = static_cast<operation *>(data);
+        self->status_ = status;
+        if (self->met_.exchange(true, std::memory_order_acq_rel))
+            self->waiting_.resume();
+    }
+
+    llcl_context_t *context_;
+    Params params_;
+    std::coroutine_handle<> waiting_;
+    llcl_status_t status_ = LLCL_OK;
+    std::atomic<bool> met_ = false;
+};
+
+/// co_await needs no name for the type of the parameters.
+template <auto Post, class Params> operation<Post, Params> await(llcl_context_t *context, const Params &params) noexcept
+{
+    return {context, params};
+}
+
+/// A handler that is a function object, called with the message. It stays the caller's and must live until it is replaced, or the context
+/// has ended; it must not throw.
+template <class F>
+    requires std::is_invocable_v<F &, llcl_am_t *>
+void on_message(llcl_context_t *context, std::uint32_t id, F &function)
+{
+    check(llcl_am_register(context, id, detail::handle<F>, std::addressof(function)));
+}
+
+} // namespace llcl
+
+#endif
