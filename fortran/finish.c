@@ -46,7 +46,7 @@ void llclf_finish(const char *name, llcl_status_t answer, llcl_status_t *status)
 {
     if (answer < 0)
         refusal = answer == LLCL_ERR_INVALID ? refused_arrays() : NULL;
-    if (answer != LLCL_OK || status != NULL)
+    if ((answer != LLCL_OK && answer != LLCL_DONE) || status != NULL)
         end(name, answer, status);
 }
 

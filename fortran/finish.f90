@@ -7,7 +7,7 @@ module llcl_finish
   public :: finish
 
   interface
-    ! In finish.c: stores `answer` in `status`; where that is absent, anything but LLCL_OK stops the program.
+    ! In finish.c: stores `answer` in `status`; where that is absent, anything but LLCL_OK and LLCL_DONE stops the program.
     subroutine finish(name, answer, status) bind(c, name='llclf_finish')
       import
       character(kind=c_char), intent(in) :: name(*)

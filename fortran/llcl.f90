@@ -1,5 +1,6 @@
 ! libllcl for Fortran 2018. Every function of llcl.h is here under its name, as a subroutine where it answers a status:
-! `status` comes last and may be left out, and then anything but LLCL_OK stops the program with the library's sentence.
+! `status` comes last and may be left out, and then anything but LLCL_OK and LLCL_DONE stops the program with
+! the library's sentence.
 ! Reads, writes, atomics, messages and collectives also take arrays instead of parameter structs. docs/fortran.md has a tour;
 ! what each function does is told in llcl.h. The functions as C has them are in the module llcl_c.
 ! SPDX-License-Identifier: MIT OR Apache-2.0

@@ -11,7 +11,9 @@
  * Conventions, which hold for every function:
  *
  * - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened and nothing was
- *   kept; its name gives the reason. A negative status is an error; llcl_last_error() then has a
+ *   kept; its name gives the reason. The one exception is LLCL_DONE, which only requests with
+ *   LLCL_FLAG_DONE are answered: the operation has ended, and none of its completions fires. A
+ *   negative status is an error; llcl_last_error() then has a
  *   sentence that names the parameter, its value and what was expected.
  * - Handles are opaque pointers, made and ended by matching calls. Contexts, regions, teams and
  *   plans that have ended are refused with LLCL_ERR_STATE, also after the end of their context,
@@ -26,7 +28,7 @@
  *   request carries fires exactly once, with a status, whatever happens. Refused means: none
  *   fires.
  * - Callbacks run on whatever thread ends the operation: the caller, before the call returns
- *   (unless LLCL_FLAG_DEFER is given); a thread that waits in this library; or one of its own
+ *   (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this library; or one of its own
  *   threads. In offload mode it is the progress thread.
  *   They may post requests by the try functions; they must not block. What they post may end at
  *   once; its callback then runs after the present one has returned, so a chain of any length
@@ -93,6 +95,12 @@ extern "C" {
  */
 #define LLCL_RETRY_CONNECTING 5
 
+/**
+ * The operation has ended before the call returned, and none of its completions fires. Only requests
+ * with LLCL_FLAG_DONE are answered so.
+ */
+#define LLCL_DONE 64
+
 /** A parameter has a value that it may not have. */
 #define LLCL_ERR_INVALID (-1)
 
@@ -129,7 +137,7 @@ extern "C" {
 /** The peer has no handler of this number. */
 #define LLCL_ERR_NO_HANDLER (-12)
 
-/** What a call answers: 0, "try again" if positive, an error if negative. */
+/** What a call answers: 0, an error if negative, "try again" if positive; but for LLCL_DONE. */
 typedef int32_t llcl_status_t;
 
 /**
@@ -154,7 +162,7 @@ const char *llcl_last_error(void);
  * the status and llcl_last_error() on stderr, and ends the process by exit(1), so that its job
  * ends.
  *
- * `status`: what the call has answered; for LLCL_OK nothing happens. `call`: the call as text;
+ * `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the call as text;
  * `file`: where it stands, static text or NULL; `line`: the line there. Any thread may call it;
  * exit handlers run on it.
  */
@@ -973,6 +981,15 @@ void *llcl_remote_pointer(llcl_context_t *context,
  */
 #define LLCL_FLAG_PARK 2u
 
+/**
+ * Flag: where the operation ends before the call returns, the call answers LLCL_DONE, and none of
+ * the request's completions fires or need be valid. Otherwise as without the flag: LLCL_OK, and
+ * they fire; so in offload mode, with LLCL_FLAG_DEFER, and where the owner of the memory must do
+ * its part. Blocking functions answer LLCL_OK with it as without it. It saves the price of a
+ * completion that has nothing to tell.
+ */
+#define LLCL_FLAG_DONE 4u
+
 /** The signal word is set to the value. */
 #define LLCL_SIGNAL_SET 1u
 
@@ -983,7 +1000,7 @@ void *llcl_remote_pointer(llcl_context_t *context,
 typedef struct llcl_read_params_t {
     /** The rank to read from. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /** Where to read. */
     llcl_remote_t source;
@@ -1003,7 +1020,7 @@ typedef struct llcl_read_params_t {
 typedef struct llcl_write_params_t {
     /** The rank to write to. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /** The bytes. */
     llcl_local_t source;
@@ -1025,7 +1042,7 @@ typedef struct llcl_write_params_t {
 typedef struct llcl_write_signal_params_t {
     /** The rank to write to. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /** The bytes. */
     llcl_local_t source;
@@ -1181,7 +1198,7 @@ llcl_status_t llcl_write_signal(llcl_context_t *context,
 typedef struct llcl_write_value_params_t {
     /** The rank to write to. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /** Where the bytes go. */
     llcl_remote_t destination;
@@ -1200,7 +1217,7 @@ typedef struct llcl_write_value_params_t {
 typedef struct llcl_write_small_params_t {
     /** The rank to write to. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /**
      * The bytes: any memory of the caller, who may reuse it when the call returns. May be NULL if
@@ -1389,7 +1406,7 @@ typedef struct llcl_atomic_info_t {
 typedef struct llcl_atomic_params_t {
     /** The rank whose word it is. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /** The word, aligned to its size. */
     llcl_remote_t target;
@@ -1484,7 +1501,7 @@ llcl_status_t llcl_atomic(llcl_context_t *context,
 typedef struct llcl_fetch_add_params_t {
     /** The rank whose word it is. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /** The word, aligned to 8 bytes. */
     llcl_remote_t target;
@@ -1503,7 +1520,7 @@ typedef struct llcl_fetch_add_params_t {
 typedef struct llcl_compare_swap_params_t {
     /** The rank whose word it is. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /** The word, aligned to 8 bytes. */
     llcl_remote_t target;
@@ -2954,7 +2971,7 @@ llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
 typedef struct llcl_strided_params_t {
     /** The rank to read from or to write to. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /**
      * The first piece in the caller's memory: the source of a write, the destination of a read.
@@ -3014,7 +3031,7 @@ typedef struct llcl_remote_span_t {
 typedef struct llcl_vector_params_t {
     /** The rank to read from or to write to. */
     uint32_t peer;
-    /** 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK. */
+    /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /**
      * The places in the caller's memory; NULL if `local_count` is 0. Read during the call only.
@@ -3216,7 +3233,7 @@ llcl_status_t llcl_readv(llcl_context_t *context, const llcl_vector_params_t *pa
  */
 
 /**
- * Calls a function that answers a status; on any other answer than LLCL_OK, "try again" included, says so on stderr
+ * Calls a function that answers a status; on any other answer than LLCL_OK or LLCL_DONE, "try again" included, says so on stderr
  * and ends the process, and with it the job. For examples, tests and small programs.
  */
 #define LLCL_CHECK(call) llcl_must_succeed((call), #call, __FILE__, __LINE__)

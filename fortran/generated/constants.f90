@@ -12,6 +12,7 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_RETRY_BUSY = 3
   integer(c_int32_t), parameter :: LLCL_RETRY_NO_CREDIT = 4
   integer(c_int32_t), parameter :: LLCL_RETRY_CONNECTING = 5
+  integer(c_int32_t), parameter :: LLCL_DONE = 64
   integer(c_int32_t), parameter :: LLCL_ERR_INVALID = -1
   integer(c_int32_t), parameter :: LLCL_ERR_RANGE = -2
   integer(c_int32_t), parameter :: LLCL_ERR_NO_MEMORY = -3
@@ -51,6 +52,7 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_ACCESS_MESSAGE = 3
   integer(c_int32_t), parameter :: LLCL_FLAG_DEFER = 1
   integer(c_int32_t), parameter :: LLCL_FLAG_PARK = 2
+  integer(c_int32_t), parameter :: LLCL_FLAG_DONE = 4
   integer(c_int32_t), parameter :: LLCL_SIGNAL_SET = 1
   integer(c_int32_t), parameter :: LLCL_SIGNAL_ADD = 2
   integer(c_int32_t), parameter :: LLCL_TYPE_I32 = 1

@@ -4,10 +4,11 @@ use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard, known_size};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, joined, post, post_and_wait, told, try_post};
+use crate::api::posting::{Parameters, post, post_and_wait, try_post};
 use crate::api::status::llcl_status_t;
 use crate::core::atomics::Atomic;
 use crate::core::context::Context;
+use crate::core::rma::Quick;
 use crate::core::submit::Request;
 use crate::util::status::Result;
 use std::ffi::c_void;
@@ -60,7 +61,7 @@ pub const LLCL_DOMAIN_OWNER: u32 = 2;
 pub struct llcl_atomic_params_t {
     /// The rank whose word it is.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// The word, aligned to its size.
     pub target: llcl_remote_t,
@@ -119,10 +120,21 @@ impl Parameters for llcl_atomic_params_t {
     }
 
     #[inline(always)]
-    unsafe fn do_quickly(&self, context: &Context) -> bool {
+    unsafe fn do_word<'a>(&self, context: &'a Context, peer: u64) -> Quick<'a> {
         // SAFETY: the caller vouches for the place of the result.
-        let quick = unsafe { context.do_on_word(joined(self.peer, self.flags), &self.atomic()) };
-        told(quick, &self.target)
+        unsafe { context.do_on_word(peer, &self.atomic()) }
+    }
+
+    fn word(&self) -> llcl_remote_t {
+        self.target
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
     }
 
     fn on_complete(&self) -> &llcl_completion_t {

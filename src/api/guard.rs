@@ -5,9 +5,9 @@ use crate::util::status::{Error, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the body of a function of the interface.
-pub fn guard<F: FnOnce() -> Result<()>>(body: F) -> i32 {
+pub fn guard<T: Into<Status>, F: FnOnce() -> Result<T>>(body: F) -> i32 {
     match answer(body) {
-        Ok(()) => Status::OK.0,
+        Ok(accepted) => accepted.into().0,
         Err(error) => error.record(function::<F>()).0,
     }
 }
@@ -86,14 +86,14 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_status_and_goes_no_further() {
-        assert_eq!(guard(|| panic!("planted by a test")), Status::ERR_INTERNAL.0);
+        assert_eq!(guard::<(), _>(|| panic!("planted by a test")), Status::ERR_INTERNAL.0);
         assert_eq!(guard_value(7, || panic!("planted by a test")), 7);
     }
 
     #[test]
     fn the_message_names_the_function_that_was_called() {
         fn llcl_example() -> i32 {
-            guard(|| crate::fail!(ERR_RANGE, "size is 9, expected at most 8"))
+            guard::<(), _>(|| crate::fail!(ERR_RANGE, "size is 9, expected at most 8"))
         }
         assert_eq!(llcl_example(), Status::ERR_RANGE.0);
         // SAFETY: last_message points to a NUL-terminated string of this thread.

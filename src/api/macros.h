@@ -3,7 +3,7 @@
  */
 
 /**
- * Calls a function that answers a status; on any other answer than LLCL_OK, "try again" included, says so on stderr
+ * Calls a function that answers a status; on any other answer than LLCL_OK or LLCL_DONE, "try again" included, says so on stderr
  * and ends the process, and with it the job. For examples, tests and small programs.
  */
 #define LLCL_CHECK(call) llcl_must_succeed((call), #call, __FILE__, __LINE__)

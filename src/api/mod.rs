@@ -4,7 +4,9 @@
 //! Conventions, which hold for every function:
 //!
 //! - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened and nothing was
-//!   kept; its name gives the reason. A negative status is an error; llcl_last_error() then has a
+//!   kept; its name gives the reason. The one exception is LLCL_DONE, which only requests with
+//!   LLCL_FLAG_DONE are answered: the operation has ended, and none of its completions fires. A
+//!   negative status is an error; llcl_last_error() then has a
 //!   sentence that names the parameter, its value and what was expected.
 //! - Handles are opaque pointers, made and ended by matching calls. Contexts, regions, teams and
 //!   plans that have ended are refused with LLCL_ERR_STATE, also after the end of their context,
@@ -19,7 +21,7 @@
 //!   request carries fires exactly once, with a status, whatever happens. Refused means: none
 //!   fires.
 //! - Callbacks run on whatever thread ends the operation: the caller, before the call returns
-//!   (unless LLCL_FLAG_DEFER is given); a thread that waits in this library; or one of its own
+//!   (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this library; or one of its own
 //!   threads. In offload mode it is the progress thread.
 //!   They may post requests by the try functions; they must not block. What they post may end at
 //!   once; its callback then runs after the present one has returned, so a chain of any length

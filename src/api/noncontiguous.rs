@@ -14,6 +14,7 @@ use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::llcl_status_t;
 use crate::core::context::Context;
 use crate::core::noncontiguous::{DIMENSIONS, Many, Shape, Span, Strided, sum};
+use crate::core::submit::Accepted;
 use crate::engine::command::Op;
 use crate::fail;
 use crate::util::status::Result;
@@ -29,7 +30,7 @@ pub const LLCL_STRIDED_DIMENSIONS: u32 = 8;
 pub struct llcl_strided_params_t {
     /// The rank to read from or to write to.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// The first piece in the caller's memory: the source of a write, the destination of a read.
     pub local: llcl_local_t,
@@ -76,7 +77,7 @@ pub struct llcl_remote_span_t {
 pub struct llcl_vector_params_t {
     /// The rank to read from or to write to.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// The places in the caller's memory; NULL if `local_count` is 0. Read during the call only.
     pub locals: *const llcl_local_span_t,
@@ -176,8 +177,8 @@ unsafe fn submit<P: Described>(
     context: *const llcl_context_t,
     params: *const P,
     op: Op,
-    tier: impl FnOnce(&Context, &mut Many) -> Result<()>,
-) -> Result<()> {
+    tier: impl FnOnce(&Context, &mut Many) -> Result<Accepted>,
+) -> Result<Accepted> {
     // SAFETY: as the caller promises.
     let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
     // SAFETY: as the caller promises.

@@ -4,10 +4,11 @@ use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
-use crate::api::status::LLCL_OK;
+use crate::api::rma::LLCL_FLAG_DONE;
+use crate::api::status::{LLCL_DONE, LLCL_OK};
 use crate::core::context::Context;
 use crate::core::rma::Quick;
-use crate::core::submit::Request;
+use crate::core::submit::{Accepted, Request};
 use crate::engine::completion::in_callback;
 use crate::transport::port::Port;
 use crate::util::status::{Result, Status};
@@ -21,19 +22,45 @@ pub trait Parameters {
     /// The request, if what can be said without a context is right.
     fn request(&self) -> Result<Request>;
 
-    /// Does the operation if the caller can do it by loads and stores, and tells nobody; false:
-    /// nothing has happened.
+    /// Does the operation if it concerns one word of mapped memory, whatever the flags, and tells
+    /// no completion. `peer`: as wide as the comparison that it is for. It calls nothing.
+    ///
+    /// # Safety
+    /// As of do_quickly().
+    #[inline(always)]
+    unsafe fn do_word<'a>(&self, _context: &'a Context, _peer: u64) -> Quick<'a> {
+        Quick::No
+    }
+
+    /// The peer's word that do_word() changes.
+    fn word(&self) -> llcl_remote_t {
+        llcl_remote_t { offset: 0, key: 0 }
+    }
+
+    /// Does the operation if the caller can do it by loads and stores, whatever the flags, and
+    /// tells no completion; false: nothing has happened.
     ///
     /// # Safety
     /// Memory that the parameters name by pointers is what the user promises.
-    unsafe fn do_quickly(&self, _context: &Context) -> bool {
-        false
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context) -> bool
+    where
+        Self: Sized,
+    {
+        // SAFETY: as the caller promises.
+        unsafe { do_word_and_wake(context, self) }
     }
+
+    /// With whom.
+    fn peer(&self) -> u32;
 
     /// What fires when the source may be reused.
     fn on_local(&self) -> Option<&llcl_completion_t> {
         None
     }
+
+    /// The caller's flags.
+    fn flags(&self) -> u32;
 
     /// What fires at the end.
     fn on_complete(&self) -> &llcl_completion_t;
@@ -56,43 +83,118 @@ unsafe fn both<'a, P>(
     unsafe { context.as_ref().zip(params.as_ref()) }
 }
 
-/// Does an operation and fires its completions, where both can be done here and now.
+/// Does an operation and fires its completions, or says by LLCL_DONE that they need not fire; where
+/// that can be done here and now.
 ///
 /// # Safety
 /// As of do_quickly().
 #[inline(always)]
-unsafe fn do_and_tell<P: Parameters>(context: &Context, params: &P) -> bool {
+unsafe fn do_and_tell<P: Parameters>(context: &Context, params: &P) -> Option<i32> {
+    match params.flags() {
+        0 => {}
+        // SAFETY: as the caller promises.
+        LLCL_FLAG_DONE => return unsafe { params.do_quickly(context) }.then_some(LLCL_DONE),
+        _ => return None,
+    }
     let on_local = params.on_local().map(llcl_completion_t::as_engine);
     let on_complete = params.on_complete().as_engine();
     if !on_local.is_none_or(|it| it.is_ready()) || !on_complete.is_ready() {
-        return false;
+        return None;
     }
     // SAFETY: as the caller promises.
-    let done = unsafe { params.do_quickly(context) };
-    if done {
-        if let Some(on_local) = on_local {
-            on_local.fire(Status::OK, context.waiters());
-        }
-        on_complete.fire(Status::OK, context.waiters());
+    if !unsafe { params.do_quickly(context) } {
+        return None;
     }
-    done
+    if let Some(on_local) = on_local {
+        on_local.fire(Status::OK, context.waiters());
+    }
+    on_complete.fire(Status::OK, context.waiters());
+    Some(LLCL_OK)
 }
 
-/// The tier that never waits.
+/// The tier that never waits. Part of the functions of the interface, so that an operation on a word
+/// that tells nobody needs neither a call nor a frame.
 ///
 /// # Safety
 /// Pointers that are not null point to a live context and to valid parameters, whose own promises
 /// are kept.
+#[inline(always)]
+pub unsafe fn try_post<P: Parameters>(context: *const llcl_context_t, params: *const P) -> i32 {
+    // SAFETY: as the caller promises.
+    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) } {
+        if p.on_local().is_none_or(|it| it.as_engine().is_nothing())
+            && p.on_complete().as_engine().is_nothing()
+        {
+            // With any flag there is no such peer.
+            // SAFETY: as the caller promises.
+            match unsafe { p.do_word(&context.context, joined(p.peer(), p.flags())) } {
+                Quick::Done => return LLCL_OK,
+                Quick::Wake(port) => return wake(port, p),
+                Quick::No => {}
+            }
+        }
+        // SAFETY: as the caller promises.
+        return unsafe { try_post_and_tell(context, p) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { try_post_any(context, params) }
+}
+
+/// Goes on where try_post() does not get further: does an operation on a word and tells of it. It
+/// has no frame either, since it ends with each of its calls.
+///
+/// # Safety
+/// As of try_post().
 #[inline(never)]
-pub unsafe extern "C" fn try_post<P: Parameters>(
+unsafe extern "C" fn try_post_and_tell<P: Parameters>(context: &llcl_context_t, p: &P) -> i32 {
+    let done = p.flags() == LLCL_FLAG_DONE;
+    let quiet = p.on_local().is_none_or(|it| it.as_engine().is_nothing());
+    if done || p.flags() == 0 && quiet && p.on_complete().as_engine().can_fire() {
+        // SAFETY: as the caller promises.
+        match unsafe { p.do_word(&context.context, p.peer().into()) } {
+            Quick::Done if done => return LLCL_DONE,
+            Quick::Done => return tell(&context.context, p.on_complete()),
+            Quick::Wake(port) => return wake_and_tell(&context.context, port, p),
+            Quick::No => {}
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { try_post_any(context, p) }
+}
+
+/// The last thing that a posting function does where only a completion is left that can fire; of
+/// C's calling convention, as wake().
+#[inline(never)]
+extern "C" fn tell(context: &Context, on_complete: &llcl_completion_t) -> i32 {
+    on_complete.as_engine().fire_here(context.waiters());
+    black_box(Status::OK.0)
+}
+
+/// Like wake(), and tells.
+#[cold]
+#[inline(never)]
+extern "C" fn wake_and_tell<P: Parameters>(context: &Context, port: &Port, params: &P) -> i32 {
+    wake(port, params);
+    match params.flags() {
+        LLCL_FLAG_DONE => LLCL_DONE,
+        _ => tell(context, params.on_complete()),
+    }
+}
+
+/// The tier that never waits, for every request.
+///
+/// # Safety
+/// As of try_post().
+#[inline(never)]
+unsafe extern "C" fn try_post_any<P: Parameters>(
     context: *const llcl_context_t,
     params: *const P,
 ) -> i32 {
     // SAFETY: as the caller promises.
     if let Some((context, params)) = unsafe { both(context, params) } {
         // SAFETY: as the caller promises.
-        if unsafe { do_and_tell(&context.context, params) } {
-            return LLCL_OK;
+        if let Some(status) = unsafe { do_and_tell(&context.context, params) } {
+            return status;
         }
         if P::QUEUES_QUICKLY
             && context.is_live()
@@ -122,8 +224,8 @@ pub unsafe extern "C" fn post<P: Parameters>(
         && !in_callback()
     {
         // SAFETY: as the caller promises.
-        if unsafe { do_and_tell(&context.context, params) } {
-            return LLCL_OK;
+        if let Some(status) = unsafe { do_and_tell(&context.context, params) } {
+            return status;
         }
     }
     // SAFETY: as the caller promises.
@@ -143,6 +245,7 @@ pub unsafe extern "C" fn post_and_wait<P: Parameters>(
     if let Some((context, params)) = unsafe { both(context, params) }
         && params.on_local().is_none_or(|it| it.as_engine().is_nothing())
         && params.on_complete().as_engine().is_nothing()
+        && params.flags() & !LLCL_FLAG_DONE == 0
         && !in_callback()
     {
         // SAFETY: as the caller promises.
@@ -162,7 +265,7 @@ pub unsafe extern "C" fn post_and_wait<P: Parameters>(
 unsafe fn submit<P: Parameters>(
     context: *const llcl_context_t,
     params: *const P,
-    tier: fn(&Context, &Request) -> Result<()>,
+    tier: fn(&Context, &Request) -> Result<Accepted>,
 ) -> i32 {
     guard(|| {
         // SAFETY: as the caller promises.
@@ -171,27 +274,32 @@ unsafe fn submit<P: Parameters>(
     })
 }
 
-/// Ends a quick operation on a word that somebody may sleep on. Of C's calling convention, which
-/// does not unwind: so the quick operations can end with it and need no frame.
-#[cold]
-#[inline(never)]
-pub extern "C" fn wake(port: &Port, word: &llcl_remote_t) -> i32 {
-    port.waiters().wake_at(word.address(), 8);
-    // If the compiler knew the answer, it would give it itself, and not end with the call.
-    black_box(Status::OK.0)
-}
-
-/// Whether a quick operation on a word is done; wakes who sleeps on the word.
+/// Whether an operation on a word is done; wakes who sleeps on the word.
+///
+/// # Safety
+/// As of do_quickly().
 #[inline(always)]
-pub fn told(quick: Quick, word: &llcl_remote_t) -> bool {
-    if let Quick::Wake(port) = &quick {
-        port.waiters().wake_at(word.address(), 8);
+pub unsafe fn do_word_and_wake<P: Parameters>(context: &Context, params: &P) -> bool {
+    // SAFETY: as the caller promises.
+    let quick = unsafe { params.do_word(context, params.peer().into()) };
+    if let Quick::Wake(port) = quick {
+        wake(port, params);
     }
     !matches!(quick, Quick::No)
 }
 
+/// Ends a quick operation on a word that somebody may sleep on. Of C's calling convention, which
+/// does not unwind: so the quick operations can end with it and need no frame.
+#[cold]
+#[inline(never)]
+extern "C" fn wake<P: Parameters>(port: &Port, params: &P) -> i32 {
+    port.waiters().wake_at(params.word().address(), 8);
+    // If the compiler knew the answer, it would give it itself, and not end with the call.
+    black_box(Status::OK.0)
+}
+
 /// Peer and flags as the one number that lies in the parameters: read and compared at once.
 #[inline(always)]
-pub fn joined(peer: u32, flags: u32) -> u64 {
+fn joined(peer: u32, flags: u32) -> u64 {
     u64::from(peer) | u64::from(flags) << 32
 }

@@ -3,8 +3,8 @@
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
-use crate::api::posting::{Parameters, joined, post, post_and_wait, try_post, wake};
-use crate::api::status::{LLCL_OK, llcl_status_t};
+use crate::api::posting::{Parameters, do_word_and_wake, post, post_and_wait, try_post};
+use crate::api::status::llcl_status_t;
 use crate::core::context::Context;
 use crate::core::rma::Quick;
 use crate::core::submit::Request;
@@ -29,6 +29,13 @@ pub const LLCL_FLAG_DEFER: u32 = 1;
 /// with LLCL_FLAG_DEFER.
 pub const LLCL_FLAG_PARK: u32 = 2;
 
+/// Flag: where the operation ends before the call returns, the call answers LLCL_DONE, and none of
+/// the request's completions fires or need be valid. Otherwise as without the flag: LLCL_OK, and
+/// they fire; so in offload mode, with LLCL_FLAG_DEFER, and where the owner of the memory must do
+/// its part. Blocking functions answer LLCL_OK with it as without it. It saves the price of a
+/// completion that has nothing to tell.
+pub const LLCL_FLAG_DONE: u32 = 4;
+
 /// The signal word is set to the value.
 pub const LLCL_SIGNAL_SET: u32 = 1;
 /// The value is added to the signal word.
@@ -39,7 +46,7 @@ pub const LLCL_SIGNAL_ADD: u32 = 2;
 pub struct llcl_read_params_t {
     /// The rank to read from.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// Where to read.
     pub source: llcl_remote_t,
@@ -56,7 +63,7 @@ pub struct llcl_read_params_t {
 pub struct llcl_write_params_t {
     /// The rank to write to.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// The bytes.
     pub source: llcl_local_t,
@@ -75,7 +82,7 @@ pub struct llcl_write_params_t {
 pub struct llcl_write_signal_params_t {
     /// The rank to write to.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// The bytes.
     pub source: llcl_local_t,
@@ -110,9 +117,28 @@ impl Parameters for llcl_read_params_t {
     }
 
     #[inline(always)]
+    unsafe fn do_word<'a>(&self, context: &'a Context, peer: u64) -> Quick<'a> {
+        let (from, to) = (|| self.source.address(), || self.destination.address());
+        match self.size == 8 && context.read_word(peer, from, to) {
+            true => Quick::Done,
+            false => Quick::No,
+        }
+    }
+
+    #[inline(always)]
     unsafe fn do_quickly(&self, context: &Context) -> bool {
         let (from, to) = (self.source.address(), self.destination.address());
-        self.flags == 0 && context.read_quickly(self.peer, from, to, self.size as u64)
+        // SAFETY: as the caller promises.
+        let word = unsafe { do_word_and_wake(context, self) };
+        word || context.read_quickly(self.peer, from, to, self.size as u64)
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
     }
 
     fn on_complete(&self) -> &llcl_completion_t {
@@ -134,13 +160,35 @@ impl Parameters for llcl_write_params_t {
     }
 
     #[inline(always)]
+    unsafe fn do_word<'a>(&self, context: &'a Context, peer: u64) -> Quick<'a> {
+        match self.size {
+            8 => context.write_word(peer, || self.source.address(), || self.destination.address()),
+            _ => Quick::No,
+        }
+    }
+
+    fn word(&self) -> llcl_remote_t {
+        self.destination
+    }
+
+    #[inline(always)]
     unsafe fn do_quickly(&self, context: &Context) -> bool {
         let (from, to) = (self.source.address(), self.destination.address());
-        self.flags == 0 && context.write_quickly(self.peer, from, to, self.size as u64)
+        // SAFETY: as the caller promises.
+        let word = unsafe { do_word_and_wake(context, self) };
+        word || context.write_quickly(self.peer, from, to, self.size as u64)
     }
 
     fn on_local(&self) -> Option<&llcl_completion_t> {
         Some(&self.on_local)
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
     }
 
     fn on_complete(&self) -> &llcl_completion_t {
@@ -174,12 +222,19 @@ impl Parameters for llcl_write_signal_params_t {
         let (from, to) = (self.source.address(), self.destination.address());
         let signal = (self.signal.address(), self.signal_op, self.signal_value);
         let place = (from, to, self.size as u64);
-        let plain = self.flags == 0 && self.reserved == 0;
-        plain && context.write_signal_quickly(self.peer, place, signal)
+        self.reserved == 0 && context.write_signal_quickly(self.peer, place, signal)
     }
 
     fn on_local(&self) -> Option<&llcl_completion_t> {
         Some(&self.on_local)
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
     }
 
     fn on_complete(&self) -> &llcl_completion_t {
@@ -207,18 +262,6 @@ pub unsafe extern "C" fn llcl_try_read_async(
     context: *mut llcl_context_t,
     params: *const llcl_read_params_t,
 ) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.size == 8
-        && p.on_complete.as_engine().is_nothing()
-        && context.context.read_word(
-            joined(p.peer, p.flags),
-            p.source.address(),
-            p.destination.address(),
-        )
-    {
-        return LLCL_OK;
-    }
     // SAFETY: as the caller promises.
     unsafe { try_post(context, params) }
 }
@@ -272,22 +315,6 @@ pub unsafe extern "C" fn llcl_try_write_async(
     context: *mut llcl_context_t,
     params: *const llcl_write_params_t,
 ) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.size == 8
-        && p.on_local.as_engine().is_nothing()
-        && p.on_complete.as_engine().is_nothing()
-    {
-        match context.context.write_word(
-            joined(p.peer, p.flags),
-            || p.source.address(),
-            || p.destination.address(),
-        ) {
-            Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, &p.destination),
-            Quick::No => {}
-        }
-    }
     // SAFETY: as the caller promises.
     unsafe { try_post(context, params) }
 }

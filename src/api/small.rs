@@ -3,8 +3,8 @@
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, joined, post, post_and_wait, try_post, wake};
-use crate::api::status::{LLCL_OK, llcl_status_t};
+use crate::api::posting::{Parameters, do_word_and_wake, post, post_and_wait, try_post};
+use crate::api::status::llcl_status_t;
 use crate::core::context::Context;
 use crate::core::rma::Quick;
 use crate::core::submit::Request;
@@ -20,7 +20,7 @@ use std::ffi::c_void;
 pub struct llcl_write_value_params_t {
     /// The rank to write to.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// Where the bytes go.
     pub destination: llcl_remote_t,
@@ -37,7 +37,7 @@ pub struct llcl_write_value_params_t {
 pub struct llcl_write_small_params_t {
     /// The rank to write to.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// The bytes: any memory of the caller, who may reuse it when the call returns. May be NULL if
     /// `size` is 0.
@@ -82,11 +82,33 @@ impl Parameters for llcl_write_value_params_t {
     }
 
     #[inline(always)]
+    unsafe fn do_word<'a>(&self, context: &'a Context, peer: u64) -> Quick<'a> {
+        match self.size {
+            8 => context.write_value(peer, self.value, self.destination.address()),
+            _ => Quick::No,
+        }
+    }
+
+    fn word(&self) -> llcl_remote_t {
+        self.destination
+    }
+
+    #[inline(always)]
     unsafe fn do_quickly(&self, context: &Context) -> bool {
         let (from, to) = ((&raw const self.value).cast(), self.destination.address());
-        // SAFETY: the value has eight bytes.
-        let write = || unsafe { context.write_bytes_quickly(self.peer, from, to, 8) };
-        self.flags == 0 && self.size == 8 && write()
+        // SAFETY: the value has eight bytes, the rest is as the caller promises.
+        unsafe {
+            do_word_and_wake(context, self)
+                || self.size == 8 && context.write_bytes_quickly(self.peer, from, to, 8)
+        }
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
     }
 
     fn on_complete(&self) -> &llcl_completion_t {
@@ -113,7 +135,15 @@ impl Parameters for llcl_write_small_params_t {
         // SAFETY: as the caller promises for the source.
         let write =
             || unsafe { context.write_bytes_quickly(self.peer, from, to, self.size as u64) };
-        self.flags == 0 && self.size <= INLINE && !self.source.is_null() && write()
+        self.size <= INLINE && !self.source.is_null() && write()
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
     }
 
     fn on_complete(&self) -> &llcl_completion_t {
@@ -140,18 +170,6 @@ pub unsafe extern "C" fn llcl_try_write_value_async(
     context: *mut llcl_context_t,
     params: *const llcl_write_value_params_t,
 ) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.size == 8
-        && p.on_complete.as_engine().is_nothing()
-    {
-        match context.context.write_value(joined(p.peer, p.flags), p.value, p.destination.address())
-        {
-            Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, &p.destination),
-            Quick::No => {}
-        }
-    }
     // SAFETY: as the caller promises.
     unsafe { try_post(context, params) }
 }

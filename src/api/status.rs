@@ -3,7 +3,7 @@
 use crate::util::status::{Status, last_message};
 use std::ffi::{CStr, c_char};
 
-/// What a call answers: 0, "try again" if positive, an error if negative.
+/// What a call answers: 0, an error if negative, "try again" if positive; but for LLCL_DONE.
 pub type llcl_status_t = i32;
 
 /// Accepted, or done.
@@ -19,6 +19,9 @@ pub const LLCL_RETRY_NO_CREDIT: i32 = 4;
 /// Try again: the peer was not contacted before, and the contact is under way; it goes on whether
 /// or not you try again, and may take until the peer has come up. llcl_connect waits for it.
 pub const LLCL_RETRY_CONNECTING: i32 = 5;
+/// The operation has ended before the call returned, and none of its completions fires. Only requests
+/// with LLCL_FLAG_DONE are answered so.
+pub const LLCL_DONE: i32 = 64;
 /// A parameter has a value that it may not have.
 pub const LLCL_ERR_INVALID: i32 = -1;
 /// An offset, a size or a number lies outside of what exists.
@@ -67,7 +70,7 @@ pub extern "C" fn llcl_last_error() -> *const c_char {
 /// the status and llcl_last_error() on stderr, and ends the process by exit(1), so that its job
 /// ends.
 ///
-/// `status`: what the call has answered; for LLCL_OK nothing happens. `call`: the call as text;
+/// `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the call as text;
 /// `file`: where it stands, static text or NULL; `line`: the line there. Any thread may call it;
 /// exit handlers run on it.
 #[unsafe(no_mangle)]
@@ -77,7 +80,7 @@ pub unsafe extern "C" fn llcl_must_succeed(
     file: *const c_char,
     line: u32,
 ) {
-    if status == LLCL_OK {
+    if status == LLCL_OK || status == LLCL_DONE {
         return;
     }
     let text = |text: *const c_char| match text.is_null() {
@@ -105,6 +108,7 @@ mod tests {
             LLCL_RETRY_BUSY,
             LLCL_RETRY_NO_CREDIT,
             LLCL_RETRY_CONNECTING,
+            LLCL_DONE,
             LLCL_ERR_INVALID,
             LLCL_ERR_RANGE,
             LLCL_ERR_NO_MEMORY,

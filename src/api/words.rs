@@ -4,8 +4,8 @@ use crate::api::atomics::{LLCL_OP_ADD, LLCL_OP_COMPARE_SWAP, LLCL_TYPE_U64};
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, joined, post, post_and_wait, told, try_post, wake};
-use crate::api::status::{LLCL_OK, llcl_status_t};
+use crate::api::posting::{Parameters, post, post_and_wait, try_post};
+use crate::api::status::llcl_status_t;
 use crate::core::atomics::Atomic;
 use crate::core::context::Context;
 use crate::core::rma::Quick;
@@ -17,7 +17,7 @@ use crate::util::status::Result;
 pub struct llcl_fetch_add_params_t {
     /// The rank whose word it is.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// The word, aligned to 8 bytes.
     pub target: llcl_remote_t,
@@ -34,7 +34,7 @@ pub struct llcl_fetch_add_params_t {
 pub struct llcl_compare_swap_params_t {
     /// The rank whose word it is.
     pub peer: u32,
-    /// 0, or bits of LLCL_FLAG_DEFER and LLCL_FLAG_PARK.
+    /// LLCL_FLAG_*, or 0.
     pub flags: u32,
     /// The word, aligned to 8 bytes.
     pub target: llcl_remote_t,
@@ -68,13 +68,21 @@ impl Parameters for llcl_fetch_add_params_t {
     }
 
     #[inline(always)]
-    unsafe fn do_quickly(&self, context: &Context) -> bool {
-        let (peer, target) = (joined(self.peer, self.flags), self.target.address());
+    unsafe fn do_word<'a>(&self, context: &'a Context, peer: u64) -> Quick<'a> {
         // SAFETY: the caller vouches for the place of the result.
-        told(
-            unsafe { context.fetch_add_word(peer, target, self.operand, self.result) },
-            &self.target,
-        )
+        unsafe { context.fetch_add_word(peer, self.target.address(), self.operand, self.result) }
+    }
+
+    fn word(&self) -> llcl_remote_t {
+        self.target
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
     }
 
     fn on_complete(&self) -> &llcl_completion_t {
@@ -101,15 +109,22 @@ impl Parameters for llcl_compare_swap_params_t {
     }
 
     #[inline(always)]
-    unsafe fn do_quickly(&self, context: &Context) -> bool {
-        let (peer, target) = (joined(self.peer, self.flags), self.target.address());
+    unsafe fn do_word<'a>(&self, context: &'a Context, peer: u64) -> Quick<'a> {
+        let (target, numbers) = (self.target.address(), (self.compare, self.desired));
         // SAFETY: the caller vouches for the place of the result.
-        told(
-            unsafe {
-                context.compare_swap_word(peer, target, (self.compare, self.desired), self.result)
-            },
-            &self.target,
-        )
+        unsafe { context.compare_swap_word(peer, target, numbers, self.result) }
+    }
+
+    fn word(&self) -> llcl_remote_t {
+        self.target
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn peer(&self) -> u32 {
+        self.peer
     }
 
     fn on_complete(&self) -> &llcl_completion_t {
@@ -137,24 +152,6 @@ pub unsafe extern "C" fn llcl_try_fetch_add_async(
     context: *mut llcl_context_t,
     params: *const llcl_fetch_add_params_t,
 ) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.on_complete.as_engine().is_nothing()
-    {
-        // SAFETY: the caller vouches for the place of the result.
-        match unsafe {
-            context.context.fetch_add_word(
-                joined(p.peer, p.flags),
-                p.target.address(),
-                p.operand,
-                p.result,
-            )
-        } {
-            Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, &p.target),
-            Quick::No => {}
-        }
-    }
     // SAFETY: as the caller promises.
     unsafe { try_post(context, params) }
 }
@@ -208,24 +205,6 @@ pub unsafe extern "C" fn llcl_try_compare_swap_async(
     context: *mut llcl_context_t,
     params: *const llcl_compare_swap_params_t,
 ) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or valid objects.
-    if let (Some(context), Some(p)) = unsafe { (context.as_ref(), params.as_ref()) }
-        && p.on_complete.as_engine().is_nothing()
-    {
-        // SAFETY: the caller vouches for the place of the result.
-        match unsafe {
-            context.context.compare_swap_word(
-                joined(p.peer, p.flags),
-                p.target.address(),
-                (p.compare, p.desired),
-                p.result,
-            )
-        } {
-            Quick::Done => return LLCL_OK,
-            Quick::Wake(port) => return wake(port, &p.target),
-            Quick::No => {}
-        }
-    }
     // SAFETY: as the caller promises.
     unsafe { try_post(context, params) }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use llcl::bootstrap::World;
-use llcl::coll::choices::Choices;
+use llcl::coll::choices::{Choices, VARIABLE};
 use llcl::coll::problem::{Operation, Problem};
 use llcl::coll::schedule::QUEUES;
 use llcl::coll::select::{OPERATIONS, choose, forced};
@@ -14,6 +14,7 @@ use llcl::core::context::{Context, Place};
 use llcl::engine::queue_entry::INLINE;
 use llcl::transport::Access;
 use llcl::util::config::{Config, EXECUTIONS, Origin, TABLE};
+use llcl::util::cores::PROGRESS_CPUS;
 use llcl::util::memory::page_size;
 use llcl::util::pin::joins_global_fence;
 use llcl::util::status::Result;
@@ -114,7 +115,29 @@ fn print_table(config: &Config) {
         println!("    {}", row.help);
         println!("    Accepts {}.", row.range());
     }
+    for (name, help, accepted) in TEXTS {
+        let value = std::env::var_os(name).unwrap_or_default();
+        let origin = if value.is_empty() { "default" } else { "environment" };
+        let value = value.to_string_lossy();
+        println!("{name:<24} {value:>10} {:>10}  {:<14} {origin}", "", "");
+        println!("    {help}");
+        println!("    Accepts {accepted}.");
+    }
 }
+
+/// The variables that are neither numbers nor one of several words; nobody sets them by default.
+const TEXTS: [(&str, &str, &str); 2] = [
+    (
+        PROGRESS_CPUS,
+        "Processors on which the library's own threads run; those of the rank are left out where others are listed.",
+        "a list of processors, as 0,2-3",
+    ),
+    (
+        VARIABLE,
+        "A file whose rows choose the algorithms of collectives before those that llcl-info -a prints.",
+        "the name of a file",
+    ),
+];
 
 /// The sizes and numbers of ranks for which choices are printed.
 const SIZES: [(u64, &str); 5] = [

@@ -55,7 +55,8 @@ struct Options {
 enum Bind {
     /// Leave it to the kernel
     None,
-    /// Rank r gets the r-th allowed processor, in turn
+    /// Rank r gets the r-th allowed processor, in turn; its library's own threads get those that no
+    /// rank has, else those of other ranks, unless LLCL_PROGRESS_CPUS is set
     Core,
 }
 

@@ -20,6 +20,7 @@ use crate::transport::memory::segment::Segment;
 use crate::transport::port::Port;
 use crate::transport::waiters::Waiters;
 use crate::util::config::Config;
+use crate::util::cores::Cores;
 use crate::util::counters::Counters;
 use crate::util::fork::ZeroInChild;
 use crate::util::pin;
@@ -118,6 +119,7 @@ impl Context {
     }
 
     fn build(config: Config, bootstrap: &Arc<Bootstrap>) -> Result<Context> {
+        let cores = Cores::of_progress_threads()?;
         if bootstrap.size() > RANKS {
             fail!(ERR_RANGE, "the world has {} ranks, expected at most {RANKS}", bootstrap.size());
         }
@@ -169,8 +171,8 @@ impl Context {
             dispatcher: dispatcher.clone(),
             background: background.clone(),
         };
-        let progress = ProgressThread::start(routes.clone(), crew, spin, alert)?;
-        let handling = HandlerThread::new(routes.clone(), dispatcher.clone(), spin);
+        let progress = ProgressThread::start(routes.clone(), crew, (spin, alert), cores)?;
+        let handling = HandlerThread::new(routes.clone(), dispatcher.clone(), spin, cores);
         let retired = Arc::downgrade(&routes);
         bootstrap.on_death(Box::new(move |peer| {
             if let Some(routes) = retired.upgrade() {

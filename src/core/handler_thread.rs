@@ -7,6 +7,7 @@ use crate::core::progress_thread::{AbortOnPanic, SLEEP, STACK};
 use crate::engine::messages::dispatch::{Dispatcher, NAP};
 use crate::engine::routes::Routes;
 use crate::util::backoff::Backoff;
+use crate::util::cores::Cores;
 use crate::util::status::Result;
 use crate::util::thread::{Thread, spawn_quiet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +20,20 @@ pub struct HandlerThread {
     routes: Arc<Routes>,
     dispatcher: Arc<Dispatcher>,
     spin: Duration,
+    cores: Option<Cores>,
     thread: Mutex<Option<Thread>>,
 }
 
 impl HandlerThread {
-    /// Not started; it will stay awake for `spin` after its last message.
-    pub fn new(routes: Arc<Routes>, dispatcher: Arc<Dispatcher>, spin: Duration) -> HandlerThread {
-        HandlerThread { stop: Arc::default(), routes, dispatcher, spin, thread: Mutex::default() }
+    /// Not started; it will run on `cores` and stay awake for `spin` after its last message.
+    pub fn new(
+        routes: Arc<Routes>,
+        dispatcher: Arc<Dispatcher>,
+        spin: Duration,
+        cores: Option<Cores>,
+    ) -> HandlerThread {
+        let (stop, thread) = (Arc::default(), Mutex::default());
+        HandlerThread { stop, routes, dispatcher, spin, cores, thread }
     }
 
     /// Starts the thread, once.
@@ -34,10 +42,14 @@ impl HandlerThread {
         if thread.is_none() {
             let (stop, routes, dispatcher) =
                 (self.stop.clone(), self.routes.clone(), self.dispatcher.clone());
-            let spin = self.spin;
-            let run = move || match dispatcher.is_polled() {
-                true => wake_sleepers(&stop, &routes),
-                false => run(&stop, &routes, &dispatcher, spin),
+            let (spin, cores) = (self.spin, self.cores);
+            let run = move || {
+                // Where the progress thread could run, this one can.
+                let _ = cores.map(Cores::enter);
+                match dispatcher.is_polled() {
+                    true => wake_sleepers(&stop, &routes),
+                    false => run(&stop, &routes, &dispatcher, spin),
+                }
             };
             *thread = Some(spawn_quiet("llcl-handlers", STACK, run)?);
         }

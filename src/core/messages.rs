@@ -3,7 +3,7 @@
 
 use crate::core::context::Context;
 use crate::core::poster::{Later, Poster};
-use crate::core::submit::{FLAG_DEFER, check_completion, check_flags};
+use crate::core::submit::{Accepted, FLAG_DEFER, FLAG_PARK, check_completion, check_flags};
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{self, Completion};
@@ -90,7 +90,8 @@ impl Context {
 
     /// Accepts the message, or says why not.
     pub fn am_try(&self, send: &Send) -> Result<()> {
-        self.accept(send.flags, || Kept::of(send), || self.poster.am_submit(send))
+        let post = || self.poster.am_submit(send).map(|()| Accepted::Fires);
+        self.accept(send.flags, || Kept::of(send), post).map(drop)
     }
 }
 
@@ -304,7 +305,7 @@ fn write_of(send: &Send) -> Command {
 /// What can be said without the peer.
 fn check(send: &Send) -> Result<()> {
     let Send { flags, id, kind, header_size, payload_size, .. } = *send;
-    check_flags(flags)?;
+    check_flags(flags, FLAG_DEFER | FLAG_PARK)?;
     if id as usize >= IDS {
         fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
     }

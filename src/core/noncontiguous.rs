@@ -4,7 +4,9 @@
 
 use crate::core::context::Context;
 use crate::core::poster::Poster;
-use crate::core::submit::{FLAG_DEFER, check_completion, check_flags};
+use crate::core::submit::{
+    Accepted, FLAG_DEFER, FLAG_DONE, RMA_FLAGS, check_completion, check_flags,
+};
 use crate::engine::by_caller::{Local, copy};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{self, Completion};
@@ -229,33 +231,35 @@ impl Many<'_> {
 }
 
 impl Context {
-    /// Accepts the request, or says why not. Accepted: its completion fires exactly once.
-    pub fn submit_many(&self, many: &Many) -> Result<()> {
+    /// Accepts the request, or says why not.
+    pub fn submit_many(&self, many: &Many) -> Result<Accepted> {
         self.accept(many.flags, || Kept::of(many), || self.poster.submit_many(many))
     }
 
     /// Tries until the request is accepted.
-    pub fn submit_many_until_accepted(&self, many: &Many) -> Result<()> {
+    pub fn submit_many_until_accepted(&self, many: &Many) -> Result<Accepted> {
         self.may_block()?;
         self.rest().until_accepted(|| self.submit_many(many))
     }
 
     /// Does the request and waits for its end.
-    pub fn submit_many_and_wait(&self, many: &mut Many) -> Result<()> {
+    pub fn submit_many_and_wait(&self, many: &mut Many) -> Result<Accepted> {
         let users = many.on_complete;
         self.until_ended([&users, &Completion::NOTHING], |ended| {
             many.on_complete = ended;
+            many.flags |= FLAG_DONE;
             self.submit_many_until_accepted(many)
-        })
+        })?;
+        Ok(Accepted::Fires)
     }
 }
 
 impl Poster {
     /// Copies the pieces, or puts them into the queue as one command, or says why not.
-    fn submit_many(&self, many: &Many) -> Result<()> {
+    fn submit_many(&self, many: &Many) -> Result<Accepted> {
         let Many { flags, on_complete, .. } = many;
         let defer = flags & FLAG_DEFER != 0;
-        check_flags(*flags)?;
+        check_flags(*flags, RMA_FLAGS)?;
         check_completion(on_complete, "on_complete")?;
         if on_complete.kind == completion::CALL && !completion::has_room(1) {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
@@ -264,8 +268,11 @@ impl Poster {
         let mapped = self.is_mapped(port, &many.shape)?;
         let later = self.lane.execution() == Execution::Offload || defer;
         if !later && mapped && self.copy_now(port, many)? {
+            if flags & FLAG_DONE != 0 {
+                return Ok(Accepted::Done);
+            }
             on_complete.fire(Status::OK, self.routes.waiters());
-            return Ok(());
+            return Ok(Accepted::Fires);
         }
         if later && !self.lane.room().admits() {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
@@ -366,7 +373,7 @@ impl Poster {
         Ok(list)
     }
 
-    fn queue_many(&self, many: &Many) -> Result<()> {
+    fn queue_many(&self, many: &Many) -> Result<Accepted> {
         let mut whole = Command::new(many.op, many.peer);
         whole.on_complete = many.on_complete;
         whole.size = many.total();
@@ -380,7 +387,7 @@ impl Poster {
             0 => self.lane.wake_executor(asleep),
             _ => self.lane.leave_to_others(asleep),
         }
-        Ok(())
+        Ok(Accepted::Fires)
     }
 }
 

@@ -6,7 +6,9 @@ use crate::engine::handover::Turn;
 use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
+use crate::fail;
 use crate::util::backoff::Backoff;
+use crate::util::cores::{Cores, PROGRESS_CPUS};
 use crate::util::status::Result;
 use crate::util::thread::{Thread, spawn_quiet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,28 +43,40 @@ pub struct ProgressThread {
 }
 
 impl ProgressThread {
-    /// Starts the thread, which stays awake for `spin` after its last work, and for `alert` after
-    /// its last work for a task.
+    /// Starts the thread on `cores`; it stays awake for `spin` after its last work, and for `alert`
+    /// after its last work for a task.
     pub fn start(
         routes: Arc<Routes>,
         crew: Crew,
-        spin: Duration,
-        alert: Duration,
+        (spin, alert): (Duration, Duration),
+        cores: Option<Cores>,
     ) -> Result<ProgressThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, bell) = (stop.clone(), routes.clone());
-        let resident = Arc::new((Mutex::new(false), Condvar::new()));
+        let resident = Arc::new((Mutex::new(None), Condvar::new()));
         let begun = resident.clone();
         let run = move || {
+            let entered = cores.map_or(Ok(()), Cores::enter);
+            let ends = entered.is_err();
             bell.set_resident();
-            *begun.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            *begun.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(entered);
             begun.1.notify_one();
+            if ends {
+                return;
+            }
             run(&stopped, &bell, &crew, (spin, alert));
         };
         let thread = spawn_quiet("llcl-progress", STACK, run)?;
         // Peers reach this process by that thread where its first one has left.
-        let is_resident = resident.0.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(resident.1.wait_while(is_resident, |is_resident| !*is_resident));
+        let begins = resident.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = resident.1.wait_while(begins, |begun| begun.is_none());
+        if let Some(Err(error)) = begun.unwrap_or_else(PoisonError::into_inner).take() {
+            thread.join();
+            fail!(
+                ERR_INVALID,
+                "{PROGRESS_CPUS} lists no processor of this machine for it: {error}"
+            );
+        }
         Ok(ProgressThread { stop, routes, thread: Mutex::new(Some(thread)) })
     }
 

@@ -7,7 +7,7 @@
 
 use crate::core::context::Context;
 use crate::engine::atomic;
-use crate::engine::by_caller::{copy, copy_word};
+use crate::engine::by_caller::copy;
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
@@ -27,20 +27,29 @@ pub enum Quick<'a> {
 }
 
 impl Context {
-    /// Reads an aligned word.
+    /// Reads an aligned word. Both places are asked for when they are needed, so that they need not
+    /// be kept in registers, which would have to be saved.
     #[inline(always)]
-    pub fn read_word(&self, peer: u64, from: Address, to: Address) -> bool {
+    pub fn read_word(
+        &self,
+        peer: u64,
+        from: impl Fn() -> Address,
+        to: impl Fn() -> Address,
+    ) -> bool {
+        let Some(pinned) = pin_if_known() else { return false };
         let Some(port) = self.quick.port(peer) else { return false };
-        let Some(_pinned) = pin_if_known() else { return false };
-        let Some(theirs) = port.find_word(from) else { return false };
-        let Some(ours) = self.quick.own.find_word(to) else { return false };
-        // SAFETY: both look-ups vouch for an aligned word while we are pinned.
-        unsafe { copy_word(theirs, ours) };
+        let _pinned = pinned;
+        // One side after the other, for the same reason.
+        let Some(theirs) = port.find_word(from()) else { return false };
+        // SAFETY: the look-up vouches for an aligned word while we are pinned.
+        let value = unsafe { AtomicU64::from_ptr(theirs.cast()) }.load(Ordering::Acquire);
+        let Some(ours) = self.quick.own.find_word(to()) else { return false };
+        // SAFETY: as above. Release: as in copy_word().
+        unsafe { AtomicU64::from_ptr(ours.cast()) }.store(value, Ordering::Release);
         true
     }
 
-    /// Writes an aligned word from a region. Both places are asked for when they are needed, so
-    /// that they need not be kept in registers, which would have to be saved.
+    /// Writes an aligned word from a region; the places as in read_word().
     #[inline(always)]
     pub fn write_word(
         &self,

@@ -20,6 +20,32 @@ pub const FLAG_DEFER: u32 = 1;
 /// Where there is no room the request is kept, and posted when there is.
 pub const FLAG_PARK: u32 = 2;
 
+/// A request that has ended before the call returns answers so, and its completions do not fire.
+pub const FLAG_DONE: u32 = 4;
+/// Each flag by its name in the interface.
+const FLAGS: [(u32, &str); 3] =
+    [(FLAG_DEFER, "LLCL_FLAG_DEFER"), (FLAG_PARK, "LLCL_FLAG_PARK"), (FLAG_DONE, "LLCL_FLAG_DONE")];
+/// The flags of reads, writes and atomics.
+pub(super) const RMA_FLAGS: u32 = FLAG_DEFER | FLAG_PARK | FLAG_DONE;
+
+/// What has become of a request that was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// Its completions fire, or have fired.
+    Fires,
+    /// It carries FLAG_DONE and has ended: its completions do not fire.
+    Done,
+}
+
+impl From<Accepted> for Status {
+    fn from(accepted: Accepted) -> Status {
+        match accepted {
+            Accepted::Fires => Status::OK,
+            Accepted::Done => Status::DONE,
+        }
+    }
+}
+
 /// Bytes of a word.
 const WORD: u64 = 8;
 
@@ -44,7 +70,7 @@ impl Context {
     pub fn offload_quickly(&self, request: &mut Request) -> bool {
         let Request { command, local, carry, flags } = &*request;
         let offload = self.lane.execution() == Execution::Offload;
-        if !offload || *carry || *flags != 0 || !self.routes.gate().is_open() {
+        if !offload || *carry || *flags & !FLAG_DONE != 0 || !self.routes.gate().is_open() {
             return false;
         }
         let Some(port) = self.routes.known(command.peer) else { return false };
@@ -94,8 +120,8 @@ impl Context {
         }
     }
 
-    /// Accepts the request, or says why not. Accepted: its completions fire exactly once.
-    pub fn submit(&self, request: &Request) -> Result<()> {
+    /// Accepts the request, or says why not.
+    pub fn submit(&self, request: &Request) -> Result<Accepted> {
         let park = || Kept::of(request);
         self.accept(request.flags, park, || self.poster.submit(request))
     }
@@ -105,12 +131,12 @@ impl Context {
         &self,
         flags: u32,
         kept: impl FnOnce() -> L,
-        post: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
+        post: impl FnOnce() -> Result<Accepted>,
+    ) -> Result<Accepted> {
         self.must_be_open()?;
         let end = match post() {
             Err(error) if error.status.is_retry() && flags & FLAG_PARK != 0 => {
-                self.poster.park(kept(), error)
+                self.poster.park(kept(), error).map(|()| Accepted::Fires)
             }
             end => end,
         };
@@ -118,19 +144,21 @@ impl Context {
     }
 
     /// Tries until the request is accepted, working for the lane meanwhile.
-    pub fn submit_until_accepted(&self, request: &Request) -> Result<()> {
+    pub fn submit_until_accepted(&self, request: &Request) -> Result<Accepted> {
         self.may_block()?;
         self.rest().until_accepted(|| self.submit(request))
     }
 
-    /// Does the request and waits for its end.
-    pub fn submit_and_wait(&self, request: &Request) -> Result<()> {
+    /// Does the request and waits for its end, whether or not it carries FLAG_DONE.
+    pub fn submit_and_wait(&self, request: &Request) -> Result<Accepted> {
         let Command { on_local, on_complete, .. } = &request.command;
         self.until_ended([on_local, on_complete], |ended| {
             let mut request = *request;
             request.command.on_complete = ended;
+            request.flags |= FLAG_DONE;
             self.submit_until_accepted(&request)
-        })
+        })?;
+        Ok(Accepted::Fires)
     }
 
     /// The blocking form of whatever `post` accepts with the completion that it is given; the
@@ -138,7 +166,7 @@ impl Context {
     pub(super) fn until_ended(
         &self,
         users: [&Completion; 2],
-        post: impl FnOnce(Completion) -> Result<()>,
+        post: impl FnOnce(Completion) -> Result<Accepted>,
     ) -> Result<()> {
         self.may_block()?;
         if users.iter().any(|completion| completion.kind != completion::NONE) {
@@ -148,7 +176,9 @@ impl Context {
             );
         }
         let ended = AtomicU64::new(0);
-        post(Completion::store_on(&ended))?;
+        if post(Completion::store_on(&ended))? == Accepted::Done {
+            return Ok(());
+        }
         self.rest().until_set(&ended);
         match ended.load(Ordering::Acquire) {
             word if word & WORD_FAILED == 0 => Ok(()),
@@ -183,7 +213,7 @@ impl Context {
 
 impl Poster {
     /// Does the request, or puts it into the queue, or says why not.
-    fn submit(&self, request: &Request) -> Result<()> {
+    fn submit(&self, request: &Request) -> Result<Accepted> {
         check(request)?;
         let Request { command, local, flags, .. } = request;
         let execution = self.lane.execution();
@@ -210,17 +240,20 @@ impl Poster {
             false => by_caller::attempt(&self.routes, command, *local)?,
         };
         match outcome {
+            Outcome::Done if flags & FLAG_DONE != 0 => Ok(Accepted::Done),
             Outcome::Done => {
                 command.on_local.fire(Status::OK, self.routes.waiters());
                 command.on_complete.fire(Status::OK, self.routes.waiters());
-                Ok(())
+                Ok(Accepted::Fires)
             }
-            _ if execution == Execution::Direct => self.lane.post_directly(*command, *local),
+            _ if execution == Execution::Direct => {
+                self.lane.post_directly(*command, *local).map(|()| Accepted::Fires)
+            }
             _ => self.queue(request),
         }
     }
 
-    fn queue(&self, request: &Request) -> Result<()> {
+    fn queue(&self, request: &Request) -> Result<Accepted> {
         let mut command = request.command;
         let asleep = {
             // Until the command is in the queue, where a flush finds it, the pin keeps the region.
@@ -237,13 +270,13 @@ impl Poster {
             0 => self.lane.wake_executor(asleep),
             _ => self.lane.leave_to_others(asleep),
         }
-        Ok(())
+        Ok(Accepted::Fires)
     }
 }
 
 fn check(request: &Request) -> Result<()> {
     let Request { command, flags, carry, .. } = request;
-    check_flags(*flags)?;
+    check_flags(*flags, RMA_FLAGS)?;
     let mut calls = 0;
     for (completion, name) in
         [(&command.on_local, "on_local"), (&command.on_complete, "on_complete")]
@@ -260,12 +293,12 @@ fn check(request: &Request) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn check_flags(flags: u32) -> Result<()> {
-    if flags & !(FLAG_DEFER | FLAG_PARK) != 0 {
-        fail!(
-            ERR_INVALID,
-            "flags is {flags:#x}, expected no bits but LLCL_FLAG_DEFER and LLCL_FLAG_PARK"
-        );
+/// Refuses flags other than `known`.
+pub(super) fn check_flags(flags: u32, known: u32) -> Result<()> {
+    if flags & !known != 0 {
+        let names = FLAGS.iter().filter(|(bit, _)| bit & known != 0).map(|(_, name)| *name);
+        let names = names.collect::<Vec<_>>().join(", ");
+        fail!(ERR_INVALID, "flags is {flags:#x}, expected no bits but those of {names}");
     }
     Ok(())
 }
@@ -284,6 +317,8 @@ unsafe impl Sync for Kept {}
 impl Kept {
     fn of(request: &Request) -> Kept {
         let mut kept = Kept { request: *request, bytes: [0; INLINE] };
+        // Its caller is told that its completions fire.
+        kept.request.flags &= !FLAG_DONE;
         if let (true, Local::Pointer(from)) = (request.carry, request.local) {
             let size = (request.command.size as usize).min(INLINE);
             // SAFETY: the caller's bytes, valid during the call.
@@ -303,7 +338,7 @@ impl Later for Kept {
         if let (true, Local::Pointer(_)) = (request.carry, request.local) {
             request.local = Local::Pointer(self.bytes.as_ptr().cast_mut());
         }
-        poster.submit(&request)
+        poster.submit(&request).map(drop)
     }
 
     fn completions(&self) -> [Completion; 2] {

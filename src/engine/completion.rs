@@ -4,6 +4,7 @@ use crate::engine::user_function;
 use crate::fail;
 use crate::transport::waiters::Waiters;
 use crate::util::narrow::narrow;
+use crate::util::own_word::own_word;
 use crate::util::status::{Result, Status};
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
@@ -81,13 +82,30 @@ impl Completion {
     /// Whether it does nothing and is well formed.
     #[inline(always)]
     pub fn is_nothing(&self) -> bool {
-        u64::from(self.kind) | u64::from(self.reserved) << 32 == 0
+        self.head() == 0
+    }
+
+    /// Kind and reserved as the one number that lies there: read and compared at once.
+    #[inline(always)]
+    fn head(&self) -> u64 {
+        u64::from(self.kind) | u64::from(self.reserved) << 32
     }
 
     /// Whether it is well formed and can fire in the calling thread, now, beside another one.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
-        self.is_nothing() || self.could_fire()
+        self.is_nothing() || self.can_fire() || self.could_fire()
+    }
+
+    /// Whether it does something, is well formed, and can fire in the calling thread, now: outside
+    /// of a callback, if it calls a function. Nothing is called.
+    #[inline(always)]
+    pub fn can_fire(&self) -> bool {
+        if self.head() == CALL.into() {
+            return !self.call.is_null() && runs_nothing();
+        }
+        let word = self.head() == STORE.into() || self.head() == ADD.into();
+        word && !self.target.is_null() && (self.target as usize).is_multiple_of(8)
     }
 
     #[inline(never)]
@@ -103,6 +121,25 @@ impl Completion {
         }
     }
 
+    /// Tells the user of success, for one that can_fire(). A function is called without a detour.
+    #[inline(always)]
+    pub fn fire_here(&self, waiters: &Waiters) {
+        // SAFETY: as in mine().
+        match unsafe { known::get().as_ref() } {
+            Some(t) if self.kind == CALL && !t.is_running() => {
+                let (function, data) = (self.call, self.target);
+                // SAFETY: the user gave a function of this type, see the type's doc; null was
+                // refused.
+                let call = unsafe { std::mem::transmute::<*const c_void, Callback>(function) };
+                // SAFETY: function and argument are the user's, see Completion.
+                t.outermost(function, || unsafe { call(data, Status::OK) });
+                waiters.touched_anything();
+            }
+            _ => self.fire(Status::OK, waiters),
+        }
+    }
+
+    #[inline(never)]
     fn fire_something(&self, status: Status, waiters: &Waiters) {
         if self.kind == CALL {
             // SAFETY: the user gave a function of this type, see the type's doc; null was refused.
@@ -177,6 +214,30 @@ thread_local! {
     } };
 }
 
+own_word! {
+    /// This thread's TRAMPOLINE; null before its first use.
+    known, "rs_llcl_trampoline", super::Trampoline
+}
+
+/// This thread's callbacks. Its holder gives it to no other thread.
+#[inline(always)]
+fn mine<'a>() -> &'a Trampoline {
+    // SAFETY: null, or a thread-local variable without destructor, which is there as long as its
+    // thread.
+    match unsafe { known::get().as_ref() } {
+        Some(trampoline) => trampoline,
+        None => first_use(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn first_use<'a>() -> &'a Trampoline {
+    TRAMPOLINE.with(|trampoline| known::set(trampoline));
+    // SAFETY: as in mine(), and not null.
+    unsafe { &*known::get() }
+}
+
 /// Memory of a thread in which callbacks wait, until the thread ends; or null.
 struct Place(Cell<*mut Waiting>);
 
@@ -200,10 +261,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        TRAMPOLINE.with(|t| {
-            t.waiting.set(std::ptr::null());
-            t.count.set(0);
-        });
+        mine().waiting.set(std::ptr::null());
+        mine().count.set(0);
         if !self.0.get().is_null() {
             // SAFETY: make() has allocated it with this layout, and nobody knows it any more.
             unsafe { dealloc(self.0.get().cast(), Layout::new::<Waiting>()) };
@@ -211,34 +270,41 @@ impl Drop for Place {
     }
 }
 
+/// Whether this thread has called a function of the user before, and calls none at the moment.
+#[inline(always)]
+fn runs_nothing() -> bool {
+    // SAFETY: as in mine().
+    unsafe { known::get().as_ref() }.is_some_and(|t| !t.is_running())
+}
+
 /// Whether this thread runs a callback at the moment.
+#[inline(always)]
 pub fn in_callback() -> bool {
-    TRAMPOLINE.with(Trampoline::is_running)
+    mine().is_running()
 }
 
 /// Whether this thread runs the handler of a response, which sends nothing.
 #[inline(always)]
 pub fn in_response() -> bool {
-    TRAMPOLINE.with(|t| t.responding.get())
+    mine().responding.get()
 }
 
 /// Like enter(), for the handler of a response.
 #[inline(never)]
 pub fn enter_response(function: *const c_void, call: impl FnOnce()) {
     enter(function, || {
-        TRAMPOLINE.with(|t| t.responding.set(true));
+        mine().responding.set(true);
         call();
-        TRAMPOLINE.with(|t| t.responding.set(false));
+        mine().responding.set(false);
     });
 }
 
 /// Counts a poll of this thread that found nothing; returns how many there were one after the
 /// other.
 pub fn polled_in_vain() -> u32 {
-    TRAMPOLINE.with(|t| {
-        t.polls.set(t.polls.get().wrapping_add(1));
-        t.polls.get()
-    })
+    let polls = &mine().polls;
+    polls.set(polls.get().wrapping_add(1));
+    polls.get()
 }
 
 /// Counts such a poll, unless it would be the next of each `every`, or the thread runs a callback.
@@ -246,26 +312,26 @@ pub fn polled_in_vain() -> u32 {
 /// its thread.
 #[inline(always)]
 pub fn polled_in_vain_again(every: u32) -> bool {
-    TRAMPOLINE.with(|t| {
-        let next = t.polls.get().wrapping_add(1);
-        let again = !t.is_running() && !next.is_multiple_of(every);
-        if again {
-            t.polls.set(next);
-        }
-        again
-    })
+    let t = mine();
+    let next = t.polls.get().wrapping_add(1);
+    let again = !t.is_running() && !next.is_multiple_of(every);
+    if again {
+        t.polls.set(next);
+    }
+    again
 }
 
 /// A poll of this thread has found something.
 pub fn polled_with_result() {
-    TRAMPOLINE.with(|t| t.polls.set(0));
+    mine().polls.set(0);
 }
 
 /// Whether `count` more callbacks of this thread have room to wait. Asked before an operation is
 /// accepted inside a callback, so that what is accepted can always fire.
 pub fn has_room(count: usize) -> bool {
     let fits = |t: &Trampoline| t.place().is_some() && t.count.get() + count <= WAITING;
-    TRAMPOLINE.with(|t| !t.is_running() || fits(t))
+    let t = mine();
+    !t.is_running() || fits(t)
 }
 
 /// Refuses what waits, inside a callback.
@@ -273,7 +339,7 @@ pub fn must_not_be_in_callback() -> Result<()> {
     if !in_callback() {
         return Ok(());
     }
-    let running = user_function::describe(TRAMPOLINE.with(|t| t.running.get()));
+    let running = user_function::describe(mine().running.get());
     fail!(
         ERR_STATE,
         "this function waits, and a callback may not; use a try function (this thread is in {running}, or has left it \
@@ -286,7 +352,7 @@ pub fn must_not_be_in_callback() -> Result<()> {
 /// sleep that words may have changed. `function`: the address of the user's function, to name it.
 #[inline]
 pub fn enter(function: *const c_void, call: impl FnOnce()) {
-    TRAMPOLINE.with(|t| t.outermost(function, call));
+    mine().outermost(function, call);
 }
 
 impl Trampoline {
@@ -307,9 +373,17 @@ impl Trampoline {
     }
 
     /// Runs the function, then what has fired in it, and in that, and so on.
-    #[inline]
+    #[inline(always)]
     fn outermost(&self, function: *const c_void, call: impl FnOnce()) {
         self.call(function, call);
+        if self.count.get() > 0 {
+            self.run_waiting();
+        }
+        self.running.set(std::ptr::null());
+    }
+
+    #[inline(never)]
+    fn run_waiting(&self) {
         while self.count.get() > 0
             && let Some(waiting) = self.place()
         {
@@ -322,21 +396,17 @@ impl Trampoline {
             let call = || unsafe { (callback.call)(callback.data, callback.status) };
             self.call(callback.call as *const c_void, call);
         }
-        self.running.set(std::ptr::null());
     }
 
     #[inline(always)]
     fn call(&self, function: *const c_void, call: impl FnOnce()) {
         self.running.set(function);
-        user_function::call(function, call);
+        user_function::call(|| self.running.get(), call);
     }
 
-    /// Lets the callback wait, if one runs and there is room.
-    #[inline]
+    /// Lets the callback wait for the one that runs, if there is room.
+    #[inline(never)]
     fn defer(&self, callback: Call) -> bool {
-        if !self.is_running() {
-            return false;
-        }
         let Some(waiting) = self.place() else { return false };
         let count = self.count.get();
         if count == WAITING {
@@ -348,25 +418,21 @@ impl Trampoline {
     }
 }
 
+/// Runs the callback, or lets it wait for the one that runs.
+#[inline(always)]
 fn run(callback: Call, waiters: &Waiters) {
     // SAFETY: function and argument are the user's, see Completion.
     let call = || unsafe { (callback.call)(callback.data, callback.status) };
-    let deferred = TRAMPOLINE.with(|t| {
-        if t.defer(callback) {
-            return true;
-        }
-        match t.is_running() {
-            false => t.outermost(callback.call as *const c_void, call),
-            // A thread that posts inside a callback asks has_room() before, so this is not reached;
-            // were it, a deeper stack is better than a lost callback.
-            true => user_function::call(callback.call as *const c_void, call),
-        }
-        false
-    });
-    if !deferred {
-        // The callback may have stored into any word that one of our threads waits for.
-        waiters.touched_anything();
+    let t = mine();
+    match t.is_running() {
+        false => t.outermost(callback.call as *const c_void, call),
+        true if t.defer(callback) => return,
+        // A thread that posts inside a callback asks has_room() before, so this is not reached;
+        // were it, a deeper stack is better than a lost callback.
+        true => user_function::call(|| callback.call as *const c_void, call),
     }
+    // The callback may have stored into any word that one of our threads waits for.
+    waiters.touched_anything();
 }
 
 #[cfg(all(test, not(loom)))]

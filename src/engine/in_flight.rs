@@ -234,31 +234,42 @@ mod tests {
     }
 }
 
-/// The table itself has one owner; what moves between threads is the role. Two holders that find
-/// the same completion: one gets the operation.
+/// The table itself has one owner; what moves between threads is the role, whose orders carry what
+/// the holder before has changed. Two holders that find the same completion: one gets the
+/// operation. With a Relaxed in `engine::role` the model fails.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use loom::sync::{Arc, Mutex};
+    use crate::engine::role::{Held, Role};
+    use loom::sync::Arc;
     use loom::thread;
+
+    fn hold<T>(role: &Role<T>) -> Held<'_, T> {
+        loop {
+            match role.take() {
+                Some(held) => return held,
+                None => thread::yield_now(),
+            }
+        }
+    }
 
     #[test]
     fn loom_a_completion_seen_by_two_holders_is_fired_once() {
         loom::model(|| {
             let mut slots = InFlightTable::new(2);
             let tag = slots.insert(7).unwrap();
-            let role = Arc::new(Mutex::new(slots));
+            let role = Arc::new(Role::new(slots));
             let others = role.clone();
             let other = thread::spawn(move || {
-                let mut slots = others.lock().unwrap();
+                let mut slots = hold(&others);
                 let mine = slots.remove(tag);
                 let reused = slots.insert(8);
                 (mine, reused)
             });
-            let mine = role.lock().unwrap().remove(tag);
+            let mine = hold(&role).remove(tag);
             let (theirs, reused) = other.join().unwrap();
             assert_eq!(mine.xor(theirs), Some(7));
-            let mut slots = role.lock().unwrap();
+            let mut slots = hold(&role);
             assert_eq!(slots.len(), 1);
             assert_eq!(slots.get_mut(tag), None);
             assert_eq!(slots.remove(reused.unwrap()), Some(8));

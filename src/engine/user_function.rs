@@ -5,24 +5,24 @@
 use std::ffi::{CStr, c_void};
 use std::mem::{MaybeUninit, forget};
 
-/// Calls a function of the user. `function`: its address, to name it.
+/// Calls a function of the user. `function`: gives its address, to name it.
 #[inline(always)]
-pub fn call(function: *const c_void, call: impl FnOnce()) {
+pub fn call(function: impl Fn() -> *const c_void, call: impl FnOnce()) {
     let unwinds = Unwinds(function);
     call();
     forget(unwinds);
 }
 
 /// Dropped only where the call does not return.
-struct Unwinds(*const c_void);
+struct Unwinds<F: Fn() -> *const c_void>(F);
 
-impl Drop for Unwinds {
+impl<F: Fn() -> *const c_void> Drop for Unwinds<F> {
     #[cold]
     fn drop(&mut self) {
         let text = format!(
             "libllcl: {} was left by an exception, pthread_exit or cancellation, expected it to return; \
              the process ends\n",
-            describe(self.0)
+            describe((self.0)())
         );
         // SAFETY: the text is valid for reading; the answer changes nothing.
         unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };

@@ -1,6 +1,12 @@
 //! The cores on which a thread may run, as plain bits that ranks tell each other: whether there is
 //! one for each of them no rank can know alone, since each may have been pinned to its own.
 
+use crate::fail;
+use crate::util::status::{Error, Result};
+
+/// The variable that lists the cores of the library's own threads.
+pub const PROGRESS_CPUS: &str = "LLCL_PROGRESS_CPUS";
+
 /// A set of cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
@@ -14,6 +20,55 @@ impl Cores {
         // SAFETY: as many bytes as there are; the kernel fills in whole words.
         let filled = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, bytes, &mut cores.0) };
         if filled > 0 { cores } else { Cores([u64::MAX; 16]) }
+    }
+
+    /// Where the library's own threads of a rank are to run: on the cores that LLCL_PROGRESS_CPUS
+    /// lists, but not on those of the calling thread, which is the rank's, if there are others.
+    /// None: where the thread runs that starts them.
+    pub fn of_progress_threads() -> Result<Option<Cores>> {
+        let text = match std::env::var_os(PROGRESS_CPUS) {
+            Some(text) if !text.is_empty() => text.to_string_lossy().into_owned(),
+            _ => return Ok(None),
+        };
+        match Cores::listed(&text) {
+            Some(listed) => Ok(Some(listed.aside_of(Cores::mine()))),
+            None => fail!(
+                ERR_INVALID,
+                "{PROGRESS_CPUS} is \"{text}\", expected numbers of processors and ranges of them, as 0,2-3"
+            ),
+        }
+    }
+
+    /// The set that a text as `0,2-3` lists, which is not empty.
+    fn listed(text: &str) -> Option<Cores> {
+        let mut cores = Cores::default();
+        for range in text.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (usize, usize) =
+                (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            if first > last {
+                return None;
+            }
+            for core in first..=last {
+                *cores.0.get_mut(core / 64)? |= 1 << (core % 64);
+            }
+        }
+        Some(cores)
+    }
+
+    /// These without those of `other`, unless there are no others.
+    fn aside_of(self, other: Cores) -> Cores {
+        let mut left = self;
+        left.0.iter_mut().zip(other.0).for_each(|(word, other)| *word &= !other);
+        if left.count() > 0 { left } else { self }
+    }
+
+    /// Lets the calling thread run on these only.
+    pub fn enter(self) -> Result<()> {
+        let bytes = size_of_val(&self.0);
+        // SAFETY: as many bytes as there are; the kernel reads them.
+        let answer = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, bytes, &self.0) };
+        if answer == 0 { Ok(()) } else { Err(Error::system("sched_setaffinity")) }
     }
 
     /// As many words as the machine has cores for: what ranks tell each other.
@@ -46,5 +101,22 @@ mod tests {
         assert_eq!(mine.with(mine.words()), mine);
         assert_eq!(Cores::default().with(mine.words()), mine);
         assert_eq!(Cores([1; 16]).with(&[2; 16]).count(), 32);
+    }
+
+    #[test]
+    fn a_list_of_cores_is_read() {
+        let cores = Cores::listed("0, 2-3,70").unwrap();
+        assert_eq!((cores.0[0], cores.0[1], cores.count()), (0b1101, 1 << 6, 4));
+        for bad in [" ", "1,", "3-2", "1024", "-1", "0-", "all", "1;2"] {
+            assert!(Cores::listed(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_rank_keeps_its_core_to_itself_where_there_is_another() {
+        let (zero, both) = (Cores::listed("0").unwrap(), Cores::listed("0-1").unwrap());
+        assert_eq!(both.aside_of(zero), Cores::listed("1").unwrap());
+        assert_eq!(zero.aside_of(zero), zero);
+        assert_eq!(both.aside_of(both), both);
     }
 }

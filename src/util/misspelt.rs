@@ -1,10 +1,12 @@
 //! Variables that look like this library's and are not: said once, with the name that was meant.
 
 use crate::util::config::TABLE;
+use crate::util::cores::PROGRESS_CPUS;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the launcher sets, and what tests of programs find it by.
-const OTHERS: [&str; 5] = ["LLCL_RANK", "LLCL_SIZE", "LLCL_HUB_FD", "LLCL_RUN", "LLCL_COLL_TABLE"];
+/// What the launcher sets, what tests of programs find it by, and what is no number or word.
+const OTHERS: [&str; 6] =
+    ["LLCL_RANK", "LLCL_SIZE", "LLCL_HUB_FD", "LLCL_RUN", "LLCL_COLL_TABLE", PROGRESS_CPUS];
 
 static SAID: AtomicBool = AtomicBool::new(false);
 

@@ -15,6 +15,7 @@ pub mod memory;
 pub mod misspelt;
 pub mod narrow;
 pub mod once;
+pub mod own_word;
 pub mod pin;
 pub mod prefetch;
 pub mod random;

@@ -12,6 +12,7 @@
 //! The list of threads is the one thing in this library that belongs to the process and not to a
 //! context: a thread pins itself once, whatever number of contexts it uses.
 
+use crate::util::own_word::own_word;
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
@@ -57,74 +58,10 @@ impl Drop for Mine {
     }
 }
 
-/// This thread's pin, where the kernel runs the fence; null before its first use and where it does
-/// not.
-///
-/// A thread-local variable of a shared library costs a call each time it is read, and the registers
-/// that the call may change. On x86-64 eight bytes of the initial thread-local block need one load
-/// instead (see docs/decisions/0002-unmapping.md for what that is worth).
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod quick {
-    use super::Pin;
-
-    std::arch::global_asm!(
-        ".pushsection .tbss,\"awT\",@nobits",
-        ".balign 8",
-        ".globl rs_llcl_pin",
-        ".hidden rs_llcl_pin",
-        ".type rs_llcl_pin,@object",
-        ".size rs_llcl_pin,8",
-        "rs_llcl_pin:",
-        ".zero 8",
-        ".popsection",
-    );
-
-    #[inline(always)]
-    pub fn get() -> *const Pin {
-        let pin: *const Pin;
-        // SAFETY: reads the variable above through the thread's own segment; nothing else.
-        unsafe {
-            std::arch::asm!(
-                "mov {0}, qword ptr [rip + rs_llcl_pin@GOTTPOFF]",
-                "mov {0}, qword ptr fs:[{0}]",
-                out(reg) pin,
-                options(nostack, preserves_flags, readonly),
-            );
-        }
-        pin
-    }
-
-    pub fn set(pin: *const Pin) {
-        // SAFETY: writes the variable above through the thread's own segment; nothing else.
-        unsafe {
-            std::arch::asm!(
-                "mov {0}, qword ptr [rip + rs_llcl_pin@GOTTPOFF]",
-                "mov qword ptr fs:[{0}], {1}",
-                out(reg) _,
-                in(reg) pin,
-                options(nostack, preserves_flags),
-            );
-        }
-    }
-}
-
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-mod quick {
-    use super::Pin;
-    use std::cell::Cell;
-
-    thread_local! {
-        static PIN: Cell<*const Pin> = const { Cell::new(std::ptr::null()) };
-    }
-
-    #[inline(always)]
-    pub fn get() -> *const Pin {
-        PIN.get()
-    }
-
-    pub fn set(pin: *const Pin) {
-        PIN.set(pin);
-    }
+own_word! {
+    /// This thread's pin, where the kernel runs the fence; null before its first use and where it
+    /// does not.
+    quick, "rs_llcl_pin", super::Pin
 }
 
 /// A number that differs between threads that have been pinned, to spread what they count.

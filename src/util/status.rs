@@ -42,6 +42,7 @@ statuses! {
     RETRY_BUSY = 3, "try again: what is needed is in use at the moment";
     RETRY_NO_CREDIT = 4, "try again: all message slots of the peer are taken";
     RETRY_CONNECTING = 5, "try again: the first contact with the peer is under way";
+    DONE = 64, "it has ended before the call returned; no completion fires";
     ERR_INVALID = -1, "a parameter is not allowed to have this value";
     ERR_RANGE = -2, "an offset, a size or a number lies outside of what exists";
     ERR_NO_MEMORY = -3, "memory, a table or a kernel limit is exhausted";
@@ -59,7 +60,13 @@ statuses! {
 impl Status {
     /// Neither accepted nor an error: nothing happened and nothing was kept.
     pub fn is_retry(self) -> bool {
-        self.0 > 0
+        self.0 > 0 && self != Status::DONE
+    }
+}
+
+impl From<()> for Status {
+    fn from((): ()) -> Status {
+        Status::OK
     }
 }
 

@@ -4,6 +4,7 @@ use crate::relay::{Relay, Target};
 use crate::{Bind, Options, report};
 use llcl::bootstrap::environment;
 use llcl::fail;
+use llcl::util::cores::PROGRESS_CPUS;
 use llcl::util::socket;
 use llcl::util::status::{Error, Result};
 use llcl::util::thread::spawn_quiet;
@@ -31,6 +32,8 @@ pub struct Setup {
     mask: libc::sigset_t,
     files: libc::rlimit,
     processors: Vec<usize>,
+    /// What the ranks are told of the processors for their library's own threads.
+    others: Option<String>,
     guard: RawFd,
 }
 
@@ -40,6 +43,7 @@ impl Setup {
             Bind::None => Vec::new(),
             Bind::Core => allowed_processors()?,
         };
+        let others = others(&processors, options.ranks as usize);
         let files = raise_open_files()?;
         if let Err(e) = socket::process(std::process::id()) {
             fail!(
@@ -49,7 +53,7 @@ impl Setup {
         }
         // SAFETY: getpid has no preconditions.
         let launcher = unsafe { libc::getpid() };
-        Ok(Setup { launcher, mask, files, processors, guard })
+        Ok(Setup { launcher, mask, files, processors, others, guard })
     }
 
     /// Starts `rank` with its `end` of the hub's sockets.
@@ -72,6 +76,9 @@ impl Setup {
             0 => Stdio::inherit(),
             _ => Stdio::null(),
         });
+        if let Some(others) = &self.others {
+            command.env(PROGRESS_CPUS, others);
+        }
         if options.tag_output {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
@@ -216,6 +223,19 @@ pub fn signal(rank: &Rank, signal: i32) {
 pub fn reap(rank: &Rank) {
     // SAFETY: waits for a child of this process that has ended; no status is asked for.
     unsafe { libc::waitpid(rank.pid as libc::pid_t, ptr::null_mut(), 0) };
+}
+
+/// The processors that no rank gets; where there are none, all of them: each rank's library then
+/// leaves out the rank's own. None: the user has said, or there is no choice.
+fn others(processors: &[usize], ranks: usize) -> Option<String> {
+    if std::env::var_os(PROGRESS_CPUS).is_some_and(|set| !set.is_empty()) || processors.len() < 2 {
+        return None;
+    }
+    let left = match processors.get(ranks..) {
+        Some(left) if !left.is_empty() => left,
+        _ => processors,
+    };
+    Some(left.iter().map(usize::to_string).collect::<Vec<_>>().join(","))
 }
 
 fn allowed_processors() -> Result<Vec<usize>> {

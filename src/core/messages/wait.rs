@@ -3,7 +3,7 @@
 use super::Send;
 use crate::core::blocking::accepted;
 use crate::core::context::Context;
-use crate::core::submit::FLAG_DEFER;
+use crate::core::submit::{Accepted, FLAG_DEFER};
 use crate::engine::lane::Execution;
 use crate::engine::messages::deferred::MOST;
 use crate::engine::messages::{LONG, MEDIUM};
@@ -140,7 +140,8 @@ impl Context {
     /// Sends the message and waits for its end.
     pub fn am_and_wait(&self, send: &Send) -> Result<()> {
         self.until_ended([&send.on_local, &send.on_complete], |ended| {
-            self.am_until_accepted(&Send { on_complete: ended, ..*send })
+            let accepted = self.am_until_accepted(&Send { on_complete: ended, ..*send });
+            accepted.map(|()| Accepted::Fires)
         })
     }
 }

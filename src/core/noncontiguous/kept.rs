@@ -2,6 +2,7 @@
 
 use super::{Many, Shape, Span, Strided};
 use crate::core::poster::{Later, Poster};
+use crate::core::submit::FLAG_DONE;
 use crate::engine::command::Op;
 use crate::engine::completion::Completion;
 use crate::util::status::Result;
@@ -32,7 +33,8 @@ impl Kept {
             Shape::Strided(strided) => KeptShape::Strided(strided.clone()),
             Shape::Lists(ours, theirs) => KeptShape::Lists(ours.to_vec(), theirs.to_vec()),
         };
-        Kept { op, peer, flags, shape, on_complete }
+        // Its caller is told that its completion fires.
+        Kept { op, peer, flags: flags & !FLAG_DONE, shape, on_complete }
     }
 }
 
@@ -47,7 +49,7 @@ impl Later for Kept {
             KeptShape::Strided(strided) => Shape::Strided(strided.clone()),
             KeptShape::Lists(ours, theirs) => Shape::Lists(ours, theirs),
         };
-        poster.submit_many(&Many { op, peer, flags, shape, on_complete })
+        poster.submit_many(&Many { op, peer, flags, shape, on_complete }).map(drop)
     }
 
     fn completions(&self) -> [Completion; 2] {
