@@ -4,11 +4,10 @@ use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
-use crate::api::rma::LLCL_FLAG_DONE;
 use crate::api::status::{LLCL_DONE, LLCL_OK};
 use crate::core::context::Context;
 use crate::core::rma::Quick;
-use crate::core::submit::{Accepted, Request};
+use crate::core::submit::{Accepted, FLAG_DONE, Request};
 use crate::engine::completion::in_callback;
 use crate::transport::port::Port;
 use crate::util::status::{Result, Status};
@@ -93,7 +92,7 @@ unsafe fn do_and_tell<P: Parameters>(context: &Context, params: &P) -> Option<i3
     match params.flags() {
         0 => {}
         // SAFETY: as the caller promises.
-        LLCL_FLAG_DONE => return unsafe { params.do_quickly(context) }.then_some(LLCL_DONE),
+        FLAG_DONE => return unsafe { params.do_quickly(context) }.then_some(LLCL_DONE),
         _ => return None,
     }
     let on_local = params.on_local().map(llcl_completion_t::as_engine);
@@ -147,7 +146,7 @@ pub unsafe fn try_post<P: Parameters>(context: *const llcl_context_t, params: *c
 /// As of try_post().
 #[inline(never)]
 unsafe extern "C" fn try_post_and_tell<P: Parameters>(context: &llcl_context_t, p: &P) -> i32 {
-    let done = p.flags() == LLCL_FLAG_DONE;
+    let done = p.flags() == FLAG_DONE;
     let quiet = p.on_local().is_none_or(|it| it.as_engine().is_nothing());
     if done || p.flags() == 0 && quiet && p.on_complete().as_engine().can_fire() {
         // SAFETY: as the caller promises.
@@ -176,7 +175,7 @@ extern "C" fn tell(context: &Context, on_complete: &llcl_completion_t) -> i32 {
 extern "C" fn wake_and_tell<P: Parameters>(context: &Context, port: &Port, params: &P) -> i32 {
     wake(port, params);
     match params.flags() {
-        LLCL_FLAG_DONE => LLCL_DONE,
+        FLAG_DONE => LLCL_DONE,
         _ => tell(context, params.on_complete()),
     }
 }
@@ -245,7 +244,7 @@ pub unsafe extern "C" fn post_and_wait<P: Parameters>(
     if let Some((context, params)) = unsafe { both(context, params) }
         && params.on_local().is_none_or(|it| it.as_engine().is_nothing())
         && params.on_complete().as_engine().is_nothing()
-        && params.flags() & !LLCL_FLAG_DONE == 0
+        && params.flags() & !FLAG_DONE == 0
         && !in_callback()
     {
         // SAFETY: as the caller promises.
