@@ -13,6 +13,7 @@ struct waiter {
     llcl_context_t *context;
     uint64_t *word;
     int64_t peer; /* negative: anybody */
+    int any;      /* by llcl_wait_any */
     llcl_status_t expected;
     pthread_t thread;
     int64_t ended;
@@ -21,7 +22,19 @@ struct waiter {
 static void *wait_for_ever(void *data)
 {
     struct waiter *waiter = data;
-    llcl_status_t status = waiter->peer < 0
+    llcl_awaited_t either[2];
+    llcl_status_t status;
+    uint32_t i;
+    for (i = 0; i < 2; i++) {
+        either[i].word = waiter->word;
+        either[i].at_least = 1;
+        either[i].peer = (uint32_t)waiter->peer;
+        either[i].flags = waiter->peer < 0 ? 0 : LLCL_WAIT_FROM_PEER;
+    }
+    if (waiter->any)
+        status = llcl_wait_any(waiter->context, either, 2, 0, -1, NULL);
+    else
+        status = waiter->peer < 0
         ? llcl_wait_word(waiter->context, waiter->word, 1, -1)
         : llcl_wait_word_from(waiter->context, waiter->word, 1, -1, (uint32_t)waiter->peer);
     CHECK_STATUS(status, waiter->expected);
@@ -35,6 +48,8 @@ static void begin(struct waiter *waiter, llcl_context_t *context, uint64_t *word
                   llcl_status_t expected)
 {
     struct waiter made = {0};
+    static uint32_t begun;
+    made.any = __atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED) % 2 == 1;
     made.context = context;
     made.word = word;
     made.peer = peer;

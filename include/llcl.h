@@ -1627,6 +1627,27 @@ llcl_status_t llcl_compare_swap(llcl_context_t *context,
  * 10. Waiting
  */
 
+/** Of llcl_awaited_t::flags: only `peer` can change the word. */
+#define LLCL_WAIT_FROM_PEER 1u
+
+/** Of llcl_wait_any and llcl_wait_fd: handlers that have run end the wait as well. */
+#define LLCL_WAIT_MESSAGES 1u
+
+/** A word that is waited for, beside others. */
+typedef struct llcl_awaited_t {
+    /** Any uint64_t of this process, aligned to 8 bytes; changed by atomic stores only. */
+    const uint64_t *word;
+    /** The value to be reached, compared unsigned. */
+    uint64_t at_least;
+    /** With LLCL_WAIT_FROM_PEER: the rank that is to change the word. Else ignored. */
+    uint32_t peer;
+    /** 0 or LLCL_WAIT_FROM_PEER. */
+    uint32_t flags;
+} llcl_awaited_t;
+
+/** All zeroes: `llcl_awaited_t it = LLCL_AWAITED_INIT;`. */
+#define LLCL_AWAITED_INIT {NULL, 0, 0, 0}
+
 /**
  * Waits until the operations of this context towards one peer that were accepted before have
  * ended.
@@ -1711,6 +1732,64 @@ llcl_status_t llcl_wait_word_from(llcl_context_t *context,
                                   uint64_t at_least,
                                   int64_t timeout_ns,
                                   uint32_t peer);
+
+/**
+ * Waits until one of several words has reached its value, or until handlers have run: helping with
+ * progress for LLCL_SPIN_US, then asleep.
+ *
+ * What wakes the sleeper is that of llcl_wait_word, for each of the words.
+ * `context`: a live context. `words`: `count` words, read during the call only; NULL if `count` is
+ * 0. `count`: how many; with more than some 250 in all threads' waits together every store into
+ * the rank's memory wakes the thread. `flags`: 0 or LLCL_WAIT_MESSAGES: the wait ends also when
+ * handlers have run since the calling thread's last llcl_am_wait or the like, on whatever thread.
+ * `timeout_ns`: nanoseconds; negative: for ever; 0: only looks. `which`: where the number of the
+ * word goes, the first in the list that has its value; `count` where none has and handlers have
+ * run. May be NULL.
+ * LLCL_OK: a word has reached its value, and what was done before it was changed is seen, or
+ * handlers have run; LLCL_ERR_TIMEOUT: nothing of it in time; LLCL_ERR_PEER_DEAD: no word has its
+ * value, and nobody is left to change one of them, as of llcl_wait_word and, with
+ * LLCL_WAIT_FROM_PEER, llcl_wait_word_from; leave it out to wait for the others;
+ * LLCL_ERR_INVALID: NULL, a misaligned word, unknown flags, no such rank, or neither words nor
+ * LLCL_WAIT_MESSAGES; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+ * Any number of threads may wait.
+ * After MPI_Waitany and GASPI's gaspi_notify_waitsome.
+ */
+llcl_status_t llcl_wait_any(llcl_context_t *context,
+                            const llcl_awaited_t *words,
+                            uint32_t count,
+                            uint32_t flags,
+                            int64_t timeout_ns,
+                            uint32_t *which);
+
+/**
+ * Arms a descriptor, for programs whose event loop waits by epoll, poll or select: it becomes
+ * readable when llcl_wait_any with these parameters would return.
+ *
+ * It is armed for once: before each wait of the event loop arm it again, which also makes it
+ * unreadable. If what it is armed for has happened before, it becomes readable at once, so nothing
+ * is missed between a look and the arming. The way to use it: arm; wait in the event loop; where it
+ * is readable, call llcl_wait_any with the same words and the time 0, and act; begin again.
+ * Where handlers run only in polls (LLCL_AM_HANDLERS_POLLED), LLCL_WAIT_MESSAGES makes it readable
+ * when a message waits: llcl_am_poll then runs its handler. A death after which a word can never
+ * have its value makes it readable, too.
+ * The first call makes the descriptor, an eventfd, and starts a thread that sleeps on the words;
+ * so an event costs a wake-up more than in llcl_wait_any.
+ * `context`: a live context. `words`: as of llcl_wait_any, but they stay valid until the
+ * descriptor was readable or the next arming has returned. `count`, `flags`: as there; `count` 0
+ * and `flags` 0: disarms. `descriptor`: where its number goes, the same in all calls. It is the
+ * library's: wait for it to be readable, and neither write to it nor close it; it ends with the
+ * context.
+ * LLCL_OK; LLCL_ERR_INVALID: as of llcl_wait_any; LLCL_ERR_STATE: inside a callback, or the
+ * context is being finalized; LLCL_ERR_SYSTEM, LLCL_ERR_NO_MEMORY: the machine refuses a
+ * descriptor or a thread. Any thread may call it; a context has one arming, and the last call
+ * counts.
+ * After ibv_req_notify_cq of verbs and ucp_worker_arm of UCX.
+ */
+llcl_status_t llcl_wait_fd(llcl_context_t *context,
+                           const llcl_awaited_t *words,
+                           uint32_t count,
+                           uint32_t flags,
+                           int32_t *descriptor);
 
 /**
  * Wakes the threads of a rank that sleep in the library, so that they look again at what they wait

@@ -20,7 +20,8 @@ module llcl_calls_rma
       c_try_compare_swap_async => llcl_try_compare_swap_async, &
       c_compare_swap_async => llcl_compare_swap_async, c_compare_swap => llcl_compare_swap, &
       c_flush => llcl_flush, c_flush_all => llcl_flush_all, c_wait_word => llcl_wait_word, &
-      c_wait_word_from => llcl_wait_word_from, c_wake => llcl_wake, c_progress => llcl_progress, &
+      c_wait_word_from => llcl_wait_word_from, c_wait_any => llcl_wait_any, &
+      c_wait_fd => llcl_wait_fd, c_wake => llcl_wake, c_progress => llcl_progress, &
       c_try_write_strided_async => llcl_try_write_strided_async, &
       c_write_strided_async => llcl_write_strided_async, c_write_strided => llcl_write_strided, &
       c_try_read_strided_async => llcl_try_read_strided_async, &
@@ -89,6 +90,10 @@ module llcl_calls_rma
   interface llcl_wait_word; procedure call_wait_word; end interface
   public :: llcl_wait_word_from
   interface llcl_wait_word_from; procedure call_wait_word_from; end interface
+  public :: llcl_wait_any
+  interface llcl_wait_any; procedure call_wait_any; end interface
+  public :: llcl_wait_fd
+  interface llcl_wait_fd; procedure call_wait_fd; end interface
   public :: llcl_wake
   interface llcl_wake; procedure call_wake; end interface
   public :: llcl_progress
@@ -339,6 +344,29 @@ contains
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_wait_word_from'//c_null_char, c_wait_word_from(context, word, at_least, &
         timeout_ns, peer), status)
+  end subroutine
+
+  subroutine call_wait_any(context, words, count, flags, timeout_ns, which, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_awaited_t), intent(in) :: words
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int32_t), intent(in) :: flags
+    integer(c_int64_t), intent(in) :: timeout_ns
+    integer(c_int32_t), intent(inout) :: which
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_wait_any'//c_null_char, c_wait_any(context, words, count, flags, timeout_ns, &
+        which), status)
+  end subroutine
+
+  subroutine call_wait_fd(context, words, count, flags, descriptor, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_awaited_t), intent(in) :: words
+    integer(c_int32_t), intent(in) :: count
+    integer(c_int32_t), intent(in) :: flags
+    integer(c_int32_t), intent(inout) :: descriptor
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_wait_fd'//c_null_char, c_wait_fd(context, words, count, flags, descriptor), &
+        status)
   end subroutine
 
   subroutine call_wake(context, peer, status)

@@ -74,6 +74,8 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_OP_MAX = 11
   integer(c_int32_t), parameter :: LLCL_DOMAIN_PROCESSOR = 1
   integer(c_int32_t), parameter :: LLCL_DOMAIN_OWNER = 2
+  integer(c_int32_t), parameter :: LLCL_WAIT_FROM_PEER = 1
+  integer(c_int32_t), parameter :: LLCL_WAIT_MESSAGES = 1
   integer(c_int32_t), parameter :: LLCL_AM_IDS = 256
   integer(c_int32_t), parameter :: LLCL_AM_HEADER = 64
   integer(c_int32_t), parameter :: LLCL_AM_MEDIUM = 0

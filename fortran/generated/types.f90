@@ -7,8 +7,8 @@ module llcl_types
   implicit none
   private
   public :: llcl_am_params_t, llcl_am_t, llcl_am_view_t, llcl_atomic_info_t, llcl_atomic_params_t, &
-      llcl_bootstrap_t, llcl_capabilities_t, llcl_coll_info_t, llcl_coll_params_t, llcl_coll_t, &
-      llcl_compare_swap_params_t, llcl_completion_t, llcl_config_t, llcl_context_t, &
+      llcl_awaited_t, llcl_bootstrap_t, llcl_capabilities_t, llcl_coll_info_t, llcl_coll_params_t, &
+      llcl_coll_t, llcl_compare_swap_params_t, llcl_completion_t, llcl_config_t, llcl_context_t, &
       llcl_fetch_add_params_t, llcl_local_span_t, llcl_local_t, llcl_peer_info_t, &
       llcl_read_params_t, llcl_region_t, llcl_remote_span_t, llcl_remote_t, llcl_stats_t, &
       llcl_strided_params_t, llcl_team_t, llcl_vector_params_t, llcl_world_t, llcl_write_params_t, &
@@ -187,6 +187,13 @@ module llcl_types
     integer(c_int64_t) :: desired = 0
     type(c_ptr) :: result = c_null_ptr
     type(llcl_completion_t) :: on_complete
+  end type
+
+  type, bind(c) :: llcl_awaited_t
+    type(c_ptr) :: word = c_null_ptr
+    integer(c_int64_t) :: at_least = 0
+    integer(c_int32_t) :: peer = 0
+    integer(c_int32_t) :: flags = 0
   end type
 
   type, bind(c) :: llcl_am_t

@@ -1,9 +1,9 @@
 //! 10. Waiting
 
-use crate::api::guard::guard;
+use crate::api::guard::{give, given, guard};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
-use crate::core::wait_word::Changer;
+use crate::core::watch::{Changer, Watched};
 use crate::fail;
 use crate::util::status::Result;
 use std::sync::atomic::AtomicU64;
@@ -105,6 +105,154 @@ pub unsafe extern "C" fn llcl_wait_word_from(
     guard(|| unsafe { wait_word(context, word, at_least, timeout_ns, Changer::Peer(peer)) })
 }
 
+/// Of llcl_awaited_t::flags: only `peer` can change the word.
+pub const LLCL_WAIT_FROM_PEER: u32 = 1;
+
+/// Of llcl_wait_any and llcl_wait_fd: handlers that have run end the wait as well.
+pub const LLCL_WAIT_MESSAGES: u32 = 1;
+
+/// A word that is waited for, beside others.
+#[repr(C)]
+pub struct llcl_awaited_t {
+    /// Any uint64_t of this process, aligned to 8 bytes; changed by atomic stores only.
+    pub word: *const u64,
+    /// The value to be reached, compared unsigned.
+    pub at_least: u64,
+    /// With LLCL_WAIT_FROM_PEER: the rank that is to change the word. Else ignored.
+    pub peer: u32,
+    /// 0 or LLCL_WAIT_FROM_PEER.
+    pub flags: u32,
+}
+
+/// Waits until one of several words has reached its value, or until handlers have run: helping with
+/// progress for LLCL_SPIN_US, then asleep.
+///
+/// What wakes the sleeper is that of llcl_wait_word, for each of the words.
+/// `context`: a live context. `words`: `count` words, read during the call only; NULL if `count` is
+/// 0. `count`: how many; with more than some 250 in all threads' waits together every store into
+/// the rank's memory wakes the thread. `flags`: 0 or LLCL_WAIT_MESSAGES: the wait ends also when
+/// handlers have run since the calling thread's last llcl_am_wait or the like, on whatever thread.
+/// `timeout_ns`: nanoseconds; negative: for ever; 0: only looks. `which`: where the number of the
+/// word goes, the first in the list that has its value; `count` where none has and handlers have
+/// run. May be NULL.
+/// LLCL_OK: a word has reached its value, and what was done before it was changed is seen, or
+/// handlers have run; LLCL_ERR_TIMEOUT: nothing of it in time; LLCL_ERR_PEER_DEAD: no word has its
+/// value, and nobody is left to change one of them, as of llcl_wait_word and, with
+/// LLCL_WAIT_FROM_PEER, llcl_wait_word_from; leave it out to wait for the others;
+/// LLCL_ERR_INVALID: NULL, a misaligned word, unknown flags, no such rank, or neither words nor
+/// LLCL_WAIT_MESSAGES; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+/// Any number of threads may wait.
+/// After MPI_Waitany and GASPI's gaspi_notify_waitsome.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_wait_any(
+    context: *mut llcl_context_t,
+    words: *const llcl_awaited_t,
+    count: u32,
+    flags: u32,
+    timeout_ns: i64,
+    which: *mut u32,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context and a list of words that live during the call.
+        let (context, words) = unsafe { (live(context)?, watched(words, count)?) };
+        let messages = check_flags(flags)?;
+        if words.is_empty() && !messages {
+            fail!(ERR_INVALID, "count is 0 without LLCL_WAIT_MESSAGES, expected words");
+        }
+        let reached = context.wait_any(&words, messages, timeout(timeout_ns))?;
+        // SAFETY: the caller gives NULL or a place for a number.
+        if let Some(which) = unsafe { which.as_mut() } {
+            *which = reached as u32;
+        }
+        Ok(())
+    })
+}
+
+/// Arms a descriptor, for programs whose event loop waits by epoll, poll or select: it becomes
+/// readable when llcl_wait_any with these parameters would return.
+///
+/// It is armed for once: before each wait of the event loop arm it again, which also makes it
+/// unreadable. If what it is armed for has happened before, it becomes readable at once, so nothing
+/// is missed between a look and the arming. The way to use it: arm; wait in the event loop; where it
+/// is readable, call llcl_wait_any with the same words and the time 0, and act; begin again.
+/// Where handlers run only in polls (LLCL_AM_HANDLERS_POLLED), LLCL_WAIT_MESSAGES makes it readable
+/// when a message waits: llcl_am_poll then runs its handler. A death after which a word can never
+/// have its value makes it readable, too.
+/// The first call makes the descriptor, an eventfd, and starts a thread that sleeps on the words;
+/// so an event costs a wake-up more than in llcl_wait_any.
+/// `context`: a live context. `words`: as of llcl_wait_any, but they stay valid until the
+/// descriptor was readable or the next arming has returned. `count`, `flags`: as there; `count` 0
+/// and `flags` 0: disarms. `descriptor`: where its number goes, the same in all calls. It is the
+/// library's: wait for it to be readable, and neither write to it nor close it; it ends with the
+/// context.
+/// LLCL_OK; LLCL_ERR_INVALID: as of llcl_wait_any; LLCL_ERR_STATE: inside a callback, or the
+/// context is being finalized; LLCL_ERR_SYSTEM, LLCL_ERR_NO_MEMORY: the machine refuses a
+/// descriptor or a thread. Any thread may call it; a context has one arming, and the last call
+/// counts.
+/// After ibv_req_notify_cq of verbs and ucp_worker_arm of UCX.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_wait_fd(
+    context: *mut llcl_context_t,
+    words: *const llcl_awaited_t,
+    count: u32,
+    flags: u32,
+    descriptor: *mut i32,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context and a list of words that live as the doc says.
+        let (context, words) = unsafe { (live(context)?, watched(words, count)?) };
+        let messages = check_flags(flags)?;
+        if descriptor.is_null() {
+            fail!(ERR_INVALID, "descriptor is NULL");
+        }
+        let number = context.wait_fd(&words, messages)?;
+        // SAFETY: the caller gives a place for a number.
+        unsafe { give(descriptor, "descriptor", number) }
+    })
+}
+
+fn timeout(timeout_ns: i64) -> Option<Duration> {
+    u64::try_from(timeout_ns).ok().map(Duration::from_nanos)
+}
+
+/// Whether messages end the wait.
+fn check_flags(flags: u32) -> Result<bool> {
+    if flags & !LLCL_WAIT_MESSAGES != 0 {
+        fail!(ERR_INVALID, "flags is {flags:#x}, expected no bit but LLCL_WAIT_MESSAGES");
+    }
+    Ok(flags != 0)
+}
+
+/// # Safety
+/// `words` is NULL or has `count` entries, whose words live as long as the answer is used.
+unsafe fn watched<'a>(words: *const llcl_awaited_t, count: u32) -> Result<Vec<Watched<'a>>> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: as the caller promises.
+    unsafe { given(words, "words")? };
+    // SAFETY: as above.
+    let words = unsafe { std::slice::from_raw_parts(words, count as usize) };
+    let watched = words.iter().enumerate().map(|(at, it)| {
+        if it.word.is_null() || !(it.word as usize).is_multiple_of(8) {
+            let word = it.word;
+            fail!(ERR_INVALID, "words[{at}].word is {word:?}, expected an 8-byte aligned uint64_t");
+        }
+        let changer = match it.flags {
+            0 => Changer::Anybody,
+            LLCL_WAIT_FROM_PEER => Changer::Peer(it.peer),
+            flags => fail!(
+                ERR_INVALID,
+                "words[{at}].flags is {flags:#x}, expected no bit but LLCL_WAIT_FROM_PEER"
+            ),
+        };
+        // SAFETY: a live aligned word, which others change atomically only, by contract.
+        let word = unsafe { AtomicU64::from_ptr(it.word.cast_mut()) };
+        Ok(Watched { word, at_least: it.at_least, changer })
+    });
+    watched.collect()
+}
+
 /// # Safety
 /// Pointers that are not null point to a live context and a word that lives until the end.
 unsafe fn wait_word(
@@ -121,8 +269,7 @@ unsafe fn wait_word(
     }
     // SAFETY: a live aligned word, which others change atomically only, by contract.
     let word = unsafe { AtomicU64::from_ptr(word.cast_mut()) };
-    let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
-    context.wait_word(word, at_least, timeout, changer)
+    context.wait_any(&[Watched { word, at_least, changer }], false, timeout(timeout_ns)).map(drop)
 }
 
 /// Wakes the threads of a rank that sleep in the library, so that they look again at what they wait

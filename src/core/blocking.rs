@@ -65,6 +65,16 @@ impl<'a> Blocking<'a> {
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {
+        self.sleep_any(&[awaited], limit, enough)
+    }
+
+    /// Like `sleep`, for one of several.
+    pub(super) fn sleep_any(
+        self,
+        awaited: &[Awaited],
+        limit: Option<Duration>,
+        enough: impl Fn() -> bool,
+    ) -> bool {
         self.dispatcher.sleep(awaited, limit, enough)
     }
 

@@ -8,6 +8,7 @@ use crate::core::poster::Poster;
 use crate::core::progress_thread::{Crew, ProgressThread};
 use crate::core::region::Regions;
 use crate::core::region_handle::{Handles, RegionHandle};
+use crate::core::wait_fd::Notifier;
 use crate::engine::completion::{in_callback, must_not_be_in_callback};
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::messages::dispatch::{Dispatcher, HandlerMode};
@@ -46,6 +47,7 @@ pub struct Context {
     pub(super) progress: ProgressThread,
     pub(super) background: Arc<Background>,
     pub(super) handles: Handles,
+    pub(super) notifier: Notifier,
     config: Config,
     /// See [`Context::stay`].
     quick_in_child: OnceBox<ZeroInChild>,
@@ -209,6 +211,7 @@ impl Context {
             progress,
             background,
             handles,
+            notifier: Notifier::default(),
             config,
             quick_in_child: OnceBox::new(),
         })

@@ -35,7 +35,8 @@ impl Context {
             self.background.enlist(1);
             self.background.call(1, true);
         }
-        let mut free = self.cancel(limit + STUCK);
+        let mut free = self.notifier.stop(limit + STUCK);
+        free &= self.cancel(limit + STUCK);
         // From here on this rank asks for nothing; its progress thread still serves the others, and
         // messages are still handled. Behind the first fence no message is sent but responses to
         // what has come, behind the second one none at all.

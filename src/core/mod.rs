@@ -20,4 +20,6 @@ pub mod services;
 pub mod shared_region;
 pub mod stats;
 pub mod submit;
+mod wait_fd;
 pub mod wait_word;
+pub mod watch;

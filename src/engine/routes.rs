@@ -143,7 +143,7 @@ impl Routes {
     /// Sleeps until the word may have changed; see Sleepers::sleep().
     pub fn sleep(
         &self,
-        awaited: Awaited,
+        awaited: &[Awaited],
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {

@@ -358,7 +358,7 @@ fn who_stores_sees_the_threads_that_sleep_at_the_owner() {
         let word = Address { offset: 8, key: 99 };
         assert!(!pair.here.port.waiters().any_at(word));
         let awaited = Awaited { name: Some(word), local: None };
-        Sleepers::default().sleep(waiters, awaited, Some(Duration::ZERO), || {
+        Sleepers::default().sleep(waiters, &[awaited], Some(Duration::ZERO), || {
             seen.set(pair.here.port.waiters().any_at(word));
             true
         });

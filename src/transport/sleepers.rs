@@ -1,18 +1,18 @@
-//! Threads of this process that sleep until a word in memory changes.
+//! Threads of this process that sleep until a word in memory changes, or one of several words.
 //!
 //! # The protocol
 //!
 //! ```text
 //! sleeper                                    thread that stores
-//! 1  lays the word into a place and sets     a  stores into the word
+//! 1  lays each word into a place and sets    a  stores into the word
 //!    its bits in the marks (`enter`)         b  light_fence()
 //! 2  ticket = bell.ticket()                  c  loads a mark; its bit is not set: done
-//! 3  looks at the word                       d  searches the places; rings the bells of those
-//! 4  bell.wait(ticket, FIRST)                   whose word it has touched
+//! 3  looks at the words                      d  searches the places; rings the bells that those
+//! 4  bell.wait(ticket, FIRST)                   name whose word it has touched
 //! 5  heavy_fence()
-//! 6  looks at the word
+//! 6  looks at the words
 //! 7  bell.wait(ticket), and 6 again
-//! 8  clears the place and its bits
+//! 8  clears the places and their bits
 //! ```
 //!
 //! No wake-up is lost. The fence of (5) falls into every other thread at some point. A thread that
@@ -63,11 +63,14 @@ struct List([Entry; PLACES]);
 struct Entry {
     awaited: Option<Awaited>,
     threads: usize,
+    /// The place whose bell its threads sleep on: another one where it is one of several words, but
+    /// not the first, for which one thread waits.
+    bell: usize,
 }
 
 impl Default for List {
     fn default() -> List {
-        List([Entry { awaited: None, threads: 0 }; PLACES])
+        List([Entry { awaited: None, threads: 0, bell: 0 }; PLACES])
     }
 }
 
@@ -75,18 +78,49 @@ impl List {
     /// Counts a thread at the place of its word, at a free one, or else at the last one, which
     /// stands for any word. Whether it is the first one there.
     fn enter(&mut self, awaited: Awaited) -> (usize, bool) {
-        let own = |entry: &Entry| entry.threads > 0 && entry.awaited == Some(awaited);
-        let places = &self.0[..PLACES - 1];
-        let (place, awaited) = match places.iter().position(own) {
-            Some(place) => (place, Some(awaited)),
-            None => match places.iter().position(|entry| entry.threads == 0) {
-                Some(place) => (place, Some(awaited)),
-                None => (PLACES - 1, None),
-            },
+        let places = self.0[..PLACES - 1].iter().enumerate();
+        let own = |(place, entry): (usize, &Entry)| {
+            entry.threads > 0 && entry.bell == place && entry.awaited == Some(awaited)
+        };
+        let Some(place) = places.clone().position(own).or_else(|| self.free(0)) else {
+            return self.enter_last();
         };
         let threads = self.0[place].threads + 1;
-        self.0[place] = Entry { awaited, threads };
+        self.0[place] = Entry { awaited: Some(awaited), threads, bell: place };
         (place, threads == 1)
+    }
+
+    /// Counts a thread at the last place, which stands for any word.
+    fn enter_last(&mut self) -> (usize, bool) {
+        let place = PLACES - 1;
+        let threads = self.0[place].threads + 1;
+        self.0[place] = Entry { awaited: None, threads, bell: place };
+        (place, threads == 1)
+    }
+
+    /// The first free place from `first` on, but the last.
+    fn free(&self, first: usize) -> Option<usize> {
+        let free = |place: &usize| self.0[*place].threads == 0;
+        (first..PLACES - 1).find(free)
+    }
+
+    /// Counts a thread at a free place for each of several words; None: there are not enough.
+    fn enter_all(&mut self, awaited: &[Awaited]) -> Option<usize> {
+        let free = self.0[..PLACES - 1].iter().filter(|entry| entry.threads == 0).count();
+        let bell = self.free(0).filter(|_| free >= awaited.len())?;
+        let mut next = 0;
+        for word in awaited {
+            let place = self.free(next)?;
+            self.0[place] = Entry { awaited: Some(*word), threads: 1, bell };
+            next = place + 1;
+        }
+        Some(bell)
+    }
+
+    /// The places of the other words of the thread that sleeps on this bell.
+    fn others(&self, bell: usize) -> impl Iterator<Item = usize> {
+        let taken = move |place: &usize| self.0[*place].threads > 0 && self.0[*place].bell == bell;
+        (bell + 1..PLACES - 1).filter(taken)
     }
 
     fn bits(&self) -> Bits {
@@ -99,34 +133,55 @@ impl List {
 }
 
 impl Sleepers {
-    /// Sleeps until something has been stored into the word, or `limit` is over; not at all when
-    /// `enough` already says so. The caller looks again in any case. False: the time is over.
+    /// Sleeps until something has been stored into one of the words, or `limit` is over; not at all
+    /// when `enough` already says so. The caller looks again in any case. False: the time is over.
     /// `waiters` are this process's own, and always the same.
     pub fn sleep(
         &self,
         waiters: &Waiters,
-        awaited: Awaited,
+        awaited: &[Awaited],
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {
         let place = self.enter(waiters, awaited);
         let woken = sleep_on(waiters.bell(place), limit, enough);
-        self.leave(waiters, place);
+        self.leave(waiters, place, awaited.len() > 1);
         woken
     }
 
-    fn enter(&self, waiters: &Waiters, awaited: Awaited) -> usize {
+    /// The place whose bell is to be slept on. Several words for which there are not places enough
+    /// share the one that any store rings.
+    fn enter(&self, waiters: &Waiters, awaited: &[Awaited]) -> usize {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        let (place, first) = list.enter(awaited);
+        let (bell, first) = match awaited {
+            [awaited] => list.enter(*awaited),
+            _ => match list.enter_all(awaited) {
+                Some(bell) => (bell, true),
+                None => list.enter_last(),
+            },
+        };
         if first {
-            waiters.fill(place, list.0[place].awaited);
+            waiters.fill(bell, list.0[bell].awaited, bell);
+            for place in list.others(bell) {
+                waiters.fill(place, list.0[place].awaited, bell);
+            }
             waiters.mark(list.bits());
         }
-        place
+        bell
     }
 
-    fn leave(&self, waiters: &Waiters, place: usize) {
+    /// `several`: the thread has waited for several words.
+    fn leave(&self, waiters: &Waiters, place: usize, several: bool) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if several {
+            for other in place + 1..PLACES - 1 {
+                if list.0[other].threads > 0 && list.0[other].bell == place {
+                    list.0[other].threads = 0;
+                    waiters.clear(other);
+                }
+            }
+            waiters.mark(list.bits());
+        }
         list.0[place].threads -= 1;
         if list.0[place].threads == 0 {
             waiters.clear(place);

@@ -22,7 +22,7 @@ use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 pub const PLACES: usize = 256;
 /// Few enough for loom to go through every order.
 #[cfg(loom)]
-pub const PLACES: usize = 2;
+pub const PLACES: usize = 3;
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,8 @@ const ANY_KEY: u64 = u64::MAX;
 #[repr(C, align(32))]
 struct Place {
     bell: Bell,
-    /// 1: threads sleep here, or are about to.
+    /// Not 0: threads sleep here, or are about to; then 1 more than the place whose bell wakes
+    /// them: a thread that waits for several words has a place for each, and sleeps on one bell.
     taken: AtomicU32,
     key: AtomicU64,
     offset: AtomicU64,
@@ -220,8 +221,10 @@ impl Waiters {
         // slept before the store have not changed since.
         let used = self.marks.used.load(Ordering::Relaxed) as usize;
         for place in &self.places[..used.min(PLACES)] {
-            if place.taken.load(Ordering::Relaxed) != 0 && concerns(place) {
-                place.bell.ring();
+            let taken = place.taken.load(Ordering::Relaxed);
+            if taken != 0 && concerns(place) {
+                // What a scribbling process has written names some place.
+                self.places[(taken - 1) as usize % PLACES].bell.ring();
             }
         }
     }
@@ -231,8 +234,9 @@ impl Waiters {
         &self.places[place].bell
     }
 
-    /// Lays a word into a free place. For the owner, under its lock.
-    pub fn fill(&self, place: usize, awaited: Option<Awaited>) {
+    /// Lays a word into a free place, whose sleepers the bell of place number `bell` wakes. For the
+    /// owner, under its lock.
+    pub fn fill(&self, place: usize, awaited: Option<Awaited>, bell: usize) {
         let place = &self.places[place];
         let (key, offset) = match awaited {
             None => (ANY_KEY, 0),
@@ -242,7 +246,7 @@ impl Waiters {
         place.key.store(key, Ordering::Relaxed);
         place.offset.store(offset, Ordering::Relaxed);
         place.local.store(local.unwrap_or(NO_ADDRESS), Ordering::Relaxed);
-        place.taken.store(1, Ordering::Relaxed);
+        place.taken.store(bell as u32 + 1, Ordering::Relaxed);
     }
 
     /// Nobody sleeps at this place any more. For the owner, under its lock.

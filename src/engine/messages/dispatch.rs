@@ -230,6 +230,11 @@ impl Dispatcher {
         self.mode == HandlerMode::Polled
     }
 
+    /// Whether a message has come that no thread handles now.
+    pub fn has_message(&self) -> bool {
+        self.requests.take_unfenced().is_some_and(|mut requests| requests.has_come())
+    }
+
     /// Whether there is anything that a waiting thread could look after.
     #[inline]
     pub fn is_in_use(&self) -> bool {

@@ -26,7 +26,14 @@ impl Rank {
     fn await_word(&self, word: usize) {
         let done = || self.words[word].load(Ordering::Acquire) != 0;
         while !done() {
-            self.sleepers.sleep(&self.waiters, at(word as u64), None, done);
+            self.sleepers.sleep(&self.waiters, &[at(word as u64)], None, done);
+        }
+    }
+
+    fn await_either(&self) {
+        let done = || self.words.iter().any(|word| word.load(Ordering::Acquire) != 0);
+        while !done() {
+            self.sleepers.sleep(&self.waiters, &[at(0), at(1)], None, done);
         }
     }
 
@@ -87,11 +94,25 @@ fn loom_who_leaves_takes_no_marks_from_who_comes() {
     });
 }
 
-/// With two places of which one stands for all others, two words and a thread for each.
+/// One thread waits for two words, each with a place, on one bell.
+#[test]
+fn loom_one_of_several_words_wakes_the_sleeper() {
+    loom::model(|| {
+        let rank = Rank::new();
+        let peer = rank.clone();
+        let peer = thread::spawn(move || peer.write(1));
+        rank.await_either();
+        peer.join().unwrap();
+        assert!(!rank.waiters.any());
+    });
+}
+
+/// With two places left of which one stands for all others, two words and a thread for each.
 #[test]
 fn loom_words_beyond_the_last_place_are_woken_as_well() {
     model(2, || {
         let rank = Rank::new();
+        rank.sleepers.enter(&rank.waiters, &[at(5)]);
         let (peer, second) = (rank.clone(), rank.clone());
         let peer = thread::spawn(move || {
             peer.write(1);

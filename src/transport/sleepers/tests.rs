@@ -13,7 +13,7 @@ fn waiters() -> Box<Waiters> {
 fn rings(awaited: Awaited, act: impl Fn(&Waiters)) -> bool {
     let (waiters, sleepers) = (waiters(), Sleepers::default());
     let rung = std::cell::Cell::new(false);
-    sleepers.sleep(&waiters, awaited, Some(Duration::ZERO), || {
+    sleepers.sleep(&waiters, &[awaited], Some(Duration::ZERO), || {
         assert!(waiters.any());
         let ticket = waiters.bell(0).ticket();
         act(&waiters);
@@ -62,7 +62,7 @@ fn own_completions_wake_those_who_wait_for_their_word_or_for_anything() {
 #[test]
 fn who_stores_elsewhere_does_not_even_search() {
     let (waiters, sleepers) = (waiters(), Sleepers::default());
-    sleepers.sleep(&waiters, AWAITED, Some(Duration::ZERO), || {
+    sleepers.sleep(&waiters, &[AWAITED], Some(Duration::ZERO), || {
         let beside = (0..64).filter(|word| waiters.any_at(Address { offset: word * 8, ..WORD }));
         assert_eq!(beside.count(), 1);
         true
@@ -76,21 +76,56 @@ fn threads_beyond_the_last_place_share_it_and_are_woken_by_anything() {
         name: Some(Address { offset: number as u64 * 8, key: 7 }),
         local: Some(0x1000 + number as u64 * 8),
     };
-    let places: Vec<usize> = (0..PLACES + 3).map(|i| sleepers.enter(&waiters, at(i))).collect();
+    let places: Vec<usize> = (0..PLACES + 3).map(|i| sleepers.enter(&waiters, &[at(i)])).collect();
     assert_eq!(places[..PLACES - 1], (0..PLACES - 1).collect::<Vec<_>>());
     assert_eq!(places[PLACES - 1..], [PLACES - 1; 4]);
-    assert_eq!(sleepers.enter(&waiters, at(5)), 5, "one word, one place");
+    assert_eq!(sleepers.enter(&waiters, &[at(5)]), 5, "one word, one place");
     let ticket = waiters.bell(PLACES - 1).ticket();
     let far = Address { offset: 1 << 30, key: 99 };
     assert!(waiters.any_at(far));
     waiters.touched(far, 8);
     assert_ne!(waiters.bell(PLACES - 1).ticket(), ticket);
     for place in places {
-        sleepers.leave(&waiters, place);
+        sleepers.leave(&waiters, place, false);
     }
     assert!(waiters.any() && waiters.any_at(at(5).name.unwrap()), "one sleeps still");
-    sleepers.leave(&waiters, 5);
+    sleepers.leave(&waiters, 5, false);
     assert!(!waiters.any() && !waiters.any_at(at(5).name.unwrap()));
+}
+
+/// The bell of the first place is rung for each of the words, and for no other.
+#[test]
+fn a_thread_that_waits_for_several_words_has_one_bell() {
+    let (waiters, sleepers) = (waiters(), Sleepers::default());
+    let at = |number: u64| Address { offset: number * 8, key: 7 };
+    let word = |number: u64| Awaited { name: Some(at(number)), local: Some(0x1000 + number * 8) };
+    let single = sleepers.enter(&waiters, &[word(9)]);
+    let several = sleepers.enter(&waiters, &[word(1), word(2), word(9)]);
+    assert_eq!((single, several), (0, 1));
+    let rung = |act: &dyn Fn()| {
+        let before = [0, 1].map(|place| waiters.bell(place).ticket());
+        act();
+        [0, 1].map(|place| waiters.bell(place).ticket() != before[place])
+    };
+    assert_eq!(rung(&|| waiters.touched(at(1), 8)), [false, true]);
+    assert_eq!(rung(&|| waiters.touched(at(2), 8)), [false, true]);
+    assert_eq!(rung(&|| waiters.touched(at(9), 8)), [true, true]);
+    assert_eq!(rung(&|| waiters.touched(at(3), 8)), [false, false]);
+    // A thread that waits for the first of these words alone shares its bell.
+    assert_eq!(sleepers.enter(&waiters, &[word(1)]), 1);
+    assert_eq!(sleepers.enter(&waiters, &[word(2)]), 4, "a place of its own");
+    sleepers.leave(&waiters, 1, true);
+    assert_eq!(rung(&|| waiters.touched(at(1), 8)), [false, true], "one sleeps still");
+    for place in [1, 4, 0] {
+        sleepers.leave(&waiters, place, false);
+    }
+    assert!(!waiters.any());
+    // More than there is place for share the last one.
+    let many: Vec<Awaited> = (0..PLACES as u64).map(word).collect();
+    assert_eq!(sleepers.enter(&waiters, &many), PLACES - 1);
+    assert!(waiters.any_at(at(1 << 20)));
+    sleepers.leave(&waiters, PLACES - 1, true);
+    assert!(!waiters.any());
 }
 
 #[test]
@@ -100,7 +135,7 @@ fn a_time_limit_is_kept_and_told() {
         let limit = Duration::from_millis(limit);
         let begin = Instant::now();
         // A signal may end a sleep early, with true.
-        while sleepers.sleep(&waiters, AWAITED, Some(limit), || false) {}
+        while sleepers.sleep(&waiters, &[AWAITED], Some(limit), || false) {}
         assert!(begin.elapsed() >= limit);
     }
 }
@@ -112,6 +147,6 @@ fn what_changes_without_a_bell_is_seen_after_a_nap() {
     let begin = Instant::now();
     let late = || begin.elapsed() > Duration::from_millis(15);
     while !late() {
-        assert!(sleepers.sleep(&waiters, AWAITED, None, late));
+        assert!(sleepers.sleep(&waiters, &[AWAITED], None, late));
     }
 }

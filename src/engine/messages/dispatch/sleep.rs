@@ -117,7 +117,7 @@ impl Dispatcher {
     /// until a message has come. True: look again at once.
     pub fn sleep(
         &self,
-        awaited: Awaited,
+        awaited: &[Awaited],
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {

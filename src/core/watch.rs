@@ -1,0 +1,277 @@
+//! How a thread waits for one of several words: awake at first, working for the lane meanwhile; then
+//! asleep. And when nobody is left who could change a word.
+
+use crate::core::background::Background;
+use crate::core::blocking::Blocking;
+use crate::core::region::Regions;
+use crate::engine::command::{ALL_PEERS, Command, Op};
+use crate::engine::completion::{CALL, Completion};
+use crate::engine::routes::Routes;
+use crate::transport::address::Key;
+use crate::transport::waiters::Awaited;
+use crate::util::backoff::Backoff;
+use crate::util::status::{Error, Result, Status};
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a thread sleeps at most whose word has several names, of which peers may use any.
+const AMBIGUOUS: Duration = Duration::from_millis(1);
+
+/// After the death of those who could have changed the word: how long a thread sleeps between two
+/// looks whether what they have left behind, messages above all, has been handled, and this rank's
+/// own operations have ended.
+const LAST_LOOKS: Duration = Duration::from_millis(1);
+/// When those operations have ended: how long a thread waits for what others may have begun since.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Which ranks may change a word that a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Changer {
+    /// One rank.
+    Peer(u32),
+    /// Any living rank.
+    Anybody,
+}
+
+/// A word that is waited for.
+#[derive(Clone, Copy)]
+pub struct Watched<'a> {
+    /// The word.
+    pub word: &'a AtomicU64,
+    /// The value that it is to reach.
+    pub at_least: u64,
+    /// Who may change it.
+    pub changer: Changer,
+}
+
+impl Watched<'_> {
+    /// Whether it has its value. What was done before the word was changed is seen.
+    #[inline]
+    pub fn is_reached(&self) -> bool {
+        // Acquire: as above says.
+        self.word.load(Ordering::Acquire) >= self.at_least
+    }
+}
+
+/// The parts of a context that it takes to wait for words.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    pub(super) rest: Blocking<'a>,
+    pub(super) routes: &'a Routes,
+    pub(super) regions: &'a Regions,
+    pub(super) background: &'a Background,
+}
+
+/// What a waiting thread knows of deaths.
+#[derive(Default)]
+pub(super) struct Loss {
+    /// How many there were at the last look that found somebody left.
+    deaths: u32,
+    /// What was under way when there was nobody left.
+    own: Option<OwnWork>,
+}
+
+/// Operations of this rank that were under way at a moment; the end of any may change a word of
+/// this rank.
+#[derive(Default)]
+struct OwnWork {
+    /// Becomes non-zero when the lane has ended what it had. None: the queue had no room for the
+    /// question yet.
+    lane: Option<Arc<AtomicU64>>,
+    /// Messages whose end was waited for when the lane had ended the rest: it may have sent some of
+    /// them.
+    messages: Option<Vec<u64>>,
+    /// When all had ended.
+    ended: Option<Instant>,
+}
+
+impl OwnWork {
+    /// When all had ended, if they have.
+    fn ended(&mut self, watch: Watch<'_>) -> Option<Instant> {
+        if self.ended.is_none() && self.has_ended(watch) {
+            self.ended = Some(Instant::now());
+        }
+        self.ended
+    }
+
+    fn has_ended(&mut self, watch: Watch<'_>) -> bool {
+        let dispatcher = watch.rest.dispatcher;
+        if self.lane.is_none() {
+            self.lane = watch.lane_ends();
+        }
+        // Acquire: pairs with the Release in lane_has_ended().
+        if self.lane.as_ref().is_none_or(|word| word.load(Ordering::Acquire) == 0) {
+            return false;
+        }
+        let messages = self.messages.get_or_insert_with(|| dispatcher.waiting(|_| true));
+        !messages.iter().any(|tag| dispatcher.waits(*tag))
+    }
+}
+
+/// The callback of the flush in lane_ends().
+unsafe extern "C-unwind" fn lane_has_ended(word: *mut c_void, _: Status) {
+    // SAFETY: lane_ends() has given this share of the word to the flush, which ends once.
+    let word = unsafe { Arc::from_raw(word.cast_const().cast::<AtomicU64>()) };
+    // Release: what the operations have done is seen by whoever sees the word.
+    word.store(1, Ordering::Release);
+}
+
+impl Loss {
+    /// When to look again whether what the dead have left behind is over.
+    pub(super) fn next_look(&self) -> Option<Duration> {
+        self.own.as_ref().map(|_| LAST_LOOKS)
+    }
+}
+
+fn lost(changer: Changer) -> Error {
+    let who = match changer {
+        Changer::Peer(peer) => format!("rank {peer} has died or has left"),
+        Changer::Anybody => "every other rank that has used the word's region has died".to_owned(),
+    };
+    Error::new(Status::ERR_PEER_DEAD, format!("{who}: nobody is left to change the word"))
+}
+
+pub(super) fn position(words: &[Watched<'_>]) -> Option<usize> {
+    words.iter().position(Watched::is_reached)
+}
+
+impl Watch<'_> {
+    /// Waits until `done`, lending the calling thread.
+    pub(super) fn wait(
+        self,
+        words: &[Watched<'_>],
+        timeout: Option<Duration>,
+        done: impl Fn() -> bool + Copy,
+    ) -> Result<()> {
+        // Without a sentence of its own: a thread that waits for a short time may do
+        // so often.
+        let over = || if done() { Ok(()) } else { Err(Error::bare(Status::ERR_TIMEOUT)) };
+        if timeout == Some(Duration::ZERO) {
+            self.rest.help_others();
+            return over();
+        }
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut backoff = Backoff::new(self.rest.spin);
+        let mut loss = Loss::default();
+        while !self.rest.attend(&mut backoff, done) {
+            if let Some(changer) = self.lost(&mut loss, words) {
+                // What the dead have done last came before their death was known.
+                return if done() { Ok(()) } else { Err(lost(changer)) };
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return over();
+            }
+            let left = left.into_iter().chain(loss.next_look()).min();
+            let enough = || done() || self.has_news_of_deaths(&loss);
+            let sleep = |awaited: &[Awaited], limit| self.rest.sleep_any(awaited, limit, enough);
+            if !backoff.pause() && self.sleep(words, left, sleep) {
+                backoff.renew();
+            }
+        }
+        Ok(())
+    }
+
+    /// A death since the last look rings no bell of a thread that was not asleep then.
+    pub(super) fn has_news_of_deaths(self, loss: &Loss) -> bool {
+        loss.own.is_none() && self.routes.deaths() != loss.deaths
+    }
+
+    /// The first word that nobody is left to change: nothing of what the dead have left behind is
+    /// to come, and no operation of this rank's own that was under way.
+    pub(super) fn lost(self, loss: &mut Loss, words: &[Watched<'_>]) -> Option<Changer> {
+        let deaths = self.routes.deaths();
+        if deaths == loss.deaths {
+            return None;
+        }
+        let nobody = |watched: &&Watched<'_>| match watched.changer {
+            Changer::Peer(peer) => self.routes.is_dead(peer),
+            Changer::Anybody => self.has_lost_all(watched.word),
+        };
+        let Some(lost) = words.iter().find(nobody) else {
+            *loss = Loss { deaths, own: None };
+            return None;
+        };
+        let own = loss.own.get_or_insert_with(OwnWork::default);
+        let Blocking { lane, dispatcher, .. } = self.rest;
+        let quiet = || {
+            dispatcher.is_idle()
+                && dispatcher.has_handled_all()
+                && !self.background.is_active()
+                && lane.is_idle() == Some(true)
+        };
+        let over = quiet() || own.ended(self).is_some_and(|ended| ended.elapsed() > PATIENCE);
+        over.then_some(lost.changer)
+    }
+
+    /// A word that becomes non-zero when all that the lane has now has ended. None: its queue is
+    /// full.
+    fn lane_ends(self) -> Option<Arc<AtomicU64>> {
+        let word = Arc::new(AtomicU64::new(0));
+        let mut flush = Command::new(Op::FLUSH, ALL_PEERS);
+        // A call and not a store: the waiting thread may leave earlier, and the word stays for the
+        // flush.
+        flush.on_complete = Completion {
+            kind: CALL,
+            call: lane_has_ended as *const c_void,
+            target: Arc::into_raw(word.clone()).cast_mut().cast(),
+            ..Completion::NOTHING
+        };
+        match self.rest.lane.put(&flush, &[]) {
+            Ok(asleep) => self.rest.lane.wake_executor(asleep),
+            Err(_) => {
+                // SAFETY: the share that the flush would have had; it was not accepted.
+                drop(unsafe { Arc::from_raw(flush.on_complete.target.cast::<AtomicU64>()) });
+                return None;
+            }
+        }
+        Some(word)
+    }
+
+    /// Whether the other ranks are dead, or at least those that have used the region in which the
+    /// word lies, and there were some.
+    fn has_lost_all(self, word: &AtomicU64) -> bool {
+        let (me, size) = (self.routes.own().peer, self.routes.size());
+        let living = |peer: u32| peer != me && !self.routes.is_dead(peer);
+        if !(0..size).any(living) {
+            return true;
+        }
+        let name = self.regions.name_of(word.as_ptr() as usize);
+        let Ok(Some(name)) = name else { return false };
+        let used = |peer: &u32| self.regions.is_used_by(Key(name.key), *peer);
+        let mut users = (0..size).filter(used).peekable();
+        users.peek().is_some() && !users.any(living)
+    }
+
+    /// Calls `sleep` with the words as those who store name them, and for how long at most. True:
+    /// something was stored into one of them.
+    pub(super) fn sleep(
+        self,
+        words: &[Watched<'_>],
+        left: Option<Duration>,
+        sleep: impl FnOnce(&[Awaited], Option<Duration>) -> bool,
+    ) -> bool {
+        let mut limit = left;
+        let mut named = |watched: &Watched<'_>| {
+            let local = Some(watched.word.as_ptr() as u64);
+            let name = self.regions.name_of(watched.word.as_ptr() as usize);
+            if name.is_err() {
+                limit = Some(limit.map_or(AMBIGUOUS, |left| left.min(AMBIGUOUS)));
+            }
+            Awaited { name: name.ok().flatten(), local }
+        };
+        match words {
+            [] => sleep(&[Awaited::ANYTHING], limit),
+            [word] => {
+                let awaited = [named(word)];
+                sleep(&awaited, limit)
+            }
+            _ => {
+                let awaited = words.iter().map(named).collect::<Vec<_>>();
+                sleep(&awaited, limit)
+            }
+        }
+    }
+}
