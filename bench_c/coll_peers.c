@@ -22,6 +22,18 @@ static peer_row_t *row_of(peers_t *peers, const char *mpi, const char *form, col
     return row;
 }
 
+/* "MPI|mpi-version,NUMBER" */
+static void take_version(peers_t *peers, const char *line)
+{
+    char mpi[16], number[24], text[48];
+    if (sscanf(line, "%15[^|]|mpi-version,%23[^\n]", mpi, number) != 2)
+        return;
+    snprintf(text, sizeof text, "%s %s", mpi, number);
+    size_t used = strlen(peers->versions);
+    if (strstr(peers->versions, text) == NULL)
+        snprintf(peers->versions + used, sizeof peers->versions - used, "%s%s", used ? ", " : "", text);
+}
+
 /* "MPI|mpi,OPERATION,SIZE,FORM,init us,start ns,alone us,loop us", "MPI|mpi-wrong,OPERATION,SIZE,FORM" or
    "MPI|mpi-overlap,OPERATION,SIZE,FORM,pure us,total us,percent" */
 static void take(peers_t *peers, const char *line)
@@ -29,6 +41,7 @@ static void take(peers_t *peers, const char *line)
     char mpi[16], kind[16], name[24], form[24];
     size_t size;
     double v[PEER_VALUES];
+    take_version(peers, line);
     if (sscanf(line, "%15[^|]|%15[^,],%23[^,],%zu,%23[^,\n]", mpi, kind, name, &size, form) != 5)
         return;
     int op = coll_op_by_name(name);

@@ -18,6 +18,7 @@ typedef struct peer_row {
 typedef struct peers {
     peer_row_t *rows;
     int count;
+    char versions[80]; /* of the MPIs that ran, by their names; empty: none did */
 } peers_t;
 
 /* Collective. `command` NULL: nothing happens. `arguments`: for peers/start. Lines of several runs go to the same rows, which only

@@ -83,6 +83,7 @@ void coll_table(const coll_t *coll)
         for (int i = 0; i < count; i++)
             lines_of(coll, (coll_op_t)op, sizes[i]);
     }
+    printf("  MPIs: %s.\n", coll->peers.versions[0] ? coll->peers.versions : "none");
     printf("  bytes: of the vector, or of one rank's block. start: until llcl_coll_start (MPI_Start, MPI_I...) has returned.\n"
            "  alone: start and wait, the ranks meet before each round, untimed; loop: rounds follow each other at once (with more\n"
            "  ranks than cores both are the mean, with the meeting in `alone`: a median would not show the waiting for a core).\n");

@@ -66,6 +66,7 @@ const char *coll_engine_name(uint32_t engine);
 /* ---- without the library ---- */
 
 loop_form_t raw_exchange(coll_world_t *world); /* see loop_meet */
+double raw_exchanges(coll_world_t *world); /* collective, two ranks: one of many that follow each other, ns */
 
 /* Two ranks: room is told by a flag, the data is copied to where it shall be, and told by a flag. */
 typedef struct raw_broadcast {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define BUDGET_MS 6
-#define MOST_CELLS 64
+#define MOST_CELLS 96
 
 static const char *about = "Collectives beside computation.";
 
@@ -16,6 +16,7 @@ typedef struct cell {
     coll_op_t op;
     size_t size;
     uint32_t engine;
+    int heap; /* buffers from the heap; otherwise allocated by the library */
     bench_series_t pure, half_pure, half, left, full;
 } cell_t;
 
@@ -34,6 +35,7 @@ static void emit(const char *what, const char *unit, size_t size, const char *li
 static void measure_cell(coll_world_t *world, cell_t *cell)
 {
     coll_plan_t plan;
+    coll_use(world, cell->heap);
     coll_plan(world, cell->op, cell->size, cell->engine, NULL, llcl_no_completion(), &plan);
     loop_form_t form = coll_form(&plan);
     if (cell->pure.repeats == 0 && !coll_is_right(world, &form, cell->op, cell->size))
@@ -42,6 +44,7 @@ static void measure_cell(coll_world_t *world, cell_t *cell)
     loop_overlap_t left = loop_overlap(&world->loop, &form, LOOP_LEFT_TO_KERNEL, BUDGET_MS);
     loop_overlap_t full = loop_overlap(&world->loop, &form, LOOP_ALL_BUSY, BUDGET_MS);
     coll_unplan(&plan);
+    coll_use(world, 0);
     bench_add(&cell->pure, NAN, full.pure / 1000, NAN);
     bench_add(&cell->half_pure, NAN, half.pure / 1000, NAN);
     bench_add(&cell->half, NAN, half.percent, NAN);
@@ -56,7 +59,8 @@ static int make_cells(cell_t *cells, int quick)
     for (int op = 0; op < COLL_OPS; op++)
         for (int i = 0; coll_op_overlaps((coll_op_t)op) && i < of_each; i++)
             for (int e = 0; e < 2; e++)
-                cells[count++] = (cell_t){.op = (coll_op_t)op, .size = sizes[i], .engine = engines[e]};
+                for (int heap = 0; heap < 2 - e; heap++)
+                    cells[count++] = (cell_t){.op = (coll_op_t)op, .size = sizes[i], .engine = engines[e], .heap = heap};
     return count;
 }
 
@@ -69,7 +73,8 @@ static void table(const cell_t *cells, int count, const peers_t *peers)
     printf("%-12s %9s  %-10s %-14s %10s %10s %10s %10s %10s\n", "operation", "bytes", "who", "how", "alone us", "%", "alone us", "%", "%");
     for (int i = 0; i < count; i++) {
         const cell_t *cell = &cells[i];
-        printf(format, coll_op_name(cell->op), cell->size, coll_engine_name(cell->engine), "persistent", bench_median(&cell->pure),
+        printf(format, coll_op_name(cell->op), cell->size, coll_engine_name(cell->engine),
+               cell->heap ? "heap" : "persistent", bench_median(&cell->pure),
                bench_median(&cell->full), bench_median(&cell->half_pure), bench_median(&cell->half), bench_median(&cell->left));
         for (int k = 0; cell->engine == LLCL_ENGINE_THREAD && k < peers->count; k++) {
             const peer_row_t *row = &peers->rows[k];
@@ -78,6 +83,8 @@ static void table(const cell_t *cells, int count, const peers_t *peers)
                        bench_median(&row->values[PEER_BUSY]), "-", "-", "-");
         }
     }
+    printf("  MPIs: %s. heap: the buffers of the plan are registered memory; else allocated by the library.\n",
+           peers->versions[0] ? peers->versions : "none");
     printf("  Per cent of the time alone that is hidden behind work of that length, 100 (1 - (total - work) / alone). No main\n"
            "  thread is in the library between start and wait; the ranks meet before each round.\n"
            "  all busy: each main thread computes on a core of its own. half: both share one core, the library's threads have the other one;\n"
@@ -91,17 +98,18 @@ static void emit_cells(const cell_t *cells, int count, const peers_t *peers)
     for (int i = 0; i < count; i++) {
         const cell_t *cell = &cells[i];
         bench_set_mode(coll_engine_name(cell->engine));
-        snprintf(what, sizeof what, "%s; overlap; half load", coll_op_name(cell->op));
-        emit(what, "%", cell->size, NULL, cell->size >= 65536 && cell->engine == LLCL_ENGINE_OFFLOAD ? "value>=80" : NULL,
-             &cell->half);
-        snprintf(what, sizeof what, "%s; overlap; half load, left to the kernel", coll_op_name(cell->op));
-        emit(what, "%", cell->size, NULL, NULL, &cell->left);
-        snprintf(what, sizeof what, "%s; half load; alone", coll_op_name(cell->op));
-        emit(what, "us", cell->size, NULL, NULL, &cell->half_pure);
-        snprintf(what, sizeof what, "%s; overlap; all busy", coll_op_name(cell->op));
+        const char *name = coll_op_name(cell->op), *heap = cell->heap ? "; heap" : "";
+        int asked = cell->size >= 65536 && cell->engine == LLCL_ENGINE_OFFLOAD;
+        snprintf(what, sizeof what, "%s%s; overlap; all busy", name, heap);
         emit(what, "%", cell->size, NULL, NULL, &cell->full);
-        snprintf(what, sizeof what, "%s; alone", coll_op_name(cell->op));
+        snprintf(what, sizeof what, "%s%s; alone", name, heap);
         emit(what, "us", cell->size, NULL, NULL, &cell->pure);
+        snprintf(what, sizeof what, "%s%s; overlap; half load", name, heap);
+        emit(what, "%", cell->size, NULL, asked ? "value>=80" : NULL, &cell->half);
+        snprintf(what, sizeof what, "%s%s; overlap; half load, left to the kernel", name, heap);
+        emit(what, "%", cell->size, NULL, NULL, &cell->left);
+        snprintf(what, sizeof what, "%s%s; half load; alone", name, heap);
+        emit(what, "us", cell->size, NULL, NULL, &cell->half_pure);
     }
     for (int k = 0; k < peers->count; k++) {
         const peer_row_t *row = &peers->rows[k];
@@ -137,7 +145,7 @@ static void past_computing(coll_world_t *world, const bench_options_t *options)
             bench_set_mode("offload");
             emit(what, "us", sizes[s], NULL, told && sizes[s] <= 1024 ? "value<=5" : NULL, &offload);
             bench_set_mode("thread");
-            emit(what, "us", sizes[s], "engine offload", sizes[s] == 1024 && !told ? "ratio>=2.2" : "ratio>=0.95", &both);
+            emit(what, "us", sizes[s], "engine offload", NULL, &both);
         }
 }
 
@@ -162,7 +170,7 @@ static void waiting(coll_world_t *world, const bench_options_t *options)
         bench_set_mode("offload");
         emit("broadcast; all wait", "us", sizes[s], NULL, NULL, &offload);
         bench_set_mode("thread");
-        emit("broadcast; all wait", "us", sizes[s], "engine offload", "ratio>=0.95", &both);
+        emit("broadcast; all wait", "us", sizes[s], "engine offload", NULL, &both);
     }
 }
 

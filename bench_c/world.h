@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) void bench_post(llcl_context_t *con
                                                              const bench_request_t *request)
 {
     llcl_status_t status = bench_try(context, op, request);
-    if (status > 0)
+    if (status > 0 && status != LLCL_DONE)
         status = bench_async(context, op, request);
     if (status < 0)
         bench_check(status, "bench_post");

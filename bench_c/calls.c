@@ -1,0 +1,69 @@
+/* Requests of 8 bytes on mapped memory, one function for each kind: what bench_c/instructions counts the instructions of. */
+#include "world.h"
+
+#define EACH 10000
+
+static const char *about = "Requests one kind after the other; to be run under callgrind by bench_c/instructions.";
+static uint64_t fired;
+
+static void count(void *data, llcl_status_t status)
+{
+    *(uint64_t *)data += status == LLCL_OK;
+}
+
+static void (*volatile callback)(void *, llcl_status_t) = count;
+
+/* What is no part of a request: the loop, and the callback's own instructions. */
+__attribute__((noinline)) void calls_bare_loop(void)
+{
+    for (int i = 0; i < EACH; i++)
+        __asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) void calls_bare_callback(void)
+{
+    for (int i = 0; i < EACH; i++)
+        callback(&fired, LLCL_OK);
+}
+
+#define KIND(name, call)                                                                                   \
+    __attribute__((noinline)) void calls_##name(llcl_context_t *context, const bench_request_t *request)   \
+    {                                                                                                      \
+        for (int i = 0; i < EACH; i++)                                                                     \
+            call;                                                                                          \
+    }
+KIND(read_none, llcl_try_read_async(context, &request->as.read))
+KIND(read_done, llcl_try_read_async(context, &request->as.read))
+KIND(read_callback, llcl_try_read_async(context, &request->as.read))
+KIND(read_blocking, llcl_read(context, &request->as.read))
+KIND(write_none, llcl_try_write_async(context, &request->as.write))
+KIND(write_done, llcl_try_write_async(context, &request->as.write))
+KIND(write_callback, llcl_try_write_async(context, &request->as.write))
+KIND(write_blocking, llcl_write(context, &request->as.write))
+
+int main(int argc, char **argv)
+{
+    bench_options_t options = bench_parse(argc, argv, about);
+    bench_world_t world;
+    world_open(&world, &options, 4096);
+    if (options.show) {
+        llcl_completion_t none = llcl_no_completion(), call = llcl_callback(count, &fired);
+        for (int op = BENCH_WRITE; op <= BENCH_READ; op++) {
+            bench_request_t quiet = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, none, 0);
+            bench_request_t done = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, call, LLCL_FLAG_DONE);
+            bench_request_t told = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, call, 0);
+            bench_post(world.context, (bench_op_t)op, &told); /* what is made at the first use is there */
+            bench_check(llcl_flush(world.context, world.peer), "llcl_flush");
+            (op == BENCH_READ ? calls_read_none : calls_write_none)(world.context, &quiet);
+            (op == BENCH_READ ? calls_read_done : calls_write_done)(world.context, &done);
+            (op == BENCH_READ ? calls_read_callback : calls_write_callback)(world.context, &told);
+            (op == BENCH_READ ? calls_read_blocking : calls_write_blocking)(world.context, &quiet);
+        }
+        calls_bare_loop();
+        calls_bare_callback();
+        if (fired < 2 * EACH)
+            bench_die("calls: callbacks are missing");
+    }
+    world_close(&world);
+    return 0;
+}
