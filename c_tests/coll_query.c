@@ -118,7 +118,7 @@ static void run(llcl_context_t *context)
         if (operation != BARRIER) {
             CHECK(one(&asked, &registered, NULL, &info));
             CHECK_EQUAL(info.any_rank, info.engine == LLCL_ENGINE_OFFLOAD);
-            asked.count = 6000 / coll_width(asked.type);
+            asked.count = 40000 / coll_width(asked.type);
             CHECK(one(&asked, &registered, NULL, &info));
             CHECK_EQUAL(info.any_rank, 0);
         }

@@ -2383,7 +2383,7 @@ typedef struct llcl_coll_info_t {
     uint32_t engine;
     /**
      * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine,
-     * a user's function, more than 4 KiB in memory that peers do not map or a team of more than 64
+     * a user's function, more than 32 KiB in memory that peers do not map or a team of more than 64
      * ranks wants it so.
      */
     uint32_t any_rank;
@@ -2797,8 +2797,9 @@ llcl_status_t llcl_exscan_init(const llcl_coll_params_t *params,
  * Each takes what its _init function takes, without a completion, and answers what that and
  * llcl_coll_wait answer; collective over the team; not inside a callback. A team keeps the plans
  * of its last LLCL_COLL_CACHE different calls. A call that has the operation, count, type, op,
- * root, flags and algorithm of an earlier one runs that plan, also with other buffers. (The v
- * forms and user reductions make a plan for each call.) Three things follow. All ranks must give
+ * root, flags and algorithm of an earlier one runs that plan, also with other buffers, another
+ * `function` and other `function_data`. In a v form the ranks vote first, in about as long as an
+ * allreduce takes: all must have the counts and offsets of the earlier call. Three things follow. All ranks must give
  * the same parameters: a difference is told at every rank where none of them has kept a plan for
  * its call, and else some ranks may wait for ever; with LLCL_COLL_CACHE=0 it is always told. A
  * call that is refused at one rank only, say for a buffer that is none, fails the plan that the

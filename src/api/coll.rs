@@ -22,6 +22,7 @@ use crate::api::status::llcl_status_t;
 use crate::coll::cache::Call;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation};
+use crate::coll::reduction::Op;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
 use std::ffi::CStr;
@@ -139,7 +140,8 @@ pub(super) unsafe fn now(
             asked
         };
         let places = [params.send.address(), params.receive.address()];
-        let plain = form == Form::Even && params.algorithm.is_null() && !completes;
+        let users = params.op == Op::User as u32;
+        let plain = form == Form::Even && params.algorithm.is_null() && !completes && !users;
         team.now(plain.then(|| (params.call(operation), places)), asked)
     }
 }

@@ -3,8 +3,9 @@
 //! Each takes what its _init function takes, without a completion, and answers what that and
 //! llcl_coll_wait answer; collective over the team; not inside a callback. A team keeps the plans
 //! of its last LLCL_COLL_CACHE different calls. A call that has the operation, count, type, op,
-//! root, flags and algorithm of an earlier one runs that plan, also with other buffers. (The v
-//! forms and user reductions make a plan for each call.) Three things follow. All ranks must give
+//! root, flags and algorithm of an earlier one runs that plan, also with other buffers, another
+//! `function` and other `function_data`. In a v form the ranks vote first, in about as long as an
+//! allreduce takes: all must have the counts and offsets of the earlier call. Three things follow. All ranks must give
 //! the same parameters: a difference is told at every rank where none of them has kept a plan for
 //! its call, and else some ranks may wait for ever; with LLCL_COLL_CACHE=0 it is always told. A
 //! call that is refused at one rank only, say for a buffer that is none, fails the plan that the

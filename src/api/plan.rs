@@ -13,7 +13,6 @@ use crate::api::memory::llcl_local_t;
 use crate::api::status::llcl_status_t;
 use crate::api::team::llcl_team_t;
 use crate::coll::objects::PlanHandle;
-use crate::util::prefetch::prefetch_code;
 use std::ffi::{c_char, c_void};
 use std::time::Duration;
 
@@ -180,7 +179,7 @@ pub struct llcl_coll_info_t {
     /// LLCL_ENGINE_OFFLOAD or LLCL_ENGINE_THREAD.
     pub engine: u32,
     /// 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine,
-    /// a user's function, more than 4 KiB in memory that peers do not map or a team of more than 64
+    /// a user's function, more than 32 KiB in memory that peers do not map or a team of more than 64
     /// ranks wants it so.
     pub any_rank: u32,
     /// Queues of this rank's program.
@@ -249,9 +248,7 @@ pub unsafe extern "C" fn llcl_coll_start_with(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
-    let status = guard(|| unsafe { given(plan, "plan")? }.0.test());
-    start_comes_next();
-    status
+    guard(|| unsafe { given(plan, "plan")? }.0.test())
 }
 
 /// Waits until the round has ended at this rank: working for the plan, also on behalf of other
@@ -267,15 +264,7 @@ pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t
 pub unsafe extern "C" fn llcl_coll_wait(plan: *mut llcl_coll_t, timeout_ns: i64) -> llcl_status_t {
     let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
     // SAFETY: the caller gives a handle of a live context.
-    let status = guard(|| unsafe { given(plan, "plan")? }.0.wait(timeout));
-    start_comes_next();
-    status
-}
-
-/// The round may have driven llcl_coll_start out of the caches; see Plan::rehearse().
-#[inline(always)]
-fn start_comes_next() {
-    prefetch_code(llcl_coll_start as *const (), 256);
+    guard(|| unsafe { given(plan, "plan")? }.0.wait(timeout))
 }
 
 /// Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all

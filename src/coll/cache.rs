@@ -6,14 +6,20 @@
 //! only, which is the same at all ranks. Nothing in which ranks may differ counts: neither the
 //! buffers nor the memory they lie in, nor the engine, nor whether a plan has failed. So a plan
 //! that has failed stays, and answers why, until others have displaced it.
+//!
+//! In a v form a rank does not know the counts and offsets of the others. So all ranks vote: each
+//! says which of the kept plans fit its own call (an allreduce of some bits, by a plan that is kept
+//! as well), and the first one that fits everywhere is run.
 
 use crate::coll::plan::Plan;
 use crate::coll::plan::asked::{Asked, Form, REBIND};
 use crate::coll::plan::compare::{Alike, alike};
 use crate::coll::plan::make::make;
+use crate::coll::problem::{Block, Operation};
+use crate::coll::reduction::{Op, Type};
 use crate::coll::team::Team;
 use crate::core::services::Services;
-use crate::transport::address::Address;
+use crate::transport::address::{ANY, Address};
 use crate::util::status::Result;
 use std::sync::Arc;
 
@@ -21,6 +27,8 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Cache {
     kept: Vec<Kept>,
+    /// By which ranks vote; made at the first vote.
+    ballot: Option<Arc<Plan>>,
     /// Calls so far.
     calls: u64,
 }
@@ -28,20 +36,24 @@ pub struct Cache {
 /// All that counts in a call but its buffers, as the caller gave it; see Cache::repeat().
 pub type Call = [u64; 6];
 
+/// This rank's own count, and the counts and offsets of a v form.
+type Tables = (u64, Vec<Block>, Vec<Block>);
+
 struct Kept {
     alike: Alike,
     /// The last call.
     call: Option<Call>,
+    /// What this rank asked for in a v form.
+    tables: Option<Tables>,
     plan: Arc<Plan>,
     /// The number of the call that used it last.
     used: u64,
 }
 
 impl Cache {
-    /// Whether the plan of such a call is kept. What the others have in a v form a rank does not
-    /// know, and a user's function may be another one at each call.
-    pub fn keeps(services: &Services, asked: &Asked) -> bool {
-        asked.form == Form::Even && !asked.is_users_function() && services.config.coll_cache > 0
+    /// Whether plans are kept.
+    pub fn keeps(services: &Services) -> bool {
+        services.config.coll_cache > 0
     }
 
     /// Runs a call that differs in its buffers only from an earlier one; None: there was none such.
@@ -62,7 +74,10 @@ impl Cache {
         let services = &team.services;
         let alike = alike(team, &asked, asked.wanted(&services.config));
         self.calls += 1;
-        let found = self.kept.iter().position(|kept| kept.alike == alike);
+        let found = match asked.form {
+            Form::Even => self.kept.iter().position(|kept| kept.alike == alike),
+            Form::Varied => self.vote(team, &asked, &alike)?,
+        };
         let at = match found {
             Some(at) => at,
             None => self.make(team, &asked, alike)?,
@@ -73,6 +88,9 @@ impl Cache {
         kept.used = self.calls;
         asked.check_own(services).inspect_err(|error| kept.plan.refuse(error.status))?;
         kept.call = call;
+        if let Some(function) = asked.function {
+            kept.plan.use_function(function, asked.function_data);
+        }
         kept.run([asked.send, asked.receive])
     }
 
@@ -84,13 +102,67 @@ impl Cache {
             let oldest = (0..self.kept.len()).min_by_key(|at| self.kept[*at].used).unwrap_or(0);
             Plan::free(&self.kept.swap_remove(oldest).plan)?;
         }
-        self.kept.push(Kept { alike, call: None, plan, used: 0 });
+        let tables = (asked.form == Form::Varied).then(|| tables(asked));
+        self.kept.push(Kept { alike, call: None, tables, plan, used: 0 });
         Ok(self.kept.len() - 1)
+    }
+
+    /// The number of a kept plan that fits what each rank asks for; None: there is none such.
+    /// Collective.
+    fn vote(&mut self, team: &Team, asked: &Asked, alike: &Alike) -> Result<Option<usize>> {
+        let words = team.services.config.coll_cache.div_ceil(WORD) as usize;
+        let (mine, right) = (Some(tables(asked)), asked.check_own(&team.services).is_ok());
+        let mut votes = vec![0u64; 2 * words];
+        for (at, kept) in self.kept.iter().enumerate() {
+            let fits = right && kept.alike == *alike && kept.tables == mine;
+            votes[at / WORD as usize] |= u64::from(fits) << (at % WORD as usize);
+        }
+        // The plan reads the first half and writes the second one.
+        let place = |at: usize| {
+            let word = votes.as_ptr().wrapping_add(at).cast_mut();
+            Address { key: ANY.0, offset: word.expose_provenance() as u64 }
+        };
+        let places = [place(0), place(words)];
+        let ballot = match &self.ballot {
+            Some(ballot) => ballot,
+            None => self.ballot.insert(make(team, &by_vote(words, places))?),
+        };
+        ballot.start_with(places).and_then(|()| ballot.wait(None))?;
+        // SAFETY: the vector has as many words. Volatile: the plan has written there by another
+        // pointer.
+        let fits = |at: &usize| unsafe {
+            let word = votes.as_ptr().add(words + at / WORD as usize).read_volatile();
+            word >> (at % WORD as usize) & 1 != 0
+        };
+        Ok((0..self.kept.len()).find(fits))
     }
 
     /// Ends all plans at this rank.
     pub fn free(&mut self) -> Result<()> {
+        self.ballot.take().map_or(Ok(()), |ballot| Plan::free(&ballot))?;
         self.kept.drain(..).try_for_each(|kept| Plan::free(&kept.plan))
+    }
+}
+
+/// Bits of a word of votes.
+const WORD: u64 = u64::BITS as u64;
+
+fn tables(asked: &Asked) -> Tables {
+    (asked.count, asked.send_blocks.clone(), asked.receive_blocks.clone())
+}
+
+/// The bits that are set at all ranks, in so many words.
+fn by_vote(words: usize, [send, receive]: [Address; 2]) -> Asked {
+    Asked {
+        send,
+        receive,
+        count: words as u64,
+        kind: Type::U64 as u32,
+        op: Op::And as u32,
+        flags: REBIND,
+        // Whatever the user wants allreduces to be done by.
+        algorithm: Some("auto".to_string()),
+        ..Asked::nothing(Operation::Allreduce, Form::Even)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::coll::select::{OPERATIONS, Row, named};
 use crate::fail;
+use crate::util::digest::digest;
 use crate::util::status::Result;
 use std::ffi::OsStr;
 
@@ -55,11 +56,9 @@ impl Choices {
                 Ok(row) => choices.rows.push(row),
                 Err(what) => fail!(ERR_INVALID, "{VARIABLE}, {file}:{}: {what}", number + 1),
             }
-            // FNV-1a, over the words and the gaps between them.
-            for byte in words.iter().flat_map(|word| word.bytes().chain([b' '])) {
-                choices.number = (choices.number ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-            }
-            choices.number = choices.number.wrapping_add(1);
+            let row = words.iter().flat_map(|word| word.bytes().chain([b' ']));
+            let all = choices.number.to_ne_bytes().into_iter().chain(row);
+            choices.number = digest(all) as u64;
         }
         Ok(choices)
     }

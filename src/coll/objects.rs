@@ -10,7 +10,6 @@ use crate::coll::team::Team;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::once::Once;
-use crate::util::prefetch::prefetch;
 use crate::util::shells::Shells;
 use crate::util::status::{Error, Result, Status};
 use std::collections::VecDeque;
@@ -238,7 +237,7 @@ impl TeamHandle {
             return done;
         }
         let asked = asked();
-        if Cache::keeps(services, &asked) {
+        if Cache::keeps(services) {
             return cache.run(&live.team, asked, call.map(|(call, _)| call));
         }
         drop(cache);
@@ -279,23 +278,12 @@ impl PlanHandle {
 
     /// See Plan::test().
     pub fn test(&self) -> Result<()> {
-        self.live()?.test()?;
-        self.fetch();
-        Ok(())
-    }
-
-    /// The way to the plan, for the start that comes next; see Plan::rehearse().
-    #[inline]
-    fn fetch(&self) {
-        prefetch(&raw const self.plan);
-        prefetch(self.plan.live.load(Ordering::Relaxed));
+        self.live()?.test()
     }
 
     /// See Plan::wait().
     pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
-        self.live()?.wait(timeout)?;
-        self.fetch();
-        Ok(())
+        self.live()?.wait(timeout)
     }
 
     /// What it consists of, and how often it was started.

@@ -39,6 +39,9 @@ const AHEAD: &str = "up to 16 ranks and some KiB: who sends runs ahead of who re
 const FEW_SIGNALS: &str = "many ranks and few bytes: signals to some ranks instead of all";
 const ONE_SIGNAL: &str = "few ranks and bytes: all data comes with the first signal";
 const ONCE: &str = "memory is shared, so each byte is copied once";
+/// The slots of a plan take twice as much.
+const TWICE: u64 = 2 << 20;
+const COPIED_TWICE: &str = "peers do not map the buffers: two copies of each byte instead of three";
 const COMBINED_ONCE: &str = "memory is shared, so everybody's vectors are combined where they lie";
 
 /// The choices for ranks that share memory.
@@ -87,6 +90,19 @@ pub const TABLE: &[Row] = &[
     row(Operation::Exscan, MANY, LARGE, "direct", COMBINED_ONCE),
 ];
 
+/// The choices that come first where some rank's buffers are memory that peers do not map.
+pub const UNMAPPED: &[Row] = &[
+    row(Operation::Broadcast, 2, TWICE, "eager", COPIED_TWICE),
+    row(Operation::Reduce, 2, TWICE, "eager", COPIED_TWICE),
+    row(Operation::Gather, 2, TWICE, "eager", COPIED_TWICE),
+    row(Operation::Scatter, 2, TWICE, "eager", COPIED_TWICE),
+    row(Operation::Allgather, 2, TWICE, "eager", COPIED_TWICE),
+    row(Operation::Alltoall, 2, TWICE, "eager", COPIED_TWICE),
+    row(Operation::ReduceScatter, 2, TWICE, "eager", COPIED_TWICE),
+    row(Operation::Scan, 2, TWICE, "eager", COPIED_TWICE),
+    row(Operation::Exscan, 2, TWICE, "eager", COPIED_TWICE),
+];
+
 /// The operations, their names, and the words of their variables.
 pub const OPERATIONS: &[(Operation, &str, &[&str])] = &[
     (Operation::Barrier, "barrier", config::BARRIERS),
@@ -129,8 +145,8 @@ pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
 /// The algorithm for a problem, and why: the one called `forced` (`auto` is as none), else what the
 /// table says, `rows` before the library's own, else the first that fits. `ordered`: the ranks'
 /// vectors must be combined in their order.
-pub fn choose(
-    rows: &[Row],
+pub fn choose<'a>(
+    rows: impl IntoIterator<Item = &'a Row>,
     problem: &Problem,
     forced: Option<&str>,
     ordered: bool,
@@ -145,7 +161,7 @@ pub fn choose(
         }
         return Ok((found, "it was asked for by name"));
     }
-    let rows = rows.iter().chain(TABLE).filter(|row| row.operation == operation);
+    let rows = rows.into_iter().chain(TABLE).filter(|row| row.operation == operation);
     for row in rows.filter(|row| problem.ranks <= row.ranks && bytes <= row.bytes) {
         if let Some(found) = find(operation, row.algorithm).filter(|found| suits(found)) {
             return Ok((found, row.reason));
@@ -235,6 +251,8 @@ mod tests {
 
     #[test]
     fn every_row_names_an_algorithm_and_can_be_reached() {
+        let named = |row: &Row| find(row.operation, row.algorithm).map(|found| found.operation);
+        assert!(UNMAPPED.iter().all(|row| named(row) == Some(row.operation)));
         for (at, row) in TABLE.iter().enumerate() {
             let found = find(row.operation, row.algorithm);
             assert!(found.is_some(), "{} {}", name(row.operation), row.algorithm);

@@ -68,18 +68,18 @@ impl Background {
 
     /// So many tasks are about to be under way; call() follows when they are.
     #[inline]
-    pub fn enlist(&self, tasks: u32) {
+    pub fn enlist(&self) {
         // SeqCst: as call() says.
-        self.active.fetch_add(tasks, Ordering::SeqCst);
+        self.active.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The progress thread is to look at so many tasks, if any. `at_once`: even a nap is too long.
+    /// The progress thread is to look at the tasks. `at_once`: even a nap is too long.
     #[inline]
-    pub fn call(&self, tasks: u32, at_once: bool) {
+    pub fn call(&self, at_once: bool) {
         // SeqCst: comes after enlist() and pairs with park(); either it sees the task, or this sees
         // that it sleeps.
         let state = self.state.load(Ordering::SeqCst);
-        if tasks > 0 && (state == ASLEEP || at_once && state == NAPPING) {
+        if state == ASLEEP || at_once && state == NAPPING {
             self.routes.bell().ring();
         }
     }

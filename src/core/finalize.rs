@@ -32,8 +32,8 @@ impl Context {
         self.let_finish(limit);
         if !self.background.settle() {
             // Others may rely on this rank's threads, which do not wait for these tasks any more.
-            self.background.enlist(1);
-            self.background.call(1, true);
+            self.background.enlist();
+            self.background.call(true);
         }
         let mut free = self.notifier.stop(limit + STUCK);
         free &= self.cancel(limit + STUCK);

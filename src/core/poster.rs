@@ -102,13 +102,13 @@ impl Poster {
             queue.last += 1;
             let number = queue.last;
             // Before anybody can post and discharge it.
-            self.background.enlist(1);
+            self.background.enlist();
             queue.entries.push_back((number, Arc::new(request)));
             self.count.store(count + 1, Ordering::Relaxed);
             self.post.counts.parked.up();
             self.post.counts.parked_high_water.raise(count + 1);
         }
-        self.background.call(1, true);
+        self.background.call(true);
         Ok(())
     }
 

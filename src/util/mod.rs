@@ -6,6 +6,7 @@ pub mod bell;
 pub mod config;
 pub mod cores;
 pub mod counters;
+pub mod digest;
 pub mod epoll;
 pub mod extents;
 pub mod fence;

@@ -13,11 +13,3 @@ pub fn prefetch<T>(place: *const T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
 }
-
-/// The first `bytes` of a function that will be called: the second-level cache is for code as well.
-#[inline(always)]
-pub fn prefetch_code(function: *const (), bytes: usize) {
-    for offset in (0..bytes).step_by(64) {
-        prefetch(function.wrapping_byte_add(offset));
-    }
-}

@@ -19,7 +19,7 @@ use crate::coll::schedule::{Appender, CELL, CELL_WORD, Place, Program, cell, scr
 
 /// Most turns: a sender does so many rounds while it has a core, and the receiver takes them when
 /// it has one.
-const MOST_TURNS: u64 = 64;
+const MOST_TURNS: u64 = 256;
 /// All turns of the slots of one rank take at most so many bytes, if two turns do: more would not
 /// stay in the caches.
 const ALL_TURNS: u64 = 32 << 10;

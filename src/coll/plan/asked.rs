@@ -3,7 +3,7 @@
 use crate::coll::plan::compare::rows;
 use crate::coll::problem::{Block, Operation, Problem, Varied};
 use crate::coll::reduction::{self, Op, Type};
-use crate::coll::runner::shared::{Combiner, Reduction};
+use crate::coll::runner::shared::{Combiner, Reduction, UserFunction};
 use crate::coll::schedule::QUEUES;
 use crate::coll::select;
 use crate::coll::touched::{Touched, extent, overlap, touched};
@@ -15,6 +15,7 @@ use crate::util::config::Config;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 /// Whether each rank's block has a length of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,13 @@ pub struct Checked {
     pub send: Side,
     /// The output.
     pub receive: Side,
+}
+
+impl Checked {
+    /// Which of input and output peers do not map.
+    pub fn unmapped(&self) -> [bool; 2] {
+        [&self.send.1, &self.receive.1].map(|side| side.is_some_and(|own| !own.mapped))
+    }
 }
 
 /// A buffer: bytes up to the end of the last that is used, and where they lie.
@@ -208,6 +216,9 @@ impl Asked {
         }
         if self.engine > 2 {
             fail!(ERR_INVALID, "engine is {}, expected LLCL_ENGINE_*", self.engine);
+        }
+        if self.is_users_function() && self.function.is_none() {
+            fail!(ERR_INVALID, "function is NULL, expected one for LLCL_OP_USER");
         }
         services.check_completion(&self.on_complete, "on_complete")
     }
@@ -351,8 +362,11 @@ impl Asked {
         }
         let (data, environment) = (self.function_data, self.environment);
         match self.function {
-            Some(function) => Ok((Some(Combiner::User(function, data, environment)), true)),
-            None => fail!(ERR_INVALID, "function is NULL, expected one for LLCL_OP_USER"),
+            Some(function) => {
+                let user = Arc::new(UserFunction::new(function, data));
+                Ok((Some(Combiner::User(user, environment)), true))
+            }
+            None => fail!(ERR_INTERNAL, "a call without a function was not refused"),
         }
     }
 }

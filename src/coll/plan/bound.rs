@@ -10,12 +10,14 @@ use crate::coll::plan::Plan;
 use crate::coll::plan::asked::sides;
 use crate::coll::problem;
 use crate::coll::runner::members::Memory;
+use crate::coll::runner::shared::{Combiner, Reduction};
 use crate::coll::touched::Touched;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::once::Once;
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The buffers of one plan. The thread that starts a round writes all words, between two rounds;
@@ -88,7 +90,16 @@ impl Plan {
         if bound.sides.iter().any(Side::is_copied) {
             self.copy_in(bound)?;
         }
-        self.begin(1)
+        self.begin()
+    }
+
+    /// From the next round on this function of the user's is called. Not while a round is under way.
+    pub fn use_function(&self, function: Reduction, data: *mut c_void) {
+        if let Some(Combiner::User(user, _)) = &self.stage.combiner
+            && self.is_settled(self.rounds.load(Ordering::Relaxed))
+        {
+            user.set(function, data);
+        }
     }
 
     /// Tells the peers where the buffers lie from now on.

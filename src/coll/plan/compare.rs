@@ -5,6 +5,7 @@ use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation, Problem, Varied};
 use crate::coll::team::Team;
 use crate::fail;
+use crate::util::digest::digest;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
 
@@ -32,19 +33,24 @@ const TABLE: &str = choices::VARIABLE;
 const ENVIRONMENT: &str = "the floating-point environment";
 
 /// Compares what this rank asks for with what the others do. An error of one, or a difference, is
-/// an error for all. Collective.
-pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<()>) -> Result<()> {
+/// an error for all. `mine`: whether peers do not map some buffer of this rank's. Returns whether
+/// that is so at any rank. Collective.
+pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<bool>) -> Result<bool> {
     let own = alike(team, asked, forced);
     let bytes = own.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
-    let all = team.tell(mine, &sum(&bytes).to_ne_bytes())?;
-    match all.iter().all(|other| *other == all[0]) {
-        true => Ok(()),
+    // All bits but the lowest are for the digest.
+    let unmapped = u128::from(*mine.as_ref().unwrap_or(&false));
+    let number = digest(bytes.iter().copied()) & !1 | unmapped;
+    let all = team.tell(mine.map(drop), &number.to_ne_bytes())?;
+    let told = |bytes: &Vec<u8>| bytes[..].try_into().map_or(0, u128::from_ne_bytes);
+    match all.iter().all(|other| (told(other) ^ number) >> 1 == 0) {
+        true => Ok(all.iter().any(|other| told(other) & 1 != 0)),
         false => name_difference(&team.exchange(&bytes)?, forced),
     }
 }
 
 /// The numbers of the ranks are not alike: which, and where.
-fn name_difference(cards: &[Vec<u8>], forced: Option<&str>) -> Result<()> {
+fn name_difference(cards: &[Vec<u8>], forced: Option<&str>) -> Result<bool> {
     let cards = cards.iter().map(|card| numbers(card)).collect::<Vec<_>>();
     for (at, name) in NAMES.iter().enumerate() {
         let first = cards[0][at];
@@ -95,19 +101,12 @@ pub fn alike(team: &Team, asked: &Asked, forced: Option<&str>) -> Alike {
         or_zero(asked.combines(), asked.op.into()),
         or_zero(asked.has_root(), asked.root.into()),
         asked.common_flags().into(),
-        forced.map_or(0, |name| sum(name.as_bytes()) as u64),
+        forced.map_or(0, |name| digest(name.bytes()) as u64),
         services.config.coll_segment,
         services.config.coll_cache,
         team.choices.number,
         asked.environment().map_or(0, Environment::number),
     ]
-}
-
-/// A number for some bytes, so that few need be compared (FNV-1a, 128 bits).
-fn sum(bytes: &[u8]) -> u128 {
-    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |sum, byte| {
-        (sum ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
-    })
 }
 
 /// Bytes that another rank has told, as the numbers that they were made of.

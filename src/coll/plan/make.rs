@@ -9,12 +9,13 @@ use crate::coll::plan::asked::{Asked, Checked, Form, Side};
 use crate::coll::plan::bound::Bound;
 use crate::coll::plan::compare::{agree, varied};
 use crate::coll::plan::meet::{Card, Met, SESSION, meet};
-use crate::coll::plan::policy::LIGHT;
+use crate::coll::plan::policy::{AT_START, COPIED};
 use crate::coll::plan::{About, Bounce, Engine, Plan};
 use crate::coll::problem::{Block, Problem};
 use crate::coll::runner::binding::BINDING;
 use crate::coll::runner::members::{Members, Memory, known};
-use crate::coll::runner::record::{Record, compile};
+use crate::coll::runner::queue::NO_TAIL;
+use crate::coll::runner::record::{Record, compile, tail};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::{Combiner, Stage};
 use crate::coll::schedule::{Program, Space, Step};
@@ -66,11 +67,14 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         .and_then(|()| asked.check(&team.services, me, ranks));
     let configured = select::forced(&team.services.config, asked.operation);
     let forced = asked.wanted(&team.services.config);
-    let (checked, refusal) = match checked {
-        Ok(checked) => (Some(checked), Ok(())),
+    let (checked, mine) = match checked {
+        Ok(checked) => {
+            let unmapped = checked.unmapped() != [false; 2] && !asked.is_rebound();
+            (Some(checked), Ok(unmapped))
+        }
         Err(error) => (None, Err(error)),
     };
-    agree(team, asked, forced, refusal)?;
+    let unmapped = agree(team, asked, forced, mine)?;
     let Some(checked) = checked else { fail!(ERR_INTERNAL, "an error was lost") };
     let mut problem = asked.problem(ranks, checked.width, team.services.config.coll_segment);
     if asked.form == Form::Varied {
@@ -81,7 +85,11 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
             forced.map_or(Ok(()), |name| select::named(asked.operation, name).map(|_| ()))?;
             (&ALONE, "there is one rank")
         }
-        _ => select::choose(&team.choices.rows, &problem, forced, checked.ordered)?,
+        _ => {
+            let rows =
+                team.choices.rows.iter().chain(if unmapped { select::UNMAPPED } else { &[] });
+            select::choose(rows, &problem, forced, checked.ordered)?
+        }
     };
     let choice = match (&asked.algorithm, configured) {
         (None, Some(_)) if choice.0.name != ALONE.name => {
@@ -183,23 +191,17 @@ impl Site<'_> {
         }
     }
 
-    /// Which of input and output peers do not map.
-    fn unmapped(&self) -> [bool; 2] {
-        [&self.checked.send.1, &self.checked.receive.1]
-            .map(|side| side.is_some_and(|own| !own.mapped))
-    }
-
     /// How this rank's input and output are used.
     fn ways(&self) -> [Way; 2] {
         if self.asked.is_rebound() {
             return [Way::Bound; 2];
         }
-        let unmapped = self.unmapped();
+        let unmapped = self.checked.unmapped();
         let touched = &self.checked.touched;
         let bytes = |blocks: &[Block]| blocks.iter().map(|block| block.size).sum::<u64>();
         let sides = [bytes(&touched.send), bytes(&touched.held) + bytes(&touched.written)];
         let bounced = (0..2).filter(|side| unmapped[*side]).map(|side| sides[side]).sum::<u64>();
-        let others = match unmapped != [false; 2] && bounced > LIGHT {
+        let others = match unmapped != [false; 2] && bounced > COPIED {
             true => self.touched_by_others(),
             false => [true; 2],
         };
@@ -238,7 +240,7 @@ impl Site<'_> {
         let blocks = [&touched.send, &touched.held, &touched.written];
         let small =
             blocks.iter().flat_map(|blocks| blocks.iter()).map(|block| block.size).sum::<u64>()
-                <= LIGHT;
+                <= COPIED;
         let any_ranks = |way: &Way| match way {
             Way::Mapped | Way::Bound => true,
             Way::Bounced => small,
@@ -271,9 +273,13 @@ impl Site<'_> {
         records: &[Record],
     ) {
         let lengths = program.queues.iter().map(Vec::len).collect::<Vec<_>>();
+        // Where a completion tells the user of the end, he may look at nothing else.
+        let silent = self.asked.on_complete.kind == completion::NONE;
+        let has_tail = silent && self.is_shared(ways) && lengths.len() == 1;
+        let tail = if has_tail { tail(&program.queues[0], AT_START) } else { NO_TAIL };
         let base = made.address.wrapping_add(SESSION as usize);
         // SAFETY: fresh memory that begins with a line, as long as the layout says.
-        let session = unsafe { Session::create(base, &layout.words, &lengths) };
+        let session = unsafe { Session::create(base, &layout.words, &lengths, tail) };
         if self.engine() == Engine::Offload {
             // SAFETY: nobody else knows it yet.
             unsafe { session.write(records) };

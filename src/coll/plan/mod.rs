@@ -202,8 +202,8 @@ impl Plan {
 
     fn owe(&self) {
         if !self.debts.swap(true, Ordering::AcqRel) {
-            self.services.background.enlist(1);
-            self.services.background.call(1, false);
+            self.services.background.enlist();
+            self.services.background.call(false);
         }
     }
 
@@ -229,7 +229,7 @@ impl Plan {
             self.end_if_in_trouble(round);
         }
         match self.is_told(round) {
-            true => self.settle(round).inspect(|()| self.rehearse()),
+            true => self.settle(round),
             false => Err(Error::bare(Status::RETRY_BUSY)),
         }
     }

@@ -9,8 +9,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(super) const LIGHT: u64 = 4 << 10;
 /// What a start may move of a light program, and of the steps of other ranks that this releases.
 pub(super) const AT_START: u64 = 4 * LIGHT;
-/// From so many bytes on a round leaves little in the caches of what was there before.
-const SWEEPS: u64 = 256 << 10;
+/// What a rank's buffers that peers do not map may take, so that a start copies them and all ranks
+/// may run the rank's steps. Waking a thread for them takes longer than to copy so much.
+pub(super) const COPIED: u64 = 32 << 10;
+/// A problem of so many bytes is large: its steps are cut into pieces that many ranks may run.
+const LARGE: u64 = 256 << 10;
 
 /// Looks without giving the core away: a few microseconds. Even with a core for each rank two of
 /// them may share one, as the kernel pleases.
@@ -68,8 +71,6 @@ pub(super) struct Policy {
     pub plain: bool,
     /// Its steps move so much that waiting threads look for work of others at once.
     pub heavy: bool,
-    /// A round moves so much that it may empty the caches.
-    pub sweeps: bool,
     /// Even a nap of the progress thread is too long for a start to wait.
     pub urgent: bool,
     /// There are more ranks than cores for them.
@@ -86,7 +87,7 @@ impl Policy {
         // By the whole problem: a rank whose own steps are few may run others', and a start that
         // tells them that it is ready, queue by queue, would take several times as long as one that
         // leaves that to them.
-        let large = cost.max(size) >= SWEEPS;
+        let large = cost.max(size) >= LARGE;
         let heavy = cost > LIGHT || large && facts.queues > 1;
         let tasked = heavy || !facts.shared || facts.told;
         let offload = facts.engine == Engine::Offload;
@@ -100,8 +101,7 @@ impl Policy {
             tasked,
             plain,
             heavy,
-            sweeps: heavy && large,
-            urgent: !offload || facts.copied > LIGHT,
+            urgent: !offload || facts.copied > COPIED,
             crowded,
             may_keep: facts.fenced && !crowded,
             looks,
@@ -253,15 +253,15 @@ mod tests {
         );
         assert!(tasked(Facts { told: true, ..SMALL }) && tasked(Facts { shared: false, ..SMALL }));
         // Large for others, in several queues, though this rank has little to do.
-        let large = Facts { size: SWEEPS, ..SMALL };
-        assert!(!tasked(large) && tasked(Facts { size: SWEEPS, queues: 2, ..SMALL }));
+        let large = Facts { size: LARGE, ..SMALL };
+        assert!(!tasked(large) && tasked(Facts { size: LARGE, queues: 2, ..SMALL }));
     }
 
     #[test]
     fn a_nap_is_too_long_for_engine_thread_and_for_inputs_that_a_start_does_not_copy() {
         let urgent = |facts: Facts| Policy::of(&facts).urgent;
-        assert!(!urgent(SMALL) && !urgent(Facts { copied: LIGHT, ..SMALL }));
-        assert!(urgent(Facts { copied: LIGHT + 1, ..SMALL }));
+        assert!(!urgent(SMALL) && !urgent(Facts { copied: COPIED, ..SMALL }));
+        assert!(urgent(Facts { copied: COPIED + 1, ..SMALL }));
         assert!(urgent(Facts { engine: Engine::Thread, ..SMALL }));
     }
 

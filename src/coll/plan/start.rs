@@ -1,11 +1,10 @@
 //! Starting a round: a few stores, and of a small program what is ready at once.
 
-use crate::coll::plan::policy::{AT_START, LIGHT};
+use crate::coll::plan::policy::{AT_START, COPIED};
 use crate::coll::plan::{ENLISTED, Engine, Plan, failed};
 use crate::coll::runner::queue::{Claim, between_word_and_look};
 use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::schedule::QUEUES;
-use crate::engine::completion;
 use crate::fail;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
@@ -15,25 +14,13 @@ impl Plan {
     #[inline(always)]
     pub fn start(&self) -> Result<()> {
         match &self.bound {
-            None => self.begin(1),
+            None => self.begin(),
             Some(bound) => self.start_with(bound.places()),
         }
     }
 
-    /// What a round has moved has driven out of the caches what a start needs, lines of data and of
-    /// code, and each of them takes as long to come back as all else that a start does. Here they
-    /// come back at the end of the round, of which that is a small part: a start of no round stores
-    /// what is there. To be called by who has waited, so nobody starts meanwhile.
-    #[inline]
-    pub(super) fn rehearse(&self) {
-        if self.policy.sweeps && self.on_complete.kind == completion::NONE {
-            let _ = self.begin(0);
-        }
-    }
-
-    /// Starts `by` rounds: one, or none.
     #[inline(never)]
-    pub(super) fn begin(&self, by: u32) -> Result<()> {
+    pub(super) fn begin(&self) -> Result<()> {
         self.services.must_be_open()?;
         let rounds = self.rounds.load(Ordering::Relaxed);
         if !self.is_settled(rounds) {
@@ -42,35 +29,32 @@ impl Plan {
         if let Some(status) = self.trouble() {
             return Err(failed(status));
         }
-        let round = rounds.wrapping_add(by);
+        let round = rounds.wrapping_add(1);
         if self.policy.plain {
-            // Such a plan moves little, so it is not rehearsed.
-            debug_assert_eq!(by, 1);
             self.start_plain(round);
             return Ok(());
         }
         if self.policy.tasked {
             // Before the round can be ended by somebody else.
-            self.enlist(round, by);
+            self.enlist(round);
         }
         let offload = self.about.engine == Engine::Offload;
         if offload && self.inputs.is_empty() {
             self.opening.store(round, Ordering::Relaxed);
             if !self.policy.heavy {
                 self.start_light(round);
-                self.announce(by);
+                self.announce();
                 return Ok(());
             }
-            self.activate(round, by);
+            self.activate(round);
         }
-        // A start of no round looks for the sake of the next one.
-        if by == 0 || self.policy.looks_at_the_clock(round) {
+        if self.policy.looks_at_the_clock(round) {
             self.habits.note_start(self.clock());
         }
         // Release: the buffers are ready; pairs with advance().
         self.rounds.store(round, Ordering::Release);
-        self.announce(by);
-        if offload && by != 0 && self.open(round, LIGHT) && !self.policy.heavy {
+        self.announce();
+        if offload && self.open(round, COPIED) && !self.policy.heavy {
             let mut worklist = Worklist::small(AT_START);
             between_word_and_look();
             self.run_own(&mut worklist);
@@ -84,26 +68,23 @@ impl Plan {
     /// back. Where another rank has ended the round before, it may not have been taken back yet,
     /// and goes on.
     #[inline(always)]
-    fn enlist(&self, round: u32, by: u32) {
-        let wanted = if by == 0 { 0 } else { ENLISTED | u64::from(round) };
-        if self.enlisted.swap(wanted, Ordering::Relaxed) == 0 {
-            self.services.background.enlist(by);
+    fn enlist(&self, round: u32) {
+        if self.enlisted.swap(ENLISTED | u64::from(round), Ordering::Relaxed) == 0 {
+            self.services.background.enlist();
         }
     }
 
     /// Tells the progress thread, if this plan needs it.
     #[inline(always)]
-    fn announce(&self, by: u32) {
+    fn announce(&self) {
         if self.policy.tasked {
-            self.services
-                .background
-                .call(by, self.policy.urgent || self.habits.is_worth_a_wake_up());
+            self.services.background.call(self.policy.urgent || self.habits.is_worth_a_wake_up());
         }
     }
 
-    /// Makes the queues active for as many rounds.
+    /// Makes the queues active.
     #[inline(always)]
-    pub(super) fn activate(&self, round: u32, by: u32) {
+    pub(super) fn activate(&self, round: u32) {
         let session = &self.stage.members[self.stage.me].session;
         // With engine `thread` it is the progress thread that attends, and that opens the round.
         let alone = self.about.engine == Engine::Offload && !self.habits.is_prompt();
@@ -111,7 +92,7 @@ impl Plan {
             if alone {
                 session.queue(queue).forget_attention();
             }
-            session.queue(queue).activate(round.wrapping_sub(by), by);
+            session.queue(queue).activate(round.wrapping_sub(1));
         }
         // Release: the input is in its place; pairs with close(), which may copy over it.
         self.opened.store(round, Ordering::Release);

@@ -4,6 +4,7 @@
 use crate::coll::plan::policy::BARE_LOOKS;
 use crate::coll::plan::work::BURST;
 use crate::coll::plan::{Engine, Plan};
+use crate::coll::runner::members::Member;
 use crate::coll::runner::queue::between_word_and_look;
 use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{End, Worklist};
@@ -43,9 +44,7 @@ impl Plan {
         };
         self.waiting.store(false, Ordering::Relaxed);
         ended?;
-        self.settle(round)?;
-        self.rehearse();
-        Ok(())
+        self.settle(round)
     }
 
     /// This rank takes no part in the next round, which others may have begun: the plan fails, for
@@ -177,14 +176,16 @@ impl Plan {
     /// The second phase: gives the core away between looks, and sleeps in the end.
     pub(super) fn wait_slowly(&self, round: u32, timeout: Option<Duration>) -> Result<()> {
         let offload = self.about.engine == Engine::Offload;
-        let begin = Instant::now();
-        let mut since = begin;
+        let begin = timeout.map(|_| Instant::now());
+        // When the first look in vain was noticed since something was done: the clock is read in
+        // one turn of some only.
+        let mut since = None;
         let mut turns = 0u32;
         let mut longest = FIRST_SLEEP;
         while !self.has_ended(round) {
             let opened = offload && self.open(round, u64::MAX);
             if offload && self.work(opened, true) || self.services.help_others() {
-                since = Instant::now();
+                since = None;
                 continue;
             }
             turns = turns.wrapping_add(1);
@@ -196,7 +197,8 @@ impl Plan {
             if self.end_if_in_trouble(round) && self.is_told(round) {
                 break;
             }
-            let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
+            let passed = begin.map_or(Duration::ZERO, |begin| begin.elapsed());
+            let left = timeout.map(|timeout| timeout.saturating_sub(passed));
             if left == Some(Duration::ZERO) {
                 fail!(
                     ERR_TIMEOUT,
@@ -204,12 +206,12 @@ impl Plan {
                     timeout.unwrap_or_default()
                 );
             }
-            if since.elapsed() <= self.services.spin() {
+            if since.get_or_insert_with(Instant::now).elapsed() <= self.services.spin() {
                 continue;
             }
             let limit = left.map_or(longest, |left| left.min(longest));
             if self.sleep(round, Some(limit)) {
-                since = Instant::now();
+                since = None;
             } else {
                 longest = (longest * 2).min(LONGEST_SLEEP);
             }
@@ -228,6 +230,15 @@ impl Plan {
 
     fn sleep(&self, round: u32, limit: Option<Duration>) -> bool {
         let member = &self.stage.members[self.stage.me];
+        let queues = || (0..self.queues()).map(|queue| member.session.queue(queue));
+        queues().for_each(|queue| queue.leave_tail());
+        let woken = self.about.engine == Engine::Offload && self.is_ready()
+            || self.sleep_at(round, limit, member);
+        queues().for_each(|queue| queue.take_tail());
+        woken
+    }
+
+    fn sleep_at(&self, round: u32, limit: Option<Duration>, member: &Member) -> bool {
         let queue = self.unfinished(round).unwrap_or(0);
         let control = member.session.offset(queue) as u64;
         let word = Address { offset: member.address.offset + control, ..member.address };

@@ -51,7 +51,7 @@ impl Plan {
             // SAFETY: as many records as at init; nobody else runs steps of this rank.
             unsafe { session.write(&self.program.as_ref().map_or(Vec::new(), compile)) };
         }
-        self.activate(round, 1);
+        self.activate(round);
         true
     }
 
@@ -106,7 +106,9 @@ impl Plan {
                 continue;
             }
             for queue in 0..member.session.queues() {
-                if !self.stage.is_ready(member.rank, queue) {
+                if member.session.queue(queue).is_owners()
+                    || !self.stage.is_ready(member.rank, queue)
+                {
                     continue;
                 }
                 let mut worklist = Worklist::new(HELP, true);

@@ -37,16 +37,25 @@ pub struct Head {
     at: AtomicU32,
     /// How many signal words follow; written at init.
     pub words: AtomicU32,
+    /// The first step of the tail, or NO_TAIL; written at init.
+    pub tail: AtomicU32,
 }
 
-/// What an attended word says: nobody looks.
+/// A queue that has no tail.
+pub const NO_TAIL: u32 = u32::MAX;
+
+/// What an attended word says: nobody looks. A deliverer runs what is ready.
 const NOBODY: u8 = 0;
+/// The owner runs the tail itself, the last steps of the queue, which move little and for which no
+/// other rank waits. A deliverer runs the steps before the tail. A thread of the owner that is
+/// about to sleep stores NOBODY first.
+const TAIL: u8 = 1;
 /// A thread of the owner looks at the queue all the time, or is about to, and will run what becomes
 /// ready.
-const ATTENDED: u8 = 1;
+const ATTENDED: u8 = 2;
 /// Like `ATTENDED`, for as long as the owner goes on as it does, round after round. Who delivers
 /// has no fence before it looks at this; the owner, when it takes the word back, has one for all.
-const KEPT: u8 = 2;
+const KEPT: u8 = 3;
 
 /// A queue as one process sees it.
 #[derive(Clone, Copy)]
@@ -56,6 +65,8 @@ pub struct Queue<'a> {
     /// Who looks at the queue all the time. In a line that changes seldom, since whoever delivers
     /// looks here first.
     pub attended: &'a AtomicU8,
+    /// The first step of the tail, or NO_TAIL.
+    pub tail: u32,
     /// How many signals the queues of the same number have been sent by this one's owner, as
     /// numbers that wrap around. The word for a rank is at its remainder by the number of words,
     /// which is such that no two ranks that are signalled share one.
@@ -195,7 +206,25 @@ impl Queue<'_> {
     #[inline(always)]
     pub fn is_left_alone(&self) -> bool {
         // Relaxed: who has taken attention back since then looks at the signal later.
-        self.attended.load(Ordering::Relaxed) == NOBODY && self.control().can_be_claimed()
+        let word = self.attended.load(Ordering::Relaxed);
+        word < ATTENDED && self.control().can_be_claimed() && !self.is_tail(word)
+    }
+
+    /// Whether only the owner is to run the next step: a hint, for ranks that help.
+    #[inline]
+    pub fn is_owners(&self) -> bool {
+        self.is_tail(self.attended.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn is_tail(&self, word: u8) -> bool {
+        word == TAIL && self.at() >= self.tail
+    }
+
+    /// What the attended word says where no thread of the owner looks.
+    #[inline(always)]
+    fn least(&self) -> u8 {
+        if self.tail == NO_TAIL { NOBODY } else { TAIL }
     }
 
     /// To be asked by who has signalled this queue, after between_word_and_look_at_what_is_kept().
@@ -206,13 +235,13 @@ impl Queue<'_> {
         self.attended.load(Ordering::Relaxed) == KEPT
     }
 
-    /// The owner starts `rounds` rounds, one or none, number `finished` from 0 on. What came before
-    /// is found by who looks next, after between_word_and_look().
+    /// The owner starts round `finished`, counted from 0. The thread that looks next, after
+    /// between_word_and_look(), finds what came before.
     #[inline]
-    pub fn activate(&self, finished: u32, rounds: u32) {
+    pub fn activate(&self, finished: u32) {
         // A store: nobody changes the word of a queue that is not active. Release: what the owner
         // did before is seen by who claims.
-        let control = (u64::from(finished) << FINISHED_SHIFT) | (u64::from(rounds) * ACTIVE);
+        let control = u64::from(finished) << FINISHED_SHIFT | ACTIVE;
         self.head.control.store(control, Ordering::Release);
     }
 
@@ -297,7 +326,7 @@ impl Queue<'_> {
     #[inline]
     pub fn attend(&self) {
         // Relaxed: who does not see it yet takes care itself.
-        if self.attended.load(Ordering::Relaxed) == NOBODY {
+        if self.attended.load(Ordering::Relaxed) < ATTENDED {
             self.attended.store(ATTENDED, Ordering::Relaxed);
         }
     }
@@ -314,25 +343,42 @@ impl Queue<'_> {
         }
     }
 
-    /// It no longer does, and what it says next, of the control word, is seen by nobody who does
-    /// not see this. Who has relied on it is found by the caller's look after that.
+    /// The owner stops polling this queue. Call this before changing the control word: a deliverer
+    /// that sees the new control word then also sees that nobody polls. The caller looks at the
+    /// signals once more after that.
     #[inline]
     pub fn forget_attention(&self) {
         let word = self.attended.load(Ordering::Relaxed);
-        if word != NOBODY {
-            self.attended.store(NOBODY, Ordering::Relaxed);
+        if word > self.least() {
+            self.attended.store(self.least(), Ordering::Relaxed);
         }
         if word == KEPT {
             fence_for_all();
         }
     }
 
-    /// It no longer does, and looks once more now.
+    /// The owner stops polling this queue, and looks once more after this call.
     #[inline]
     pub fn unattend(&self) {
-        if self.attended.load(Ordering::Relaxed) != NOBODY {
+        if self.attended.load(Ordering::Relaxed) > self.least() {
             self.forget_attention();
             between_word_and_look();
+        }
+    }
+
+    /// The waiting thread of the owner is about to sleep, and looks once more after this call: from
+    /// now on deliverers run the tail as well.
+    pub fn leave_tail(&self) {
+        if self.attended.load(Ordering::Relaxed) == TAIL {
+            self.attended.store(NOBODY, Ordering::Relaxed);
+            between_word_and_look();
+        }
+    }
+
+    /// The owner runs the tail again.
+    pub fn take_tail(&self) {
+        if self.attended.load(Ordering::Relaxed) < self.least() {
+            self.attended.store(TAIL, Ordering::Relaxed);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Steps as they lie in a session: records of fixed size, made at init, read by whoever runs them.
 
+use crate::coll::runner::queue::NO_TAIL;
 use crate::coll::schedule::{Action, Place, Program, Signal, Space, Step};
 use std::collections::HashMap;
 
@@ -180,6 +181,24 @@ pub fn compile(program: &Program) -> Vec<Record> {
     records
 }
 
+/// Where the tail of a queue begins: the last steps, of at most so many bytes in all, for none of
+/// which another rank waits. (What a step tells once in several rounds is only that memory has been
+/// read.) NO_TAIL: the last step is none.
+pub fn tail(steps: &[Step], most: u64) -> u32 {
+    let mut bytes = 0;
+    let is_tail = |step: &&Step| {
+        bytes += match step.action {
+            Action::Nothing => 0,
+            Action::Copy { size, .. } | Action::Combine { size, .. } => size,
+        };
+        bytes <= most && step.signal.is_none_or(|signal| signal.every > 1)
+    };
+    match steps.iter().rev().take_while(is_tail).count() {
+        0 => NO_TAIL,
+        count => (steps.len() - count) as u32,
+    }
+}
+
 fn record(step: &Step) -> Record {
     let nowhere = Place { rank: 0, space: Space::Send, offset: 0 };
     let (action, places, size) = match step.action {
@@ -201,5 +220,24 @@ fn record(step: &Step) -> Record {
         marks: Marks::new(step),
         offsets: places.map(|place| place.offset),
         size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_begins_behind_the_last_step_that_others_wait_for() {
+        let place = |offset| Place { rank: 0, space: Space::Receive, offset };
+        let mut program = Program::new(1);
+        let mut queue = program.queue(0);
+        queue.copy(place(0), place(100), 8).signal(1, 0);
+        queue.wait(1, 1).copy(place(0), place(100), 8).signal_every(1, 0, 16);
+        queue.wait(2, 1).copy(place(0), place(100), 90);
+        drop(queue);
+        let steps = &program.queues[0];
+        assert_eq!((tail(steps, 98), tail(steps, 97), tail(steps, 89)), (1, 2, NO_TAIL));
+        assert_eq!((tail(&steps[..1], 98), tail(&[], 98)), (NO_TAIL, NO_TAIL));
     }
 }

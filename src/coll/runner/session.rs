@@ -10,7 +10,7 @@
 
 use crate::coll::arena::say_left;
 use crate::coll::runner::ends::Ends;
-use crate::coll::runner::queue::{Head, Queue, RANKS};
+use crate::coll::runner::queue::{Head, NO_TAIL, Queue, RANKS};
 use crate::coll::runner::record::{Lying, Record};
 use crate::coll::schedule::{Program, QUEUES};
 use crate::util::status::Status;
@@ -84,7 +84,9 @@ pub fn modulus(of: &BTreeSet<usize>, ranks: usize) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub struct Session {
     base: *mut u8,
-    queues: usize,
+    queues: u32,
+    /// The first step of the tail of queue 0; the others have none.
+    tail: u32,
     /// Where the records of each queue begin, and where the last one's end. Like the rest of this
     /// read once and checked: peers can write there, and what stands there later is not believed.
     firsts: [u32; QUEUES + 1],
@@ -102,21 +104,24 @@ unsafe impl Sync for Session {}
 
 impl Session {
     /// Lays out a session in fresh zeroed memory: for each queue how many signal words and how many
-    /// records it has.
+    /// records it has; where the tail of the first one begins.
     ///
     /// # Safety
     /// `base` is aligned to a line and valid for size() bytes as long as the session is used.
-    pub unsafe fn create(base: *mut u8, words: &[usize], lengths: &[usize]) -> Session {
+    pub unsafe fn create(base: *mut u8, words: &[usize], lengths: &[usize], tail: u32) -> Session {
         let mut firsts = [0; QUEUES + 1];
         for (at, length) in lengths.iter().enumerate() {
             firsts[at + 1] = firsts[at] + *length as u32;
         }
         let mut session = Session { firsts, ..Session::empty(base) };
-        for count in words {
+        session.tail = tail;
+        for (at, count) in words.iter().enumerate() {
             session.add(*count);
-            let head = session.head(session.queues - 1);
             // SAFETY: the layout has a head there.
-            unsafe { &*head }.words.store(*count as u32, Ordering::Relaxed);
+            let head = unsafe { &*session.head(at) };
+            head.words.store(*count as u32, Ordering::Relaxed);
+            head.tail.store(tail, Ordering::Relaxed);
+            session.queue(at).take_tail();
         }
         let header = session.header();
         header.queues.store(words.len() as u32, Ordering::Relaxed);
@@ -147,9 +152,13 @@ impl Session {
                 return None;
             }
             // SAFETY: there is room for a head.
-            let words = unsafe { &*session.head(at) }.words.load(Ordering::Relaxed) as usize;
+            let head = unsafe { &*session.head(at) };
+            let words = head.words.load(Ordering::Relaxed) as usize;
             if !(1..=RANKS).contains(&words) {
                 return None;
+            }
+            if at == 0 {
+                session.tail = head.tail.load(Ordering::Relaxed);
             }
             session.add(words);
         }
@@ -167,11 +176,12 @@ impl Session {
     fn empty(base: *mut u8) -> Session {
         let mut starts = [0; QUEUES + 1];
         starts[0] = (HEADS / 64) as u16;
-        Session { base, queues: 0, firsts: [0; QUEUES + 1], starts, words: [1; QUEUES] }
+        let (firsts, words) = ([0; QUEUES + 1], [1; QUEUES]);
+        Session { base, queues: 0, tail: NO_TAIL, firsts, starts, words }
     }
 
     fn add(&mut self, words: usize) {
-        let at = self.queues;
+        let at = self.queues();
         self.words[at] = words as u16;
         self.starts[at + 1] = self.starts[at] + lines(words) as u16;
         self.queues += 1;
@@ -195,13 +205,13 @@ impl Session {
 
     /// How many queues there are.
     pub fn queues(&self) -> usize {
-        self.queues
+        self.queues as usize
     }
 
     /// The queues that have steps, each with how many rounds it has counted as finished.
     #[inline(always)]
     pub fn finished(&self) -> impl Iterator<Item = (usize, u32)> {
-        let queues = (0..self.queues).filter(|queue| !self.records(*queue).is_empty());
+        let queues = (0..self.queues()).filter(|queue| !self.records(*queue).is_empty());
         queues.map(|queue| (queue, self.queue(queue).control().finished()))
     }
 
@@ -221,18 +231,20 @@ impl Session {
     /// Queue `at`, which there is.
     #[inline(always)]
     pub fn queue(&self, at: usize) -> Queue<'_> {
-        debug_assert!(at < self.queues);
+        debug_assert!(at < self.queues());
         let at = at & (QUEUES - 1);
         let head = self.head(at);
         // SAFETY: the layout has a head there and behind it so many signal words, all atomics.
         unsafe {
             let sent = std::slice::from_raw_parts(head.add(1).cast(), self.words[at].into());
-            Queue { head: &*head, attended: &self.header().attended[at], sent }
+            let tail = if at == 0 { self.tail } else { NO_TAIL };
+            let attended = &self.header().attended[at];
+            Queue { head: &*head, attended, tail, sent }
         }
     }
 
     fn place(&self, number: u32) -> *mut Record {
-        let records = self.base.wrapping_add(self.offset(self.queues)).cast::<Record>();
+        let records = self.base.wrapping_add(self.offset(self.queues())).cast::<Record>();
         records.wrapping_add(number as usize)
     }
 

@@ -18,7 +18,7 @@ use crate::util::status::Status;
 use crate::util::sync::AtomicU32;
 use std::sync::Arc;
 
-pub use crate::coll::runner::combiner::{Combiner, Reduction};
+pub use crate::coll::runner::combiner::{Combiner, Reduction, UserFunction};
 pub use crate::coll::runner::worklist::Worklist;
 
 /// All that running needs. One for each plan and process.

@@ -16,7 +16,7 @@
 //! which shows the same.
 
 use super::*;
-use crate::coll::runner::queue::{Head, Queue};
+use crate::coll::runner::queue::{Head, NO_TAIL, Queue};
 use crate::util::sync::{Arc, AtomicU8, UnsafeCell};
 use loom::thread;
 
@@ -45,7 +45,7 @@ impl Owner {
 
     fn queue(&self, at: usize) -> Queue<'_> {
         let (head, attended, sent) = &self.queues[at];
-        Queue { head, attended, sent }
+        Queue { head, attended, tail: NO_TAIL, sent }
     }
 
     fn counts(&self) -> impl Iterator<Item = u32> {
@@ -54,7 +54,7 @@ impl Owner {
 
     /// The owner starts round number `round`, counted from 1.
     fn start(&self, round: u32) {
-        (0..2).for_each(|at| self.queue(at).activate(round - 1, 1));
+        (0..2).for_each(|at| self.queue(at).activate(round - 1));
     }
 
     /// Rank `me` runs the step of a queue, as in Stage::run_claimed(), and ends the round if it was

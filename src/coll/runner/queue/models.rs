@@ -43,7 +43,7 @@ mod ranks;
 use super::*;
 use crate::util::sync::Arc;
 use loom::thread;
-use ranks::{Plan, Step, Then, after, plan};
+use ranks::{Plan, Step, Then, after, plan, plan_with_tails};
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -233,8 +233,7 @@ fn loom_attention_ends_before_the_next_round() {
 }
 
 /// Like `loom_attention_ends_before_the_next_round`, for a plan that is not plain: a round ends
-/// while its owner attends, which does not say so; in the next round the owner computes. Between
-/// the two it starts no round, as it does after large ones.
+/// while its owner attends, which does not say so; in the next round the owner computes.
 #[test]
 fn loom_attention_does_not_outlive_the_round() {
     check(4, || {
@@ -249,8 +248,46 @@ fn loom_attention_does_not_outlive_the_round() {
             plan.look(0, 0);
             thread::yield_now();
         }
-        plan.rehearse(0, 1);
         plan.start(0, 1);
+        deliverer.join().unwrap();
+        plan.assert_over(0, 2);
+    });
+}
+
+/// Deliverers leave the last step to the owner, until the owner is about to sleep.
+#[test]
+fn loom_who_sleeps_has_left_its_tail() {
+    check(4, || {
+        let plan = plan_with_tails(&[&[after(1), after(2)]], 1);
+        let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
+        let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
+        plan.start_plain(0, 0, Then::Computes);
+        plan.sleep_in_vain(0);
+        one.join().unwrap();
+        two.join().unwrap();
+        plan.assert_over(0, 1);
+    });
+}
+
+/// The owner wakes, takes its tail again and sleeps in the next round, while a rank that is ahead
+/// delivers for both.
+#[test]
+fn loom_a_tail_is_taken_and_left_again() {
+    check(4, || {
+        let plan = plan_with_tails(&[&[after(1)]], 0);
+        let deliverer = spawn(&plan, |plan| {
+            plan.deliver(1, 0, 0);
+            plan.deliver(1, 0, 1);
+        });
+        plan.start_plain(0, 0, Then::Computes);
+        plan.sleep_in_vain(0);
+        while plan.finished(0) == 0 {
+            plan.look(0, 0);
+            thread::yield_now();
+        }
+        plan.0[0].queue().take_tail();
+        plan.start_plain(0, 1, Then::Computes);
+        plan.sleep_in_vain(0);
         deliverer.join().unwrap();
         plan.assert_over(0, 2);
     });

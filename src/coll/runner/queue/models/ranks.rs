@@ -35,6 +35,7 @@ pub(super) fn after(from: usize) -> Step {
 pub(super) struct Line {
     head: Head,
     attended: AtomicU8,
+    tail: u32,
     sent: Vec<AtomicU32>,
     steps: Vec<Step>,
     /// What the owner has made ready: how many rounds it has started.
@@ -51,6 +52,7 @@ impl Line {
         Line {
             head: Head::default(),
             attended: AtomicU8::new(NOBODY),
+            tail: NO_TAIL,
             sent: (0..MEMBERS).map(|_| AtomicU32::new(0)).collect(),
             steps: steps.to_vec(),
             ready: UnsafeCell::new(0),
@@ -60,7 +62,8 @@ impl Line {
     }
 
     pub(super) fn queue(&self) -> Queue<'_> {
-        Queue { head: &self.head, attended: &self.attended, sent: &self.sent }
+        let tail = self.tail;
+        Queue { head: &self.head, attended: &self.attended, tail, sent: &self.sent }
     }
 
     /// What the step reads must be of its round, whoever runs it.
@@ -91,6 +94,18 @@ pub(super) struct Plan(pub(super) Vec<Line>);
 pub(super) fn plan(lines: &[&[Step]]) -> Arc<Plan> {
     let none: &[Step] = &[];
     Arc::new(Plan((0..MEMBERS).map(|rank| Line::new(lines.get(rank).unwrap_or(&none))).collect()))
+}
+
+/// Like `plan`; the tail of each queue begins with this step.
+pub(super) fn plan_with_tails(lines: &[&[Step]], tail: u32) -> Arc<Plan> {
+    let lines = lines.iter().map(|steps| {
+        let line = Line { tail, ..Line::new(steps) };
+        line.queue().take_tail();
+        line
+    });
+    let none = |_| Line::new(&[]);
+    let rest = (0..MEMBERS).map(none);
+    Arc::new(Plan(lines.chain(rest).take(MEMBERS).collect()))
 }
 
 impl Plan {
@@ -196,6 +211,9 @@ impl Plan {
 
     /// run_own(), run_others(): looks once, and runs what is ready.
     pub(super) fn look(&self, me: usize, queue: usize) {
+        if me != queue && self.0[queue].queue().is_owners() {
+            return;
+        }
         if self.is_ready(queue) {
             self.run(me, queue);
         }
@@ -206,12 +224,7 @@ impl Plan {
         // SAFETY: nobody runs the round before it is active, or loom reports it.
         self.0[me].ready.with_mut(|ready| unsafe { *ready = round + 1 });
         self.0[me].queue().forget_attention();
-        self.0[me].queue().activate(round, 1);
-    }
-
-    /// Plan::rehearse(): a start of no round.
-    pub(super) fn rehearse(&self, me: usize, round: u32) {
-        self.0[me].queue().activate(round, 0);
+        self.0[me].queue().activate(round);
     }
 
     /// Plan::start_light(): claimed with the start, given back, then looked at.
@@ -290,6 +303,12 @@ impl Plan {
         self.0[me].queue().attend();
         self.look(me, me);
         self.0[me].queue().unattend();
+        self.look(me, me);
+    }
+
+    /// Plan::sleep() up to the moment when its thread sleeps.
+    pub(super) fn sleep_in_vain(&self, me: usize) {
+        self.0[me].queue().leave_tail();
         self.look(me, me);
     }
 
