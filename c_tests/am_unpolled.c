@@ -28,7 +28,7 @@ static uint64_t flood(llcl_context_t *context)
 {
     int64_t begin = now_ns();
     uint64_t accepted = 0, refused = 0;
-    while (now_ns() - begin < FLOOD_NS || refused <= 10) {
+    while (now_ns() - begin < FLOOD_NS || refused <= 10 || accepted < 16) {
         llcl_am_params_t am = am_to(0, 0, &accepted, sizeof accepted);
         llcl_status_t status;
         am.flags = refused % 2 ? LLCL_FLAG_DEFER : 0;
@@ -38,7 +38,6 @@ static uint64_t flood(llcl_context_t *context)
         refused += status != LLCL_OK;
         CHECK(now_ns() - begin < TEST_PATIENCE_NS);
     }
-    CHECK(accepted >= 16);
     return accepted;
 }
 

@@ -1,18 +1,17 @@
 //! Reads, writes and atomics on memory that only its owner can touch, built from messages. Here
-//! and nowhere else. The asker stages the bytes in its own control area, in fragments of a chunk;
-//! the owner's agent copies between there and the region.
+//! and nowhere else. The bytes travel with the requests and the answers, in fragments of at most
+//! CHUNK bytes.
 
 use crate::engine::atomic;
-use crate::engine::by_caller::{self, Word, copy};
+use crate::engine::by_caller::{self, Word, copy, copy_word};
 use crate::engine::command::{Command, Op};
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
-use crate::transport::port::Port;
-use crate::transport::{CHUNK, MESSAGE_WORDS, Message, Reply};
+use crate::transport::{CHUNK, MESSAGE_WORDS, Message, Reply, SMALL_REPLY, SMALL_REQUEST};
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 
-/// Message kinds; words: key, offset, size, staging chunk.
+/// Message kinds; words: key, offset, and of READ how many bytes are wanted. WRITE brings them.
 const READ: u32 = 1;
 const WRITE: u32 = 2;
 /// Words: key, offset, operation and type, operand, compare.
@@ -36,8 +35,8 @@ pub struct InFlight {
     pub command: Command,
     /// What is being done.
     pub stage: Stage,
-    /// The staging chunk that it uses while it copies.
-    pub chunk: Option<u8>,
+    /// The asker has set a place aside for the bytes of its answers.
+    pub has_place: bool,
     /// The message for the present stage lies in a slot of the peer's.
     pub sent: bool,
     /// Counts up with each command, for flushes.
@@ -59,29 +58,53 @@ impl InFlight {
             command.local = copy.as_mut_ptr();
             bytes = Some(copy);
         }
-        InFlight { command, stage, chunk: None, sent: false, order, _bytes: bytes }
+        InFlight { command, stage, has_place: false, sent: false, order, _bytes: bytes }
     }
 
-    /// Whether the present stage moves bytes and has no place for them yet.
-    pub fn needs_chunk(&self) -> bool {
-        self.stage != Stage::Word && self.chunk.is_none()
+    /// Whether the present stage moves more bytes than a request or an answer brings beside its
+    /// words, so that it needs one of few places.
+    pub fn is_large(&self) -> bool {
+        let most = if self.command.op == Op::READ { SMALL_REPLY } else { SMALL_REQUEST };
+        matches!(self.stage, Stage::Data { done } if self.fragment(done) > most as u64)
+    }
+
+    /// Whether the bytes of its next answer need a place that has not been set aside.
+    pub fn needs_place(&self) -> bool {
+        self.command.op == Op::READ && !self.has_place && self.is_large()
     }
 
     fn fragment(&self, done: u64) -> u64 {
         (self.command.size - done).min(CHUNK as u64)
     }
 
-    /// Copies the bytes that the present stage writes to the chunk, whose memory is `staging`. Once
-    /// per stage, at its beginning: a source that the command carried itself is gone later.
-    pub fn stage_bytes(&self, staging: Option<*mut u8>) {
-        if let (Stage::Data { done }, Some(staging)) = (self.stage, staging)
-            && self.command.op != Op::READ
-        {
-            let from = self.command.local.wrapping_add(done as usize);
-            // SAFETY: the source is valid until the completion fires; a fragment fits a chunk,
-            // which is ours until the command has ended.
-            unsafe { copy(from, staging, self.fragment(done) as usize) };
+    /// The bytes that the present stage sends.
+    pub fn bytes(&self) -> &[u8] {
+        match self.stage {
+            Stage::Data { done } if self.command.op != Op::READ => {
+                let from = self.command.local.wrapping_add(done as usize);
+                let size = self.fragment(done) as usize;
+                // SAFETY: the source is valid until the completion fires, `size` bytes of it at
+                // least from `done` on.
+                unsafe { std::slice::from_raw_parts(from, size) }
+            }
+            _ => &[],
         }
+    }
+
+    /// Takes in the bytes of an answer to the present stage. False: they are not what was asked
+    /// for.
+    pub fn take_bytes(&self, bytes: &[u8]) -> bool {
+        let Stage::Data { done } = self.stage else { return bytes.is_empty() };
+        if self.command.op != Op::READ {
+            return bytes.is_empty();
+        }
+        let fits = bytes.len() as u64 == self.fragment(done);
+        if fits {
+            let to = self.command.local.wrapping_add(done as usize);
+            // SAFETY: the destination is valid until the completion fires.
+            unsafe { copy(bytes.as_ptr(), to, bytes.len()) };
+        }
+        fits
     }
 
     /// The message that asks for the present stage.
@@ -107,15 +130,15 @@ impl InFlight {
                 words[0] = command.remote.key;
                 words[1] = command.remote.offset + done;
                 words[2] = size;
-                words[3] = self.chunk.unwrap_or(u8::MAX).into();
                 if command.op == Op::READ { READ } else { WRITE }
             }
         };
         Message { kind, source, tag, words }
     }
 
-    /// Takes in the answer to the present stage. Some: the command has ended.
-    pub fn answered(&mut self, reply: Reply, staging: Option<*mut u8>) -> Option<Status> {
+    /// Takes in the answer to the present stage, whose bytes have been taken in before. Some: the
+    /// command has ended.
+    pub fn answered(&mut self, reply: Reply) -> Option<Status> {
         if reply.status != Status::OK {
             return Some(reply.status);
         }
@@ -127,20 +150,7 @@ impl InFlight {
                 Some(Status::OK)
             }
             (Stage::Word, _) => Some(Status::OK),
-            (Stage::Data { done }, op) => {
-                let size = self.fragment(done);
-                if let (Op::READ, Some(staging)) = (op, staging) {
-                    let to = self.command.local.wrapping_add(done as usize);
-                    // SAFETY: the destination is valid until the completion fires; the chunk is
-                    // ours.
-                    unsafe { copy(staging, to, size as usize) };
-                }
-                let ended = self.advance(done + size);
-                if ended.is_none() {
-                    self.stage_bytes(staging);
-                }
-                ended
-            }
+            (Stage::Data { done }, _) => self.advance(done + self.fragment(done)),
         }
     }
 
@@ -169,8 +179,9 @@ pub enum Served {
     Later,
 }
 
-/// Does what a peer asks for, in this rank's own memory, and answers.
-pub fn serve(routes: &Routes, message: &Message) -> Served {
+/// Does what a peer asks for, in this rank's own memory, and answers. The bytes are those that the
+/// message brings.
+pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
     let port = match routes.port_to_answer(message.source) {
         Ok(port) => port,
         Err(error) if error.status == Status::RETRY_CONNECTING => return Served::Connecting,
@@ -180,49 +191,73 @@ pub fn serve(routes: &Routes, message: &Message) -> Served {
         }
         Err(_) => return Served::Later,
     };
-    let (status, result) = match execute(routes, port, message) {
-        Ok(result) => (Status::OK, result),
-        Err(error) if message.kind == LET_GO && error.status.is_retry() => return Served::Later,
-        Err(error) => (error.status, 0),
+    let answer = |status, result, bytes: &[u8]| {
+        let reply = Reply { tag: message.tag, status, result };
+        routes.transport(port).reply(port, reply, bytes);
     };
-    routes.transport(port).reply(port, Reply { tag: message.tag, status, result });
+    let done = match message.kind {
+        LET_GO => port.let_go().map(|()| answer(Status::OK, 0, &[])),
+        ATOMIC => change_word(routes, message).map(|old| answer(Status::OK, old, &[])),
+        READ => read(routes, message, |bytes| answer(Status::OK, 0, bytes)),
+        WRITE => write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
+        _ => Err(Error::bare(Status::ERR_INVALID)),
+    };
+    match done {
+        Ok(()) => {}
+        Err(error) if message.kind == LET_GO && error.status.is_retry() => return Served::Later,
+        Err(error) => answer(error.status, 0, &[]),
+    }
     Served::Done
 }
 
-fn execute(routes: &Routes, asker: &Port, message: &Message) -> Result<u64> {
-    if message.kind == LET_GO {
-        return asker.let_go().map(|()| 0);
+/// The place that a message names.
+fn place(message: &Message) -> Address {
+    Address { key: message.words[0], offset: message.words[1] }
+}
+
+fn change_word(routes: &Routes, message: &Message) -> Result<u64> {
+    let (op, kind) = (message.words[2] as u8, (message.words[2] >> 8) as u8);
+    if !atomic::supported(op, kind) {
+        return Err(Error::bare(Status::ERR_UNSUPPORTED));
     }
-    let address = Address { key: message.words[0], offset: message.words[1] };
-    if message.kind == ATOMIC {
-        let (op, kind) = (message.words[2] as u8, (message.words[2] >> 8) as u8);
-        if !atomic::supported(op, kind) {
-            return Err(Error::bare(Status::ERR_UNSUPPORTED));
-        }
-        let word = Word { address, op, kind };
-        let old =
-            by_caller::change(routes, routes.own(), word, message.words[3], message.words[4])?;
-        return old.ok_or(Error::bare(Status::ERR_INTERNAL));
-    }
+    let word = Word { address: place(message), op, kind };
+    let old = by_caller::change(routes, routes.own(), word, message.words[3], message.words[4])?;
+    old.ok_or(Error::bare(Status::ERR_INTERNAL))
+}
+
+/// Gives the bytes that are asked for to `answer`.
+fn read(routes: &Routes, message: &Message, answer: impl FnOnce(&[u8])) -> Result<()> {
     let size = message.words[2];
-    let chunk = routes.transport(asker).staging(asker, message.words[3] as usize);
-    let Some(staging) = chunk.filter(|_| size <= CHUNK as u64) else {
+    if size > CHUNK as u64 {
         return Err(Error::bare(Status::ERR_INVALID));
+    }
+    let _pinned = pin();
+    let Some(own) = routes.own().find(place(message), size) else {
+        return Err(Error::bare(Status::ERR_KEY));
     };
+    if size == 8 && (own as usize).is_multiple_of(8) {
+        let mut word = [0_u64];
+        // SAFETY: the region is ours while we are pinned; both are aligned and of 8 bytes.
+        unsafe { copy_word(own, word.as_mut_ptr().cast()) };
+        answer(&word[0].to_ne_bytes());
+    } else {
+        // SAFETY: the region has `size` bytes there and is ours while we are pinned.
+        answer(unsafe { std::slice::from_raw_parts(own, size as usize) });
+    }
+    Ok(())
+}
+
+fn write(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<()> {
+    let (address, size) = (place(message), bytes.len() as u64);
+    if message.words[2] != size {
+        return Err(Error::bare(Status::ERR_INVALID));
+    }
     let _pinned = pin();
     let Some(own) = routes.own().find(address, size) else {
         return Err(Error::bare(Status::ERR_KEY));
     };
-    // SAFETY: the region is ours while we are pinned; a chunk has CHUNK bytes.
-    unsafe {
-        match message.kind {
-            READ => copy(own, staging, size as usize),
-            WRITE => {
-                copy(staging, own, size as usize);
-                routes.waiters().touched(address, size);
-            }
-            _ => return Err(Error::bare(Status::ERR_INVALID)),
-        }
-    }
-    Ok(0)
+    // SAFETY: the region is ours while we are pinned.
+    unsafe { copy(bytes.as_ptr(), own, bytes.len()) };
+    routes.waiters().touched(address, size);
+    Ok(())
 }

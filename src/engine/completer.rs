@@ -1,23 +1,25 @@
 //! The completer: takes in what has come from peers, answers their requests, and moves the
 //! operations in flight on.
 
-use crate::engine::by_owner::{self, Served};
-use crate::engine::in_flight::Tag;
+use crate::engine::by_owner::{self, InFlight, Served};
+use crate::engine::in_flight::{InFlightTable, Tag};
 use crate::engine::lane_state::{LaneState, Unserved};
 use crate::engine::routes::Routes;
 use crate::transport::{Message, Reply, Sink};
+use crate::util::status::Status;
 
 /// Answers waiting to be taken in; a round polls no more than fit.
 struct Inflow<'a> {
     routes: &'a Routes,
+    slots: &'a mut InFlightTable<InFlight>,
     replies: Vec<Reply>,
     unserved: Unserved,
 }
 
 impl Inflow<'_> {
     /// Whether it was served; if not, it must be kept.
-    fn serve(&mut self, message: &Message) -> bool {
-        let served = by_owner::serve(self.routes, message);
+    fn serve(&mut self, message: &Message, bytes: &[u8]) -> bool {
+        let served = by_owner::serve(self.routes, message, bytes);
         self.unserved.unannounced |= served == Served::Later;
         served == Served::Done
     }
@@ -31,19 +33,25 @@ impl Inflow<'_> {
         self.unserved.contacts = self.routes.contacts();
         self.unserved.unannounced = false;
         let mut messages = std::mem::take(&mut self.unserved.messages);
-        messages.retain(|message| !self.serve(message));
+        messages.retain(|(message, bytes)| !self.serve(message, bytes));
         self.unserved.messages = messages;
     }
 }
 
 impl Sink for Inflow<'_> {
-    fn request(&mut self, message: &Message) {
-        if !self.serve(message) {
-            self.unserved.messages.push(*message);
+    fn request(&mut self, message: &Message, bytes: &[u8]) {
+        if !self.serve(message, bytes) {
+            self.unserved.messages.push((*message, bytes.into()));
         }
     }
 
-    fn reply(&mut self, reply: Reply) {
+    fn reply(&mut self, mut reply: Reply, bytes: &[u8]) {
+        // An answer to an operation that was ended meanwhile finds nothing, nor does a second one.
+        let operation = self.slots.get_mut(Tag(reply.tag)).filter(|operation| operation.sent);
+        let Some(operation) = operation else { return };
+        if reply.status == Status::OK && !operation.take_bytes(bytes) {
+            reply.status = Status::ERR_INTERNAL;
+        }
         self.replies.push(reply);
     }
 }
@@ -53,6 +61,7 @@ impl LaneState {
     pub fn complete(&mut self, routes: &Routes) -> usize {
         let mut inflow = Inflow {
             routes,
+            slots: &mut self.slots,
             replies: std::mem::take(&mut self.replies),
             unserved: std::mem::take(&mut self.unserved),
         };
@@ -75,14 +84,12 @@ impl LaneState {
 
     fn answered(&mut self, routes: &Routes, reply: Reply) {
         let tag = Tag(reply.tag);
-        // An answer to an operation that was ended meanwhile finds nothing.
+        // What one answer of a round ends, another cannot end again.
         let Some(operation) = self.slots.get_mut(tag) else { return };
         if !operation.sent {
-            // Nor does a second answer to what was answered.
             return;
         }
-        let staging = operation.chunk.and_then(|chunk| routes.own_staging(chunk.into()));
-        match operation.answered(reply, staging) {
+        match operation.answered(reply) {
             Some(status) => self.end(routes, tag, status),
             None => self.send_or_wait(routes, tag),
         }

@@ -10,7 +10,7 @@ use crate::engine::pieces::{Pieces, end_one};
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
 use crate::engine::send_queue::{SendQueue, Sent};
-use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply};
+use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply, SMALL_REQUEST};
 use crate::util::admission::Admission;
 use crate::util::status::{Error, Status};
 use crossbeam_utils::CachePadded;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Requests of peers that this rank can not serve yet, as of those that it has not contacted.
 #[derive(Default)]
 pub(super) struct Unserved {
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<(Message, Box<[u8]>)>,
     /// Routes::contacts() before the last look.
     pub(super) contacts: u64,
     /// Nothing announces when one of them can be served; see Served::Later.
@@ -59,8 +59,9 @@ pub struct LaneState {
     /// How much has been taken from the queue and has not ended, but for the library's own; for
     /// those who do not hold the role.
     under_way: Arc<CachePadded<AtomicUsize>>,
-    /// For each staging chunk the peer that it is used for.
-    chunks: [Option<u32>; CHUNKS],
+    /// For each place for an answer of many bytes the peer that it is set aside for. There are twice
+    /// as many slots, since the dead may leave behind answers that are begun.
+    places: [Option<u32>; CHUNKS / 2],
     /// Operations in the table whose message has not been sent, and their number.
     pub(super) waiting: SendQueue,
     pub(super) unsent: usize,
@@ -93,7 +94,7 @@ impl LaneState {
             slots: InFlightTable::new(in_flight),
             own: 0,
             under_way: Arc::default(),
-            chunks: [None; CHUNKS],
+            places: [None; CHUNKS / 2],
             waiting: SendQueue::default(),
             unsent: 0,
             flushes: Vec::new(),
@@ -208,8 +209,8 @@ impl LaneState {
             return;
         }
         if let Some(operation) = self.slots.get_mut(tag) {
-            let (peer, needs_chunk) = (operation.command.peer, operation.needs_chunk());
-            self.waiting.push(peer, operation.order, tag, needs_chunk);
+            let (peer, is_large) = (operation.command.peer, operation.is_large());
+            self.waiting.push(peer, operation.order, tag, is_large);
         }
     }
 
@@ -229,19 +230,20 @@ impl LaneState {
         self.end_flushes(routes);
     }
 
-    /// A chunk for an operation with `peer`; a peer that does not answer gets no more than half.
-    fn take_chunk(&mut self, peer: u32) -> Option<u8> {
-        let has = self.chunks.iter().filter(|user| **user == Some(peer)).count();
-        let free = self.chunks.iter().position(|user| user.is_none() && has < CHUNKS / 2)?;
-        self.chunks[free] = Some(peer);
-        Some(free as u8)
+    /// Sets a place aside for an answer of `peer`; one that does not answer gets no more than half
+    /// of them. False: there is none.
+    fn set_place_aside(&mut self, peer: u32) -> bool {
+        let has = self.places.iter().filter(|user| **user == Some(peer)).count();
+        let mut free = self.places.iter_mut().filter(|user| user.is_none());
+        let place = free.next().filter(|_| has < CHUNKS / 4);
+        place.map(|place| *place = Some(peer)).is_some()
     }
 
     /// Asks the agent of an operation whose message has not been sent, if that is possible now.
     fn send(&mut self, routes: &Routes, tag: Tag) -> Sent {
         // It may have ended while it waited.
         let Some(operation) = self.slots.get_mut(tag) else { return Sent::Done };
-        let (peer, needs_chunk) = (operation.command.peer, operation.needs_chunk());
+        let (peer, needs_place) = (operation.command.peer, operation.needs_place());
         // The thread that accepted the operation had the port.
         let port = match routes.known(peer) {
             Some(port) if !routes.is_dead(peer) => port,
@@ -250,16 +252,16 @@ impl LaneState {
                 return Sent::Done;
             }
         };
-        if needs_chunk {
-            let Some(chunk) = self.take_chunk(peer) else { return Sent::NoChunk };
-            let Some(operation) = self.slots.get_mut(tag) else { return Sent::Done };
-            operation.chunk = Some(chunk);
-            operation.stage_bytes(routes.own_staging(chunk.into()));
+        if needs_place && !self.set_place_aside(peer) {
+            return Sent::NoPlace;
         }
         let Some(operation) = self.slots.get_mut(tag) else { return Sent::Done };
+        operation.has_place |= needs_place;
         let message = operation.message(routes.own().peer, tag.0);
-        if routes.transport(port).post(port, &message) == Posted::Full {
-            return Sent::Full;
+        let bytes = operation.bytes();
+        if routes.transport(port).post(port, &message, bytes) == Posted::Full {
+            // Requests with many bytes have slots of their own.
+            return if bytes.len() > SMALL_REQUEST { Sent::NoPlace } else { Sent::Full };
         }
         operation.sent = true;
         self.unsent -= 1;
@@ -269,8 +271,11 @@ impl LaneState {
     /// Ends an operation: gives back what it held and tells the user.
     pub(super) fn end(&mut self, routes: &Routes, tag: Tag, status: Status) {
         let Some(operation) = self.slots.remove(tag) else { return };
-        if let Some(chunk) = operation.chunk {
-            self.chunks[usize::from(chunk)] = None;
+        if operation.has_place {
+            let mut places = self.places.iter_mut();
+            if let Some(place) = places.find(|user| **user == Some(operation.command.peer)) {
+                *place = None;
+            }
         }
         self.own -= usize::from(operation.command.op == Op::LET_GO);
         if !operation.sent {

@@ -330,11 +330,6 @@ impl Routes {
         self.fabric.announced(peer, name)
     }
 
-    /// This rank's own staging chunk `number`.
-    pub fn own_staging(&self, number: usize) -> Option<*mut u8> {
-        self.segment.control().chunk(number)
-    }
-
     /// What this rank's progress thread sleeps on.
     pub fn bell(&self) -> &Bell {
         self.segment.control().bell()

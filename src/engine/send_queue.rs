@@ -1,5 +1,5 @@
 //! Operations in flight whose message has not been sent, because all slots of the peer hold
-//! requests or because there is no staging chunk: for each peer in the order of their age, and the
+//! requests or because there is no place for many bytes: for each peer in the order of their age, and the
 //! peers in turn.
 //!
 //! An operation that is refused keeps its place. So it is sent after those that were older, however
@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 pub enum Sent {
     /// Its message has been sent, or it has ended.
     Done,
-    /// There is no staging chunk for it.
-    NoChunk,
+    /// There is no place for its bytes.
+    NoPlace,
     /// All slots of the peer hold requests.
     Full,
 }
@@ -23,9 +23,9 @@ pub enum Sent {
 /// The operations that wait for one peer, each with its number in the order of commands.
 #[derive(Default)]
 struct Line {
-    /// Those that need a staging chunk.
+    /// Those that move many bytes.
     bytes: VecDeque<(u64, Tag)>,
-    /// Those that need a slot of the peer only.
+    /// Those that need one of many slots only.
     words: VecDeque<(u64, Tag)>,
 }
 
@@ -52,7 +52,7 @@ impl Line {
                     line.pop_front();
                     return true;
                 }
-                Sent::NoChunk => {}
+                Sent::NoPlace => {}
                 // What is younger finds no slot, either.
                 Sent::Full => return false,
             }
@@ -68,9 +68,9 @@ impl SendQueue {
     }
 
     /// Puts an operation behind those that wait for the same peer.
-    pub fn push(&mut self, peer: u32, age: u64, tag: Tag, needs_chunk: bool) {
+    pub fn push(&mut self, peer: u32, age: u64, tag: Tag, is_large: bool) {
         let place = |line: &mut Line| {
-            if needs_chunk { &mut line.bytes } else { &mut line.words }.push_back((age, tag));
+            if is_large { &mut line.bytes } else { &mut line.words }.push_back((age, tag));
         };
         self.0.put(peer, place);
     }
@@ -97,7 +97,7 @@ mod tests {
         let mut sent = Vec::new();
         queue.serve(|tag| {
             if chunks == 0 {
-                return Sent::NoChunk;
+                return Sent::NoPlace;
             }
             chunks -= 1;
             sent.push(tag.0);
@@ -129,17 +129,17 @@ mod tests {
     }
 
     #[test]
-    fn words_pass_bytes_that_have_no_chunk_and_nothing_passes_where_the_peer_is_full() {
+    fn words_pass_bytes_that_have_no_place_and_nothing_passes_where_the_peer_is_full() {
         let mut waiting = queue(&[(1, 1)]);
         waiting.push(1, 2, Tag(2), false);
         waiting.push(1, 3, Tag(3), false);
         let mut sent = Vec::new();
-        let no_chunk = |tag: Tag| match tag.0 {
-            1 => Sent::NoChunk,
+        let no_place = |tag: Tag| match tag.0 {
+            1 => Sent::NoPlace,
             _ => Sent::Done,
         };
         waiting.serve(|tag| {
-            let end = no_chunk(tag);
+            let end = no_place(tag);
             sent.extend((end == Sent::Done).then_some(tag.0));
             end
         });

@@ -10,7 +10,7 @@ use crate::transport::node::{self, Node};
 use crate::transport::port::Port;
 use crate::transport::sleepers::Sleepers;
 use crate::transport::waiters::Awaited;
-use crate::transport::{Access, CHUNKS, Message, Posted, Receiver, Reply, Sink, Transport};
+use crate::transport::{Access, CHUNK, CHUNKS, Message, Posted, Receiver, Reply, Sink, Transport};
 use crate::util::config::Config;
 use crate::util::status::Status;
 use std::cell::Cell;
@@ -39,15 +39,19 @@ struct Pair {
 struct Events {
     requests: Vec<Message>,
     replies: Vec<Reply>,
+    /// What each of them has brought.
+    bytes: Vec<Vec<u8>>,
 }
 
 impl Sink for Events {
-    fn request(&mut self, message: &Message) {
+    fn request(&mut self, message: &Message, bytes: &[u8]) {
         self.requests.push(*message);
+        self.bytes.push(bytes.into());
     }
 
-    fn reply(&mut self, reply: Reply) {
+    fn reply(&mut self, reply: Reply, bytes: &[u8]) {
         self.replies.push(reply);
+        self.bytes.push(bytes.into());
     }
 }
 
@@ -112,13 +116,13 @@ fn message(number: u64) -> Message {
 
 impl Pair {
     fn post(&self, number: u64) -> Posted {
-        self.here.transport.post(&self.here.port, &message(number))
+        self.here.transport.post(&self.here.port, &message(number), &[])
     }
 
     /// Answers as the other rank; in a rank's talk with itself that is the same transport.
     fn answer(&self, reply: Reply) {
         let end = if self.own { &self.here } else { &self.there };
-        end.transport.reply(&end.port, reply);
+        end.transport.reply(&end.port, reply, &[]);
     }
 
     /// Everything that has come to both ends.
@@ -398,16 +402,35 @@ fn registered_memory_is_not_mapped_by_another_rank() {
 }
 
 #[test]
-fn staging_is_memory_of_both_ranks() {
-    let pair = shared();
-    let theirs = pair.here.transport.staging(&pair.here.port, CHUNKS - 1).unwrap();
-    let own = pair.memory.control().chunk(CHUNKS - 1).unwrap();
-    // SAFETY: a chunk is longer than one byte, and nobody else uses it.
-    unsafe {
-        own.write(5);
-        assert_eq!(theirs.read(), 5);
-    }
-    assert!(pair.here.transport.staging(&pair.here.port, CHUNKS).is_none());
+fn requests_and_answers_bring_bytes_of_every_size() {
+    over_all(|pair| {
+        for size in [1, 8, 47, 48, 49, 80, 81, 4096, CHUNK] {
+            let sent: Vec<u8> = (0..size).map(|at| (at * 7 + size) as u8).collect();
+            assert_eq!(
+                pair.here.transport.post(&pair.here.port, &message(9), &sent),
+                Posted::Taken
+            );
+            let came = pair.events();
+            assert_eq!((came.requests, came.bytes), (vec![message(9)], vec![sent.clone()]));
+            let end = if pair.own { &pair.here } else { &pair.there };
+            end.transport.reply(&end.port, Reply { tag: 3, status: Status::OK, result: 5 }, &sent);
+            let came = pair.events();
+            assert_eq!((came.replies.len(), came.bytes), (1, vec![sent]));
+        }
+    });
+}
+
+/// Small ones pass where no place for large ones is left.
+#[test]
+fn requests_of_many_bytes_have_slots_of_their_own() {
+    let mut pair = shared();
+    let bytes = [5; 100];
+    let post = |pair: &Pair| pair.here.transport.post(&pair.here.port, &message(1), &bytes);
+    assert_eq!((0..100).take_while(|_| post(&pair) == Posted::Taken).count(), CHUNKS);
+    assert_eq!(pair.post(2), Posted::Taken);
+    let came = pair.events();
+    assert_eq!(came.requests.len(), CHUNKS + 1);
+    assert!(came.bytes.iter().all(|came| came.is_empty() || came == &bytes));
 }
 
 /// A rank does not outlive itself, so this is about others only.

@@ -21,8 +21,8 @@ const REQUESTS: usize = 64;
 
 #[derive(Default)]
 struct Queues {
-    requests: VecDeque<Message>,
-    replies: VecDeque<Reply>,
+    requests: VecDeque<(Message, Box<[u8]>)>,
+    replies: VecDeque<(Reply, Box<[u8]>)>,
 }
 
 /// On lines of its own: a thread that polls takes the lock in every round, and every requester
@@ -97,21 +97,17 @@ impl Transport for Loopback {
         Ok(())
     }
 
-    fn post(&self, _: &Port, message: &Message) -> Posted {
+    fn post(&self, _: &Port, message: &Message, bytes: &[u8]) -> Posted {
         let mut queues = open(&self.queues);
         if queues.requests.len() == REQUESTS {
             return Posted::Full;
         }
-        queues.requests.push_back(*message);
+        queues.requests.push_back((*message, bytes.into()));
         Posted::Taken
     }
 
-    fn reply(&self, _: &Port, reply: Reply) {
-        open(&self.queues).replies.push_back(reply);
-    }
-
-    fn staging(&self, _: &Port, _: usize) -> Option<*mut u8> {
-        None // whatever is mapped needs no staging
+    fn reply(&self, _: &Port, reply: Reply, bytes: &[u8]) {
+        open(&self.queues).replies.push_back((reply, bytes.into()));
     }
 
     fn mark_dead(&self, _: u32) -> bool {
@@ -131,8 +127,8 @@ impl Receiver for LoopbackReceiver {
             let mut queues = open(&self.queues);
             (std::mem::take(&mut queues.requests), std::mem::take(&mut queues.replies))
         };
-        requests.iter().for_each(|message| sink.request(message));
-        replies.iter().for_each(|reply| sink.reply(*reply));
+        requests.iter().for_each(|(message, bytes)| sink.request(message, bytes));
+        replies.iter().for_each(|(reply, bytes)| sink.reply(*reply, bytes));
         requests.len() + replies.len()
     }
 

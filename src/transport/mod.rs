@@ -17,6 +17,7 @@ pub mod loopback;
 pub mod memory;
 pub mod node;
 pub mod port;
+pub mod requests;
 pub mod sleepers;
 pub mod waiters;
 
@@ -35,10 +36,15 @@ pub enum Access {
     Message(u64),
 }
 
-/// Bytes of one staging chunk.
+/// Most bytes that a [`Message`] or a [`Reply`] brings.
 pub const CHUNK: usize = 32 << 10;
-/// Staging chunks of one rank.
+/// How many requests with more bytes than [`SMALL_REQUEST`] an agent has places for, and how many
+/// answers with more than [`SMALL_REPLY`] an asker.
 pub const CHUNKS: usize = 16;
+/// Bytes that a request brings in the place of its words.
+pub const SMALL_REQUEST: usize = 48;
+/// Bytes that an answer brings there.
+pub const SMALL_REPLY: usize = 80;
 
 /// Words that a [`Message`] carries besides its kind and tag.
 pub const MESSAGE_WORDS: usize = 5;
@@ -79,10 +85,10 @@ pub enum Posted {
 
 /// What the polling side hands each event to.
 pub trait Sink {
-    /// A peer asks for something.
-    fn request(&mut self, message: &Message);
-    /// A peer answers.
-    fn reply(&mut self, reply: Reply);
+    /// A peer asks for something. The bytes are valid during the call.
+    fn request(&mut self, message: &Message, bytes: &[u8]);
+    /// A peer answers. The bytes are valid during the call.
+    fn reply(&mut self, reply: Reply, bytes: &[u8]);
 }
 
 /// What a transport offers to any thread, at any time.
@@ -112,14 +118,12 @@ pub trait Transport: Send + Sync {
     unsafe fn kernel_write(&self, port: &Port, from: *const u8, to: u64, size: usize)
     -> Result<()>;
 
-    /// Sends a request to the peer's agent and wakes it if it sleeps.
-    fn post(&self, port: &Port, message: &Message) -> Posted;
+    /// Sends a request to the peer's agent, with up to CHUNK bytes, and wakes it if it sleeps.
+    fn post(&self, port: &Port, message: &Message, bytes: &[u8]) -> Posted;
 
-    /// Answers a request; there is always room, because the asker set it aside.
-    fn reply(&self, port: &Port, reply: Reply);
-
-    /// The staging chunk `number` of the peer: memory that both can touch. None: no such chunk.
-    fn staging(&self, port: &Port, number: usize) -> Option<*mut u8>;
+    /// Answers a request, with up to CHUNK bytes; there is always room, because the asker set it
+    /// aside.
+    fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]);
 
     /// The peer is dead: what it has half sent may be passed over. True the first time.
     fn mark_dead(&self, peer: u32) -> bool;

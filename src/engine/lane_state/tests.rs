@@ -128,16 +128,17 @@ fn a_large_write_with_a_signal_arrives_in_fragments_and_signals_once() {
     assert_eq!(value(&ended), 2);
     assert!(back == ours, "the bytes differ");
     assert_eq!(ranks[0].work.unsent, 0);
-    assert!(ranks[0].work.is_idle() && ranks[0].work.chunks.iter().all(Option::is_none));
+    assert!(ranks[0].work.is_idle() && ranks[0].work.places.iter().all(Option::is_none));
 }
 
+/// The peer has eight slots for requests, so most of these wait.
 #[test]
-fn a_command_that_carried_its_bytes_keeps_them_until_a_chunk_is_free() {
+fn a_command_that_carried_its_bytes_keeps_them_until_it_is_sent() {
     let (_world, mut ranks) = two_ranks(64);
     let mut theirs = vec![0u64; 64];
     let key = ranks[1].register(&mut theirs);
     let ended = AtomicU64::new(0);
-    for i in 0..2 * CHUNKS as u64 {
+    for i in 0..32 {
         let mut bytes = [0xab00 + i];
         let mut write = Command::new(Op::WRITE, 1);
         write.remote = Address { offset: i * 8, key };
@@ -148,13 +149,43 @@ fn a_command_that_carried_its_bytes_keeps_them_until_a_chunk_is_free() {
         bytes[0] = u64::MAX;
         std::hint::black_box(&bytes);
     }
-    let used = ranks[0].work.chunks.iter().flatten().count();
-    assert!(used < CHUNKS, "one peer took all {used} chunks");
+    assert_eq!(ranks[0].work.unsent, 24);
     settle(&mut ranks);
-    assert_eq!(value(&ended), 2 * CHUNKS as u64);
-    for (i, word) in theirs.iter().take(2 * CHUNKS).enumerate() {
+    assert_eq!(value(&ended), 32);
+    for (i, word) in theirs.iter().take(32).enumerate() {
         assert_eq!(*word, 0xab00 + i as u64);
     }
+}
+
+/// Reads of many bytes wait for places of which one peer gets no more than half, and words pass
+/// them.
+#[test]
+fn answers_of_many_bytes_have_places_set_aside_before_they_are_asked_for() {
+    let (_world, mut ranks) = two_ranks(64);
+    let mut theirs: Vec<u64> = (0..1024).collect();
+    let key = ranks[1].register(&mut theirs);
+    let (ended, words) = (AtomicU64::new(0), AtomicU64::new(0));
+    let mut back = vec![vec![0u64; 1024]; 20];
+    for place in &mut back {
+        let mut read = Command::new(Op::READ, 1);
+        read.remote = Address { offset: 0, key };
+        (read.local, read.size) = (place.as_mut_ptr().cast(), 8192);
+        read.on_complete = add_to(&ended);
+        ranks[0].start(read, Stage::Data { done: 0 });
+    }
+    let used = ranks[0].work.places.iter().flatten().count();
+    assert_eq!(used, CHUNKS / 4, "one peer has {used} places");
+    let mut last = increment(1, key, &words);
+    last.remote.offset = 8;
+    ranks[0].start(last, Stage::Word);
+    ranks[0].round();
+    ranks[1].round();
+    ranks[0].round();
+    assert_eq!((value(&words), value(&ended)), (1, CHUNKS as u64 / 4));
+    settle(&mut ranks);
+    assert_eq!(value(&ended), 20);
+    assert!(back.iter().all(|place| place[2..] == theirs[2..]), "the bytes differ");
+    assert!(ranks[0].work.places.iter().all(Option::is_none));
 }
 
 #[test]
@@ -172,7 +203,7 @@ fn what_the_owner_refuses_ends_with_its_reason_and_gives_everything_back() {
     assert_eq!(Status(value(&ended) as i64 as i32), Status::ERR_KEY);
     assert_eq!(theirs, [0; 8]);
     assert_eq!(ranks[0].work.unsent, 0);
-    assert!(ranks[0].work.is_idle() && ranks[0].work.chunks.iter().all(Option::is_none));
+    assert!(ranks[0].work.is_idle() && ranks[0].work.places.iter().all(Option::is_none));
 }
 
 /// The peer has eight slots.

@@ -6,7 +6,6 @@ use crate::transport::memory::message_area::{MessageArea, MessageHead, Numbers, 
 use crate::transport::memory::names::{NAMES, NamedPlace, Names, REFUSALS};
 use crate::transport::memory::slots;
 use crate::transport::waiters::Waiters;
-use crate::transport::{CHUNK, CHUNKS};
 use crate::util::bell::Bell;
 use crate::util::config::Config;
 use crate::util::memory::{Mapping, MemoryFile, page_size, whole_pages};
@@ -16,7 +15,7 @@ use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// What the first word of a control area holds; the last digit is the layout's version.
-const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca5");
+const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca6");
 
 /// The numbers that the layout follows from, as they stand at the beginning of the area.
 #[repr(C)]
@@ -105,7 +104,6 @@ struct Layout {
     regions: usize,
     directory: usize,
     names: usize,
-    staging: usize,
     message_area: Sizes,
     claims: usize,
     mail_slots: usize,
@@ -120,29 +118,18 @@ impl Layout {
         let round = |at: usize| at.next_multiple_of(page);
         let directory = round(size_of::<Header>());
         let names = round(directory + regions * size_of::<DirectoryEntry>());
-        let staging = round(names + (NAMES + REFUSALS) * size_of::<NamedPlace>());
-        let claims = staging + CHUNKS * CHUNK;
+        let claims = round(names + (NAMES + REFUSALS) * size_of::<NamedPlace>());
         let mail_slots = round(claims + message_area.all() * size_of::<AtomicU64>());
         let payloads = round(mail_slots + message_area.all() * size_of::<slots::Slot>());
         let total = round(payloads + message_area.payloads());
-        Layout {
-            regions,
-            directory,
-            names,
-            staging,
-            message_area,
-            claims,
-            mail_slots,
-            payloads,
-            total,
-        }
+        Layout { regions, directory, names, message_area, claims, mail_slots, payloads, total }
     }
 }
 
 /// A control area, one's own or a peer's.
 pub struct Control {
-    /// One's own area, or what every rank that talks to a peer needs of it: up to the staging
-    /// chunks.
+    /// One's own area, or what every rank that talks to a peer needs of it: up to the message
+    /// slots.
     near: Mapping,
     /// The rest of a peer's: mapped when it is needed first.
     far: OnceBox<Mapping>,
@@ -200,7 +187,7 @@ impl Control {
             fail!(ERR_SYSTEM, "memory file of rank {peer} has {length} bytes, too few");
         }
         let control = Control {
-            near: file.map(0, layout.staging)?,
+            near: file.map(0, layout.claims)?,
             far: OnceBox::new(),
             file: (!Mapping::can_map_again()).then_some(file),
             length: AtomicU64::new(length),
@@ -241,19 +228,19 @@ impl Control {
         self.near.base().wrapping_add(offset).cast()
     }
 
-    /// From where the places of the rest are counted, staging chunks and active messages: as if the
-    /// area began there.
+    /// From where the places of the rest, the message slots, are counted: as if the area began
+    /// there.
     fn rest(&self) -> Result<*mut u8> {
-        let (staging, total) = (self.layout.staging, self.layout.total);
+        let (claims, total) = (self.layout.claims, self.layout.total);
         if self.near.length() == total {
             return Ok(self.near.base());
         }
         let far =
-            self.far.get_or_try_init(|| match self.map(staging as u64, total - staging)? {
+            self.far.get_or_try_init(|| match self.map(claims as u64, total - claims)? {
                 Some(mapping) => Ok(Box::new(mapping)),
                 None => fail!(ERR_SYSTEM, "a peer's memory file is shorter than it was"),
             })?;
-        Ok(far.base().wrapping_sub(staging))
+        Ok(far.base().wrapping_sub(claims))
     }
 
     fn header(&self) -> &Header {
@@ -356,7 +343,7 @@ impl Control {
     pub fn mail_bytes(&self) -> u64 {
         let sizes = self.layout.message_area;
         let each = size_of::<AtomicU64>() + size_of::<slots::Slot>();
-        (sizes.of_messages() * each + sizes.payloads()) as u64
+        (sizes.of_messages() * each + sizes.payloads_of_messages()) as u64
     }
 
     /// The next ticket for a reply to this rank.
@@ -364,20 +351,14 @@ impl Control {
         let message_area = self.own_mail();
         message_area.share(REPLIES, message_area.head).sent()
     }
-
-    /// The staging chunk with this number; None where there is none, or where it cannot be mapped
-    /// now.
-    pub fn chunk(&self, number: usize) -> Option<*mut u8> {
-        let at = self.layout.staging + number * CHUNK;
-        (number < CHUNKS).then(|| self.rest().ok()).flatten().map(|base| base.wrapping_add(at))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::memory::message_area::REPLIES;
+    use crate::transport::memory::message_area::{LARGE_ANSWERS, REPLIES};
     use crate::transport::memory::slots::FIRST;
+    use crate::transport::{CHUNK, CHUNKS};
     use std::os::fd::AsFd;
 
     #[test]
@@ -390,14 +371,14 @@ mod tests {
         own.directory(5).unwrap().key.store(77, Ordering::Relaxed);
         assert_eq!(seen.directory(5).unwrap().key.load(Ordering::Relaxed), 77);
         assert!(seen.directory(1024).is_none());
-        assert!(seen.chunk(CHUNKS).is_none());
         let message_area = seen.message_area().unwrap();
         assert_eq!(message_area.share(0, message_area.head).send.load(Ordering::Relaxed), FIRST);
         assert_eq!(message_area.sizes.slots_of(REPLIES), message_area.sizes.requests);
-        // SAFETY: both lie in areas that are mapped, at the beginning of a chunk.
+        let last = |area: MessageArea<'_>| area.payload(LARGE_ANSWERS, CHUNKS - 1);
+        // SAFETY: both lie in areas that are mapped, at the last byte of the last payload.
         unsafe {
-            own.chunk(3).unwrap().write(9);
-            assert_eq!(seen.chunk(3).unwrap().read(), 9);
+            last(own.own_mail()).add(CHUNK - 1).write(9);
+            assert_eq!(last(message_area).add(CHUNK - 1).read(), 9);
         }
         let behind = own.length() as u64;
         assert!(seen.map(behind, 1).unwrap().is_none());

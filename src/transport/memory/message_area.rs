@@ -29,8 +29,12 @@ pub const LARGE_RESPONSES: usize = SHARES + 3;
 pub const LIB: usize = SHARES + 4;
 /// Which one holds the answers to this rank's own requests of that kind.
 pub const ANSWERS: usize = SHARES + 5;
+/// Which ones hold such requests and answers that bring many bytes.
+pub const LARGE_LIB: usize = SHARES + 6;
+/// See LARGE_LIB.
+pub const LARGE_ANSWERS: usize = SHARES + 7;
 /// Shares of all kinds.
-pub const KINDS: usize = SHARES + 6;
+pub const KINDS: usize = SHARES + 8;
 
 /// How senders take this rank's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 use crate::transport::frame::{Arrived, Class};
 use crate::transport::memory::lookout::Lookout;
 use crate::transport::memory::message_area::{
-    ANSWERS, Door, LARGE, LARGE_RESPONSES, LIB, MessageArea, Policy, REPLIES, RESPONSES,
+    ANSWERS, Door, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea, Policy,
+    REPLIES, RESPONSES,
 };
 use crate::transport::memory::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
 use crate::transport::memory::segment::Segment;
@@ -108,8 +109,8 @@ impl MessageReceiver {
             Class::Requests => (0..message_area.sizes.shares).chain([LARGE]).collect(),
             Class::Replies => vec![REPLIES],
             Class::Responses => vec![RESPONSES, LARGE_RESPONSES],
-            Class::Lib => vec![LIB],
-            Class::Answers => vec![ANSWERS],
+            Class::Lib => vec![LIB, LARGE_LIB],
+            Class::Answers => vec![ANSWERS, LARGE_ANSWERS],
         };
         let stand = |number: usize| {
             // A reply's slot is free before its request is forgotten, see

@@ -3,10 +3,11 @@
 
 use crate::transport::frame::{Class, Frame, LARGEST};
 use crate::transport::memory::message_area::{
-    ANSWERS, Door, KINDS, LARGE, LARGE_RESPONSES, LIB, MessageArea, MessageHead, Policy, REPLIES,
-    RESPONSES,
+    ANSWERS, Door, KINDS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea,
+    MessageHead, Policy, REPLIES, RESPONSES,
 };
 use crate::transport::memory::slots::{BODY_WORDS, SlotShare, Taken, Tally};
+use crate::transport::{SMALL_REPLY, SMALL_REQUEST};
 use crate::util::admission::Admission;
 use crate::util::bell::Bell;
 use crate::util::counters::{Counters, SHARES};
@@ -46,7 +47,7 @@ pub struct MessageSender<'a> {
     peer: u32,
     /// By share: whose counters are known, and what was last seen of RecvCNT.
     shares: Box<[Near<'a>]>,
-    /// What is known of the shares whose counters lie with the peer: REPLIES to ANSWERS.
+    /// What is known of the shares whose counters lie with the peer: from REPLIES on.
     others: [Near<'a>; KINDS - SHARES],
     /// The share whose host is nearest, the one in use, and for how many messages still.
     home: usize,
@@ -346,12 +347,13 @@ impl<'a> MessageSender<'a> {
 
     /// Asks the peer's agent. False: all slots hold requests.
     pub fn ask(&self, frame: &Frame) -> bool {
-        let near = &self.others[LIB - REPLIES];
+        let at = if frame.payload.len() > SMALL_REQUEST { LARGE_LIB } else { LIB };
+        let near = &self.others[at - REPLIES];
         let Some(Some(share)) = near.share.get() else { return false };
         let Taken::Ticket(ticket) = share.take(self.me, &near.cached, &Uncounted) else {
             return false;
         };
-        self.fill(share, LIB, ticket, frame);
+        self.fill(share, at, ticket, frame);
         self.knock_at_lane();
         true
     }
@@ -359,10 +361,11 @@ impl<'a> MessageSender<'a> {
     /// Answers what the peer has asked this rank's agent. False: it has set no slot aside, so it
     /// has not asked.
     pub fn answer(&self, frame: &Frame) -> bool {
-        let Some((share, ticket)) = self.ticket_set_aside(ANSWERS, &Uncounted) else {
+        let at = if frame.payload.len() > SMALL_REPLY { LARGE_ANSWERS } else { ANSWERS };
+        let Some((share, ticket)) = self.ticket_set_aside(at, &Uncounted) else {
             return false;
         };
-        self.fill(share, ANSWERS, ticket, frame);
+        self.fill(share, at, ticket, frame);
         self.knock_at_lane();
         true
     }

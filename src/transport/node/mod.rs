@@ -17,13 +17,13 @@ use crate::transport::memory::message_receiver::MessageReceiver;
 use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::{HUGE, Segment};
 use crate::transport::port::Port;
+use crate::transport::requests::{frame_of, frame_of_reply};
 use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::memory::{MemoryFile, whole_pages};
 use crate::util::once::Once;
 use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
-use receiver::{frame_of, frame_of_reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
@@ -162,8 +162,10 @@ fn snapshot(entry: &DirectoryEntry, key: u64) -> Option<(u64, u64, u64)> {
     (key != 0 && before == key && after == key).then_some((kind, base, length))
 }
 
-impl Transport for Node {
-    fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
+impl Node {
+    /// Where the owner keeps `size` bytes at `address`: the kind of the region, its beginning and
+    /// its length. The owner learns that they are used.
+    fn look_up(&self, port: &Port, address: Address, size: u64) -> Result<(u64, u64, u64)> {
         let (key, link) = (Key(address.key), self.linked(port));
         if self.is_dead(port.peer) {
             fail!(ERR_PEER_DEAD, "rank {} has died or has left", port.peer);
@@ -180,6 +182,14 @@ impl Transport for Node {
         if let Some(entry) = entry {
             entry.add_user(self.bootstrap.rank());
         }
+        Ok((kind, base, length))
+    }
+}
+
+impl Transport for Node {
+    fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
+        let (kind, base, length) = self.look_up(port, address, size)?;
+        let (key, link) = (Key(address.key), self.linked(port));
         match kind {
             KIND_FILE => {
                 let live = self.live(link, key);
@@ -227,22 +237,18 @@ impl Transport for Node {
         unsafe { kernel_copy::write(self.owner(port), from, to, size) }
     }
 
-    fn post(&self, port: &Port, message: &Message) -> Posted {
+    fn post(&self, port: &Port, message: &Message, bytes: &[u8]) -> Posted {
         // A peer that has a port has a MessageSender.
         let posted = self
             .message_sender(port.peer)
-            .is_ok_and(|message_sender| message_sender.ask(&frame_of(message)));
+            .is_ok_and(|message_sender| message_sender.ask(&frame_of(message, bytes)));
         if posted { Posted::Taken } else { Posted::Full }
     }
 
-    fn reply(&self, port: &Port, reply: Reply) {
+    fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]) {
         if let Ok(message_sender) = self.message_sender(port.peer) {
-            message_sender.answer(&frame_of_reply(&reply));
+            message_sender.answer(&frame_of_reply(&reply, bytes));
         }
-    }
-
-    fn staging(&self, port: &Port, number: usize) -> Option<*mut u8> {
-        self.linked(port).control.chunk(number)
     }
 
     fn mark_dead(&self, peer: u32) -> bool {

@@ -1,7 +1,11 @@
 //! The numbers of a rank's message area, from which its layout follows, and how they lie in memory.
 
-use super::{ANSWERS, KINDS, LARGE, LARGE_RESPONSES, LIB, Policy, REPLIES, RESPONSES};
+use super::{
+    ANSWERS, KINDS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, Policy, REPLIES,
+    RESPONSES,
+};
 use crate::transport::frame::LARGEST;
+use crate::transport::{CHUNK, CHUNKS, SMALL_REPLY, SMALL_REQUEST};
 use crate::util::config::Config;
 use crate::util::counters::SHARES;
 use crate::util::sync::{AtomicU64, Ordering};
@@ -70,13 +74,14 @@ impl Sizes {
             LARGE | LARGE_RESPONSES => self.chunks,
             LIB => self.lib,
             ANSWERS => self.answers,
+            LARGE_LIB | LARGE_ANSWERS => CHUNKS,
             _ => self.slots / self.shares,
         }
     }
 
     /// Where the slots of a share begin among all: those of the policy's shares, of replies, of
     /// responses, of large messages, of large responses, of requests to the agent, of answers of
-    /// agents.
+    /// agents, of large ones of both.
     pub fn first_of(&self, share: usize) -> usize {
         match share {
             REPLIES => self.slots,
@@ -85,6 +90,8 @@ impl Sizes {
             LARGE_RESPONSES => 2 * self.slots + self.requests + self.chunks,
             LIB => self.of_messages(),
             ANSWERS => self.of_messages() + self.lib,
+            LARGE_LIB => self.of_messages() + self.lib + self.answers,
+            LARGE_ANSWERS => self.of_messages() + self.lib + self.answers + CHUNKS,
             _ => share * self.slots_of(share),
         }
     }
@@ -93,16 +100,23 @@ impl Sizes {
     #[inline(always)]
     pub fn payload_of(&self, share: usize) -> usize {
         match share {
-            LIB | ANSWERS => 0,
+            LIB => SMALL_REQUEST,
+            ANSWERS => SMALL_REPLY,
+            LARGE_LIB | LARGE_ANSWERS => CHUNK,
             LARGE | LARGE_RESPONSES => LARGEST,
             _ => self.medium,
         }
     }
 
-    /// Where the payload of slot `index` of a share begins among all.
+    /// Where the payload of slot `index` of a share begins among all. The small requests to the
+    /// agent and answers of agents have none outside of their slots.
     pub(super) fn payload_at(&self, share: usize, index: usize) -> usize {
-        let (small, at) = (2 * self.slots + self.requests, self.first_of(share) + index);
-        small.min(at) * self.medium + at.saturating_sub(small) * LARGEST
+        let at = self.first_of(share) + index;
+        let (small, large) = (2 * self.slots + self.requests, self.of_messages());
+        let chunks = at.saturating_sub(self.first_of(LARGE_LIB));
+        small.min(at) * self.medium
+            + (at.min(large).saturating_sub(small)) * LARGEST
+            + chunks * CHUNK
     }
 
     /// Slots of active messages.
@@ -112,11 +126,16 @@ impl Sizes {
 
     /// Slots of all kinds.
     pub fn all(&self) -> usize {
-        self.of_messages() + self.lib + self.answers
+        self.first_of(LARGE_LIB) + 2 * CHUNKS
     }
 
-    /// Bytes of all payloads. Requests to the agent and its answers have none.
+    /// Bytes of all payloads.
     pub fn payloads(&self) -> usize {
+        self.payload_at(LARGE_LIB, 2 * CHUNKS)
+    }
+
+    /// Bytes of the payloads of active messages.
+    pub fn payloads_of_messages(&self) -> usize {
         self.payload_at(0, self.of_messages())
     }
 

@@ -96,14 +96,13 @@ impl MessageReceiver {
         Some(if certain { longest } else { NAP })
     }
 
-    /// Whether no sender has begun with a message, for a receiver of one share whose senders look
-    /// at a door that was closed by Door::close_fenced() before. In most cases two words tell:
+    /// Whether no sender has begun with a message, for a receiver whose senders look at a door that
+    /// was closed by Door::close_fenced() before. In most cases two words of each share tell:
     /// tickets are taken in their order, so where the next one is free all behind it are, unless
     /// somebody has written nonsense to SendCNT.
     pub fn is_quiet(&mut self) -> bool {
-        let stand = &self.stands[0];
-        let none = stand.share.awaits(stand.next) && self.asides.is_empty();
-        if none && stand.next == stand.returned {
+        let none = |stand: &Stand| stand.share.awaits(stand.next) && stand.next == stand.returned;
+        if self.asides.is_empty() && self.stands.iter().all(none) {
             return true;
         }
         self.look_after_all();

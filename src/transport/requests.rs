@@ -1,0 +1,56 @@
+//! Requests to agents and their answers, as the frames by which they travel.
+
+use crate::transport::frame::{Arrived, Frame, REPLY};
+use crate::transport::{MESSAGE_WORDS, Message, Reply};
+use crate::util::status::Status;
+
+/// Up to `WORDS` words of what came in the place of a header; what is missing is 0.
+fn words<const WORDS: usize>((bytes, size): (*const u8, usize)) -> [u64; WORDS] {
+    let mut words = [0_u64; WORDS];
+    // SAFETY: the slot holds `size` bytes, and is ours until it is done with.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes, words.as_mut_ptr().cast(), size.min(WORDS * 8));
+    }
+    words
+}
+
+/// What came in the place of a payload.
+pub fn payload(arrived: &Arrived) -> &[u8] {
+    match arrived.payload {
+        (bytes, _) if bytes.is_null() => &[],
+        // SAFETY: the slot holds `size` bytes, and is ours until it is done with.
+        (bytes, size) => unsafe { std::slice::from_raw_parts(bytes, size) },
+    }
+}
+
+/// The bytes of words, as a header.
+fn bytes(words: &[u64]) -> &[u8] {
+    // SAFETY: as many bytes as the words have, of which any are valid.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+/// A request, as it has come.
+pub fn message_of(arrived: &Arrived) -> Message {
+    let Arrived { kind, source, tag, header, .. } = *arrived;
+    Message { kind: kind.into(), source, tag, words: words::<MESSAGE_WORDS>(header) }
+}
+
+/// An answer, as it has come.
+pub fn reply_of(arrived: &Arrived) -> Reply {
+    let [result] = words::<1>(arrived.header);
+    Reply { tag: arrived.tag, status: Status(-i32::from(arrived.id)), result }
+}
+
+/// A request, as it is to be sent.
+pub fn frame_of<'f>(message: &'f Message, payload: &'f [u8]) -> Frame<'f> {
+    let (kind, tag, header) = (message.kind as u8, message.tag, bytes(&message.words));
+    Frame { id: 0, kind, tag, header, payload, label: 0, absent: payload.is_empty() }
+}
+
+/// An answer, as it is to be sent.
+pub fn frame_of_reply<'f>(reply: &'f Reply, payload: &'f [u8]) -> Frame<'f> {
+    let (id, header) =
+        (reply.status.0.unsigned_abs() as u16, bytes(std::slice::from_ref(&reply.result)));
+    let absent = payload.is_empty();
+    Frame { id, kind: REPLY, tag: reply.tag, header, payload, label: 0, absent }
+}
