@@ -63,7 +63,7 @@ static void refused(int line, llcl_context_t *context, llcl_am_params_t am, llcl
 static void medium(llcl_context_t *context, llcl_am_params_t right)
 {
     uint32_t most = am_payload_to(context, llcl_size(context) - 1);
-    static const uint32_t flags[] = {2, 4, 0x10000, 0x80000000u, UINT32_MAX, 3};
+    static const uint32_t flags[] = {4, 8, 0x10000, 0x80000000u, UINT32_MAX, 7};
     size_t i;
     right.payload = bytes;
     right.payload_size = 8;

@@ -21,6 +21,7 @@ static void configure(llcl_config_t *config)
 struct burst {
     llcl_context_t *context;
     struct wild wild;
+    uint64_t *results;
     uint64_t done, posted, failed;
 };
 
@@ -42,6 +43,8 @@ static void post_many(void *data, llcl_status_t status)
     burst->wild.on_complete = llcl_callback(ended, burst);
     for (i = 0; i < MANY; i++) {
         burst->wild.operation = i % WILD_OPERATIONS;
+        /* Different threads may do them: each has a result of its own. */
+        burst->wild.memory = burst->results + i;
         CHECK_OK(wild_post(burst->context, &burst->wild));
     }
     /* What is wrong is told now, or by the completion of what was kept. */
@@ -68,7 +71,7 @@ static void from_a_callback(llcl_context_t *context, int kind, uint32_t flags)
     burst.wild.peer = peer;
     burst.wild.flags = LLCL_FLAG_PARK | flags;
     burst.wild.local = llcl_region_local(mine.region, 0);
-    burst.wild.memory = mine.words + 8;
+    burst.wild.memory = burst.results = mine.words + 8;
     burst.wild.remote = remote_at(&target, peer, 0);
     burst.wild.signal = remote_at(&target, peer, 64);
     first.peer = peer;
