@@ -37,9 +37,9 @@ static void query(llcl_context_t *context, const struct shared *target, uint32_t
             }
         }
     }
-    CHECK_STATUS(llcl_atomic_query(context, peer, target->remote[peer], 12, LLCL_TYPE_U64, &info),
+    CHECK_STATUS(llcl_atomic_query(context, peer, target->remote[peer], 13, LLCL_TYPE_U64, &info),
                  LLCL_ERR_INVALID);
-    CHECK_STATUS(llcl_atomic_query(context, peer, target->remote[peer], LLCL_OP_ADD, 7, &info),
+    CHECK_STATUS(llcl_atomic_query(context, peer, target->remote[peer], LLCL_OP_ADD, 11, &info),
                  LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_atomic_query(context, peer, target->remote[peer], LLCL_OP_ADD, LLCL_TYPE_U64,
                                    NULL),
@@ -83,13 +83,13 @@ static void refused(llcl_context_t *context, const struct shared *target, uint32
         atomic.result = result;
         atomic.op = 0;
         tiers(context, &atomic, LLCL_ERR_INVALID);
-        atomic.op = 12;
+        atomic.op = 13;
         tiers(context, &atomic, LLCL_ERR_INVALID);
     }
     atomic.op = LLCL_OP_ADD;
     atomic.type = 0;
     tiers(context, &atomic, LLCL_ERR_INVALID);
-    atomic.type = 7;
+    atomic.type = 11;
     tiers(context, &atomic, LLCL_ERR_INVALID);
     add.target = swap.target = remote_at(target, peer, 4);
     CHECK_STATUS(llcl_fetch_add(context, &add), LLCL_ERR_INVALID);

@@ -11,6 +11,13 @@ static void configure(llcl_config_t *config)
     config->queue_entries = 64;
     config->in_flight = 128;
     config->regions = 100;
+    if ((getenv("LLCL_RANK") ? (uint32_t)atoi(getenv("LLCL_RANK")) : config->rank) % 2) {
+        config->am_slots = 128;
+        config->am_policy = LLCL_AM_POLICY_LIMIT;
+    } else {
+        config->am_slots = 64;
+        config->am_policy = LLCL_AM_POLICY_ACQUIRE;
+    }
 }
 
 static void peers(llcl_context_t *context)
@@ -26,6 +33,9 @@ static void peers(llcl_context_t *context)
         CHECK_OK(llcl_query_peer(context, peer, &info));
         CHECK_EQUAL(info.transport, peer == me ? LLCL_TRANSPORT_LOOPBACK : LLCL_TRANSPORT_SHM);
         CHECK_EQUAL(info.process, all[peer]);
+        CHECK_EQUAL(info.node, 0);
+        CHECK_EQUAL(info.am_slots, 64u << peer % 2);
+        CHECK_EQUAL(info.am_policy, peer % 2 ? LLCL_AM_POLICY_LIMIT : LLCL_AM_POLICY_ACQUIRE);
         if (peer == me)
             CHECK_EQUAL(info.registered_access, LLCL_ACCESS_MAPPED);
         else if (cma && strcmp(cma, "off") == 0)
@@ -46,6 +56,25 @@ static void peers(llcl_context_t *context)
     CHECK_STATUS(llcl_query_peer(context, 0, &info), LLCL_ERR_INVALID);
 }
 
+/* What may still be allocated: no more than the machine has, and than a limit of file sizes leaves. */
+static void memory(llcl_context_t *context)
+{
+    uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    llcl_capabilities_t found = LLCL_CAPABILITIES_INIT;
+    struct rlimit before, now;
+    CHECK_OK(llcl_query(context, &found));
+    CHECK(found.memory > 0 && found.memory <= most);
+    if (test_in_threads())
+        return;
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    now = before;
+    now.rlim_cur = 1 << 28;
+    CHECK(setrlimit(RLIMIT_FSIZE, &now) == 0);
+    CHECK_OK(llcl_query(context, &found));
+    CHECK(found.memory > 0 && found.memory < 1 << 28);
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+}
+
 static void run(llcl_context_t *context)
 {
     llcl_capabilities_t found = {0};
@@ -62,6 +91,7 @@ static void run(llcl_context_t *context)
     found.struct_size = 0;
     CHECK_STATUS(llcl_query(context, &found), LLCL_ERR_INVALID);
     peers(context);
+    memory(context);
 }
 
 TEST_MAIN_CONFIG(run, configure)

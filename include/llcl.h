@@ -503,11 +503,16 @@ typedef struct llcl_capabilities_t {
     uint32_t am_requests;
     /** One of LLCL_AM_HANDLERS_*. */
     uint32_t am_handlers;
+    /**
+     * Bytes that this rank may still allocate, as far as the machine tells now: the memory that is
+     * available to all its processes, and no more than the limit of file sizes (ulimit -f) leaves.
+     */
+    uint64_t memory;
 } llcl_capabilities_t;
 
 /** Its size, and else zeroes: `llcl_capabilities_t it = LLCL_CAPABILITIES_INIT;`. */
 #define LLCL_CAPABILITIES_INIT {sizeof(llcl_capabilities_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0}
+    0, 0, 0}
 
 /**
  * Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted
@@ -684,10 +689,21 @@ typedef struct llcl_peer_info_t {
      * process_vm_writev, or kernel_error where it refuses both. 0 as there.
      */
     int32_t kernel_write_error;
+    /**
+     * The number of the machine on which it runs: ranks with one number share memory. All have the
+     * number 0 as long as a world lies on one machine.
+     */
+    uint32_t node;
+    /** Its message slots, whatever the number of senders. */
+    uint32_t am_slots;
+    /** How senders take them: one of LLCL_AM_POLICY_*. */
+    uint32_t am_policy;
+    /** 0. */
+    uint32_t reserved;
 } llcl_peer_info_t;
 
 /** Its size, and else zeroes: `llcl_peer_info_t it = LLCL_PEER_INFO_INIT;`. */
-#define LLCL_PEER_INFO_INIT {sizeof(llcl_peer_info_t), 0, 0, 0, 0, 0, 0, 0, 0}
+#define LLCL_PEER_INFO_INIT {sizeof(llcl_peer_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Whether a peer lives, as far as is known here: the kernel tells of a death within milliseconds.
@@ -741,6 +757,14 @@ llcl_status_t llcl_query_peer(llcl_context_t *context,
 /*
  * 5. Memory: regions, the addresses that name places in them, and how ranks tell each other.
  */
+
+/**
+ * Flag of llcl_region_allocate and llcl_region_register: atomics on the region are executed by
+ * network adapters, not by processors, and nothing else changes its words. Without it processors
+ * execute them, of the caller or of the owner; llcl_atomic_query tells which. There is no wire yet
+ * that offers it: LLCL_ERR_UNSUPPORTED.
+ */
+#define LLCL_REGION_DEVICE_ATOMICS 1u
 
 /** A piece of this rank's memory that operations may name, here and at peers. */
 typedef struct llcl_region_t llcl_region_t;
@@ -810,12 +834,14 @@ llcl_local_t llcl_local_at(llcl_local_t local, uint64_t offset);
  * their operations then are loads, stores and atomic instructions.
  *
  * `context`: a live context. `size`: bytes, at least 1; memory is taken page by page as it is
- * touched, huge pages are asked for from 2 MiB on. `flags`: 0. `region`: where the new region
+ * touched, huge pages are asked for from 2 MiB on. `flags`: 0 (see
+ * LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region
  * goes; ended by llcl_region_free or with the context.
  * Memory of freed regions is used again; that of a region which peers have used when they have let
  * go of it, which they do without their program's help. Where there is no other memory, because
  * the kernel limits the size of files (ulimit -f), the call waits for that up to 2 seconds.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_NO_MEMORY: more than the
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
+ * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_NO_MEMORY: more than the
  * machine has, a limit of the kernel, or all regions of the configuration exist; LLCL_ERR_TIMEOUT:
  * a peer that is stopped has not let go of the memory that is needed: call again when it goes on;
  * LLCL_RETRY_BUSY: inside a callback where the call would have to wait for a peer; LLCL_ERR_STATE:
@@ -852,9 +878,11 @@ llcl_status_t llcl_region_allocate_shared(llcl_context_t *context,
  *
  * `context`: a live context. `address`: the first byte; stays valid until llcl_region_free has
  * answered LLCL_OK. For atomics of n bytes it is aligned to n. `size`: bytes, at least 1. Regions
- * may overlap. `flags`: 0. `region`: where the new region goes; ended by llcl_region_free or with
+ * may overlap. `flags`: 0 (see
+ * LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region goes; ended by llcl_region_free or with
  * the context.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_RANGE: the memory would leave
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
+ * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_RANGE: the memory would leave
  * the address space; LLCL_ERR_NO_MEMORY: all regions of the configuration exist; LLCL_ERR_STATE:
  * the context is being finalized. Any thread may call it.
  */
@@ -1410,9 +1438,12 @@ typedef struct llcl_atomic_params_t {
     uint32_t flags;
     /** The word, aligned to its size. */
     llcl_remote_t target;
-    /** One of LLCL_OP_*. */
+    /** One of LLCL_OP_LOAD to LLCL_OP_PROD. */
     uint32_t op;
-    /** One of LLCL_TYPE_*. */
+    /**
+     * One of LLCL_TYPE_I8 to LLCL_TYPE_I64, of the unsigned types beside them, LLCL_TYPE_F32 and
+     * LLCL_TYPE_F64.
+     */
     uint32_t type;
     /** The operand: its bits, in the low-order part. Ignored by LOAD. */
     uint64_t operand;
@@ -1434,8 +1465,8 @@ typedef struct llcl_atomic_params_t {
 /**
  * How an atomic operation on a word would be executed.
  *
- * `context`: a live context. `peer`: whose word. `target`: the word. `op`: one of LLCL_OP_*.
- * `type`: one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
+ * `context`: a live context. `peer`: whose word. `target`: the word. `op` and
+ * `type`: as of llcl_atomic_params_t. `info`: the caller's struct with its struct_size set; filled.
  * LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no
  * such peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
  * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
@@ -1917,7 +1948,8 @@ typedef struct llcl_am_params_t {
  * Any thread may call it. Handlers run where the configuration's am_handlers says,
  * LLCL_AM_HANDLERS_*: on a thread that waits in this library (not in offload mode) or on one of
  * the library's own, one at a time in a context or several at once; or only on threads of the
- * program that poll or wait.
+ * program that poll or wait. llcl_progress runs handlers, too, in every mode but offload (there
+ * only polled ones).
  */
 llcl_status_t llcl_am_register(llcl_context_t *context,
                                uint32_t id,

@@ -58,7 +58,7 @@ module llcl_types
   end type
 
   type, bind(c) :: llcl_capabilities_t
-    integer(c_int64_t) :: struct_size = 64
+    integer(c_int64_t) :: struct_size = 72
     integer(c_int32_t) :: execution = 0
     integer(c_int32_t) :: queue_entries = 0
     integer(c_int32_t) :: in_flight = 0
@@ -71,10 +71,11 @@ module llcl_types
     integer(c_int32_t) :: am_shares = 0
     integer(c_int32_t) :: am_requests = 0
     integer(c_int32_t) :: am_handlers = 0
+    integer(c_int64_t) :: memory = 0
   end type
 
   type, bind(c) :: llcl_peer_info_t
-    integer(c_int64_t) :: struct_size = 40
+    integer(c_int64_t) :: struct_size = 56
     integer(c_int32_t) :: transport = 0
     integer(c_int32_t) :: registered_access = 0
     integer(c_int32_t) :: process = 0
@@ -83,6 +84,10 @@ module llcl_types
     integer(c_int32_t) :: kernel_error = 0
     integer(c_int32_t) :: registered_writes = 0
     integer(c_int32_t) :: kernel_write_error = 0
+    integer(c_int32_t) :: node = 0
+    integer(c_int32_t) :: am_slots = 0
+    integer(c_int32_t) :: am_policy = 0
+    integer(c_int32_t) :: reserved = 0
   end type
 
   type, bind(c) :: llcl_region_t

@@ -120,7 +120,8 @@ impl llcl_am_params_t {
 /// Any thread may call it. Handlers run where the configuration's am_handlers says,
 /// LLCL_AM_HANDLERS_*: on a thread that waits in this library (not in offload mode) or on one of
 /// the library's own, one at a time in a context or several at once; or only on threads of the
-/// program that poll or wait.
+/// program that poll or wait. llcl_progress runs handlers, too, in every mode but offload (there
+/// only polled ones).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_register(
     context: *mut llcl_context_t,

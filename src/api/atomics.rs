@@ -65,9 +65,10 @@ pub struct llcl_atomic_params_t {
     pub flags: u32,
     /// The word, aligned to its size.
     pub target: llcl_remote_t,
-    /// One of LLCL_OP_*.
+    /// One of LLCL_OP_LOAD to LLCL_OP_PROD.
     pub op: u32,
-    /// One of LLCL_TYPE_*.
+    /// One of LLCL_TYPE_I8 to LLCL_TYPE_I64, of the unsigned types beside them, LLCL_TYPE_F32 and
+    /// LLCL_TYPE_F64.
     pub r#type: u32,
     /// The operand: its bits, in the low-order part. Ignored by LOAD.
     pub operand: u64,
@@ -144,8 +145,8 @@ impl Parameters for llcl_atomic_params_t {
 
 /// How an atomic operation on a word would be executed.
 ///
-/// `context`: a live context. `peer`: whose word. `target`: the word. `op`: one of LLCL_OP_*.
-/// `type`: one of LLCL_TYPE_*. `info`: the caller's struct with its struct_size set; filled.
+/// `context`: a live context. `peer`: whose word. `target`: the word. `op` and
+/// `type`: as of llcl_atomic_params_t. `info`: the caller's struct with its struct_size set; filled.
 /// LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no
 /// such peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
 /// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being

@@ -91,6 +91,9 @@ pub struct llcl_capabilities_t {
     pub am_requests: u32,
     /// One of LLCL_AM_HANDLERS_*.
     pub am_handlers: u32,
+    /// Bytes that this rank may still allocate, as far as the machine tells now: the memory that is
+    /// available to all its processes, and no more than the limit of file sizes (ulimit -f) leaves.
+    pub memory: u64,
 }
 
 /// Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted
@@ -330,6 +333,7 @@ pub unsafe extern "C" fn llcl_query(
             am_shares: context.am_shares(),
             am_requests: config.am_requests as u32,
             am_handlers: config.am_handlers as u32 + 1,
+            memory: context.memory_left(),
         };
         // SAFETY: as above.
         unsafe { give(capabilities, "capabilities", answer) }

@@ -85,9 +85,21 @@ pub extern "C" fn llcl_local_at(local: llcl_local_t, offset: u64) -> llcl_local_
     llcl_local_t { offset: local.offset.wrapping_add(offset), ..local }
 }
 
+/// Flag of llcl_region_allocate and llcl_region_register: atomics on the region are executed by
+/// network adapters, not by processors, and nothing else changes its words. Without it processors
+/// execute them, of the caller or of the owner; llcl_atomic_query tells which. There is no wire yet
+/// that offers it: LLCL_ERR_UNSUPPORTED.
+pub const LLCL_REGION_DEVICE_ATOMICS: u32 = 1;
+
 fn check_size(size: usize, flags: u32) -> Result<()> {
     if size == 0 {
         fail!(ERR_INVALID, "size is 0, expected at least 1 byte");
+    }
+    if flags == LLCL_REGION_DEVICE_ATOMICS {
+        fail!(
+            ERR_UNSUPPORTED,
+            "flags is LLCL_REGION_DEVICE_ATOMICS, and no network adapter executes atomics here; expected 0"
+        );
     }
     if flags != 0 {
         fail!(ERR_INVALID, "flags is {flags:#x}, expected 0");
@@ -99,12 +111,14 @@ fn check_size(size: usize, flags: u32) -> Result<()> {
 /// their operations then are loads, stores and atomic instructions.
 ///
 /// `context`: a live context. `size`: bytes, at least 1; memory is taken page by page as it is
-/// touched, huge pages are asked for from 2 MiB on. `flags`: 0. `region`: where the new region
+/// touched, huge pages are asked for from 2 MiB on. `flags`: 0 (see
+/// LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region
 /// goes; ended by llcl_region_free or with the context.
 /// Memory of freed regions is used again; that of a region which peers have used when they have let
 /// go of it, which they do without their program's help. Where there is no other memory, because
 /// the kernel limits the size of files (ulimit -f), the call waits for that up to 2 seconds.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_NO_MEMORY: more than the
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
+/// LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_NO_MEMORY: more than the
 /// machine has, a limit of the kernel, or all regions of the configuration exist; LLCL_ERR_TIMEOUT:
 /// a peer that is stopped has not let go of the memory that is needed: call again when it goes on;
 /// LLCL_RETRY_BUSY: inside a callback where the call would have to wait for a peer; LLCL_ERR_STATE:
@@ -175,9 +189,11 @@ pub unsafe extern "C" fn llcl_region_allocate_shared(
 ///
 /// `context`: a live context. `address`: the first byte; stays valid until llcl_region_free has
 /// answered LLCL_OK. For atomics of n bytes it is aligned to n. `size`: bytes, at least 1. Regions
-/// may overlap. `flags`: 0. `region`: where the new region goes; ended by llcl_region_free or with
+/// may overlap. `flags`: 0 (see
+/// LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region goes; ended by llcl_region_free or with
 /// the context.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_RANGE: the memory would leave
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
+/// LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_RANGE: the memory would leave
 /// the address space; LLCL_ERR_NO_MEMORY: all regions of the configuration exist; LLCL_ERR_STATE:
 /// the context is being finalized. Any thread may call it.
 #[unsafe(no_mangle)]

@@ -44,6 +44,15 @@ pub struct llcl_peer_info_t {
     /// Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused
     /// process_vm_writev, or kernel_error where it refuses both. 0 as there.
     pub kernel_write_error: i32,
+    /// The number of the machine on which it runs: ranks with one number share memory. All have the
+    /// number 0 as long as a world lies on one machine.
+    pub node: u32,
+    /// Its message slots, whatever the number of senders.
+    pub am_slots: u32,
+    /// How senders take them: one of LLCL_AM_POLICY_*.
+    pub am_policy: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// Whether a peer lives, as far as is known here: the kernel tells of a death within milliseconds.
@@ -142,6 +151,10 @@ pub unsafe extern "C" fn llcl_query_peer(
                 LLCL_ACCESS_MESSAGE
             },
             kernel_write_error,
+            node: 0,
+            am_slots: reach.slots.0 as u32,
+            am_policy: reach.slots.1 + 1,
+            reserved: 0,
         };
         // SAFETY: as above.
         unsafe { give(info, "info", answer) }

@@ -64,7 +64,7 @@ impl Atomic {
 fn checked(op: u32, kind: u32) -> Result<(u8, u8)> {
     let small = |number: u32| u8::try_from(number).unwrap_or(0);
     let (op_, kind_) = (small(op), small(kind));
-    if !(op::LOAD..=op::MAX).contains(&op_) {
+    if !(op::LOAD..=op::PROD).contains(&op_) {
         fail!(ERR_INVALID, "op is {op}, expected one of LLCL_OP_*");
     }
     if atomic::width(kind_).is_none() {

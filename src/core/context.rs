@@ -253,6 +253,11 @@ impl Context {
         self.handles.make(address, size)
     }
 
+    /// Bytes that may still be allocated, as far as the machine tells.
+    pub fn memory_left(&self) -> u64 {
+        self.regions.memory_left()
+    }
+
     /// What a thread needs that waits for the lane.
     pub(super) fn rest(&self) -> Blocking<'_> {
         let spin = Duration::from_micros(self.config.spin_us);

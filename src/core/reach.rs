@@ -19,6 +19,8 @@ pub struct Reach {
     pub payload: usize,
     /// Most bytes of a reply to it.
     pub medium: usize,
+    /// Its message slots, and how they are taken.
+    pub slots: (usize, u32),
 }
 
 impl Context {
@@ -37,6 +39,7 @@ impl Context {
             refusals: transport.kernel_refusals(port),
             payload: sender.largest(),
             medium: sender.medium(),
+            slots: (sender.slots(), sender.policy()),
         })
     }
 }

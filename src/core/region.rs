@@ -168,6 +168,11 @@ impl Regions {
         Error::new(Status::ERR_TIMEOUT, text)
     }
 
+    /// Bytes that may still be allocated, as far as the machine tells.
+    pub(super) fn memory_left(&self) -> u64 {
+        self.segment.room()
+    }
+
     /// A region of memory that the caller owns and keeps until the region is freed.
     pub fn register(&self, address: *mut u8, size: usize) -> Result<Made> {
         if (address as usize).checked_add(size).is_none() {

@@ -2,8 +2,10 @@
 //! whichever thread executes it, so that a word has one history.
 
 use crate::util::status::Status;
+use std::sync::atomic::Ordering::AcqRel;
 use std::sync::atomic::Ordering::Acquire;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering::AcqRel};
+use std::sync::atomic::{AtomicI8, AtomicI16, AtomicI32, AtomicI64};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 /// Operations, numbered as in the C interface.
 pub mod op {
@@ -19,6 +21,7 @@ pub mod op {
     pub const XOR: u8 = 9;
     pub const MIN: u8 = 10;
     pub const MAX: u8 = 11;
+    pub const PROD: u8 = 12;
 }
 
 /// Types, numbered as in the C interface.
@@ -30,11 +33,17 @@ pub mod kind {
     pub const U64: u8 = 4;
     pub const F32: u8 = 5;
     pub const F64: u8 = 6;
+    pub const I8: u8 = 7;
+    pub const U8: u8 = 8;
+    pub const I16: u8 = 9;
+    pub const U16: u8 = 10;
 }
 
 /// Bytes of a word of this type; None: no such type.
 pub fn width(kind: u8) -> Option<usize> {
     match kind {
+        kind::I8 | kind::U8 => Some(1),
+        kind::I16 | kind::U16 => Some(2),
         kind::I32 | kind::U32 | kind::F32 => Some(4),
         kind::I64 | kind::U64 | kind::F64 => Some(8),
         _ => None,
@@ -47,7 +56,7 @@ pub fn supported(op: u8, kind: u8) -> bool {
     width(kind).is_some()
         && match op {
             op::AND | op::OR | op::XOR => !floating,
-            op::LOAD..=op::MAX => true,
+            op::LOAD..=op::PROD => true,
             _ => false,
         }
 }
@@ -65,11 +74,15 @@ pub unsafe fn apply(word: *mut u8, op: u8, kind: u8, operand: u64, compare: u64)
             kind::I64 => on_i64(word.cast(), op, operand, compare),
             kind::U32 => on_u32(word.cast(), op, operand as u32, compare as u32).into(),
             kind::I32 => on_i32(word.cast(), op, operand as u32, compare as u32).into(),
+            kind::U16 => on_u16(word.cast(), op, operand as u16, compare as u16).into(),
+            kind::I16 => on_i16(word.cast(), op, operand as u16, compare as u16).into(),
+            kind::U8 => on_u8(word, op, operand as u8, compare as u8).into(),
+            kind::I8 => on_i8(word.cast(), op, operand as u8, compare as u8).into(),
             kind::F32 => {
                 let number = |bits: u32| f32::from_bits(bits);
                 let combine = |a, b| combine_f32(op, number(a), number(b)).to_bits();
                 match op {
-                    op::ADD | op::SUB | op::MIN | op::MAX => {
+                    op::ADD | op::SUB | op::MIN | op::MAX | op::PROD => {
                         let word = AtomicU32::from_ptr(word.cast());
                         let next = |old| Some(combine(old, operand as u32));
                         word.fetch_update(AcqRel, Acquire, next).unwrap_or_default().into()
@@ -81,7 +94,7 @@ pub unsafe fn apply(word: *mut u8, op: u8, kind: u8, operand: u64, compare: u64)
                 let number = |bits: u64| f64::from_bits(bits);
                 let combine = |a, b| combine_f64(op, number(a), number(b)).to_bits();
                 match op {
-                    op::ADD | op::SUB | op::MIN | op::MAX => {
+                    op::ADD | op::SUB | op::MIN | op::MAX | op::PROD => {
                         let word = AtomicU64::from_ptr(word.cast());
                         let next = |old| Some(combine(old, operand));
                         word.fetch_update(AcqRel, Acquire, next).unwrap_or_default()
@@ -116,6 +129,10 @@ macro_rules! on_integer {
                 op::OR => word.fetch_or(operand, AcqRel),
                 op::XOR => word.fetch_xor(operand, AcqRel),
                 op::MIN => word.fetch_min(operand, AcqRel),
+                op::PROD => {
+                    let next = |old: $number| Some(old.wrapping_mul(operand));
+                    word.fetch_update(AcqRel, Acquire, next).unwrap_or_default()
+                }
                 _ => word.fetch_max(operand, AcqRel),
             };
             old as $bits
@@ -127,6 +144,10 @@ on_integer!(on_u64, AtomicU64, u64, u64);
 on_integer!(on_i64, AtomicI64, u64, i64);
 on_integer!(on_u32, AtomicU32, u32, u32);
 on_integer!(on_i32, AtomicI32, u32, i32);
+on_integer!(on_u16, AtomicU16, u16, u16);
+on_integer!(on_i16, AtomicI16, u16, i16);
+on_integer!(on_u8, AtomicU8, u8, u8);
+on_integer!(on_i8, AtomicI8, u8, i8);
 
 macro_rules! combine {
     ($name:ident, $number:ty) => {
@@ -135,6 +156,7 @@ macro_rules! combine {
             match op {
                 op::ADD => old + operand,
                 op::SUB => old - operand,
+                op::PROD => old * operand,
                 op::MIN => old.min(operand),
                 _ => old.max(operand),
             }
@@ -157,6 +179,8 @@ pub unsafe fn deliver(result: *mut u8, kind: u8, old: u64) {
     // SAFETY: passed on to the caller.
     unsafe {
         match width(kind) {
+            Some(1) => result.write(old as u8),
+            Some(2) => result.cast::<u16>().write_unaligned(old as u16),
             Some(4) => result.cast::<u32>().write_unaligned(old as u32),
             _ => result.cast::<u64>().write_unaligned(old),
         }
@@ -191,6 +215,8 @@ mod tests {
         assert_eq!(once(op::ADD, kind::U64, u64::MAX, 2, 0), (u64::MAX, 1));
         assert_eq!(once(op::ADD, kind::U32, 0xffff_ffff, 1, 0), (0xffff_ffff, 0));
         assert_eq!(once(op::MAX, kind::I32, 0xffff_fffe, 1, 0), (0xffff_fffe, 1));
+        assert_eq!(once(op::PROD, kind::I8, 0xff05, 0xfe, 0), (5, 0xfff6));
+        assert_eq!(once(op::MIN, kind::I16, 0x1_0003, 0xffff, 0), (3, 0x1_ffff));
         assert_eq!(once(op::COMPARE_SWAP, kind::U64, 7, 9, 7), (7, 9));
         assert_eq!(once(op::COMPARE_SWAP, kind::U64, 7, 9, 8), (7, 7));
     }
@@ -204,6 +230,6 @@ mod tests {
         assert_eq!(once(op::SUB, kind::F32, single(1.0), single(3.0), 0).1, single(-2.0));
         assert!(!supported(op::AND, kind::F64));
         assert!(supported(op::COMPARE_SWAP, kind::F32));
-        assert!(!supported(0, kind::U64) && !supported(12, kind::U64) && !supported(5, 7));
+        assert!(!supported(0, kind::U64) && !supported(13, kind::U64) && !supported(5, 11));
     }
 }

@@ -28,7 +28,7 @@ pub fn physical_memory() -> u64 {
 }
 
 /// How long a file may be that this process makes longer, in bytes.
-fn file_size_limit() -> u64 {
+pub fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: limit is a valid place for the answer. Where there is none it stays without limit.
     unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };

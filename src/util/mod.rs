@@ -13,6 +13,7 @@ pub mod fence;
 pub mod fork;
 pub mod futex;
 pub mod memory;
+pub mod memory_left;
 pub mod misspelt;
 pub mod narrow;
 pub mod once;

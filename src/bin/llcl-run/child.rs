@@ -8,6 +8,7 @@ use llcl::util::cores::PROGRESS_CPUS;
 use llcl::util::socket;
 use llcl::util::status::{Error, Result};
 use llcl::util::thread::spawn_quiet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::mem;
@@ -26,6 +27,25 @@ pub struct Rank {
     pub ended: bool,
 }
 
+/// Where the dynamic linker looks.
+const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
+
+/// The search path with the library beside this launcher at its end, so that programs without an
+/// rpath find it; None: there is none there.
+fn libraries() -> Option<OsString> {
+    let own = std::env::current_exe().ok()?;
+    let folder = own.parent()?.parent()?.join("lib");
+    if !folder.join("libllcl.so").exists() {
+        return None;
+    }
+    let mut path = std::env::var_os(SEARCH_PATH).unwrap_or_default();
+    if !path.is_empty() {
+        path.push(":");
+    }
+    path.push(folder);
+    Some(path)
+}
+
 /// What all ranks have in common.
 pub struct Setup {
     launcher: libc::pid_t,
@@ -34,6 +54,8 @@ pub struct Setup {
     processors: Vec<usize>,
     /// What the ranks are told of the processors for their library's own threads.
     others: Option<String>,
+    /// Where the ranks look for libraries.
+    libraries: Option<OsString>,
     guard: RawFd,
 }
 
@@ -53,7 +75,8 @@ impl Setup {
         }
         // SAFETY: getpid has no preconditions.
         let launcher = unsafe { libc::getpid() };
-        Ok(Setup { launcher, mask, files, processors, others, guard })
+        let libraries = libraries();
+        Ok(Setup { launcher, mask, files, processors, others, libraries, guard })
     }
 
     /// Starts `rank` with its `end` of the hub's sockets.
@@ -76,6 +99,9 @@ impl Setup {
             0 => Stdio::inherit(),
             _ => Stdio::null(),
         });
+        if let Some(path) = &self.libraries {
+            command.env(SEARCH_PATH, path);
+        }
         if let Some(others) = &self.others {
             command.env(PROGRESS_CPUS, others);
         }

@@ -157,6 +157,16 @@ impl<'a> MessageSender<'a> {
         self.message_area.sizes.medium
     }
 
+    /// How many slots the peer has for requests.
+    pub fn slots(&self) -> usize {
+        self.message_area.sizes.slots
+    }
+
+    /// The number of the peer's policy, as the configuration has it.
+    pub fn policy(&self) -> u32 {
+        self.message_area.sizes.policy as u32
+    }
+
     /// Most bytes of a payload.
     pub fn largest(&self) -> usize {
         LARGEST

@@ -4,7 +4,8 @@
 use crate::transport::memory::control::{Control, KIND_ADDRESS, KIND_FILE, Users};
 use crate::util::config::Config;
 use crate::util::extents::Extents;
-use crate::util::memory::{Mapping, MemoryFile, physical_memory, whole_pages};
+use crate::util::memory::{Mapping, MemoryFile, file_size_limit, physical_memory, whole_pages};
+use crate::util::memory_left::available_memory;
 use crate::util::status::{Error, Result, Status};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -115,6 +116,12 @@ impl Segment {
             mapping.advise_huge();
         }
         Ok((Place::File(offset), mapping))
+    }
+
+    /// Bytes for which there is memory and that the file may still grow by.
+    pub fn room(&self) -> u64 {
+        let length = self.file.length().unwrap_or_default();
+        available_memory().min(file_size_limit().saturating_sub(length))
     }
 
     fn provide(&self, offset: u64, length: usize) -> std::result::Result<Mapping, Refusal> {
