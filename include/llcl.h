@@ -1658,6 +1658,9 @@ llcl_status_t llcl_compare_swap(llcl_context_t *context,
  * 10. Waiting
  */
 
+/** Of llcl_flush_within: every peer. */
+#define LLCL_ALL_PEERS 4294967295u
+
 /** Of llcl_awaited_t::flags: only `peer` can change the word. */
 #define LLCL_WAIT_FROM_PEER 1u
 
@@ -1763,6 +1766,21 @@ llcl_status_t llcl_wait_word_from(llcl_context_t *context,
                                   uint64_t at_least,
                                   int64_t timeout_ns,
                                   uint32_t peer);
+
+/**
+ * Waits until the operations of this context that were accepted before have ended, but not for
+ * longer than a time.
+ *
+ * `context`: a live context. `peer`: a rank below llcl_size, or LLCL_ALL_PEERS. `timeout_ns`:
+ * nanoseconds; negative: for ever; 0: only looks.
+ * LLCL_OK, and every other status: as of llcl_flush and llcl_flush_all; LLCL_ERR_TIMEOUT: not all
+ * have ended in time. Nothing has changed then: they go on, and their completions fire as ever.
+ * Any thread may call it. Helps with progress meanwhile, and sleeps if it takes long.
+ * After gaspi_wait of GASPI, each of whose calls takes a time.
+ */
+llcl_status_t llcl_flush_within(llcl_context_t *context,
+                                uint32_t peer,
+                                int64_t timeout_ns);
 
 /**
  * Waits until one of several words has reached its value, or until handlers have run: helping with
@@ -2004,6 +2022,20 @@ llcl_status_t llcl_am_async(llcl_context_t *context, const llcl_am_params_t *par
  */
 llcl_status_t llcl_am(llcl_context_t *context,
                       const llcl_am_params_t *params);
+
+/**
+ * Sends an active message and waits for its end as llcl_am does, but not for longer than a time.
+ *
+ * `context` and `params`: as for llcl_am; of the flags only LLCL_FLAG_DEFER counts. `timeout_ns`:
+ * nanoseconds; negative: for ever; 0: tries once.
+ * LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the end has not come in time.
+ * The message may have been sent: its handler may have run, or run later. `reply` and `reply_size`
+ * are then not written any more; payload and source stay in use until a llcl_flush with this peer
+ * has answered. Any thread may call it.
+ */
+llcl_status_t llcl_am_within(llcl_context_t *context,
+                             const llcl_am_params_t *params,
+                             int64_t timeout_ns);
 
 /**
  * Runs the handlers of messages that have come, on the calling thread, whatever am_handlers says.

@@ -37,6 +37,14 @@ module llcl_c_am
       integer(c_int32_t) :: answer
     end function
 
+    function llcl_am_within(context, params, timeout_ns) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(llcl_am_params_t), intent(in) :: params
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_int32_t) :: answer
+    end function
+
     function llcl_am_poll(context, most, handled) bind(c) result(answer)
       import
       type(llcl_context_t), value :: context

@@ -218,6 +218,14 @@ module llcl_c_rma
       integer(c_int32_t) :: answer
     end function
 
+    function llcl_flush_within(context, peer, timeout_ns) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      integer(c_int32_t), value :: peer
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_int32_t) :: answer
+    end function
+
     function llcl_wait_any(context, words, count, flags, timeout_ns, which) bind(c) result(answer)
       import
       type(llcl_context_t), value :: context

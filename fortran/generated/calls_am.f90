@@ -5,9 +5,9 @@ module llcl_calls_am
   use, intrinsic :: iso_c_binding
   use llcl_types
   use llcl_c_am, only: c_am_register => llcl_am_register, c_try_am_async => llcl_try_am_async, &
-      c_am_async => llcl_am_async, c_am => llcl_am, c_am_poll => llcl_am_poll, &
-      c_am_wait => llcl_am_wait, c_am_view => llcl_am_view, c_am_respond => llcl_am_respond, &
-      c_am_reply => llcl_am_reply, c_am_release => llcl_am_release
+      c_am_async => llcl_am_async, c_am => llcl_am, c_am_within => llcl_am_within, &
+      c_am_poll => llcl_am_poll, c_am_wait => llcl_am_wait, c_am_view => llcl_am_view, &
+      c_am_respond => llcl_am_respond, c_am_reply => llcl_am_reply, c_am_release => llcl_am_release
   use llcl_finish, only: finish
   implicit none
   private
@@ -19,6 +19,8 @@ module llcl_calls_am
   interface llcl_am_async; procedure call_am_async; end interface
   public :: llcl_am
   interface llcl_am; procedure call_am; end interface
+  public :: llcl_am_within
+  interface llcl_am_within; procedure call_am_within; end interface
   public :: llcl_am_poll
   interface llcl_am_poll; procedure call_am_poll; end interface
   public :: llcl_am_wait
@@ -62,6 +64,14 @@ contains
     type(llcl_am_params_t), intent(in) :: params
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_am'//c_null_char, c_am(context, params), status)
+  end subroutine
+
+  subroutine call_am_within(context, params, timeout_ns, status)
+    type(llcl_context_t), intent(in) :: context
+    type(llcl_am_params_t), intent(in) :: params
+    integer(c_int64_t), intent(in) :: timeout_ns
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_am_within'//c_null_char, c_am_within(context, params, timeout_ns), status)
   end subroutine
 
   subroutine call_am_poll(context, most, handled, status)

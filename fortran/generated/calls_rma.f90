@@ -20,9 +20,9 @@ module llcl_calls_rma
       c_try_compare_swap_async => llcl_try_compare_swap_async, &
       c_compare_swap_async => llcl_compare_swap_async, c_compare_swap => llcl_compare_swap, &
       c_flush => llcl_flush, c_flush_all => llcl_flush_all, c_wait_word => llcl_wait_word, &
-      c_wait_word_from => llcl_wait_word_from, c_wait_any => llcl_wait_any, &
-      c_wait_fd => llcl_wait_fd, c_wake => llcl_wake, c_progress => llcl_progress, &
-      c_try_write_strided_async => llcl_try_write_strided_async, &
+      c_wait_word_from => llcl_wait_word_from, c_flush_within => llcl_flush_within, &
+      c_wait_any => llcl_wait_any, c_wait_fd => llcl_wait_fd, c_wake => llcl_wake, &
+      c_progress => llcl_progress, c_try_write_strided_async => llcl_try_write_strided_async, &
       c_write_strided_async => llcl_write_strided_async, c_write_strided => llcl_write_strided, &
       c_try_read_strided_async => llcl_try_read_strided_async, &
       c_read_strided_async => llcl_read_strided_async, c_read_strided => llcl_read_strided, &
@@ -90,6 +90,8 @@ module llcl_calls_rma
   interface llcl_wait_word; procedure call_wait_word; end interface
   public :: llcl_wait_word_from
   interface llcl_wait_word_from; procedure call_wait_word_from; end interface
+  public :: llcl_flush_within
+  interface llcl_flush_within; procedure call_flush_within; end interface
   public :: llcl_wait_any
   interface llcl_wait_any; procedure call_wait_any; end interface
   public :: llcl_wait_fd
@@ -344,6 +346,14 @@ contains
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_wait_word_from'//c_null_char, c_wait_word_from(context, word, at_least, &
         timeout_ns, peer), status)
+  end subroutine
+
+  subroutine call_flush_within(context, peer, timeout_ns, status)
+    type(llcl_context_t), intent(in) :: context
+    integer(c_int32_t), intent(in) :: peer
+    integer(c_int64_t), intent(in) :: timeout_ns
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_flush_within'//c_null_char, c_flush_within(context, peer, timeout_ns), status)
   end subroutine
 
   subroutine call_wait_any(context, words, count, flags, timeout_ns, which, status)

@@ -210,6 +210,28 @@ pub unsafe extern "C" fn llcl_am(
     unsafe { send(context, params, |context, send| context.am_and_wait(send)) }
 }
 
+/// Sends an active message and waits for its end as llcl_am does, but not for longer than a time.
+///
+/// `context` and `params`: as for llcl_am; of the flags only LLCL_FLAG_DEFER counts. `timeout_ns`:
+/// nanoseconds; negative: for ever; 0: tries once.
+/// LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the end has not come in time.
+/// The message may have been sent: its handler may have run, or run later. `reply` and `reply_size`
+/// are then not written any more; payload and source stay in use until a llcl_flush with this peer
+/// has answered. Any thread may call it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_am_within(
+    context: *mut llcl_context_t,
+    params: *const llcl_am_params_t,
+    timeout_ns: i64,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
+        let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
+        context.am_within(&params.send(), timeout)
+    })
+}
+
 /// Runs the handlers of messages that have come, on the calling thread, whatever am_handlers says.
 ///
 /// A poll that finds nothing takes some nanoseconds; now and then one of them offers its core to

@@ -105,6 +105,31 @@ pub unsafe extern "C" fn llcl_wait_word_from(
     guard(|| unsafe { wait_word(context, word, at_least, timeout_ns, Changer::Peer(peer)) })
 }
 
+/// Of llcl_flush_within: every peer.
+pub const LLCL_ALL_PEERS: u32 = 4_294_967_295;
+
+/// Waits until the operations of this context that were accepted before have ended, but not for
+/// longer than a time.
+///
+/// `context`: a live context. `peer`: a rank below llcl_size, or LLCL_ALL_PEERS. `timeout_ns`:
+/// nanoseconds; negative: for ever; 0: only looks.
+/// LLCL_OK, and every other status: as of llcl_flush and llcl_flush_all; LLCL_ERR_TIMEOUT: not all
+/// have ended in time. Nothing has changed then: they go on, and their completions fire as ever.
+/// Any thread may call it. Helps with progress meanwhile, and sleeps if it takes long.
+/// After gaspi_wait of GASPI, each of whose calls takes a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_flush_within(
+    context: *mut llcl_context_t,
+    peer: u32,
+    timeout_ns: i64,
+) -> llcl_status_t {
+    guard(|| {
+        // SAFETY: the caller gives a live context.
+        let context = unsafe { live(context)? };
+        context.flush_within((peer != LLCL_ALL_PEERS).then_some(peer), timeout(timeout_ns))
+    })
+}
+
 /// Of llcl_awaited_t::flags: only `peer` can change the word.
 pub const LLCL_WAIT_FROM_PEER: u32 = 1;
 

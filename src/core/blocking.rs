@@ -2,15 +2,17 @@
 
 use crate::core::poster::Poster;
 use crate::engine::command::{ALL_PEERS, Command, Op};
-use crate::engine::completion::Completion;
+use crate::engine::completion::{CALL, Completion};
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::transport::port::Port;
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Result, Status};
+use std::ffi::c_void;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a thread needs that waits for the library's own words.
 #[derive(Clone, Copy)]
@@ -91,12 +93,41 @@ impl<'a> Blocking<'a> {
     /// Waits until `done`, which what is awaited announces.
     #[inline(never)]
     pub(super) fn until(self, awaited: Awaited, done: impl Fn() -> bool + Copy) {
+        self.until_or(awaited, None, done);
+    }
+
+    /// Like `until`, but no longer than the deadline. False: it has passed.
+    pub(super) fn until_or(
+        self,
+        awaited: Awaited,
+        deadline: Option<Instant>,
+        done: impl Fn() -> bool + Copy,
+    ) -> bool {
         let mut backoff = Backoff::new(self.spin);
         while !self.attend(&mut backoff, done) {
-            if !backoff.pause() && self.sleep(awaited, None, done) {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return done();
+            }
+            if !backoff.pause() && self.sleep(awaited, left, done) {
                 backoff.renew();
             }
         }
+        true
+    }
+
+    /// Works or pauses between two tries of something that nobody announces. False: the deadline
+    /// has passed.
+    pub(super) fn pause_or(self, backoff: &mut Backoff, deadline: Option<Instant>) -> bool {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return false;
+        }
+        if self.help_others() {
+            backoff.renew();
+        } else if !backoff.pause() {
+            std::thread::sleep(NAP);
+        }
+        true
     }
 
     /// Tries until the answer is not "try again", working for the lane meanwhile.
@@ -180,10 +211,64 @@ impl<'a> Blocking<'a> {
     #[inline]
     pub(super) fn until_posted(self, peer: u32) {
         if self.poster.has_parked() {
-            let last = self.poster.last_parked();
-            let posted = || !self.poster.has_parked_before(peer, last);
-            self.until(Awaited::private(self.poster.parked_word()), posted);
+            self.until_posted_or(peer, None);
         }
+    }
+
+    fn until_posted_or(self, peer: u32, deadline: Option<Instant>) -> bool {
+        let last = self.poster.last_parked();
+        let posted = || !self.poster.has_parked_before(peer, last);
+        self.until_or(Awaited::private(self.poster.parked_word()), deadline, posted)
+    }
+
+    /// Like `flush`, but no longer than the deadline. False: it has passed.
+    pub(super) fn flush_or(self, peer: u32, deadline: Option<Instant>) -> bool {
+        if self.poster.has_parked() && !self.until_posted_or(peer, deadline) {
+            return false;
+        }
+        if !self.lane.has_ended() {
+            let mut backoff = Backoff::new(self.spin);
+            let ended = loop {
+                match self.begin_flush(peer) {
+                    Some(ended) => break ended,
+                    None if self.pause_or(&mut backoff, deadline) => {}
+                    None => return false,
+                }
+            };
+            // Acquire: pairs with the Release in flush_has_ended().
+            let done = || ended.load(Ordering::Acquire) != 0;
+            if !self.until_or(Awaited::private(ended.as_ptr()), deadline, done) {
+                return false;
+            }
+        }
+        fence(Ordering::SeqCst);
+        let tags = self.dispatcher.waiting(|to| peer == ALL_PEERS || peer == to);
+        tags.into_iter()
+            .all(|tag| self.until_or(Awaited::ANYTHING, deadline, || !self.dispatcher.waits(tag)))
+    }
+
+    /// A word that becomes non-zero when all that the lane has now for the peer, or for ALL_PEERS,
+    /// has ended. None: its queue is full.
+    pub(super) fn begin_flush(self, peer: u32) -> Option<Arc<AtomicU64>> {
+        let word = Arc::new(AtomicU64::new(0));
+        let mut flush = Command::new(Op::FLUSH, peer);
+        // A call and not a store: the waiting thread may leave earlier, and the word stays for the
+        // flush.
+        flush.on_complete = Completion {
+            kind: CALL,
+            call: flush_has_ended as *const c_void,
+            target: Arc::into_raw(word.clone()).cast_mut().cast(),
+            ..Completion::NOTHING
+        };
+        match self.lane.put(&flush, &[]) {
+            Ok(asleep) => self.lane.wake_executor(asleep),
+            Err(_) => {
+                // SAFETY: the share that the flush would have had; it was not accepted.
+                drop(unsafe { Arc::from_raw(flush.on_complete.target.cast::<AtomicU64>()) });
+                return None;
+            }
+        }
+        Some(word)
     }
 
     /// Like `flush`, through the queue, whether or not something is under way: a thread that had
@@ -205,15 +290,17 @@ impl<'a> Blocking<'a> {
     #[inline(never)]
     fn flush_messages(self, peer: u32) {
         for tag in self.dispatcher.waiting(|to| peer == ALL_PEERS || peer == to) {
-            let mut backoff = Backoff::new(self.spin);
-            let done = || !self.dispatcher.waits(tag);
-            while !self.attend(&mut backoff, done) {
-                if !backoff.pause() && self.sleep(Awaited::ANYTHING, None, done) {
-                    backoff.renew();
-                }
-            }
+            self.until(Awaited::ANYTHING, || !self.dispatcher.waits(tag));
         }
     }
+}
+
+/// The callback of the flush in begin_flush().
+unsafe extern "C-unwind" fn flush_has_ended(word: *mut c_void, _: Status) {
+    // SAFETY: begin_flush() has given this share of the word to the flush, which ends once.
+    let word = unsafe { Arc::from_raw(word.cast_const().cast::<AtomicU64>()) };
+    // Release: what the operations have done is seen by every thread that sees the word.
+    word.store(1, Ordering::Release);
 }
 
 /// None: try again.

@@ -20,6 +20,7 @@ use crate::util::reserve;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
 
+mod timed;
 mod wait;
 
 /// A message to be sent; the parameters of the interface.

@@ -14,6 +14,7 @@ use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Through the lane, whatever the execution; the completion never fires inside the call.
 pub const FLAG_DEFER: u32 = 1;
@@ -193,12 +194,25 @@ impl Context {
     /// Waits until everything accepted before, for one peer or for all, has ended; then tells the
     /// first failure of it that nobody was told of.
     pub fn flush(&self, peer: Option<u32>) -> Result<()> {
+        self.flush_by(peer, |peer| self.rest().flush(peer))
+    }
+
+    /// Like `flush`, but not for longer than `timeout`; None: for ever.
+    pub fn flush_within(&self, peer: Option<u32>, timeout: Option<Duration>) -> Result<()> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        self.flush_by(peer, |peer| match self.rest().flush_or(peer, deadline) {
+            true => Ok(()),
+            false => Err(Error::bare(Status::ERR_TIMEOUT)),
+        })
+    }
+
+    fn flush_by(&self, peer: Option<u32>, wait: impl FnOnce(u32) -> Result<()>) -> Result<()> {
         self.may_block()?;
         if let Some(peer) = peer.filter(|peer| *peer >= self.size()) {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }
         // Also with a dead peer: what is pending on it has ended when this returns.
-        self.rest().flush(peer.unwrap_or(ALL_PEERS))?;
+        wait(peer.unwrap_or(ALL_PEERS))?;
         if let Some(error) = self.routes.untold().take(peer) {
             return Err(error);
         }

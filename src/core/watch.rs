@@ -4,14 +4,12 @@
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
 use crate::core::region::Regions;
-use crate::engine::command::{ALL_PEERS, Command, Op};
-use crate::engine::completion::{CALL, Completion};
+use crate::engine::command::ALL_PEERS;
 use crate::engine::routes::Routes;
 use crate::transport::address::Key;
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
-use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -99,23 +97,15 @@ impl OwnWork {
     fn has_ended(&mut self, watch: Watch<'_>) -> bool {
         let dispatcher = watch.rest.dispatcher;
         if self.lane.is_none() {
-            self.lane = watch.lane_ends();
+            self.lane = watch.rest.begin_flush(ALL_PEERS);
         }
-        // Acquire: pairs with the Release in lane_has_ended().
+        // Acquire: pairs with the Release in flush_has_ended().
         if self.lane.as_ref().is_none_or(|word| word.load(Ordering::Acquire) == 0) {
             return false;
         }
         let messages = self.messages.get_or_insert_with(|| dispatcher.waiting(|_| true));
         !messages.iter().any(|tag| dispatcher.waits(*tag))
     }
-}
-
-/// The callback of the flush in lane_ends().
-unsafe extern "C-unwind" fn lane_has_ended(word: *mut c_void, _: Status) {
-    // SAFETY: lane_ends() has given this share of the word to the flush, which ends once.
-    let word = unsafe { Arc::from_raw(word.cast_const().cast::<AtomicU64>()) };
-    // Release: what the operations have done is seen by whoever sees the word.
-    word.store(1, Ordering::Release);
 }
 
 impl Loss {
@@ -204,30 +194,6 @@ impl Watch<'_> {
         };
         let over = quiet() || own.ended(self).is_some_and(|ended| ended.elapsed() > PATIENCE);
         over.then_some(lost.changer)
-    }
-
-    /// A word that becomes non-zero when all that the lane has now has ended. None: its queue is
-    /// full.
-    fn lane_ends(self) -> Option<Arc<AtomicU64>> {
-        let word = Arc::new(AtomicU64::new(0));
-        let mut flush = Command::new(Op::FLUSH, ALL_PEERS);
-        // A call and not a store: the waiting thread may leave earlier, and the word stays for the
-        // flush.
-        flush.on_complete = Completion {
-            kind: CALL,
-            call: lane_has_ended as *const c_void,
-            target: Arc::into_raw(word.clone()).cast_mut().cast(),
-            ..Completion::NOTHING
-        };
-        match self.rest.lane.put(&flush, &[]) {
-            Ok(asleep) => self.rest.lane.wake_executor(asleep),
-            Err(_) => {
-                // SAFETY: the share that the flush would have had; it was not accepted.
-                drop(unsafe { Arc::from_raw(flush.on_complete.target.cast::<AtomicU64>()) });
-                return None;
-            }
-        }
-        Some(word)
     }
 
     /// Whether the other ranks are dead, or at least those that have used the region in which the

@@ -1,12 +1,14 @@
 //! The calls on messages that wait, or look for what has come.
 
 use super::Send;
+use super::timed::Call;
 use crate::core::blocking::accepted;
 use crate::core::context::Context;
-use crate::core::submit::{Accepted, FLAG_DEFER};
+use crate::core::submit::{Accepted, FLAG_DEFER, FLAG_PARK, check_flags};
 use crate::engine::lane::Execution;
 use crate::engine::messages::deferred::MOST;
 use crate::engine::messages::{LONG, MEDIUM};
+use crate::fail;
 use crate::transport::memory::message_sender::{MessageSender, Watched};
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
@@ -134,6 +136,46 @@ impl Context {
             Watched::Accepted(end) => Some(end),
             Watched::Over => None,
             Watched::ByAnother => message_sender.room.wait_asleep(IN_LINE, attempt),
+        }
+    }
+
+    /// Like `am_and_wait`, but not for longer than `timeout`; None: for ever.
+    pub fn am_within(&self, send: &Send, timeout: Option<Duration>) -> Result<()> {
+        self.may_block()?;
+        if !send.on_local.is_nothing() || !send.on_complete.is_nothing() {
+            fail!(
+                ERR_INVALID,
+                "a blocking call takes no completion, expected llcl_no_completion()"
+            );
+        }
+        check_flags(send.flags, FLAG_DEFER | FLAG_PARK)?;
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let rest = self.rest();
+        let call = Call::new(send.reply_capacity)?;
+        let send = Send { flags: send.flags & FLAG_DEFER, ..*send };
+        let own = call.in_place_of(&send);
+        let mut backoff = Backoff::new(rest.spin);
+        loop {
+            match self.am_try(&own) {
+                Err(error) if error.status.is_retry() => {
+                    if !rest.pause_or(&mut backoff, deadline) {
+                        Call::refused(&own);
+                        return Err(Error::bare(Status::ERR_TIMEOUT));
+                    }
+                }
+                Err(error) => {
+                    Call::refused(&own);
+                    return Err(error);
+                }
+                Ok(_) => break,
+            }
+        }
+        // Acquire: pairs with the Release in Call::ended().
+        let done = || call.end.load(Ordering::Acquire) != 0;
+        match rest.until_or(Awaited::private(call.end.as_ptr().cast()), deadline, done) {
+            // SAFETY: the call has ended, and the caller's places are valid.
+            true => unsafe { call.give(&send) },
+            false => Err(Error::bare(Status::ERR_TIMEOUT)),
         }
     }
 

@@ -1,0 +1,96 @@
+/* Broken if this fails: llcl_flush_within or llcl_am_within waits longer than it may for a peer that executes
+ * nothing; changes what is under way; or writes the reply of a call that has been given up.
+ * ranks: 2
+ * cma: off
+ */
+#include "am.h"
+#include "stopped.h"
+
+#define SOON INT64_C(30000000)
+
+static void answer(llcl_am_t *message, void *data)
+{
+    uint64_t value = word_add(data, 1) + 42;
+    CHECK_OK(llcl_am_reply(message, &value, sizeof value));
+}
+
+static void in_callback(void *data, llcl_status_t status)
+{
+    llcl_am_params_t am = am_to(0, 2, NULL, 0);
+    CHECK_OK(status);
+    CHECK_STATUS(llcl_flush_within(data, 0, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_am_within(data, &am, 0), LLCL_ERR_STATE);
+}
+
+static void refused(llcl_context_t *context)
+{
+    llcl_am_params_t am = am_to(1, 2, NULL, 0);
+    CHECK_STATUS(llcl_flush_within(NULL, 0, 0), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_flush_within(context, 2, 0), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_am_within(NULL, &am, 0), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_am_within(context, NULL, 0), LLCL_ERR_INVALID);
+    am.id = LLCL_AM_IDS;
+    CHECK_STATUS(llcl_am_within(context, &am, -1), LLCL_ERR_INVALID);
+    am.id = 3;
+    CHECK_STATUS(llcl_am_within(context, &am, -1), LLCL_ERR_NO_HANDLER);
+    am.id = 2;
+    am.on_complete = llcl_callback(in_callback, context);
+    CHECK_STATUS(llcl_am_within(context, &am, -1), LLCL_ERR_INVALID);
+    POST(llcl_try_am_async(context, &am));
+    CHECK_OK(llcl_flush_within(context, LLCL_ALL_PEERS, -1));
+}
+
+static void given_up(llcl_context_t *context, const struct shared *target)
+{
+    uint64_t reply = 0, ended = 0, i;
+    size_t size = 77;
+    llcl_am_params_t am = am_to(1, 2, NULL, 0);
+    llcl_fetch_add_params_t add = LLCL_FETCH_ADD_PARAMS_INIT;
+    pid_t stopped;
+    am.reply = &reply;
+    am.reply_capacity = sizeof reply;
+    am.reply_size = &size;
+    CHECK_OK(llcl_am_within(context, &am, TEST_PATIENCE_NS));
+    CHECK(reply == 42 && size == sizeof reply);
+    reply = 5;
+    size = 77;
+    stopped = peer_stop(context, 1);
+    add.peer = 1;
+    add.target = remote_at(target, 1, 0);
+    add.operand = 1;
+    add.on_complete = llcl_add_on(&ended);
+    POST(llcl_try_fetch_add_async(context, &add));
+    CHECK_STATUS(llcl_flush_within(context, 1, 0), LLCL_ERR_TIMEOUT);
+    CHECK_STATUS(llcl_flush_within(context, 1, SOON), LLCL_ERR_TIMEOUT);
+    CHECK_STATUS(llcl_flush_within(context, LLCL_ALL_PEERS, SOON), LLCL_ERR_TIMEOUT);
+    CHECK_OK(llcl_flush_within(context, 0, TEST_PATIENCE_NS));
+    CHECK_STATUS(llcl_am_within(context, &am, 0), LLCL_ERR_TIMEOUT);
+    for (i = 0; i < 3; i++)
+        CHECK_STATUS(llcl_am_within(context, &am, SOON), LLCL_ERR_TIMEOUT);
+    CHECK_STATUS(llcl_flush_within(context, 1, 0), LLCL_ERR_TIMEOUT);
+    CHECK_EQUAL(word_get(&ended), 0);
+    CHECK(kill(stopped, SIGCONT) == 0);
+    CHECK_OK(llcl_flush_within(context, 1, 2 * TEST_PATIENCE_NS));
+    CHECK_EQUAL(word_get(&ended), 1);
+    /* The answers of what was given up have come, to nobody. */
+    CHECK(reply == 5 && size == 77);
+    CHECK_OK(llcl_am_within(context, &am, -1));
+    CHECK(reply > 42 && size == sizeof reply);
+}
+
+static void run(llcl_context_t *context)
+{
+    uint64_t *calls = am_new(sizeof *calls);
+    struct shared target;
+    share(context, REGISTERED, 64, &target);
+    if (llcl_rank(context) == 1)
+        am_register(context, 2, answer, calls);
+    fence(context);
+    if (llcl_rank(context) == 0) {
+        given_up(context, &target);
+        refused(context);
+    }
+    share_end(context, &target);
+}
+
+TEST_MAIN(run)

@@ -1,0 +1,94 @@
+//! A message whose sender may leave before its end: the reply goes to a place of the library's, which
+//! stays until the end has come, and is copied if the sender is there still.
+
+use super::Send;
+use crate::engine::completion::{CALL, Completion};
+use crate::fail;
+use crate::util::status::{Error, Result, Status};
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// See the head of the file. One share is the sender's, one the completion's.
+pub(super) struct Call {
+    /// 0 until the end; then 1, or the negative status.
+    pub(super) end: AtomicI64,
+    /// Written by the library before `end`, read by the sender after it.
+    reply: UnsafeCell<Vec<u8>>,
+    size: UnsafeCell<usize>,
+}
+
+// SAFETY: the cells are written before `end` by the one thread that ends the message, and read only
+// behind it.
+unsafe impl std::marker::Send for Call {}
+// SAFETY: as above.
+unsafe impl Sync for Call {}
+
+impl Call {
+    pub(super) fn new(capacity: usize) -> Result<Arc<Call>> {
+        let mut reply = Vec::new();
+        if reply.try_reserve_exact(capacity).is_err() {
+            fail!(ERR_NO_MEMORY, "no memory for a reply of {capacity} bytes");
+        }
+        reply.resize(capacity, 0);
+        let (reply, size) = (UnsafeCell::new(reply), UnsafeCell::new(0));
+        Ok(Arc::new(Call { end: AtomicI64::new(0), reply, size }))
+    }
+
+    /// The message with the places of this call in the place of the caller's.
+    pub(super) fn in_place_of(self: &Arc<Call>, send: &Send) -> Send {
+        let on_complete = Completion {
+            kind: CALL,
+            call: ended as *const c_void,
+            target: Arc::into_raw(self.clone()).cast_mut().cast(),
+            ..Completion::NOTHING
+        };
+        let reply = match send.reply.is_null() {
+            true => std::ptr::null_mut(),
+            // SAFETY: nobody else uses the place before the message is sent.
+            false => unsafe { (*self.reply.get()).as_mut_ptr() },
+        };
+        Send { reply, reply_size: self.size.get(), on_complete, ..*send }
+    }
+
+    /// The message was not accepted: takes the completion's share back.
+    pub(super) fn refused(send: &Send) {
+        // SAFETY: from in_place_of(), and the completion does not fire.
+        drop(unsafe { Arc::from_raw(send.on_complete.target.cast_const().cast::<Call>()) });
+    }
+
+    /// Hands the reply over, or tells how the message has ended.
+    ///
+    /// # Safety
+    /// The end has come; the caller's places are null or valid.
+    pub(super) unsafe fn give(&self, send: &Send) -> Result<()> {
+        let end = self.end.load(Ordering::Relaxed);
+        if end < 0 {
+            let status = Status(end as i32);
+            let text = status.text().trim_end_matches('\0');
+            return Err(Error::new(status, format!("the operation ended: {text}")));
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            let (size, reply) = (*self.size.get(), &*self.reply.get());
+            if !send.reply.is_null() {
+                let bytes = &reply[..size.min(reply.len())];
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), send.reply, bytes.len());
+            }
+            if let Some(place) = send.reply_size.as_mut() {
+                *place = size;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The completion.
+unsafe extern "C-unwind" fn ended(call: *mut c_void, status: Status) {
+    // SAFETY: in_place_of() has given this share to the completion, which fires once.
+    let call = unsafe { Arc::from_raw(call.cast_const().cast::<Call>()) };
+    let end = if status == Status::OK { 1 } else { i64::from(status.0) };
+    // Release: publishes the reply.
+    call.end.store(end, Ordering::Release);
+}
