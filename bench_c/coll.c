@@ -41,24 +41,12 @@ static void add_defaults(coll_t *coll, coll_op_t op)
 /* Each algorithm that the library has, at a small and at a large size. */
 static void add_algorithms(coll_t *coll)
 {
-    static const struct {
-        coll_op_t op;
-        const char *names[8];
-    } table[] = {
-        {COLL_BARRIER, {"dissemination", "tree"}},
-        {COLL_BROADCAST, {"direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather"}},
-        {COLL_ALLREDUCE, {"direct", "recursive_doubling", "rabenseifner", "ring"}},
-        {COLL_ALLGATHER, {"direct", "ring", "bruck", "recursive_doubling"}},
-        {COLL_ALLTOALL, {"direct", "pairwise", "bruck"}},
-    };
     static const size_t sizes[] = {1024, 1048576};
-    for (size_t row = 0; row < sizeof table / sizeof *table; row++)
-        for (int s = 0; s < (table[row].op == COLL_BARRIER ? 1 : 2); s++)
-            for (int n = 0; table[row].names[n] != NULL; n++)
-                for (int e = 0; e < (coll->options.quick ? 1 : 2); e++) {
-                    size_t size = table[row].op == COLL_BARRIER ? 0 : sizes[s];
-                    add_cell(coll, table[row].op, size, coll_engines[e], table[row].names[n]);
-                }
+    for (int op = 0; op < COLL_OPS; op++)
+        for (int s = 0; s < (op == COLL_BARRIER ? 1 : 2); s++)
+            for (const char *const *name = coll_algorithms((coll_op_t)op); *name != NULL; name++)
+                for (int e = 0; e < (coll->options.quick ? 1 : 2); e++)
+                    add_cell(coll, (coll_op_t)op, op == COLL_BARRIER ? 0 : sizes[s], coll_engines[e], *name);
 }
 
 static void measure_cell(coll_t *coll, cell_t *cell)

@@ -101,6 +101,22 @@ void coll_close(coll_world_t *world)
 
 /* ---- plans ---- */
 
+static const char *const algorithms[COLL_OPS][COLL_MOST_ALGORITHMS] = {
+    [COLL_BARRIER] = {"dissemination", "tree"},
+    [COLL_BROADCAST] = {"eager", "direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather"},
+    [COLL_ALLREDUCE] = {"eager", "recursive_doubling", "direct", "rabenseifner", "ring"},
+    [COLL_REDUCE] = {"eager", "direct", "binomial"},
+    [COLL_GATHER] = {"eager", "direct", "binomial"},
+    [COLL_SCATTER] = {"eager", "direct", "binomial"},
+    [COLL_ALLGATHER] = {"eager", "direct", "bruck", "recursive_doubling", "ring"},
+    [COLL_ALLTOALL] = {"eager", "direct", "bruck", "pairwise"},
+    [COLL_REDUCE_SCATTER] = {"eager", "direct", "ring"},
+    [COLL_SCAN] = {"eager", "direct", "recursive_doubling"},
+    [COLL_EXSCAN] = {"eager", "direct", "recursive_doubling"},
+};
+
+const char *const *coll_algorithms(coll_op_t op) { return algorithms[op]; }
+
 static llcl_status_t init(coll_op_t op, const llcl_coll_params_t *params, llcl_coll_t **plan)
 {
     switch (op) {

@@ -6,24 +6,6 @@
 
 #define BUDGET_MS 4
 #define WORTH_A_CHANGE 0.95 /* an algorithm that is less than 5 % quicker than that of the size before is noise */
-#define MOST_NAMES 8
-
-static const struct {
-    coll_op_t op;
-    const char *names[MOST_NAMES];
-} table[] = {
-    {COLL_BARRIER, {"dissemination", "tree"}},
-    {COLL_BROADCAST, {"eager", "direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather"}},
-    {COLL_ALLREDUCE, {"eager", "recursive_doubling", "direct", "rabenseifner", "ring"}},
-    {COLL_REDUCE, {"eager", "direct", "binomial"}},
-    {COLL_GATHER, {"eager", "direct", "binomial"}},
-    {COLL_SCATTER, {"eager", "direct", "binomial"}},
-    {COLL_ALLGATHER, {"eager", "direct", "bruck", "recursive_doubling", "ring"}},
-    {COLL_ALLTOALL, {"eager", "direct", "bruck", "pairwise"}},
-    {COLL_REDUCE_SCATTER, {"eager", "direct", "ring"}},
-    {COLL_SCAN, {"eager", "direct", "recursive_doubling"}},
-    {COLL_EXSCAN, {"eager", "direct", "recursive_doubling"}},
-};
 
 static const size_t sizes[] = {8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
 #define SIZES (sizeof sizes / sizeof *sizes)
@@ -45,11 +27,11 @@ static double cost(coll_world_t *world, coll_op_t op, size_t size, const char *n
 /* The number of the quickest algorithm; that of the size before, unless another one is worth a change. */
 static int best_of(coll_world_t *world, coll_op_t op, size_t size, const char *const *names, int before)
 {
-    double times[MOST_NAMES];
+    double times[COLL_MOST_ALGORITHMS];
     int best = before;
-    for (int n = 0; n < MOST_NAMES; n++)
+    for (int n = 0; n < COLL_MOST_ALGORITHMS; n++)
         times[n] = names[n] != NULL ? cost(world, op, size, names[n]) : INFINITY;
-    for (int n = 0; n < MOST_NAMES; n++)
+    for (int n = 0; n < COLL_MOST_ALGORITHMS; n++)
         if (best < 0 || times[n] < times[best] * (best == before ? WORTH_A_CHANGE : 1))
             best = n;
     return best;
@@ -95,8 +77,8 @@ int main(int argc, char **argv)
     coll_open(&world, &options, MOST_BUFFER);
     if (world.rank == 0 && (to = fopen(argv[1], "a")) == NULL)
         bench_die("tune: cannot write %s", argv[1]);
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        tune(&world, table[i].op, table[i].names, to);
+    for (int op = 0; op < COLL_OPS; op++)
+        tune(&world, (coll_op_t)op, coll_algorithms((coll_op_t)op), to);
     if (to != NULL && fclose(to) != 0)
         bench_die("tune: cannot write %s", argv[1]);
     coll_close(&world);

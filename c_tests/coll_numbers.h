@@ -3,6 +3,8 @@
 #ifndef COLL_NUMBERS_H
 #define COLL_NUMBERS_H
 
+#include <float.h>
+
 static inline int coll_is_plain(uint32_t type)
 {
     return type <= LLCL_TYPE_U16;
@@ -10,7 +12,7 @@ static inline int coll_is_plain(uint32_t type)
 
 static inline int coll_is_pair(uint32_t type)
 {
-    return type >= LLCL_TYPE_F32_I32 && type <= LLCL_TYPE_F64_I64;
+    return type >= LLCL_TYPE_F32_I32 && type <= LLCL_TYPE_LONG_DOUBLE_I32;
 }
 
 static inline int coll_is_complex(uint32_t type)
@@ -24,6 +26,10 @@ static inline int coll_has(uint32_t type, uint32_t op)
     int arithmetic = op == LLCL_OP_ADD || op == LLCL_OP_PROD;
     int order = op == LLCL_OP_MIN || op == LLCL_OP_MAX;
     int bits = op == LLCL_OP_AND || op == LLCL_OP_OR || op == LLCL_OP_XOR;
+#if !defined(__x86_64__)
+    if (type == LLCL_TYPE_LONG_DOUBLE_I32)
+        return 0;
+#endif
     if (coll_is_pair(type))
         return op == LLCL_OP_MINLOC || op == LLCL_OP_MAXLOC;
     if (coll_is_complex(type))
@@ -77,6 +83,8 @@ static inline struct coll_pair coll_pair_of(uint32_t type, const void *element)
     int32_t small;
     int64_t large;
     float real;
+    int16_t tiny;
+    long double extended;
     int wide = type == LLCL_TYPE_I64_I64 || type == LLCL_TYPE_F64_I64;
     size_t at = coll_width(type) / 2;
     memcpy(&pair.value, bytes, sizeof pair.value < at ? sizeof pair.value : at);
@@ -86,6 +94,12 @@ static inline struct coll_pair coll_pair_of(uint32_t type, const void *element)
     } else if (type == LLCL_TYPE_I32_I32) {
         memcpy(&small, bytes, sizeof small);
         pair.value = small;
+    } else if (type == LLCL_TYPE_I16_I32) {
+        memcpy(&tiny, bytes, sizeof tiny);
+        pair.value = tiny;
+    } else if (type == LLCL_TYPE_LONG_DOUBLE_I32) {
+        memcpy(&extended, bytes, sizeof extended);
+        pair.value = (double)extended;
     } else if (type == LLCL_TYPE_I64_I32 || type == LLCL_TYPE_I64_I64) {
         memcpy(&large, bytes, sizeof large);
         pair.value = (double)large;
@@ -101,7 +115,9 @@ static inline void coll_pair_store(uint32_t type, double value, int64_t index, v
     char *bytes = element;
     int32_t small_value = (int32_t)value, small_index = (int32_t)index;
     int64_t large = (int64_t)value;
+    int16_t tiny = (int16_t)((int64_t)value % 30000);
     float real = (float)value;
+    long double extended = (long double)value;
     int wide = type == LLCL_TYPE_I64_I64 || type == LLCL_TYPE_F64_I64;
     size_t at = coll_width(type) / 2;
     memset(bytes, 0, 2 * at);
@@ -109,6 +125,10 @@ static inline void coll_pair_store(uint32_t type, double value, int64_t index, v
     case LLCL_TYPE_F32_I32: memcpy(bytes, &real, sizeof real); break;
     case LLCL_TYPE_I32_I32: memcpy(bytes, &small_value, sizeof small_value); break;
     case LLCL_TYPE_I64_I32: case LLCL_TYPE_I64_I64: memcpy(bytes, &large, sizeof large); break;
+    case LLCL_TYPE_I16_I32: memcpy(bytes, &tiny, sizeof tiny); break;
+    case LLCL_TYPE_LONG_DOUBLE_I32: /* of x87's 16 bytes 10 have a meaning */
+        memcpy(bytes, &extended, LDBL_MANT_DIG == 64 ? 10 : sizeof extended);
+        break;
     default: memcpy(bytes, &value, sizeof value); break;
     }
     if (wide)

@@ -92,7 +92,7 @@ static inline uint64_t coll_mix(uint64_t x)
 }
 
 #define COLL_BYTES 24u  /* of an element of LLCL_TYPE_BYTES here: three maps of coll_compose() */
-#define COLL_WIDEST 24u /* of any type */
+#define COLL_WIDEST 32u /* of any type */
 
 static inline size_t coll_width(uint32_t type)
 {
@@ -101,6 +101,7 @@ static inline size_t coll_width(uint32_t type)
     case LLCL_TYPE_I16: case LLCL_TYPE_U16: case LLCL_TYPE_F16: case LLCL_TYPE_BF16: return 2;
     case LLCL_TYPE_I32: case LLCL_TYPE_U32: case LLCL_TYPE_F32: return 4;
     case LLCL_TYPE_BYTES: return COLL_BYTES;
+    case LLCL_TYPE_LONG_DOUBLE_I32: return 32;
     case LLCL_TYPE_LONG_DOUBLE: case LLCL_TYPE_COMPLEX_F64: case LLCL_TYPE_F64_I32:
     case LLCL_TYPE_I64_I32: case LLCL_TYPE_I64_I64: case LLCL_TYPE_F64_I64: return 16;
     default: return 8;

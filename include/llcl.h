@@ -2383,6 +2383,15 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 /** struct { double value; int64_t index; } of 16 bytes. */
 #define LLCL_TYPE_F64_I64 23u
 
+/** struct { int16_t value; int32_t index; } of 8 bytes. */
+#define LLCL_TYPE_I16_I32 24u
+
+/**
+ * struct { long double value; int32_t index; } of 32 bytes; where it can be combined, see
+ * LLCL_TYPE_LONG_DOUBLE.
+ */
+#define LLCL_TYPE_LONG_DOUBLE_I32 25u
+
 /** Multiplies; integers wrap around. For collectives only. */
 #define LLCL_OP_PROD 12u
 
@@ -2447,8 +2456,8 @@ typedef struct llcl_coll_info_t {
     uint32_t engine;
     /**
      * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine,
-     * a user's function, more than 32 KiB in memory that peers do not map or a team of more than 64
-     * ranks wants it so.
+     * a user's function, more than 32 KiB in memory that peers do not map or a team of more than
+     * 64 ranks wants it so.
      */
     uint32_t any_rank;
     /** Queues of this rank's program. */

@@ -103,6 +103,8 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_TYPE_I64_I32 = 21
   integer(c_int32_t), parameter :: LLCL_TYPE_I64_I64 = 22
   integer(c_int32_t), parameter :: LLCL_TYPE_F64_I64 = 23
+  integer(c_int32_t), parameter :: LLCL_TYPE_I16_I32 = 24
+  integer(c_int32_t), parameter :: LLCL_TYPE_LONG_DOUBLE_I32 = 25
   integer(c_int32_t), parameter :: LLCL_OP_PROD = 12
   integer(c_int32_t), parameter :: LLCL_OP_USER = 13
   integer(c_int32_t), parameter :: LLCL_OP_MINLOC = 14

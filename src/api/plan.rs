@@ -56,6 +56,11 @@ pub const LLCL_TYPE_I64_I32: u32 = 21;
 pub const LLCL_TYPE_I64_I64: u32 = 22;
 /// struct { double value; int64_t index; } of 16 bytes.
 pub const LLCL_TYPE_F64_I64: u32 = 23;
+/// struct { int16_t value; int32_t index; } of 8 bytes.
+pub const LLCL_TYPE_I16_I32: u32 = 24;
+/// struct { long double value; int32_t index; } of 32 bytes; where it can be combined, see
+/// LLCL_TYPE_LONG_DOUBLE.
+pub const LLCL_TYPE_LONG_DOUBLE_I32: u32 = 25;
 
 /// Multiplies; integers wrap around. For collectives only.
 pub const LLCL_OP_PROD: u32 = 12;
@@ -179,8 +184,8 @@ pub struct llcl_coll_info_t {
     /// LLCL_ENGINE_OFFLOAD or LLCL_ENGINE_THREAD.
     pub engine: u32,
     /// 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine,
-    /// a user's function, more than 32 KiB in memory that peers do not map or a team of more than 64
-    /// ranks wants it so.
+    /// a user's function, more than 32 KiB in memory that peers do not map or a team of more than
+    /// 64 ranks wants it so.
     pub any_rank: u32,
     /// Queues of this rank's program.
     pub queues: u32,

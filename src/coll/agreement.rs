@@ -55,7 +55,7 @@ const SLEEP: Duration = Duration::from_millis(50);
 /// cores.
 const NAPS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_micros(20));
 
-/// Who exchanges with whom.
+/// Which ranks exchange with which.
 pub struct Ring {
     /// The ranks of the team by their numbers in the world.
     pub peers: Arc<[u32]>,
@@ -143,8 +143,8 @@ impl Ring {
         FIRST + 2 * self.sheet(self.steps())
     }
 
-    /// The death of any rank of the team ends an exchange: who has seen it goes no further, and
-    /// others may wait for that rank. `seen`: how many deaths were looked at before.
+    /// The death of any rank of the team ends an exchange: a rank that has seen it goes no further,
+    /// and others may wait for that rank. `seen`: how many deaths were looked at before.
     fn check_alive(&self, services: &Services, seen: &mut Option<u32>) -> Result<()> {
         let deaths = services.routes.deaths();
         if seen.replace(deaths) != Some(deaths) {
@@ -196,7 +196,7 @@ impl Ring {
         }
     }
 
-    /// Writes a sheet of a rank's board, and wakes who waits for it.
+    /// Writes a sheet of a rank's board, and wakes its reader.
     fn write(
         &self,
         services: &Services,
@@ -219,7 +219,8 @@ impl Ring {
                 AtomicU8::from_ptr(place.add(HEAD as usize + at)).store(*byte, Ordering::Relaxed);
             }
             AtomicU64::from_ptr(place.add(8).cast()).store(verdict.0, Ordering::Relaxed);
-            // Release: who sees the number sees the sheet; pairs with the Acquire in hear().
+            // Release: a rank that sees the number sees the sheet; pairs with the Acquire in
+            // hear().
             AtomicU64::from_ptr(place.cast()).store(sequence, Ordering::Release);
         }
         port.waiters().touched(sheet, 8);

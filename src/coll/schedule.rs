@@ -3,13 +3,13 @@
 //! A step waits until a signal word has reached a count, then copies or combines bytes, then
 //! signals. The steps of a queue run in their order; queues of a rank run independently of each
 //! other. This is the session-mode queue of the Tofu2 network card: an arriving packet moves the
-//! pointer up to which commands may run. Who runs a step is not said here: its owner, or whoever
-//! delivered the signal.
+//! pointer up to which commands may run. Which thread runs a step is not said here: the
+//! owner, or a deliverer of its signal.
 //!
 //! Each queue has one signal word for each rank of the team, which only steps of that queue change,
 //! to signal that rank's queue of the same number; so what arrives early, from a rank that is a
-//! round ahead, is not taken for somebody else's. Counts are those of one round. Whoever runs the
-//! program adds what former rounds have brought.
+//! round ahead, is not taken for somebody else's. Counts are those of one round. The runner
+//! adds what former rounds have brought.
 
 /// Most queues of a rank.
 pub const QUEUES: usize = 8;

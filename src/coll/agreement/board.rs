@@ -51,7 +51,7 @@ impl Board {
         };
         // One that cannot be told is no reason not to tell the others.
         let told = (0..ring.steps()).map(tell).fold(Ok(()), Result::and);
-        // Those who would write on this rank's board.
+        // The ranks that would write on this rank's board.
         let heard = || services.routes.heard(ring.name) >= ring.steps() as u64;
         let heard = ring.wait(services, || Ok(heard().then_some(())));
         services.routes.withdraw(ring.name);
@@ -64,7 +64,7 @@ impl Board {
         arena.discard(self.own);
     }
 
-    /// Who exchanges.
+    /// The ranks that exchange.
     pub fn ring(&self) -> &Ring {
         &self.ring
     }
@@ -77,12 +77,12 @@ impl Board {
     /// This rank writes on no board of the team any more: its own may go when all others have said
     /// the same.
     pub fn leave(self, services: &Services, arena: &Arena) {
-        // Who looks for a failed board later must find it, or waits for ever. A death of a rank of
-        // the team is seen without it.
+        // A rank that looks for a failed board later must find it, or waits for ever. A death of a
+        // rank of the team is seen without it.
         let (number, verdict) = self.failed();
         let failed = number != 0 && number >= self.sequence;
         if failed {
-            // Who comes late to an exchange that has failed must not wait for the next one.
+            // A rank that comes late to a failed exchange must not wait for the next one.
             self.say_failed(verdict, FOR_GOOD);
         }
         if !failed || self.ring.check_alive(services, &mut None).is_err() {
@@ -114,7 +114,8 @@ impl Board {
 
     fn say_failed(&self, verdict: Verdict, number: u64) {
         self.word(WHY).store(verdict.0, Ordering::Relaxed);
-        // Release: who sees the number sees a reason; pairs with the Acquire in check_targets().
+        // Release: a rank that sees the number sees a reason; pairs with the Acquire in
+        // check_targets().
         self.word(FAILED).store(number, Ordering::Release);
     }
 

@@ -86,7 +86,7 @@ fn bruck(problem: &Problem, rank: usize) -> Program {
             let (to, from) = ((rank + ranks - distance) % ranks, (rank + distance) % ranks);
             queue.wait(to, 1);
             push(lane, queue, (rank, to), rank, distance.min(ranks - distance));
-            // Who is a power of two away the other way round, too, has said first that it is ready.
+            // A rank a power of two away in both directions has said first that it is ready.
             let earlier = u32::from((ranks - distance).is_power_of_two());
             queue.signal(to, 0).wait(from, earlier + 1);
         }
@@ -103,7 +103,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     lanes(problem, (0..ranks).map(size), |lane, queue| {
         let offers = lane.carries(size(rank));
         if offers {
-            // Who is to the left fetches from here first.
+            // The left neighbour fetches from here first.
             others(rank, ranks).rev().for_each(|peer| _ = queue.signal(peer, lane.number));
         }
         copy_own(lane, queue, rank);

@@ -141,7 +141,8 @@ struct Range {
     size: u64,
 }
 
-/// Who is too many gives its bytes to its partner, which waits for them, and waits for the result.
+/// A rank that is too many gives its bytes to its partner, which waits for them, and waits for the
+/// result.
 fn help_others(
     queue: &mut Appender,
     problem: &Problem,
@@ -200,7 +201,7 @@ fn in_order(own: usize, step: u32, mine: Place, got: Place) -> (Place, Place) {
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
-    // From one who is both neighbours its ready signal comes first.
+    // From a rank that is both neighbours its ready signal comes first.
     let before = u32::from(left == right);
     chunked(problem, problem.bytes(), |queue, number, chunk, elements| {
         let block = |distance: usize| {

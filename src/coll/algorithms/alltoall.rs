@@ -36,7 +36,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     lanes(problem, sizes(problem, rank), |lane, queue| {
         let gives = |peer: &usize| lane.carries(size(problem, *peer, rank));
         let takes = |peer: &usize| lane.carries(size(problem, rank, *peer));
-        // Who is to the left fetches from here first.
+        // The left neighbour fetches from here first.
         for peer in others(rank, ranks).rev().filter(gives) {
             queue.signal(peer, lane.number);
         }
@@ -140,7 +140,7 @@ fn bruck(problem: &Problem, rank: usize) -> Program {
                 let from = before_hop(problem, rank, block, hop);
                 lane.copy(queue, from, after_hop(problem, right, block, hop), bytes);
             }
-            // Who is a power of two away the other way round, too, has said first that it is ready.
+            // A rank a power of two away in both directions has said first that it is ready.
             let earlier = u32::from((ranks - distance).is_power_of_two());
             queue.signal(right, 0).wait(left, earlier + 1);
         }

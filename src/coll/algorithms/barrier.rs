@@ -1,6 +1,6 @@
 //! Barriers: nobody leaves before everybody has come. A step of a rank runs only after that rank
-//! has started, whoever runs it, so it is enough that each rank's last wait follows a signal of
-//! every other.
+//! has started, on whatever rank it runs, so it is enough that each rank's last wait follows a
+//! signal of every other.
 
 use super::Algorithm;
 use crate::coll::problem::{Operation, Problem};

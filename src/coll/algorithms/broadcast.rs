@@ -1,6 +1,6 @@
 //! Broadcasts. The data lies in the output buffer of every rank, at the root from the beginning.
-//! All algorithms push: a rank says that it is ready, and who has the data copies them straight
-//! into its buffer and tells it.
+//! All algorithms push: a rank says that it is ready, and the rank that has the data copies them
+//! straight into its buffer and tells it.
 //!
 //! Ranks are counted from the root: node 0 is the root, node v the rank v further on.
 
@@ -28,7 +28,7 @@ const AHEAD: u32 = 64;
 const AHEAD_BEYOND: u32 = 16;
 const DEEP: u64 = 256;
 
-/// Binomial tree: whoever has the data passes them on to the node half as far away as the last
+/// Binomial tree: a rank that has the data passes them on to the node half as far away as the last
 /// time. ceil(log2 p) signals one after another, the fewest where a node tells one other at a time:
 /// for small sizes.
 fn binomial(problem: &Problem, rank: usize) -> Program {
@@ -55,11 +55,11 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, most_lanes(problem))
 }
 
-/// Eager: who has the data puts them into the scratch memory of up to eight ranks, which take them
-/// from there and pass them on. Nobody says that it is ready: each scratch memory is written again
-/// some rounds later, when its owner has said that it has read it; so the root runs as many rounds
-/// ahead. It is said, and asked for, once in a quarter of these rounds. Of what is small enough the
-/// scratch memory is a cell, which holds the signal, too. For small sizes.
+/// Eager: a rank that has the data puts them into the scratch memory of up to eight ranks, which
+/// take them from there and pass them on. Nobody says that it is ready: each scratch memory is
+/// written again some rounds later, when its owner has said that it has read it; so the root runs
+/// as many rounds ahead. It is said, and asked for, once in a quarter of these rounds. Of what is
+/// small enough the scratch memory is a cell, which holds the signal, too. For small sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let tree = Tree::Heap { arity: 8, turn: 0 };
@@ -121,7 +121,7 @@ fn ternary(ranks: usize, fragment: usize) -> Tree {
     Tree::Heap { arity: 3, turn: fragment * ((ranks - 1) / 3) }
 }
 
-/// Who passes data on to whom.
+/// Which rank passes data on to which.
 #[derive(Clone, Copy)]
 enum Tree {
     Binomial,

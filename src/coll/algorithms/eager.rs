@@ -1,6 +1,6 @@
-//! Eager forms: who has data puts them into scratch memory of their receiver, which need not be
-//! ready. Only a rank's own steps touch its user's buffers. Each byte is copied twice, so this is
-//! for small sizes.
+//! Eager forms: a rank that has data puts them into scratch memory of their receiver, which need
+//! not be ready. Only a rank's own steps touch its user's buffers. Each byte is copied twice, so
+//! this is for small sizes.
 //!
 //! Every rank has a slot for each rank that sends to it. A slot of up to 60 bytes is a cell, whose
 //! line holds data and signal. The slots are there several times, in turns, round by round. What

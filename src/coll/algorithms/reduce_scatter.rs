@@ -65,7 +65,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
-    // From one who is both neighbours its ready signal comes first.
+    // From a rank that is both neighbours its ready signal comes first.
     let before = u32::from(left == right);
     let place = |block: usize| (0..block).map(|rank| size(problem, rank)).sum::<u64>();
     single(place(ranks), |queue| {

@@ -6,8 +6,8 @@
 //! output is copied back before the user is told of the round's end.
 
 use crate::coll::arena::Block;
-use crate::coll::plan::Plan;
 use crate::coll::plan::asked::sides;
+use crate::coll::plan::{Bounce, Plan};
 use crate::coll::problem;
 use crate::coll::runner::members::Memory;
 use crate::coll::runner::shared::{Combiner, Reduction};
@@ -15,7 +15,6 @@ use crate::coll::touched::Touched;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::once::Once;
-use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -93,7 +92,8 @@ impl Plan {
         self.begin()
     }
 
-    /// From the next round on this function of the user's is called. Not while a round is under way.
+    /// From the next round on this function of the user's is called. Not while a round is under
+    /// way.
     pub fn use_function(&self, function: Reduction, data: *mut c_void) {
         if let Some(Combiner::User(user, _)) = &self.stage.combiner
             && self.is_settled(self.rounds.load(Ordering::Relaxed))
@@ -150,18 +150,9 @@ impl Plan {
     /// there is none.
     fn copy_side(&self, side: &Side, blocks: &[problem::Block], inwards: bool) -> Result<()> {
         let Some(copy) = side.copy.get().filter(|_| side.is_copied()) else { return Ok(()) };
-        let user = side.place();
-        let _pinned = pin();
-        for block in blocks {
-            let place = Address { offset: user.offset + block.offset, ..user };
-            let Some(user) = self.services.routes.own().find_near(place, block.size) else {
-                fail!(ERR_KEY, "the region of a buffer was freed");
-            };
-            let copy = copy.address.wrapping_add(block.offset as usize);
-            let (from, to) = if inwards { (user, copy) } else { (copy, user) };
-            // SAFETY: found while pinned, and as long as the copy, which nobody touches between two
-            // rounds.
-            unsafe { std::ptr::copy_nonoverlapping(from, to, block.size as usize) };
+        let bounce = |block: &problem::Block| Bounce::of(side.place(), copy.address, block);
+        if !self.bounce(blocks.iter().map(bounce), inwards) {
+            fail!(ERR_KEY, "the region of a buffer was freed");
         }
         Ok(())
     }

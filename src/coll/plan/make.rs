@@ -323,11 +323,7 @@ impl Site<'_> {
         let bounces = |(user, at): (Address, usize), blocks: &[Block]| {
             let bounced = ways[at] == Way::Bounced;
             let start = made.address.wrapping_add(layout.starts[at] as usize);
-            let bounce = |block: &Block| Bounce {
-                user: Address { offset: user.offset + block.offset, ..user },
-                plan: start.wrapping_add(block.offset as usize),
-                bytes: block.size,
-            };
+            let bounce = |block: &Block| Bounce::of(user, start, block);
             blocks.iter().filter(|_| bounced).map(bounce).collect::<Vec<_>>()
         };
         let (send, receive) = ((asked.send, 0), (asked.receive, 1));

@@ -143,7 +143,7 @@ fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> 
         session.enter();
     }
     let address = Address { offset: place.offset + SESSION, ..place };
-    // Where not everybody knows everybody, who delivers may not know whom the next step names.
+    // In larger teams a deliverer may not know the rank that the next step names.
     let (shared, told) = (card.shared != 0 && team.size() <= EVERYBODY, card.told != 0);
     let word = word(services, peer, card.word).filter(|_| shared);
     Ok(Member { rank, peer, session, address, memory, shared, told, word })

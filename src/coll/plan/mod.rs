@@ -19,11 +19,12 @@ mod start;
 mod wait;
 mod work;
 
-use crate::coll::arena::{Arena, Block};
+use crate::coll::arena::{self, Arena};
 use crate::coll::plan::bound::Bound;
 use crate::coll::plan::meet::SESSION;
 use crate::coll::plan::policy::{Facts, Habits, Policy};
 use crate::coll::plan::quiet::Parked;
+use crate::coll::problem;
 use crate::coll::runner::ends::Ends;
 use crate::coll::runner::queue::between_word_and_look;
 use crate::coll::runner::record::Record;
@@ -41,10 +42,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Who runs the steps of a rank.
+/// Which threads run the steps of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Whoever delivers a signal.
+    /// The threads that deliver signals.
     Offload = 0,
     /// The rank's progress thread, which makes them when they are needed.
     Thread = 1,
@@ -55,7 +56,7 @@ pub enum Engine {
 pub struct About {
     /// The algorithm's name.
     pub algorithm: &'static str,
-    /// Who runs the steps.
+    /// Which threads run the steps.
     pub engine: Engine,
     /// Other ranks may, too.
     pub shared: bool,
@@ -75,7 +76,18 @@ pub struct Bounce {
     bytes: u64,
 }
 
-/// How often who tests gives its core away for the sake of one that is about to end the round.
+impl Bounce {
+    /// A block of a buffer that begins at `user`, and of its copy that begins at `plan`.
+    fn of(user: Address, plan: *mut u8, block: &problem::Block) -> Bounce {
+        Bounce {
+            user: Address { offset: user.offset + block.offset, ..user },
+            plan: plan.wrapping_add(block.offset as usize),
+            bytes: block.size,
+        }
+    }
+}
+
+/// How often a testing thread gives its core away to a thread that is about to end the round.
 const TURNS_TO_END: u32 = 64;
 
 /// See Plan::enlisted: so that round 0, which comes again, is not taken for none.
@@ -86,7 +98,7 @@ pub struct Plan {
     services: Arc<Services>,
     arena: Arc<Arena>,
     stage: Stage,
-    block: Block,
+    block: arena::Block,
     about: About,
     texts: [CString; 2],
     inputs: Vec<Bounce>,
@@ -131,7 +143,7 @@ impl Plan {
     fn new(
         (services, arena): (Arc<Services>, Arc<Arena>),
         stage: Stage,
-        (block, about, reason): (Block, About, String),
+        (block, about, reason): (arena::Block, About, String),
         (inputs, outputs, bound): (Vec<Bounce>, Vec<Bounce>, Option<Bound>),
         (program, records, size): (Option<Program>, &[Record], u64),
         (on_complete, crowded, fenced): (Completion, bool, bool),

@@ -103,7 +103,7 @@ impl Plan {
     fn start_plain(&self, round: u32) {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
-        if !self.inputs.is_empty() && !self.bounce(&self.inputs, true) {
+        if !self.inputs.is_empty() && !self.bounce(self.inputs.iter().copied(), true) {
             // Its user has freed it. The wait finds that.
             self.stage.fail(Status::ERR_KEY);
         }
@@ -122,7 +122,7 @@ impl Plan {
                 self.end_plain(round);
                 self.habits.note_quick_end();
                 if self.habits.is_prompt() {
-                    // Whoever signals for the next round need not ask whether that has begun.
+                    // Deliverers of the next round need not ask whether that has begun.
                     line.keep(self.keeps());
                 }
             }

@@ -219,9 +219,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Whoever gets the core may keep it for a whole turn of the scheduler: until then the progress
-    /// thread, if it is awake, goes on with the round on another one, where there are enough of
-    /// them.
+    /// The thread that gets the core may keep it for a whole turn of the scheduler: until then the
+    /// progress thread, if it is awake, goes on with the round on another one, where there are
+    /// enough of them.
     fn give_way(&self) {
         self.waiting.store(self.policy.crowded, Ordering::Relaxed);
         std::thread::yield_now();

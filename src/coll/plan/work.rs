@@ -43,7 +43,7 @@ impl Plan {
             return false;
         }
         let session = &self.stage.members[self.stage.me].session;
-        if !self.bounce(&self.inputs, true) {
+        if !self.bounce(self.inputs.iter().copied(), true) {
             // The next look ends the round.
             self.stage.fail(Status::ERR_KEY);
         }
@@ -151,7 +151,7 @@ impl Plan {
     /// Ends a round of a plain plan that is over: once, by the thread that starts and waits.
     #[inline(always)]
     pub(super) fn end_plain(&self, round: u32) {
-        if !self.outputs.is_empty() && !self.bounce(&self.outputs, false) {
+        if !self.outputs.is_empty() && !self.bounce(self.outputs.iter().copied(), false) {
             self.stage.fail(Status::ERR_KEY);
             self.outcome.store(Status::ERR_KEY.0, Ordering::Relaxed);
         }
@@ -163,7 +163,7 @@ impl Plan {
             return;
         }
         let status = match status {
-            Status::OK if !self.bounce(&self.outputs, false) => Status::ERR_KEY,
+            Status::OK if !self.bounce(self.outputs.iter().copied(), false) => Status::ERR_KEY,
             Status::OK if self.on_complete.kind != completion::NONE => match self.copy_out() {
                 Ok(()) => Status::OK,
                 Err(error) => error.status,
@@ -208,16 +208,17 @@ impl Plan {
             && closer.is_some_and(|dead| self.ends().take_over(round, dead, self.stage.me))
     }
 
-    /// Copies between buffers that peers do not map and their places in the session. False: the
-    /// user has freed one of them.
-    pub(super) fn bounce(&self, bounces: &[Bounce], inwards: bool) -> bool {
+    /// Copies between buffers that peers do not map and the plan's copies of them. False: the user
+    /// has freed one of them.
+    pub(super) fn bounce(&self, mut bounces: impl Iterator<Item = Bounce>, inwards: bool) -> bool {
         let _pinned = pin();
-        bounces.iter().all(|bounce| {
+        bounces.all(|bounce| {
             let Some(user) = self.services.routes.own().find_near(bounce.user, bounce.bytes) else {
                 return false;
             };
             let (from, to) = if inwards { (user, bounce.plan) } else { (bounce.plan, user) };
-            // SAFETY: found while pinned; the plan's side is its own. The two do not overlap.
+            // SAFETY: found while pinned; the plan's side is its own, as long as the block, and
+            // nobody touches it between two rounds. The two do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(from, to, bounce.bytes as usize) };
             true
         })
@@ -228,7 +229,7 @@ impl Plan {
     pub(super) fn trouble(&self) -> Option<Status> {
         let own = &self.stage.members[self.stage.me].session;
         let deaths = self.services.routes.deaths();
-        // In the midst of finalize who leaves has not died.
+        // In the midst of finalize a rank that leaves has not died.
         let open = self.services.must_be_open().is_ok();
         if open && deaths != self.deaths.load(Ordering::Relaxed) && !self.all_alive(deaths) {
             return Some(Status::ERR_PEER_DEAD);
@@ -300,10 +301,10 @@ impl Task for Plan {
         let opened = self.open(round, u64::MAX);
         // Signals of those who saw the queues before they were active.
         between_word_and_look();
-        // Others, too: those of engine `offload` may have left a queue of theirs to whoever looks.
+        // Others' queues, too: ranks of engine `offload` leave theirs to any thread that looks.
         let worked = self.work(opened, true);
         if self.policy.plain {
-            // Its rounds are ended by who waits, with or without success: this thread might come
+            // The waiting thread ends its rounds, with or without success: this thread might come
             // late, in the midst of further ones.
             return worked;
         }

@@ -17,14 +17,15 @@ impl Extended {
     /// Whether long double is such a number here.
     pub const IS_KNOWN: bool = cfg!(target_arch = "x86_64");
 
+    /// Whether it is no number.
     #[inline(always)]
-    fn is_nan(self) -> bool {
+    pub fn is_nan(self) -> bool {
         self.above & 0x7fff == 0x7fff && self.mantissa << 1 != 0
     }
 
     /// A number that is ordered as those of the format are, but for NaN.
     #[inline(always)]
-    fn key(self) -> i128 {
+    pub fn key(self) -> i128 {
         let size = i128::from(self.above & 0x7fff) << 64 | i128::from(self.mantissa);
         if self.above & 0x8000 != 0 { -size } else { size }
     }

@@ -8,7 +8,7 @@
 
 use super::extended::Extended;
 use super::half::{Bf16, F16, Half};
-use super::pair::{Padded, Pair};
+use super::pair::{Padded, Pair, Short, WidelyPadded};
 use super::{Op, Type};
 
 /// Stores `left op right` at `to`, for `elements` elements: `(left, right, to, elements)`.
@@ -170,6 +170,11 @@ macro_rules! table {
                 Type::I64I32 => located!($(#[$attribute])*, Pair<i64, Padded>, op),
                 Type::I64I64 => located!($(#[$attribute])*, Pair<i64, i64>, op),
                 Type::F64I64 => located!($(#[$attribute])*, Pair<f64, i64>, op),
+                Type::I16I32 => located!($(#[$attribute])*, Pair<Short, i32>, op),
+                Type::LongDoubleI32 if Extended::IS_KNOWN => {
+                    located!($(#[$attribute])*, Pair<Extended, WidelyPadded>, op)
+                }
+                Type::LongDoubleI32 => None,
             }
         }
     };

@@ -44,15 +44,40 @@ pub enum Type {
     I64I32 = 21,
     I64I64 = 22,
     F64I64 = 23,
+    I16I32 = 24,
+    LongDoubleI32 = 25,
 }
 
 impl Type {
     /// All of them.
-    pub const ALL: [Type; 23] = {
+    pub const ALL: [Type; 25] = {
         use Type::*;
         [
-            I32, U32, I64, U64, F32, F64, I8, U8, I16, U16, Bytes, Bool, F16, Bf16, LongDouble,
-            ComplexF32, ComplexF64, F32I32, F64I32, I32I32, I64I32, I64I64, F64I64,
+            I32,
+            U32,
+            I64,
+            U64,
+            F32,
+            F64,
+            I8,
+            U8,
+            I16,
+            U16,
+            Bytes,
+            Bool,
+            F16,
+            Bf16,
+            LongDouble,
+            ComplexF32,
+            ComplexF64,
+            F32I32,
+            F64I32,
+            I32I32,
+            I64I32,
+            I64I64,
+            F64I64,
+            I16I32,
+            LongDoubleI32,
         ]
     };
 
@@ -69,8 +94,9 @@ impl Type {
             I8 | U8 | Bool => 1,
             I16 | U16 | F16 | Bf16 => 2,
             I32 | U32 | F32 => 4,
-            I64 | U64 | F64 | ComplexF32 | F32I32 | I32I32 => 8,
+            I64 | U64 | F64 | ComplexF32 | F32I32 | I32I32 | I16I32 => 8,
             LongDouble | ComplexF64 | F64I32 | I64I32 | I64I64 | F64I64 => 16,
+            LongDoubleI32 => 32,
             Bytes => return None,
         })
     }

@@ -1,5 +1,7 @@
 //! A value and where it was found, laid out as a C struct of the two.
 
+use super::extended::Extended;
+
 /// A value.
 pub trait Value: Copy {
     /// Whether it comes first where the least is sought: a number before what is none.
@@ -16,6 +18,12 @@ pub trait Index: Copy {
 
 /// An index of 4 bytes behind a value of 8, and 4 bytes without a meaning, which go with the pair.
 pub type Padded = [i32; 2];
+
+/// An index of 4 bytes behind a value of 16, and 12 bytes without a meaning.
+pub type WidelyPadded = [i32; 4];
+
+/// A value of 2 bytes before an index of 4, and 2 bytes without a meaning.
+pub type Short = [i16; 2];
 
 /// See the head of the file.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +60,28 @@ macro_rules! values {
 
 values!(i32, i64; f32, f64);
 
+impl Value for Short {
+    #[inline(always)]
+    fn is_less(self, other: Short) -> bool {
+        self[0] < other[0]
+    }
+    #[inline(always)]
+    fn is_greater(self, other: Short) -> bool {
+        self[0] > other[0]
+    }
+}
+
+impl Value for Extended {
+    #[inline(always)]
+    fn is_less(self, other: Extended) -> bool {
+        !self.is_nan() && (other.is_nan() || self.key() < other.key())
+    }
+    #[inline(always)]
+    fn is_greater(self, other: Extended) -> bool {
+        !self.is_nan() && (other.is_nan() || self.key() > other.key())
+    }
+}
+
 impl Index for i32 {
     #[inline(always)]
     fn at(self) -> i64 {
@@ -67,6 +97,13 @@ impl Index for i64 {
 }
 
 impl Index for Padded {
+    #[inline(always)]
+    fn at(self) -> i64 {
+        self[0].into()
+    }
+}
+
+impl Index for WidelyPadded {
     #[inline(always)]
     fn at(self) -> i64 {
         self[0].into()

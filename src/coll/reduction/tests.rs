@@ -23,6 +23,8 @@ fn class(kind: Type) -> Class {
         F16 | Bf16 | F32 | F64 | LongDouble => Class::Floating,
         ComplexF32 | ComplexF64 => Class::Complex,
         Bool => Class::Logical,
+        LongDoubleI32 if cfg!(not(target_arch = "x86_64")) => Class::Nothing,
+        I16I32 | LongDoubleI32 => Class::Pair,
         F32I32 | F64I32 | I32I32 | I64I32 | I64I64 | F64I64 => Class::Pair,
         Bytes => Class::Nothing,
     }
@@ -51,6 +53,8 @@ fn parts(kind: Type) -> (Type, Type, usize) {
         I64I32 => (I64, I32, 8),
         I64I64 => (I64, I64, 8),
         F64I64 => (F64, I64, 8),
+        I16I32 => (I16, I32, 4),
+        LongDoubleI32 => (LongDouble, I32, 16),
         ComplexF32 => (F32, F32, 4),
         ComplexF64 => (F64, F64, 8),
         _ => panic!("{kind:?} has no parts"),
@@ -237,7 +241,7 @@ fn element(kind: Type, i: usize, state: u64) -> Vec<u8> {
         Class::Pair => {
             // Equal values are frequent, and the bytes behind the index are any.
             let (value, index, at) = parts(kind);
-            let mut pair = (state ^ 0x5555).to_le_bytes().repeat(2)[..width(kind)].to_vec();
+            let mut pair = (state ^ 0x5555).to_le_bytes().repeat(4)[..width(kind)].to_vec();
             let few_values = [3.0, -7.0, 12.0, f64::NAN, 3.0, f64::INFINITY, 1e9];
             let chosen = few_values[few % if class(value) == Class::Integer { 3 } else { 7 }];
             match class(value) {
@@ -377,7 +381,7 @@ fn numbers_are_those_of_the_interface() {
     for (i, kind) in Type::ALL.into_iter().enumerate() {
         assert_eq!(Type::from_code(i as u32 + 1), Some(kind));
     }
-    assert_eq!((Type::from_code(0), Type::from_code(24)), (None, None));
+    assert_eq!((Type::from_code(0), Type::from_code(26)), (None, None));
     let error = check(Type::F64, Op::Xor).unwrap_err();
     assert_eq!(error.message(), "op is Xor, type is F64, which has Add, Min, Max, Prod, User");
 }

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub type Reduction =
     unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, u64, *mut c_void);
 
-/// A function of the user's and its last argument. A plan that is kept for blocking calls gets those
-/// of each call, between two rounds; the threads of this rank, which alone call the function, see
-/// them as they see that the round has begun.
+/// A function of the user's and its last argument. A plan that is kept for blocking calls gets
+/// those of each call, between two rounds; the threads of this rank, which alone call the function,
+/// see them as they see that the round has begun.
 pub struct UserFunction {
     function: AtomicPtr<c_void>,
     data: AtomicPtr<c_void>,

@@ -48,7 +48,7 @@ impl Ends {
         self.closed.load(Ordering::Acquire) as u32 == round
     }
 
-    /// Who has taken this round.
+    /// The rank that has taken this round.
     pub fn closer(&self, round: u32) -> Option<usize> {
         let closed = self.closed.load(Ordering::Acquire);
         let rank = (closed >> CLOSER_SHIFT) as usize;

@@ -1,20 +1,20 @@
 //! One queue of a session, in memory that all ranks of the plan map: a control word, the number of
 //! the next step, and for each rank how many signals it has been sent.
 //!
-//! The protocol, by which every step is run once, by whoever is at hand:
+//! The protocol, by which every step is run once, by some thread of some rank:
 //!
-//! - Only who has **claimed** the queue moves `at`, runs steps and changes the control word, by
-//!   plain stores. A claim is a compare-and-swap of the control word from "active and unclaimed";
-//!   the owner may take it as it starts the round. Its holder runs steps as long as they are ready,
-//!   and may go on looking at the signals (to hold).
-//! - Who **delivers** stores the signal, in a word of the sender's, and then looks at the control
-//!   word of the queue that is signalled; what it finds there says who takes care: the holder of
-//!   the claim, a thread that attends, the owner when it starts, or else the deliverer.
-//! - Who **releases** the claim, or stops to **attend**, says so first and then looks at the
-//!   signals once more. Between the two of each side lies a full fence, so the deliverer sees the
-//!   one or the other sees the signal.
+//! - Only the thread that has **claimed** the queue moves `at`, runs steps and changes the control
+//!   word, by plain stores. A claim is a compare-and-swap of the control word from "active and
+//!   unclaimed"; the owner may take it as it starts the round. Its holder runs steps as long as
+//!   they are ready, and may go on looking at the signals (to hold).
+//! - A thread that **delivers** stores the signal, in a word of the sender's, and then looks at the
+//!   control word of the queue that is signalled; what it finds there says who takes care: the
+//!   holder of the claim, a thread that attends, the owner when it starts, or else the deliverer.
+//! - A thread that **releases** the claim, or stops to **attend**, says so first and then looks at
+//!   the signals once more. Between the two of each side lies a full fence, so the deliverer sees
+//!   the one or the other sees the signal.
 //! - The end of the last step is one store: the round is counted as finished and the queue is no
-//!   longer active, so whoever sees the count sees everything that the round did.
+//!   longer active, so a thread that sees the count sees everything that the round did.
 //!
 //! A signal word is the number of signals since the plan was made; the sender computes it from its
 //! own round, so it is stored and not added to. It lies with the sender, in the line behind its
@@ -27,8 +27,8 @@ use crate::util::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 mod models;
 
 /// The part of a queue that is there for any number of ranks. Signal words follow, in lines of
-/// their own: who waits for a signal looks at them all the time, and would hold up each change of
-/// the control word.
+/// their own: a thread that waits for a signal looks at them all the time, and would hold up each
+/// change of the control word.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct Head {
@@ -53,8 +53,8 @@ const TAIL: u8 = 1;
 /// A thread of the owner looks at the queue all the time, or is about to, and will run what becomes
 /// ready.
 const ATTENDED: u8 = 2;
-/// Like `ATTENDED`, for as long as the owner goes on as it does, round after round. Who delivers
-/// has no fence before it looks at this; the owner, when it takes the word back, has one for all.
+/// The owner polls the queue in every round until it takes this word back. Deliverers read the word
+/// without a fence; to take it back the owner has all CPUs execute one (fence_for_all).
 const KEPT: u8 = 3;
 
 /// A queue as one process sees it.
@@ -62,8 +62,8 @@ const KEPT: u8 = 3;
 pub struct Queue<'a> {
     /// Control word and next step.
     pub head: &'a Head,
-    /// Who looks at the queue all the time. In a line that changes seldom, since whoever delivers
-    /// looks here first.
+    /// Whether a thread looks at the queue all the time. In a line that changes seldom, since
+    /// deliverers look here first.
     pub attended: &'a AtomicU8,
     /// The first step of the tail, or NO_TAIL.
     pub tail: u32,
@@ -93,7 +93,7 @@ impl Control {
         self.0 & ACTIVE != 0
     }
 
-    /// Who runs steps at the moment.
+    /// The rank that runs steps at the moment.
     pub fn claimer(self) -> Option<usize> {
         ((self.0 & CLAIMER) >> CLAIMER_SHIFT).checked_sub(1).map(|rank| rank as usize)
     }
@@ -108,8 +108,8 @@ impl Control {
     }
 }
 
-/// Between what a thread has said and its look at what others have said. Whoever delivers and
-/// whoever stops to look have one each, so that one of the two sees the other.
+/// Between what a thread has said and its look at what others have said. A deliverer has one, and
+/// so has a thread that stops to look: one of the two sees the other.
 #[inline(always)]
 pub fn between_word_and_look() {
     fence(Ordering::SeqCst);
@@ -132,12 +132,12 @@ pub fn has_reached(word: &AtomicU32, least: u32) -> bool {
 /// Stores a signal word.
 #[inline(always)]
 pub fn signal(word: &AtomicU32, value: u32) {
-    // Release: what was done before is seen by who sees the signal.
+    // Release: a thread that sees the signal sees what was done before.
     word.store(value, Ordering::Release);
 }
 
-/// Of the two fences between word and look the one of who delivers, where it need only hold back
-/// the compiler: the other side, when it takes a word back that says KEPT, makes every CPU execute
+/// Of the two fences between word and look the deliverer's, where it need only hold back the
+/// compiler: the other side, when it takes a word back that says KEPT, makes every CPU execute
 /// one.
 #[inline(always)]
 pub fn between_word_and_look_at_what_is_kept() {
@@ -174,7 +174,8 @@ impl Claim {
 }
 
 impl Queue<'_> {
-    /// What the control word says. Whoever sees a round counted as finished sees what it did.
+    /// What the control word says. A thread that sees a round counted as
+    /// finished sees what it did.
     #[inline(always)]
     pub fn control(&self) -> Control {
         // Acquire: pairs with activate(), release(), lease() and finish().
@@ -201,11 +202,11 @@ impl Queue<'_> {
         signal(&self.sent[slot(to, self.sent.len())], value);
     }
 
-    /// To be asked by who has signalled this queue. True: nobody takes care of it, so the caller
-    /// has to.
+    /// To be asked by a thread that has signalled this queue. True: nobody takes care of it, so the
+    /// caller has to.
     #[inline(always)]
     pub fn is_left_alone(&self) -> bool {
-        // Relaxed: who has taken attention back since then looks at the signal later.
+        // Relaxed: a thread that has taken attention back since looks at the signal later.
         let word = self.attended.load(Ordering::Relaxed);
         word < ATTENDED && self.control().can_be_claimed() && !self.is_tail(word)
     }
@@ -227,7 +228,7 @@ impl Queue<'_> {
         if self.tail == NO_TAIL { NOBODY } else { TAIL }
     }
 
-    /// To be asked by who has signalled this queue, after between_word_and_look_at_what_is_kept().
+    /// To be asked by a deliverer, after between_word_and_look_at_what_is_kept().
     /// True: nothing more need be asked.
     #[inline(always)]
     pub fn is_kept(&self) -> bool {
@@ -318,14 +319,14 @@ impl Queue<'_> {
             self.head.at.store(0, Ordering::Relaxed);
         }
         let finished = mine.round().wrapping_add(1);
-        // Release: who sees the count sees what the round did. A store, as in give_back().
+        // Release: a thread that sees the count sees the round. A store, as in give_back().
         self.head.control.store(u64::from(finished) << FINISHED_SHIFT, Ordering::Release);
     }
 
     /// From now on the calling thread, of the owner, looks at this queue all the time.
     #[inline]
     pub fn attend(&self) {
-        // Relaxed: who does not see it yet takes care itself.
+        // Relaxed: a deliverer that does not see it yet takes care itself.
         if self.attended.load(Ordering::Relaxed) < ATTENDED {
             self.attended.store(ATTENDED, Ordering::Relaxed);
         }

@@ -1,4 +1,5 @@
-//! Steps as they lie in a session: records of fixed size, made at init, read by whoever runs them.
+//! Steps as they lie in a session: records of fixed size, made at init, read by the threads that
+//! run them.
 
 use crate::coll::runner::queue::NO_TAIL;
 use crate::coll::schedule::{Action, Place, Program, Signal, Space, Step};

@@ -21,11 +21,11 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering, fence};
 /// The beginning of a session.
 #[repr(C, align(64))]
 struct Header {
-    /// A status, once the plan has failed: whoever runs steps stops.
+    /// A status, once the plan has failed: threads that run steps stop.
     failed: AtomicI32,
     /// How many other ranks have freed the plan and touch this session no more.
     left: AtomicU32,
-    /// The owner's progress thread sleeps: who needs it must ring.
+    /// The owner's progress thread sleeps: a deliverer that needs it must ring.
     asleep: AtomicU32,
     /// How many queues there are.
     queues: AtomicU32,
@@ -33,7 +33,7 @@ struct Header {
     users: AtomicU32,
     /// Where the records of each queue begin, and where the last one's end.
     firsts: [AtomicU32; QUEUES + 1],
-    /// Of each queue: who looks at it all the time.
+    /// Of each queue: whether a thread looks at it all the time.
     attended: [AtomicU8; QUEUES],
 }
 
@@ -192,7 +192,7 @@ impl Session {
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: whoever made this vouches for the memory; a header is made of atomics.
+        // SAFETY: create() and open() were promised the memory; a header is made of atomics.
         unsafe { &*self.base.cast() }
     }
 
@@ -273,7 +273,7 @@ impl Session {
         (status != 0).then_some(Status(status))
     }
 
-    /// The plan has failed: who runs steps of this session stops after the present one.
+    /// The plan has failed: a thread that runs steps of this session stops after this one.
     pub fn fail(&self, status: Status) {
         let (ok, bad) = (Ordering::AcqRel, Ordering::Relaxed);
         let _ = self.header().failed.compare_exchange(0, status.0, ok, bad);

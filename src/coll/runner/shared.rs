@@ -43,9 +43,9 @@ unsafe impl Send for Stage {}
 // SAFETY: as above.
 unsafe impl Sync for Stage {}
 
-/// Who finds a signal in a cell asks for the one so many rounds later: if its sender is as far
-/// ahead, they are on their way together. If not, the line has not changed since it was used last,
-/// and nothing is sent.
+/// A thread that finds a signal in a cell prefetches that of so many rounds later: if its sender is
+/// as far ahead, they are on their way together. If not, the line has not changed since it was used
+/// last, and nothing is sent.
 const CELLS_BEFORE: u32 = 4;
 
 /// Why no more steps of a queue were run.
@@ -62,7 +62,7 @@ pub enum End {
 }
 
 impl Stage {
-    /// Whether the next step of a queue could be run: a hint, for who looks before claiming.
+    /// Whether the next step of a queue could be run: a hint, to look at before claiming.
     #[inline]
     pub fn is_ready(&self, rank: usize, queue: usize) -> bool {
         let session = &self.members[rank].session;
@@ -188,7 +188,7 @@ impl Stage {
         let records = session.records(queue);
         let (round, first) = (mine.round(), mine.at);
         let end = loop {
-            // Who scribbles over a session may have written any number.
+            // A rank that scribbles over a session may have written any number.
             let at = records.start.saturating_add(mine.at);
             if at >= records.end {
                 session.queue(queue).finish(*mine);
@@ -239,7 +239,7 @@ impl Stage {
     pub fn fail(&self, status: Status) {
         for member in self.members.iter() {
             member.session.fail(status);
-            // No step will end the sleep of who waits for the round.
+            // No step will end the sleep of a thread that waits for the round.
             if let Some(port) = self.routes.known(member.peer) {
                 port.waiters().touched_anything();
             }
@@ -283,7 +283,7 @@ impl Stage {
         }
     }
 
-    /// Finds out who takes care of the queues that were signalled since the last time.
+    /// Finds out which thread takes care of the queues that were signalled since the last time.
     #[inline(always)]
     fn ask_told(&self, worklist: &mut Worklist) {
         if worklist.signalled_count > 0 {
@@ -346,7 +346,7 @@ impl Stage {
         session
             .ends()
             .end_if_last((round, self.me), finished, || completion.change_word(Status::OK));
-        // Also where another one has changed it: who waits for it is woken once too often.
+        // Also where another one has changed it: its waiter is woken once too often.
         port.waiters().touched(word.place, 8);
     }
 

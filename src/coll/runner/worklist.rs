@@ -1,4 +1,4 @@
-//! What somebody who runs steps has still to do, and may do.
+//! What a thread that runs steps has still to do, and may do.
 
 /// A queue of a rank, in one word, since every start makes room for some: the rank, and in the last
 /// byte the queue.
