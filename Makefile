@@ -25,7 +25,7 @@ SYSTEM_LIBS := -lpthread -ldl -lm
 # The library and the tools are built in trees of their own: cargo links the library without
 # link-time optimisation as soon as the rlib that the tools need is among its outputs.
 CARGO_LIB := CARGO_TARGET_DIR=$(BUILD)/cargo/lib $(CARGO) rustc --release --locked --lib \
-	--no-default-features --crate-type staticlib
+	--no-default-features --crate-type staticlib $(if $(FEATURES),--features $(FEATURES))
 CARGO_BIN := CARGO_TARGET_DIR=$(BUILD)/cargo/tools $(CARGO) build --release --locked --bins
 QUIET := $(if $(V),,--quiet)
 

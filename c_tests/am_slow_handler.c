@@ -3,6 +3,7 @@
  * ranks: 2 3
  * policies: acquire limit distributed
  * threads: yes
+ * wire: no (bounds what is accepted by the slots of the receiver)
  */
 #include "am.h"
 

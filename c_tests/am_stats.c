@@ -2,6 +2,7 @@
  * ranks: 2
  * policies: acquire limit distributed
  * threads: yes
+ * wire: no (counts what senders on a node do to slots)
  */
 #include "am.h"
 

@@ -5,6 +5,7 @@
  * policies: acquire limit distributed
  * threads: yes
  * timeout: 30
+ * wire: no (counts the rings of a sender that knocks itself)
  */
 #include "am.h"
 

@@ -4,6 +4,7 @@
  * ranks: 1 2
  * cma: on off
  * threads: yes
+ * wire: no (expects the domain of mapped memory)
  */
 #include "atomic_reference.h"
 

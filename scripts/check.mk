@@ -2,8 +2,8 @@
 #   check      what a contributor runs: everything once
 #   check-more what a release needs besides: models, sanitizers, and the set-ups that check left out
 #   check-all  both
-CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-examples check-conduit check-install
-MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest
+CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-wire check-examples check-conduit check-install
+MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
@@ -71,6 +71,22 @@ check-c-rest: all
 	c_tests/run --rest --build $(BUILD)
 	@echo "check-c-rest: passed (C tests; the other set-ups)"
 
+# Messages, reads, writes and atomics over the simulated network. The tests are those of check-c; the library is another.
+WIRE = c_tests/run --build $(BUILD)
+check-wire: check-wire-library
+	for what in 'am_*' 'rma_*' 'atomic_*'; do $(WIRE) --wire 1 --filter "$$what" || exit 1; done
+	@echo "$@: passed (C tests behind a simulated network)"
+
+check-wire-seeds: check-wire-library
+	for seed in 2 3 4 5 6 7 8 9 10; do $(WIRE) --wire $$seed --mode auto --filter 'am_*' || exit 1; done
+	@echo "$@: passed (C tests behind a simulated network, nine more seeds)"
+
+check-wire-library: all
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+		$(MAKE) --no-print-directory BUILD=$(BUILD)/wire FEATURES=simulated library
+	CARGO_TARGET_DIR=$(BUILD)/wire/cargo/tests $(CARGO) test --locked --quiet --features simulated --lib wire::
+	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
+
 check-install: all
 	@scripts/check-install
 
@@ -89,4 +105,4 @@ check-tsan check-asan:
 	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER)
 	@echo "$@: passed (C tests, ranks as threads)"
 
-.PHONY: check check-more check-all check-tools $(CHECKS) $(MORE)
+.PHONY: check check-more check-all check-tools check-wire-library $(CHECKS) $(MORE)

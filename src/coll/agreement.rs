@@ -167,7 +167,7 @@ impl Ring {
                 return Ok(Some(None));
             }
             let Some(board) = services.routes.announced(peer, self.name) else { return Ok(None) };
-            match services.routes.locate(port, board, self.bytes())? {
+            match services.routes.map(port, board, self.bytes())? {
                 Access::Mapped => Ok(Some(Some(board))),
                 _ => fail!(ERR_UNSUPPORTED, "memory of rank {peer} is not mapped here"),
             }

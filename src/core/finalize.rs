@@ -72,6 +72,7 @@ impl Context {
             self.background.settle()
                 && self.dispatcher.is_idle()
                 && !self.post.parked.any()
+                && self.routes.fabric().has_delivered_all()
                 && self.lane.is_idle() == Some(true)
         };
         while !idle() && Instant::now() < limit {
@@ -84,7 +85,8 @@ impl Context {
     /// Handles what has come and sends the responses, until `limit`.
     fn handle_the_rest(&self, limit: Instant) {
         let mut backoff = Backoff::new(Duration::from_micros(100));
-        while !self.dispatcher.has_handled_all() && Instant::now() < limit {
+        let done = || self.dispatcher.has_handled_all() && self.routes.fabric().has_delivered_all();
+        while !done() && Instant::now() < limit {
             if self.rest().help_others() {
                 backoff.renew();
             } else if !backoff.pause() {

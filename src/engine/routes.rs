@@ -296,6 +296,19 @@ impl Routes {
         }
     }
 
+    /// Like `locate`, for those who touch the memory themselves or not at all. ERR_UNSUPPORTED where
+    /// it cannot be mapped.
+    pub fn map(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
+        let found = {
+            let _pinned = pin();
+            port.find(address, size).is_some()
+        };
+        match found {
+            true => Ok(Access::Mapped),
+            false => self.fabric.shared(port).locate(port, address, size),
+        }
+    }
+
     /// Lets peers find a place in this rank's memory by a name that all of them can work out.
     pub fn announce(&self, name: u64, place: Address) -> Result<()> {
         if !self.fabric.announce(name, place) {

@@ -10,12 +10,14 @@ use crate::transport::node::{self, Node};
 use crate::transport::port::Port;
 use crate::transport::sleepers::Sleepers;
 use crate::transport::waiters::Awaited;
-use crate::transport::{Access, CHUNK, CHUNKS, Message, Posted, Receiver, Reply, Sink, Transport};
+use crate::transport::{Access, Message, Posted, Receiver, Reply, Sink, Transport};
 use crate::util::config::Config;
 use crate::util::status::Status;
 use std::cell::Cell;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
+
+mod requests;
 
 /// One end: the port leads to the other. Fields in the order in which they have to go.
 struct End {
@@ -399,38 +401,6 @@ fn registered_memory_is_not_mapped_by_another_rank() {
     assert_eq!(pair.locate(key.0, 16, 48), Ok(expected));
     assert_eq!(pair.locate(key.0, 16, 49), Err(Status::ERR_RANGE));
     assert!(pair.find(key, 16, 8).is_none());
-}
-
-#[test]
-fn requests_and_answers_bring_bytes_of_every_size() {
-    over_all(|pair| {
-        for size in [1, 8, 47, 48, 49, 80, 81, 4096, CHUNK] {
-            let sent: Vec<u8> = (0..size).map(|at| (at * 7 + size) as u8).collect();
-            assert_eq!(
-                pair.here.transport.post(&pair.here.port, &message(9), &sent),
-                Posted::Taken
-            );
-            let came = pair.events();
-            assert_eq!((came.requests, came.bytes), (vec![message(9)], vec![sent.clone()]));
-            let end = if pair.own { &pair.here } else { &pair.there };
-            end.transport.reply(&end.port, Reply { tag: 3, status: Status::OK, result: 5 }, &sent);
-            let came = pair.events();
-            assert_eq!((came.replies.len(), came.bytes), (1, vec![sent]));
-        }
-    });
-}
-
-/// Small ones pass where no place for large ones is left.
-#[test]
-fn requests_of_many_bytes_have_slots_of_their_own() {
-    let mut pair = shared();
-    let bytes = [5; 100];
-    let post = |pair: &Pair| pair.here.transport.post(&pair.here.port, &message(1), &bytes);
-    assert_eq!((0..100).take_while(|_| post(&pair) == Posted::Taken).count(), CHUNKS);
-    assert_eq!(pair.post(2), Posted::Taken);
-    let came = pair.events();
-    assert_eq!(came.requests.len(), CHUNKS + 1);
-    assert!(came.bytes.iter().all(|came| came.is_empty() || came == &bytes));
 }
 
 /// A rank does not outlive itself, so this is about others only.

@@ -1,5 +1,6 @@
 //! All transports of one rank, and which of them leads to which peer: oneself by [`Loopback`],
-//! everybody else by [`Node`]. What lies above this folder knows this module and the contracts
+//! everybody else by [`Node`]; with the feature `simulated`, where `LLCL_TRANSPORT` says so, by a
+//! simulated network. What lies above this folder knows this module and the contracts
 //! beside it, and no transport.
 //!
 //! # Messages
@@ -19,14 +20,21 @@ use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::Segment;
 use crate::transport::node::{self, Node};
 use crate::transport::port::Port;
+#[cfg(feature = "simulated")]
+use crate::transport::wire::simulated::Wire;
 use crate::transport::{Receiver, Transport};
 use crate::util::counters::Counters;
 use crate::util::status::Result;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+#[cfg(feature = "simulated")]
+mod by_wire;
+
 /// See the head of the file.
 pub struct Fabric {
+    #[cfg(feature = "simulated")]
+    wire: Option<Wire>,
     me: u32,
     loopback: Loopback,
     node: Node,
@@ -44,11 +52,21 @@ impl Fabric {
             // Before peers hear of this process, which try at once.
             node::permit_kernel_copies();
         }
-        bootstrap.publish(&node::card(&own), own.descriptor().as_fd())?;
+        let card = node::card(&own).to_vec();
+        #[cfg(feature = "simulated")]
+        let (wire, card) = by_wire::join(&own, bootstrap.rank(), card)?;
+        bootstrap.publish(&card, own.descriptor().as_fd())?;
         // SAFETY: the segment is kept below, longer than the transport; ports go before both.
         let loopback = unsafe { Loopback::new(own.control().waiters()) };
         let node = Node::new(own.clone(), bootstrap.clone(), kernel_copies);
-        Ok(Fabric { me: bootstrap.rank(), loopback, node, own })
+        Ok(Fabric {
+            #[cfg(feature = "simulated")]
+            wire,
+            me: bootstrap.rank(),
+            loopback,
+            node,
+            own,
+        })
     }
 
     /// The receiving ends of all transports; to be taken once.
@@ -63,11 +81,23 @@ impl Fabric {
 
     /// The path to a peer that has shown its card. Called once at a time.
     pub fn connect(&self, peer: u32, card: Card) -> Result<Port> {
+        #[cfg(feature = "simulated")]
+        let card = self.connect_wire(peer, card)?;
         self.node.connect(peer, card)
     }
 
     /// The transport that leads to a peer.
     pub fn transport(&self, port: &Port) -> &dyn Transport {
+        #[cfg(feature = "simulated")]
+        if self.wire_to(port.peer).is_some() {
+            return self;
+        }
+        self.shared(port)
+    }
+
+    /// The transport by which a peer's memory is mapped, for callers that touch it themselves or not at
+    /// all: collectives.
+    pub fn shared(&self, port: &Port) -> &dyn Transport {
         if port.peer == self.me { &self.loopback } else { &self.node }
     }
 
@@ -79,6 +109,10 @@ impl Fabric {
 
     /// The peer is dead: what it has half sent may be passed over. True the first time.
     pub fn mark_dead(&self, peer: u32) -> bool {
+        #[cfg(feature = "simulated")]
+        if let Some(wire) = self.wire_to(peer) {
+            wire.mark_dead(peer);
+        }
         self.node.mark_dead(peer)
     }
 
@@ -154,12 +188,36 @@ impl Fabric {
         frame: &Frame,
         counts: &Counters,
     ) -> bool {
+        #[cfg(feature = "simulated")]
+        if let Some(wire) = self.wire_to(to.peer()) {
+            return Carrier::put(wire, to, class, frame, counts);
+        }
         Carrier::put(&self.node, to, class, frame, counts)
     }
 
     /// Whether there is a credit for a message of a class; see [`Carrier::has_credit`].
     pub fn has_credit(&self, to: &MessageSender<'static>, class: Class) -> bool {
+        #[cfg(feature = "simulated")]
+        if let Some(wire) = self.wire_to(to.peer()) {
+            return Carrier::has_credit(wire, to, class);
+        }
         Carrier::has_credit(&self.node, to, class)
+    }
+
+    /// Whether a peer that frees a slot wakes the senders that sleep for it.
+    pub fn frees_wake(&self, _peer: u32) -> bool {
+        #[cfg(feature = "simulated")]
+        return self.wire_to(_peer).is_none();
+        #[cfg(not(feature = "simulated"))]
+        true
+    }
+
+    /// Whether all that this rank has sent lies in slots of its receivers.
+    pub fn has_delivered_all(&self) -> bool {
+        #[cfg(feature = "simulated")]
+        return self.wire.as_ref().is_none_or(Wire::is_idle);
+        #[cfg(not(feature = "simulated"))]
+        true
     }
 
     /// This rank's own words of messages.

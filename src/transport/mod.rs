@@ -20,6 +20,8 @@ pub mod port;
 pub mod requests;
 pub mod sleepers;
 pub mod waiters;
+#[cfg(feature = "simulated")]
+pub mod wire;
 
 use crate::util::status::{Result, Status};
 use address::Address;

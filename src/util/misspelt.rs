@@ -7,6 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What the launcher sets, what tests of programs find it by, and what is no number or word.
 const OTHERS: [&str; 6] =
     ["LLCL_RANK", "LLCL_SIZE", "LLCL_HUB_FD", "LLCL_RUN", "LLCL_COLL_TABLE", PROGRESS_CPUS];
+/// What the simulated network reads, where it is built in.
+const WIRE: &[&str] = match cfg!(feature = "simulated") {
+    true => &["LLCL_TRANSPORT", "LLCL_WIRE_SEED"],
+    false => &[],
+};
 
 static SAID: AtomicBool = AtomicBool::new(false);
 
@@ -32,7 +37,7 @@ pub fn warn_once() {
 /// The variable whose name is nearest; None for one that exists, and for what is not of this
 /// library.
 fn nearest(name: &str) -> Option<&'static str> {
-    let known = || TABLE.iter().map(|row| row.name).chain(OTHERS);
+    let known = || TABLE.iter().map(|row| row.name).chain(OTHERS).chain(WIRE.iter().copied());
     if !name.starts_with("LLCL_") || known().any(|other| other == name) {
         return None;
     }

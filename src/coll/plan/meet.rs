@@ -161,7 +161,7 @@ fn word(services: &Services, peer: u32, [kind, key, offset]: [u64; 3]) -> Option
 
 fn map(services: &Services, peer: u32, place: Address, bytes: u64) -> Result<()> {
     let port = services.routes.port(peer)?;
-    match services.routes.locate(port, place, bytes)? {
+    match services.routes.map(port, place, bytes)? {
         Access::Mapped => Ok(()),
         _ => fail!(ERR_UNSUPPORTED, "memory of rank {peer} is not mapped here"),
     }

@@ -58,7 +58,7 @@ impl Stage {
             // SAFETY: it lies in the rank's block, which stays as long as the plan.
             let place = unsafe { &**binding }.load(offset);
             let port = self.routes.port(member.peer);
-            let access = port.and_then(|port| self.routes.locate(port, place, size));
+            let access = port.and_then(|port| self.routes.map(port, place, size));
             if !matches!(access, Ok(Access::Mapped)) {
                 return false;
             }

@@ -113,7 +113,9 @@ impl Context {
     /// the sleeper: those for large payloads do not.
     fn may_sleep_for_credit(&self, send: &Send) -> bool {
         let medium = self.routes.fabric().known_sender(send.peer).map_or(0, MessageSender::medium);
-        !self.dispatcher.is_polled() && (send.kind != MEDIUM || send.payload_size <= medium)
+        !self.dispatcher.is_polled()
+            && self.routes.fabric().frees_wake(send.peer)
+            && (send.kind != MEDIUM || send.payload_size <= medium)
     }
 
     /// Waits until the peer has slots again, or for a moment. Some: the message has been accepted,

@@ -27,8 +27,10 @@ pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
 /// Messages after which a sender that has moved to another share tries its own again.
 const AWAY: u32 = 64;
 
+mod tally;
 mod turns;
 
+use tally::{Toll, Uncounted};
 use turns::TURN;
 pub use turns::Watched;
 
@@ -41,8 +43,10 @@ fn about_payload(frame: &Frame) -> u64 {
 /// One peer as the senders of this process see it.
 pub struct MessageSender<'a> {
     message_area: MessageArea<'a>,
-    /// This rank.
+    /// This rank, by whose name tickets are taken.
     me: u32,
+    /// Who sends.
+    source: u32,
     /// Whose slots they are.
     peer: u32,
     /// By share: whose counters are known, and what was last seen of RecvCNT.
@@ -88,27 +92,6 @@ impl Near<'_> {
 /// Finds the words of a rank that hosts a share; None: it cannot be reached.
 pub type FindHost<'f, 'a> = &'f dyn Fn(usize) -> Result<&'a MessageHead>;
 
-struct Toll<'c>(&'c Counters, usize);
-
-impl Tally for Toll<'_> {
-    #[cold]
-    fn read_credit(&self) {
-        self.0.credit_reads.up();
-    }
-    #[cold]
-    fn lost(&self) {
-        self.0.update_lost(self.1);
-    }
-}
-
-/// Of what the lane sends, which is no active message.
-struct Uncounted;
-
-impl Tally for Uncounted {
-    fn read_credit(&self) {}
-    fn lost(&self) {}
-}
-
 impl<'a> MessageSender<'a> {
     /// The message_sender of rank `me` to `peer`, the owner of `message_area`, whose progress
     /// thread sleeps on `progress`.
@@ -130,6 +113,7 @@ impl<'a> MessageSender<'a> {
         MessageSender {
             message_area,
             me,
+            source: me,
             peer,
             shares: (0..message_area.sizes.shares).map(near).collect(),
             others,
@@ -143,6 +127,12 @@ impl<'a> MessageSender<'a> {
             deferred: std::sync::atomic::AtomicU64::new(0),
             left: CachePadded::new(AtomicI32::new(TURN)),
         }
+    }
+
+    /// For what another rank sends and this one puts into slots for it.
+    #[cfg(feature = "simulated")]
+    pub fn on_behalf_of(self, source: u32) -> MessageSender<'a> {
+        MessageSender { source, ..self }
     }
 
     /// Whose slots they are.
@@ -423,7 +413,7 @@ impl<'a> MessageSender<'a> {
         let first = u64::from(frame.id)
             | u64::from(frame.kind) << 16
             | (header.len() as u64) << 24
-            | u64::from(self.me) << 32;
+            | u64::from(self.source) << 32;
         let room = header.len().next_multiple_of(8);
         let outside = room + payload.len() > INLINE_BYTES;
         // Not inside: a closure with so much in it is called, and all of it stored before.

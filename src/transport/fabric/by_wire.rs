@@ -1,0 +1,144 @@
+//! All peers behind the simulated network: messages travel over it, and a peer's memory is touched
+//! by its owner only. What no data is (the directory of regions, names, which handlers exist) is
+//! read as on a node.
+
+use super::Fabric;
+use crate::bootstrap::Card;
+use crate::transport::address::Address;
+use crate::transport::carrier::Carrier;
+use crate::transport::frame::{Class, Frame};
+use crate::transport::memory::control::Control;
+use crate::transport::memory::message_sender::MessageSender;
+use crate::transport::memory::segment::Segment;
+use crate::transport::port::Port;
+use crate::transport::requests::{frame_of, frame_of_reply};
+use crate::transport::wire::simulated::{Wire, is_wanted};
+use crate::transport::{Access, Message, Posted, Reply, Transport};
+use crate::util::counters::Counters;
+use crate::util::status::{Error, Result, Status};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of the node's part of a card.
+const NODE: usize = 16;
+
+/// This rank's end, if the environment asks for it, and its card behind the node's.
+pub(super) fn join(
+    own: &Arc<Segment>,
+    me: u32,
+    mut card: Vec<u8>,
+) -> Result<(Option<Wire>, Vec<u8>)> {
+    if !is_wanted()? {
+        return Ok((None, card));
+    }
+    let (senders, own, counts) = (Mutex::new(HashMap::new()), own.clone(), Counters::default());
+    let deliver = move |source: u32, class: Class, frame: &Frame| {
+        let mut senders = senders.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = senders.entry(source).or_insert_with(|| {
+            // SAFETY: the closure keeps the segment, and the map goes before it.
+            let control: &'static Control = unsafe { &*std::ptr::from_ref(own.control()) };
+            MessageSender::new(control.own_mail(), (me, me), 0, control.bell()).on_behalf_of(source)
+        });
+        put_here(sender, class, frame, &counts)
+    };
+    let wire = Wire::join(me, Box::new(deliver))?;
+    card.extend(wire.card());
+    Ok((Some(wire), card))
+}
+
+/// Puts what has come into this rank's own slots.
+fn put_here(to: &MessageSender<'static>, class: Class, frame: &Frame, counts: &Counters) -> bool {
+    let elsewhere = |_| Err(Error::bare(Status::ERR_PEER_DEAD));
+    match class {
+        Class::Requests => to.send(
+            frame,
+            &|share| if share == 0 { Ok(to.head()) } else { elsewhere(share) },
+            counts,
+        ),
+        Class::Responses => to.respond(frame, counts),
+        Class::Replies => to.reply(frame, counts),
+        Class::Lib => to.ask(frame),
+        Class::Answers => to.answer(frame),
+    }
+}
+
+impl Fabric {
+    pub(super) fn wire_to(&self, peer: u32) -> Option<&Wire> {
+        self.wire.as_ref().filter(|wire| wire.leads_to(peer))
+    }
+
+    /// Shows the wire its part of a card; answers the node's.
+    pub(super) fn connect_wire(&self, peer: u32, mut card: Card) -> Result<Card> {
+        if let Some(wire) = self.wire_to(peer) {
+            let rest = card.blob.split_off(NODE.min(card.blob.len()));
+            wire.connect(peer, &rest)?;
+        }
+        Ok(card)
+    }
+
+    fn put_by_wire(&self, port: &Port, class: Class, frame: &Frame) -> bool {
+        self.wire_to(port.peer).is_some_and(|wire| wire.put(port.peer, class, frame, 0))
+    }
+}
+
+impl Carrier for Wire {
+    type Peer = MessageSender<'static>;
+
+    fn has_credit(&self, to: &MessageSender<'static>, class: Class) -> bool {
+        Wire::has_credit(self, to.peer(), class)
+    }
+
+    fn put(
+        &self,
+        to: &MessageSender<'static>,
+        class: Class,
+        frame: &Frame,
+        counts: &Counters,
+    ) -> bool {
+        let taken = Wire::put(self, to.peer(), class, frame, to.medium());
+        match class {
+            Class::Requests if taken => counts.message_sent(0),
+            Class::Responses | Class::Replies if taken => counts.replies.up(),
+            _ => {}
+        }
+        taken
+    }
+}
+
+/// To a peer behind the wire.
+impl Transport for Fabric {
+    fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
+        self.node.place(port, address, size).map(Access::Message)
+    }
+
+    fn registered_access(&self, _: &Port) -> Access {
+        Access::Message(0)
+    }
+
+    fn kernel_refusals(&self, port: &Port) -> (i32, i32) {
+        self.node.kernel_refusals(port)
+    }
+
+    unsafe fn kernel_read(&self, _: &Port, _: u64, _: *mut u8, _: usize) -> Result<()> {
+        Err(Error::bare(Status::ERR_UNSUPPORTED))
+    }
+
+    unsafe fn kernel_write(&self, _: &Port, _: *const u8, _: u64, _: usize) -> Result<()> {
+        Err(Error::bare(Status::ERR_UNSUPPORTED))
+    }
+
+    fn post(&self, port: &Port, message: &Message, bytes: &[u8]) -> Posted {
+        match self.put_by_wire(port, Class::Lib, &frame_of(message, bytes)) {
+            true => Posted::Taken,
+            false => Posted::Full,
+        }
+    }
+
+    fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]) {
+        self.put_by_wire(port, Class::Answers, &frame_of_reply(&reply, bytes));
+    }
+
+    fn mark_dead(&self, peer: u32) -> bool {
+        Fabric::mark_dead(self, peer)
+    }
+}

@@ -1,0 +1,26 @@
+//! Where it is counted what it took to get a ticket.
+
+use crate::transport::memory::slots::Tally;
+use crate::util::counters::Counters;
+
+/// Of active messages, of one share.
+pub(super) struct Toll<'c>(pub &'c Counters, pub usize);
+
+impl Tally for Toll<'_> {
+    #[cold]
+    fn read_credit(&self) {
+        self.0.credit_reads.up();
+    }
+    #[cold]
+    fn lost(&self) {
+        self.0.update_lost(self.1);
+    }
+}
+
+/// Of what the lane sends, which is no active message.
+pub(super) struct Uncounted;
+
+impl Tally for Uncounted {
+    fn read_credit(&self) {}
+    fn lost(&self) {}
+}

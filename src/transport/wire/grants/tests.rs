@@ -1,0 +1,169 @@
+use super::*;
+use crate::transport::frame::{Class, Frame};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Ranks without a network between them: what one sends is handed over where the test says.
+struct Ranks {
+    ends: Vec<Grants>,
+    /// Sender, receiver, packet.
+    wire: Vec<(u32, u32, Packet)>,
+    under_way: Arc<AtomicUsize>,
+    random: u64,
+}
+
+impl Ranks {
+    fn new(count: usize, seed: u64) -> Ranks {
+        let ends = (0..count).map(|_| Grants::default()).collect();
+        Ranks { ends, wire: Vec::new(), under_way: Arc::default(), random: seed }
+    }
+
+    fn post(&mut self, from: u32, out: Out) {
+        self.wire.extend(out.into_iter().map(|(to, packet)| (from, to, packet)));
+    }
+
+    fn send(&mut self, from: u32, to: u32, line: Line, tag: u64, size: usize) -> bool {
+        let payload = vec![7; size];
+        let frame =
+            Frame { id: 1, kind: 0, tag, header: &[], payload: &payload, label: 0, absent: false };
+        let copy = Copied::of(Class::Requests, &frame, &self.under_way);
+        let end = &mut self.ends[from as usize];
+        if !end.has_room(to, line) {
+            return false;
+        }
+        let mut out = Out::new();
+        end.send(to, line, copy, &mut out);
+        self.post(from, out);
+        true
+    }
+
+    /// Hands over any of the packets under way; false: there is none.
+    fn step(&mut self, mut deliver: impl FnMut(u32, u32, u64) -> bool) -> bool {
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(99);
+        if self.wire.is_empty() {
+            return false;
+        }
+        let at = (self.random >> 33) as usize % self.wire.len();
+        let (from, to, packet) = self.wire.swap_remove(at);
+        let mut out = Out::new();
+        let end = &mut self.ends[to as usize];
+        assert!(end.take(from, packet, &mut out).is_none());
+        end.serve(|from, it| deliver(to, from, it.frame().tag), &mut out);
+        self.post(to, out);
+        true
+    }
+
+    fn serve(&mut self, to: u32, mut deliver: impl FnMut(u32, u64) -> bool) {
+        let mut out = Out::new();
+        self.ends[to as usize].serve(|from, it| deliver(from, it.frame().tag), &mut out);
+        self.post(to, out);
+    }
+}
+
+/// In any order of packets each frame is delivered once, buffers never exceed their number, and at
+/// the end all of them are free.
+#[test]
+fn every_frame_comes_once_in_any_order_of_packets() {
+    for seed in 0..20 {
+        let mut ranks = Ranks::new(4, seed);
+        let mut seen = vec![0; 3 * 300];
+        let mut next = [0; 3];
+        loop {
+            for from in 1..4_u32 {
+                let at = &mut next[from as usize - 1];
+                let tag = (from as usize - 1) * 300 + *at;
+                let size = if tag.is_multiple_of(3) { 1000 } else { 8 };
+                if *at < 300 && ranks.send(from, 0, tag % 2, tag as u64, size) {
+                    *at += 1;
+                }
+            }
+            let mut full = 0;
+            let more = ranks.step(|_, _, tag| {
+                full += 1;
+                // Slots are full at times.
+                let room = full % 5 != 0;
+                seen[tag as usize] += usize::from(room);
+                room
+            });
+            if !more {
+                ranks.serve(0, |_, tag| {
+                    seen[tag as usize] += 1;
+                    true
+                });
+            }
+            if ranks.wire.is_empty() && next == [300; 3] && !ranks.ends[0].is_stuck() {
+                break;
+            }
+        }
+        assert!(seen.iter().all(|seen| *seen == 1), "seed {seed}: {seen:?}");
+        assert_eq!(ranks.under_way.load(Ordering::Relaxed), 0);
+        let end = &ranks.ends[0];
+        assert!((0..LINES).all(|line| end.most[line] <= buffers_of(line)), "seed {seed}");
+        assert!((0..LINES).all(|line| end.free[line] == buffers_of(line)), "seed {seed}");
+    }
+}
+
+/// Rule 5, and rule 1 for the lines of one peer.
+#[test]
+fn who_takes_nothing_stops_its_own_line_only() {
+    let mut ranks = Ranks::new(3, 1);
+    let (mut sent, mut came) = (0, 0);
+    for _ in 0..1000 {
+        // Rank 1 takes no requests.
+        sent += usize::from(ranks.send(0, 1, 0, 0, 8));
+        while ranks.step(|to, _, tag| to != 1 || tag != 0) {}
+    }
+    assert!((DEPTH..=DEPTH + buffers_of(0) + 1).contains(&sent), "{sent}");
+    for tag in 1..500 {
+        assert!(ranks.send(0, 1, 2, tag, 8) && ranks.send(0, 2, 0, tag, 8));
+        while ranks.step(|to, _, tag| {
+            came += usize::from(tag > 0);
+            to != 1 || tag != 0
+        }) {}
+    }
+    assert_eq!(came, 2 * 499);
+}
+
+/// Rule 8.
+#[test]
+fn one_message_of_grants_is_under_way_per_pair() {
+    let mut ranks = Ranks::new(3, 5);
+    let mut tag = 0;
+    for _ in 0..3000 {
+        for (from, line) in [(1, 0), (1, 1), (1, 2), (2, 0), (1, 3)] {
+            tag += u64::from(ranks.send(from, 0, line, tag, 8));
+        }
+        ranks.step(|_, _, _| true);
+        for to in 1..3 {
+            let grants =
+                |it: &&(u32, u32, Packet)| it.1 == to && matches!(it.2, Packet::Grants(..));
+            assert!(ranks.wire.iter().filter(grants).count() <= 1);
+            // Nor does a second one go before the first was taken in.
+            let both = |it: &&(u32, u32, Packet)| {
+                grants(it) || it.0 == to && matches!(it.2, Packet::Taken)
+            };
+            assert!(ranks.wire.iter().filter(both).count() <= 1);
+        }
+    }
+}
+
+/// What a dead rank was granted is free again, whatever it has used of it.
+#[test]
+fn grants_of_the_dead_come_back() {
+    let mut ranks = Ranks::new(3, 9);
+    for tag in 0..12 {
+        assert!(ranks.send(1, 0, 0, tag, 1000));
+    }
+    // The knock comes; the grants are under way when the rank dies.
+    while ranks.ends[0].free[0] == buffers_of(0) {
+        assert!(ranks.step(|_, _, _| true));
+    }
+    ranks.wire.retain(|(from, to, _)| (*from, *to) != (0, 1) && (*from, *to) != (1, 0));
+    ranks.ends[0].bury(1);
+    assert_ne!(ranks.ends[0].free[0], buffers_of(0));
+    ranks.ends[0].fenced(1);
+    assert_eq!(ranks.ends[0].free[0], buffers_of(0));
+    ranks.ends[0].fenced(1);
+    assert_eq!(ranks.ends[0].free[0], buffers_of(0));
+    assert!(ranks.send(0, 1, 0, 0, 8), "what is sent to the dead goes nowhere");
+}
