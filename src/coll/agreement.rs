@@ -29,8 +29,11 @@ use crate::transport::address::Address;
 use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
+use sheet::{HEAD, Sheet};
+use std::cell::Cell;
+use std::ops::Index;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// Where those who write on a board count themselves when they have left the team: a word of 4
@@ -44,10 +47,11 @@ const FAILED: u64 = 16;
 const FOR_GOOD: u64 = u64::MAX;
 /// Where the sheets begin.
 const FIRST: u64 = 64;
-/// A sheet begins with the number of the exchange and the verdict.
-const HEAD: u64 = 16;
 /// About so many bytes of all ranks together travel in one exchange; more take several.
 const TOGETHER: usize = 8192;
+/// But as many of each rank as it tells of a plan: an exchange takes log n steps, in each of which
+/// every rank waits for another one.
+const LEAST: usize = 24;
 /// How long a rank sleeps at most before it looks whether somebody has died.
 const SLEEP: Duration = Duration::from_millis(50);
 /// How long a rank sleeps between two looks for a board that is not there yet: at first, and at
@@ -63,6 +67,32 @@ pub struct Ring {
     pub me: usize,
     /// What all call the team, and nobody calls another one.
     pub name: u64,
+    /// How many deaths there were when none of them was of this team.
+    looked: Cell<Option<u32>>,
+}
+
+/// What each rank of a team has told, in the order of ranks.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Cards {
+    bytes: Vec<u8>,
+    /// Of one rank.
+    each: usize,
+    ranks: usize,
+}
+
+impl Cards {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.ranks).map(|rank| &self[rank])
+    }
+}
+
+impl Index<usize> for Cards {
+    type Output = [u8];
+
+    fn index(&self, rank: usize) -> &[u8] {
+        &self.bytes[rank * self.each..][..self.each]
+    }
 }
 
 /// What a rank says when it cannot take part: the lowest rank's word counts. 0: nobody said so.
@@ -109,6 +139,11 @@ impl Verdict {
 }
 
 impl Ring {
+    /// The ranks of a team that all call by this name; `me` is this rank's place among them.
+    pub fn new(peers: Arc<[u32]>, me: usize, name: u64) -> Ring {
+        Ring { peers, me, name, looked: Cell::new(None) }
+    }
+
     fn size(&self) -> usize {
         self.peers.len()
     }
@@ -129,7 +164,7 @@ impl Ring {
 
     /// The most bytes of each rank that travel in one exchange.
     fn chunk(&self) -> usize {
-        (TOGETHER / self.size()).clamp(16, 256) & !7
+        (TOGETHER / self.size()).clamp(LEAST, 256) & !7
     }
 
     /// Where the sheet of a step lies on a board; one step too many says how long half a board is.
@@ -143,16 +178,17 @@ impl Ring {
         FIRST + 2 * self.sheet(self.steps())
     }
 
-    /// The death of any rank of the team ends an exchange: a rank that has seen it goes no further,
-    /// and others may wait for that rank. `seen`: how many deaths were looked at before.
-    fn check_alive(&self, services: &Services, seen: &mut Option<u32>) -> Result<()> {
+    /// The death of any rank of the team ends an exchange: who has seen it goes no further, and
+    /// others may wait for that rank.
+    fn check_alive(&self, services: &Services) -> Result<()> {
         let deaths = services.routes.deaths();
-        if seen.replace(deaths) != Some(deaths) {
-            let dead = self.peers.iter().find(|peer| services.routes.is_dead(**peer));
-            if let Some(dead) = dead {
-                fail!(ERR_PEER_DEAD, "rank {dead} has died or has left");
-            }
+        if self.looked.get() == Some(deaths) {
+            return Ok(());
         }
+        if let Some(dead) = self.peers.iter().find(|peer| services.routes.is_dead(**peer)) {
+            fail!(ERR_PEER_DEAD, "rank {dead} has died or has left");
+        }
+        self.looked.set(Some(deaths));
         Ok(())
     }
 
@@ -181,12 +217,12 @@ impl Ring {
         mut look: impl FnMut() -> Result<Option<T>>,
     ) -> Result<T> {
         let longest = NAPS.1 * self.size().max(50) as u32;
-        let (mut backoff, mut nap, mut seen) = (Backoff::new(services.spin()), NAPS.0, None);
+        let (mut backoff, mut nap) = (Backoff::new(services.spin()), NAPS.0);
         loop {
             if let Some(found) = look()? {
                 return Ok(found);
             }
-            self.check_alive(services, &mut seen)?;
+            self.check_alive(services)?;
             if services.help_others() {
                 backoff.renew();
             } else if !backoff.pause() {
@@ -208,21 +244,11 @@ impl Ring {
             fail!(ERR_INTERNAL, "rank {peer} has a board and no port");
         };
         let _pinned = pin();
-        let Some(place) = port.find(sheet, HEAD + blocks.len() as u64) else {
+        let Some(place) = port.find(sheet, Sheet::bytes(blocks.len())) else {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
         };
-        // SAFETY: found while pinned; the words of a sheet are aligned, and atomic wherever they
-        // are used: in exchanges that fail a reader may be there at the same time, see the head of
-        // the file.
-        unsafe {
-            for (at, byte) in blocks.iter().enumerate() {
-                AtomicU8::from_ptr(place.add(HEAD as usize + at)).store(*byte, Ordering::Relaxed);
-            }
-            AtomicU64::from_ptr(place.add(8).cast()).store(verdict.0, Ordering::Relaxed);
-            // Release: a rank that sees the number sees the sheet; pairs with the Acquire in
-            // hear().
-            AtomicU64::from_ptr(place.cast()).store(sequence, Ordering::Release);
-        }
+        // SAFETY: found while pinned; sheets are aligned to words.
+        unsafe { Sheet::at(place, blocks.len()) }.write(sequence, verdict.0, blocks);
         port.waiters().touched(sheet, 8);
         Ok(())
     }
@@ -239,6 +265,7 @@ impl Ring {
 }
 
 mod board;
+mod sheet;
 #[cfg(test)]
 mod tests;
 

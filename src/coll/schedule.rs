@@ -234,7 +234,7 @@ impl Appender<'_> {
         self.signal_by(Signal { rank, queue, every: 1, cell: Some(number as u32) })
     }
 
-    /// Like `signal_cell`, for `every` rounds at once, in the last of them.
+    /// Like `signal`, once for `every` rounds, in the last of them.
     pub fn signal_every(&mut self, rank: usize, queue: usize, every: u32) -> &mut Self {
         self.signal_by(Signal { rank, queue, every, cell: None })
     }

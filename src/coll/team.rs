@@ -1,7 +1,7 @@
 //! Teams: which ranks take part, and in what order. A team is numbers only: nobody is contacted
 //! before ranks have something to tell each other.
 
-use crate::coll::agreement::{Board, Failure, Ring};
+use crate::coll::agreement::{Board, Cards, Failure, Ring};
 use crate::coll::arena::Arena;
 use crate::coll::choices::Choices;
 use crate::coll::runner::queue::RANKS;
@@ -46,7 +46,7 @@ impl Team {
             fail!(ERR_UNSUPPORTED, "the world has {size} ranks, a team at most {RANKS}");
         }
         let me = services.rank() as usize;
-        let ring = Ring { peers: (0..size).collect(), me, name: name(Origin::World, &[]) };
+        let ring = Ring::new((0..size).collect(), me, name(Origin::World, &[]));
         let board = Board::new(&services, &arena, ring)?;
         Ok(Team::with(services, arena, choices, board))
     }
@@ -73,7 +73,7 @@ impl Team {
         let me = check_list(&services, ranks)?;
         let words = std::iter::once(number).chain(ranks.iter().map(|rank| u64::from(*rank)));
         let name = name(Origin::Create, &words.collect::<Vec<_>>());
-        let ring = || Ring { peers: ranks.into(), me, name };
+        let ring = || Ring::new(ranks.into(), me, name);
         let mut board = match Board::new(&services, &arena, ring()) {
             Ok(board) => board,
             Err(error) => {
@@ -110,17 +110,13 @@ impl Team {
     }
 
     /// Gathers `mine` of every rank, in the order of ranks. Collective.
-    pub fn exchange(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+    pub fn exchange(&self, mine: &[u8]) -> Result<Cards> {
         Ok(self.tell(Ok(()), mine)?)
     }
 
     /// Like `exchange`, and every rank says whether it could do its part so far. An error of one is
     /// an error for all.
-    pub fn tell(
-        &self,
-        part: Result<()>,
-        mine: &[u8],
-    ) -> std::result::Result<Vec<Vec<u8>>, Failure> {
+    pub fn tell(&self, part: Result<()>, mine: &[u8]) -> std::result::Result<Cards, Failure> {
         let alone = |error| Failure { error, everywhere: false };
         self.services.may_block().map_err(alone)?;
         let status = part.as_ref().err().map_or(Status::OK, |error| error.status);
@@ -152,7 +148,7 @@ impl Team {
             let me = group.iter().position(|(_, rank)| *rank == self.me).unwrap_or(0);
             let peers = group.iter().map(|(_, rank)| self.peers[*rank]).collect();
             let name = name(Origin::Split, &[parent, turn, colour.into()]);
-            Board::new(&self.services, &self.arena, Ring { peers, me, name })
+            Board::new(&self.services, &self.arena, Ring::new(peers, me, name))
         });
         let made = made.transpose();
         // An error of one is an error for all: those who have a board must not wait for those who

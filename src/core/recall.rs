@@ -18,7 +18,7 @@ use crate::engine::command::{Command, Op};
 use crate::engine::completion::{Completion, WORD_FAILED};
 use crate::engine::lane::Lane;
 use crate::engine::routes::Routes;
-use crate::transport::memory::control::Users;
+use crate::transport::memory::directory::Users;
 use crate::transport::memory::segment::Holders;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

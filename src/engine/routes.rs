@@ -392,7 +392,7 @@ impl Routes {
         self.deaths_pending.load(Ordering::Relaxed)
     }
 
-    /// Like `has_deaths`, and from now on it is the caller's to end what is pending on the dead.
+    /// Whether a peer has died since the last call: the caller must end what is pending on the dead.
     #[inline]
     pub fn take_deaths(&self) -> bool {
         // Acquire: pairs with mark_dead().

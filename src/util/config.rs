@@ -124,8 +124,8 @@ pub const ALLTOALLS: &[&str] = &["auto", "direct", "pairwise", "bruck", "eager"]
 pub const REDUCE_SCATTERS: &[&str] = &["auto", "direct", "ring", "eager"];
 /// The words of `LLCL_COLL_SCAN`.
 pub const SCANS: &[&str] = &["auto", "direct", "recursive_doubling", "eager"];
-/// The algorithms of exclusive scans.
-pub const EXSCANS: &[&str] = &["auto", "direct", "recursive_doubling", "eager"];
+/// The words of the variable for exclusive scans.
+pub const EXSCANS: &[&str] = SCANS;
 const SWITCH: &[&str] = &["off", "on"];
 
 table! {

@@ -71,11 +71,16 @@ impl Cores {
         if answer == 0 { Ok(()) } else { Err(Error::system("sched_setaffinity")) }
     }
 
-    /// As many words as the machine has cores for: what ranks tell each other.
-    pub fn words(&self) -> &[u64] {
+    /// How many the machine has, in use or not.
+    pub fn of_the_machine() -> usize {
         // SAFETY: sysconf has no precondition.
         let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-        &self.0[..(cores.max(1) as usize).div_ceil(64).min(self.0.len())]
+        cores.max(1) as usize
+    }
+
+    /// As many words as the machine has cores for: what ranks tell each other.
+    pub fn words(&self) -> &[u64] {
+        &self.0[..Cores::of_the_machine().div_ceil(64).min(self.0.len())]
     }
 
     /// These and the cores that another rank has told.

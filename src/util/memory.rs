@@ -186,8 +186,8 @@ impl Mapping {
     /// Maps `length` more bytes of the file that this mapping shows, from `offset` bytes behind its
     /// beginning on, which may lie behind its end. So nobody need keep a descriptor of the file.
     pub fn again(&self, offset: usize, length: usize) -> Result<Mapping> {
-        let Some(all) = offset.checked_add(length).filter(|_| offset.is_multiple_of(page_size()))
-        else {
+        let well_formed = length > 0 && offset.is_multiple_of(page_size());
+        let Some(all) = offset.checked_add(length).filter(|_| well_formed) else {
             fail!(ERR_SYSTEM, "there is no mapping of {length} bytes from {offset} on");
         };
         // The kernel maps a shared file a second time where the old mapping is said to have no
@@ -350,6 +350,7 @@ mod tests {
         assert_eq!(behind.length(), 2 * page);
         assert!(behind.has_memory() && !first.again(2 * page, 3 * page).unwrap().has_memory());
         assert!(first.again(1, page).is_err() && first.again(page, usize::MAX).is_err());
+        assert!(first.again(page, 0).is_err() && first.again(0, 0).is_err());
         assert!(Mapping::can_map_again());
     }
 

@@ -12,11 +12,12 @@
 //! The list of threads is the one thing in this library that belongs to the process and not to a
 //! context: a thread pins itself once, whatever number of contexts it uses.
 
+use crate::util::once::Once;
 use crate::util::own_word::own_word;
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// One thread's pin: the epoch in which it was taken, or 0 while it is not held. Written by its
 /// thread alone. It is stored and not counted up, so that one operation does not wait for the last.
@@ -36,8 +37,13 @@ struct Registry {
     asymmetric: bool,
 }
 
-static REGISTRY: LazyLock<Registry> =
-    LazyLock::new(|| Registry { pins: Mutex::new(Vec::new()), asymmetric: register_membarrier() });
+fn registry() -> &'static Registry {
+    static REGISTRY: Once<Registry> = Once::new();
+    REGISTRY.get_or_init(|| Registry {
+        pins: Mutex::new(Vec::new()),
+        asymmetric: register_membarrier(),
+    })
+}
 
 thread_local! {
     /// This thread's pin in any case; given back when the thread ends.
@@ -122,7 +128,7 @@ fn pin_slowly<'a>() -> Pinned<'a> {
     let known = unsafe { known.as_ref() };
     let mut pinned = hold(known.unwrap_or_else(adopt));
     pinned.borrowed = known.is_none() && MINE.try_with(|_| ()).is_err();
-    if !REGISTRY.asymmetric {
+    if !registry().asymmetric {
         fence(Ordering::SeqCst);
     }
     pinned
@@ -146,7 +152,7 @@ impl Drop for Pinned<'_> {
 #[cold]
 #[inline(never)]
 fn adopt() -> &'static Pin {
-    let mut pins = REGISTRY.pins.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pins = registry().pins.lock().unwrap_or_else(PoisonError::into_inner);
     // Acquire: pairs with the Release of the thread that gave the pin back.
     let pin: &'static CachePadded<Pin> =
         match pins.iter().find(|pin| !pin.taken.load(Ordering::Acquire)) {
@@ -160,7 +166,7 @@ fn adopt() -> &'static Pin {
     pin.taken.store(true, Ordering::Relaxed);
     // In a thread that is already ending there is nowhere to keep it: pin_slowly() gives it back.
     let kept = MINE.try_with(|mine| mine.0.set(&raw const **pin)).is_ok();
-    if kept && REGISTRY.asymmetric {
+    if kept && registry().asymmetric {
         quick::set(&raw const **pin);
     }
     pin
@@ -171,11 +177,11 @@ pub fn quiesce() {
     // A thread that pins itself in the new epoch, or in the old one but after the fence, looks the
     // address up after it was made impossible to find.
     let epoch = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
-    if REGISTRY.asymmetric {
+    if registry().asymmetric {
         insist(|| membarrier(MEMBARRIER_PRIVATE_EXPEDITED));
     }
     fence(Ordering::SeqCst);
-    let pins = REGISTRY.pins.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let pins = registry().pins.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for pin in pins {
         // Acquire: pairs with the Release of unpinning; what the thread did is over.
         while (1..epoch).contains(&pin.epoch.load(Ordering::Acquire)) {
@@ -220,14 +226,14 @@ fn register_membarrier() -> bool {
 
 /// Whether this process takes part in [`global_fence`]; false on kernels before 4.16.
 pub fn joins_global_fence() -> bool {
-    REGISTRY.asymmetric
+    registry().asymmetric
 }
 
 /// Makes every running thread of every process that joined execute a full fence. False where the
 /// kernel does not offer it.
 pub fn global_fence() -> bool {
     fence(Ordering::SeqCst);
-    REGISTRY.asymmetric && membarrier(MEMBARRIER_GLOBAL_EXPEDITED)
+    registry().asymmetric && membarrier(MEMBARRIER_GLOBAL_EXPEDITED)
 }
 
 #[cfg(test)]

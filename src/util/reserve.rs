@@ -10,10 +10,10 @@
 
 use crate::fail;
 use crate::util::status::Result;
+use crate::util::sync::{AtomicU64, Ordering};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicUsize;
 
 /// Twice what a context takes from its making to its end: some 400 KiB with the default sizes, 1.6
 /// MiB with the largest.
@@ -29,12 +29,62 @@ struct Memory(UnsafeCell<[u8; BYTES]>);
 unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; BYTES]));
-/// A bit for each grain, under a lock that is taken where there is no memory, and nowhere else.
-static TAKEN: Mutex<[u64; GRAINS / 64]> = Mutex::new([0; GRAINS / 64]);
+/// A bit for each grain.
+#[cfg(not(loom))]
+static TAKEN: [AtomicU64; GRAINS / 64] = [const { AtomicU64::new(0) }; GRAINS / 64];
+/// Loom's atomics live in its models only.
+#[cfg(loom)]
+static TAKEN: [AtomicU64; 0] = [];
 static GRAINS_TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-fn taken() -> MutexGuard<'static, [u64; GRAINS / 64]> {
-    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+/// Takes `wanted` free grains that lie side by side; the first of them. No lock: in a child that is
+/// forked while another thread is here a lock would stay held for ever. What that thread was just
+/// taking is then lost to the child.
+fn claim(taken: &[AtomicU64], wanted: usize) -> Option<usize> {
+    let mut free = 0;
+    for grain in 0..taken.len() * 64 {
+        // Relaxed: a hint; claim_all() takes them or not.
+        let word = taken[grain / 64].load(Ordering::Relaxed);
+        free = if word >> (grain % 64) & 1 == 0 { free + 1 } else { 0 };
+        if free >= wanted && claim_all(taken, grain + 1 - wanted, wanted) {
+            return Some(grain + 1 - wanted);
+        }
+    }
+    None
+}
+
+/// Takes these grains, if all of them are free.
+fn claim_all(taken: &[AtomicU64], first: usize, count: usize) -> bool {
+    for (word, bits) in masks(first, count) {
+        // Acquire: pairs with give_all(); what the last owner did with them comes before.
+        let before = taken[word].fetch_or(bits, Ordering::Acquire);
+        if before & bits != 0 {
+            // Nobody has used those that were just taken.
+            taken[word].fetch_and(!(bits & !before), Ordering::Relaxed);
+            let done = (word * 64).saturating_sub(first);
+            give_all(taken, first, done);
+            return false;
+        }
+    }
+    true
+}
+
+/// These grains are free again.
+fn give_all(taken: &[AtomicU64], first: usize, count: usize) {
+    for (word, bits) in masks(first, count) {
+        // Release: pairs with claim_all().
+        taken[word].fetch_and(!bits, Ordering::Release);
+    }
+}
+
+/// The words in which some grains have their bits, and those bits.
+fn masks(first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
+    let end = first + count;
+    (first / 64..end.div_ceil(64)).map(move |word| {
+        let from = first.saturating_sub(word * 64);
+        let to = (end - word * 64).min(64);
+        (word, if to > from { u64::MAX >> (64 - (to - from)) << from } else { 0 })
+    })
 }
 
 /// Refuses to make anything new where half of the reserve is in use and the system gives no memory.
@@ -103,26 +153,16 @@ fn take(layout: Layout) -> *mut u8 {
     if layout.align() > GRAIN || wanted > GRAINS / 4 {
         return std::ptr::null_mut();
     }
-    let mut taken = taken();
-    let mut free = 0;
-    for grain in 0..GRAINS {
-        free = if taken[grain / 64] >> (grain % 64) & 1 == 0 { free + 1 } else { 0 };
-        if free == wanted {
-            let first = grain + 1 - wanted;
-            (first..=grain).for_each(|grain| taken[grain / 64] |= 1 << (grain % 64));
-            GRAINS_TAKEN.fetch_add(wanted, Ordering::Relaxed);
-            return base().wrapping_add(first * GRAIN);
-        }
-    }
-    std::ptr::null_mut()
+    let Some(first) = claim(&TAKEN, wanted) else { return std::ptr::null_mut() };
+    GRAINS_TAKEN.fetch_add(wanted, Ordering::Relaxed);
+    base().wrapping_add(first * GRAIN)
 }
 
 #[cold]
 fn give(pointer: *mut u8, layout: Layout) {
     let first = (pointer as usize - base() as usize) / GRAIN;
-    let mut taken = taken();
-    (first..first + grains(layout)).for_each(|grain| taken[grain / 64] &= !(1 << (grain % 64)));
     GRAINS_TAKEN.fetch_sub(grains(layout), Ordering::Relaxed);
+    give_all(&TAKEN, first, grains(layout));
 }
 
 /// The system's allocator, and behind it the reserve.
@@ -211,6 +251,28 @@ mod tests {
     }
 
     #[test]
+    fn grains_over_several_words_are_taken_together_or_not_at_all() {
+        let taken = [const { AtomicU64::new(0) }; 3];
+        assert_eq!(
+            (claim(&taken, 60), claim(&taken, 70), claim(&taken, 1)),
+            (Some(0), Some(60), Some(130))
+        );
+        let words = || taken.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let before = words();
+        assert!(!claim_all(&taken, 120, 11) && !claim_all(&taken, 130, 62) && words() == before);
+        give_all(&taken, 60, 70);
+        assert_eq!(words(), [u64::MAX >> 4, 0, 4]);
+        assert_eq!(
+            (claim(&taken, 71), claim(&taken, 64), claim(&taken, 62)),
+            (None, Some(60), None)
+        );
+        give_all(&taken, 60, 64);
+        give_all(&taken, 0, 60);
+        give_all(&taken, 130, 1);
+        assert_eq!(words(), [0; 3]);
+    }
+
+    #[test]
     fn what_no_memory_holds_is_a_status() {
         let error = boxed("things", (0..isize::MAX as usize).map(|_| 0_u64)).unwrap_err();
         assert_eq!(error.status, crate::util::status::Status::ERR_NO_MEMORY);
@@ -218,5 +280,47 @@ mod tests {
         let error = must_hold(u64::MAX).unwrap_err();
         assert_eq!(error.status, crate::util::status::Status::ERR_NO_MEMORY);
         must_hold(1 << 20).unwrap();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Two threads take grains on both sides of a word's end, write there and give them back; one
+    /// grain both want. It never belongs to both, and each sees the other's as given back.
+    #[test]
+    fn loom_grains_belong_to_one_thread_at_a_time() {
+        let mut bounded = loom::model::Builder::new();
+        bounded.preemption_bound = Some(3);
+        bounded.check(|| {
+            let taken = [0, 0].map(AtomicU64::new);
+            let grains = [0, 0, 0].map(|_| UnsafeCell::new(0_u8));
+            let shared = Arc::new((taken, grains));
+            let work = |first: usize| {
+                let shared = shared.clone();
+                move || {
+                    let (taken, grains) = &*shared;
+                    for _ in 0..2 {
+                        if !claim_all(taken, first, 2) {
+                            continue;
+                        }
+                        for grain in &grains[first - 63..][..2] {
+                            // SAFETY: loom reports whoever else is there at the same time.
+                            grain.with_mut(|grain| unsafe { *grain += 1 });
+                        }
+                        give_all(taken, first, 2);
+                    }
+                }
+            };
+            let other = thread::spawn(work(63));
+            work(64)();
+            other.join().unwrap();
+            let words = shared.0.each_ref().map(|word| word.load(Ordering::Relaxed));
+            assert_eq!(words, [0, 0]);
+        });
     }
 }

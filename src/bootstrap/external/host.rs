@@ -17,6 +17,8 @@ const STACK: usize = 128 << 10;
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a process may run on that has closed its connection; as under `llcl-run`.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long it waits before it lets somebody in again where that has failed, in milliseconds.
+const PAUSE_MS: i32 = 10;
 /// Most connections at one time over which no rank has sent its hello.
 const STRANGERS: usize = 64;
 
@@ -71,22 +73,27 @@ struct Door {
 impl Door {
     /// Lets all ranks in. None: rank 0 leaves before.
     fn all_seated(mut self, leaving: &Wake) -> Option<Vec<OwnedFd>> {
+        // Nobody could be let in, as where this process has no descriptor left.
+        let mut refused = false;
         while self.seats.iter().any(Option::is_none) {
             let mut waits = vec![interest(leaving.as_fd(), libc::POLLIN)];
-            let room = self.strangers.len() < STRANGERS;
+            let room = self.strangers.len() < STRANGERS && !refused;
+            let patience = if refused { PAUSE_MS } else { -1 };
             waits.push(interest(self.listener.as_fd(), if room { libc::POLLIN } else { 0 }));
             waits.extend(self.strangers.iter().map(|it| interest(it.as_fd(), libc::POLLIN)));
-            if socket::poll(&mut waits, -1).is_err() || waits[0].revents != 0 {
+            if socket::poll(&mut waits, patience).is_err() || waits[0].revents != 0 {
                 return None;
             }
+            refused = false;
             for at in (0..self.strangers.len()).rev().filter(|at| waits[at + 2].revents != 0) {
                 let stranger = self.strangers.swap_remove(at);
                 self.seat(stranger);
             }
-            if waits[1].revents != 0
-                && let Ok(stranger) = accept(self.listener.as_fd())
-            {
-                self.strangers.push(stranger);
+            if waits[1].revents != 0 {
+                match accept(self.listener.as_fd()) {
+                    Ok(stranger) => self.strangers.push(stranger),
+                    Err(_) => refused = true,
+                }
             }
         }
         self.seats.into_iter().collect()

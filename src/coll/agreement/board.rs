@@ -1,7 +1,7 @@
 //! A rank's board: what it says there, and its exchanges.
 
 use crate::coll::agreement::{
-    FAILED, FIRST, FOR_GOOD, Failure, HEAD, LEFT, Ring, SLEEP, Verdict, WHY,
+    Cards, FAILED, FIRST, FOR_GOOD, Failure, LEFT, Ring, SLEEP, Sheet, Verdict, WHY,
 };
 use crate::coll::arena::{Arena, Block};
 use crate::core::services::Services;
@@ -9,7 +9,7 @@ use crate::transport::address::Address;
 use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// This rank's board, and where those lie that it writes on.
 pub struct Board {
@@ -85,7 +85,7 @@ impl Board {
             // A rank that comes late to a failed exchange must not wait for the next one.
             self.say_failed(verdict, FOR_GOOD);
         }
-        if !failed || self.ring.check_alive(services, &mut None).is_err() {
+        if !failed || self.ring.check_alive(services).is_err() {
             services.routes.withdraw(self.ring.name);
         }
         for (step, board) in self.targets.iter().enumerate() {
@@ -157,9 +157,9 @@ impl Board {
         services: &Services,
         status: Status,
         mine: &[u8],
-    ) -> std::result::Result<Vec<Vec<u8>>, Failure> {
-        let (ranks, me) = (self.ring.size(), self.ring.me);
-        let mut all = vec![Vec::with_capacity(mine.len()); ranks];
+    ) -> std::result::Result<Cards, Failure> {
+        let (ranks, me, each) = (self.ring.size(), self.ring.me, mine.len());
+        let (mut all, mut done) = (vec![0; ranks * each], 0);
         let part = Verdict::of(me, status);
         let first = &mine[..mine.len().min(self.ring.chunk())];
         for chunk in std::iter::once(first).chain(mine.chunks(self.ring.chunk()).skip(1)) {
@@ -174,10 +174,12 @@ impl Board {
             // They come as they were gathered: from this rank down.
             for at in 0..ranks {
                 let block = &blocks[at * chunk.len()..][..chunk.len()];
-                all[(me + ranks - at) % ranks].extend_from_slice(block);
+                let place = (me + ranks - at) % ranks * each + done;
+                all[place..][..chunk.len()].copy_from_slice(block);
             }
+            done += chunk.len();
         }
-        Ok(all)
+        Ok(Cards { bytes: all, each, ranks })
     }
 
     fn exchange_chunk(
@@ -246,29 +248,21 @@ impl Board {
     fn hear(&self, services: &Services, step: usize, blocks: &mut [u8]) -> Result<Verdict> {
         let place = self.sheet(step, self.own.place);
         let sheet = self.own.address.wrapping_add((place.offset - self.own.place.offset) as usize);
-        // SAFETY: the own board, whose words are aligned.
-        let word = unsafe { AtomicU64::from_ptr(sheet.cast()) };
-        // Acquire: pairs with the Release in write().
-        let here = || word.load(Ordering::Acquire) == self.sequence;
-        let (mut backoff, mut seen) = (Backoff::new(services.spin()), None);
+        // SAFETY: the own board, which has the sheet there, aligned to words, as long as this.
+        let sheet = unsafe { Sheet::at(sheet, blocks.len()) };
+        let here = || sheet.is_of(self.sequence);
+        let mut backoff = Backoff::new(services.spin());
         while !here() {
             if services.help_others() {
                 backoff.renew();
             } else if !backoff.pause() {
-                self.ring.check_alive(services, &mut seen)?;
+                self.ring.check_alive(services)?;
                 self.check_targets(services)?;
                 if services.sleep(place, Some(SLEEP), here) {
                     backoff.renew();
                 }
             }
         }
-        // SAFETY: the own board; the sheet is as long, and atomic wherever it is used.
-        unsafe {
-            for (at, byte) in blocks.iter_mut().enumerate() {
-                let from = sheet.add(HEAD as usize + at);
-                *byte = AtomicU8::from_ptr(from).load(Ordering::Relaxed);
-            }
-            Ok(Verdict(AtomicU64::from_ptr(sheet.add(8).cast()).load(Ordering::Relaxed)))
-        }
+        Ok(Verdict(sheet.read(blocks)))
     }
 }

@@ -1,5 +1,6 @@
 //! What the ranks of a team tell each other when they make a plan, and what must be alike.
 
+use crate::coll::agreement::Cards;
 use crate::coll::choices;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation, Problem, Varied};
@@ -42,7 +43,7 @@ pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<bool
     let unmapped = u128::from(*mine.as_ref().unwrap_or(&false));
     let number = digest(bytes.iter().copied()) & !1 | unmapped;
     let all = team.tell(mine.map(drop), &number.to_ne_bytes())?;
-    let told = |bytes: &Vec<u8>| bytes[..].try_into().map_or(0, u128::from_ne_bytes);
+    let told = |bytes: &[u8]| bytes.try_into().map_or(0, u128::from_ne_bytes);
     match all.iter().all(|other| (told(other) ^ number) >> 1 == 0) {
         true => Ok(all.iter().any(|other| told(other) & 1 != 0)),
         false => name_difference(&team.exchange(&bytes)?, forced),
@@ -50,8 +51,8 @@ pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<bool
 }
 
 /// The numbers of the ranks are not alike: which, and where.
-fn name_difference(cards: &[Vec<u8>], forced: Option<&str>) -> Result<bool> {
-    let cards = cards.iter().map(|card| numbers(card)).collect::<Vec<_>>();
+fn name_difference(cards: &Cards, forced: Option<&str>) -> Result<bool> {
+    let cards = cards.iter().map(numbers).collect::<Vec<_>>();
     for (at, name) in NAMES.iter().enumerate() {
         let first = cards[0][at];
         if let Some((rank, other)) =
@@ -131,7 +132,8 @@ pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
         (0..ranks).for_each(|at| mine.extend([block(at).offset, block(at).size]));
     }
     let bytes = mine.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
-    let tables = team.exchange(&bytes)?.iter().map(|bytes| table(bytes, ranks)).collect::<Vec<_>>();
+    let tables = team.exchange(&bytes)?;
+    let tables = tables.iter().map(|bytes| table(bytes, ranks)).collect::<Vec<_>>();
     let mut varied = blocks(problem, &tables);
     check(problem, &varied, &tables)?;
     for block in varied.send.iter_mut().chain(&mut varied.receive).flatten() {

@@ -41,10 +41,12 @@ pub struct Card {
 pub const SESSION: u64 = 128;
 const _: () = assert!(size_of::<Card>() as u64 <= SESSION);
 
-/// Numbers that each rank tells all others: whether it takes part in fences for all processes,
-/// where its block lies (key, offset, bytes); behind them the cores on which the calling thread may
-/// run.
-const NUMBERS: usize = 4;
+/// Numbers that each rank tells all others: where its block lies (key, offset, bytes), and in the
+/// last one whether it takes no part in fences for all processes; behind them, where there may be a
+/// core for each rank, those on which the calling thread may run.
+const NUMBERS: usize = 3;
+/// In the last number.
+const UNFENCED: u64 = 1 << 63;
 
 /// What the ranks have found out about each other.
 pub struct Met {
@@ -66,20 +68,29 @@ pub fn meet(
     own_memory: [Option<Memory>; 2],
 ) -> std::result::Result<Met, Failure> {
     let (place, bytes) = block.as_ref().map_or((Address { offset: 0, key: 0 }, 0), |own| *own);
-    let mine = [joins_global_fence().into(), place.key, place.offset, bytes];
+    let unfenced = if joins_global_fence() { 0 } else { UNFENCED };
+    let mine = [place.key, place.offset, bytes | unfenced];
     let cores = Cores::mine();
-    let told = mine.iter().chain(cores.words()).flat_map(|number| number.to_ne_bytes());
+    // More ranks than the machine has cores need not be told on which of them each runs.
+    let may_suffice = team.size() <= Cores::of_the_machine();
+    let cores = if may_suffice { cores.words() } else { &[] };
+    let told = mine.iter().chain(cores).flat_map(|number| number.to_ne_bytes());
     let all = team.tell(block.map(drop), &told.collect::<Vec<_>>())?;
-    let all = all.iter().map(|bytes| numbers(bytes)).collect::<Vec<_>>();
+    let number = |rank: usize, at: usize| {
+        let bytes = all[rank][8 * at..].first_chunk();
+        bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+    };
     let open = |rank: &usize| {
-        let [_, key, offset, bytes] = *all[*rank].first_chunk::<NUMBERS>().unwrap_or(&[0; NUMBERS]);
-        open(team, *rank, Address { offset, key }, bytes)
+        let [key, offset, bytes] = [0, 1, 2].map(|at| number(*rank, at));
+        open(team, *rank, Address { offset, key }, bytes & !UNFENCED)
     };
     let contacted = team.services.connect(known.iter().map(|rank| team.peers[*rank]));
     let members = contacted.and_then(|()| known.iter().map(open).collect::<Result<Vec<_>>>());
     team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
-    let cores = all.iter().fold(Cores::default(), |cores, other| cores.with(&other[NUMBERS..]));
-    let fenced = all.iter().all(|other| other[0] != 0);
+    let cores = all.iter().fold(Cores::default(), |cores, other| {
+        if may_suffice { cores.with(&numbers(&other[8 * NUMBERS..])) } else { cores }
+    });
+    let fenced = (0..team.size()).all(|rank| number(rank, NUMBERS - 1) & UNFENCED == 0);
     // An error would have been told above.
     let inner = |error| Failure { error, everywhere: false };
     let mut members = members.map_err(inner)?;

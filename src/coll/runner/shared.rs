@@ -291,7 +291,7 @@ impl Stage {
         }
     }
 
-    /// Like `ask_told`, where there are such. One fence is enough for them all.
+    /// Finds out who takes care of the queues that were signalled. One fence is enough for them all.
     fn ask(&self, worklist: &mut Worklist) {
         between_word_and_look();
         worklist.since = 0;

@@ -97,22 +97,16 @@ impl Parked {
     }
 }
 
+#[cfg(test)]
+fn to(peer: u32, id: u16) -> Response {
+    let (header, payload) = (&b"head"[..], &b"bytes"[..]);
+    let frame = Frame { id, kind: 0, label: 7, tag: 9, header, payload, absent: false };
+    Response::of(peer, &frame)
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
-    fn to(peer: u32, id: u16) -> Response {
-        let frame = Frame {
-            id,
-            kind: 0,
-            label: 7,
-            tag: 9,
-            header: b"head",
-            payload: b"bytes",
-            absent: false,
-        };
-        Response::of(peer, &frame)
-    }
 
     #[test]
     fn a_peer_without_credit_holds_up_its_own_responses_only() {
@@ -143,5 +137,47 @@ mod tests {
         let mut left = 1;
         parked.send(|_| std::mem::replace(&mut left, 0) == 1);
         assert!(parked.has_room());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Two threads park a response each and a third one sends: each is sent once or still waits, the
+    /// number is right at every moment, and who finds nobody waiting is told so.
+    #[test]
+    fn loom_what_is_parked_is_sent_once_or_waits() {
+        let mut bounded = loom::model::Builder::new();
+        bounded.preemption_bound = Some(3);
+        bounded.check(|| {
+            let parked = Arc::new(Parked::default());
+            let park = |id: u16| {
+                let parked = parked.clone();
+                thread::spawn(move || {
+                    let first = parked.park(to(1, id));
+                    assert!(parked.count.load(Ordering::Relaxed) <= 2);
+                    first
+                })
+            };
+            let threads = [park(0), park(1)];
+            let mut sent = Vec::new();
+            let mut send = || {
+                parked.send(|response| {
+                    sent.push(response.id);
+                    true
+                })
+            };
+            send();
+            assert!(parked.count.load(Ordering::Relaxed) <= 2);
+            let firsts = threads.map(|thread| thread.join().unwrap());
+            assert!(firsts.contains(&true), "nobody would wake who sends");
+            send();
+            sent.sort_unstable();
+            assert_eq!(sent, [0, 1]);
+            assert!(!parked.any());
+        });
     }
 }

@@ -121,7 +121,7 @@ impl Requests {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Like `is_used`, and from now on somebody has. True: for the first time.
+    /// From now on is_used() is true. True: it was not before.
     pub fn begin_use(&self) -> bool {
         !self.is_used() && !self.used.swap(true, Ordering::SeqCst)
     }

@@ -2,6 +2,7 @@
 //! it. Its layout follows from a few numbers, which stand in its header.
 
 use crate::fail;
+use crate::transport::memory::directory::DirectoryEntry;
 use crate::transport::memory::message_area::{MessageArea, MessageHead, Numbers, REPLIES, Sizes};
 use crate::transport::memory::names::{NAMES, NamedPlace, Names, REFUSALS};
 use crate::transport::memory::slots;
@@ -12,7 +13,7 @@ use crate::util::memory::{Mapping, MemoryFile, page_size, whole_pages};
 use crate::util::random::random;
 use crate::util::status::Result;
 use once_cell::race::OnceBox;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the first word of a control area holds; the last digit is the layout's version.
 const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca6");
@@ -32,72 +33,6 @@ struct Header {
     waiters: Waiters,
     message_area: MessageHead,
 }
-
-/// What peers read of one region. Written by the owner only, but for `users`.
-#[repr(C, align(64))]
-pub struct DirectoryEntry {
-    /// The region's key while it lives; 0 before and after. Written last, cleared first.
-    pub key: AtomicU64,
-    /// 1: the base is an offset in the memory file; 2: an address in the owner's process.
-    pub kind: AtomicU64,
-    /// Where the region begins.
-    pub base: AtomicU64,
-    /// Its length in bytes.
-    pub length: AtomicU64,
-    /// A bit for each peer that has looked the region up, by its rank modulo 256.
-    users: [AtomicU64; 4],
-}
-
-/// The peers that have looked a region up, as bits: each by its rank modulo 256.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Users([u64; 4]);
-
-impl Users {
-    /// The bits that are set.
-    pub fn bits(self) -> impl Iterator<Item = u32> {
-        (0..Users::BITS).filter(move |bit| self.0[*bit as usize / 64] & 1 << (bit % 64) != 0)
-    }
-
-    /// How many bits there are.
-    pub const BITS: u32 = 256;
-}
-
-impl DirectoryEntry {
-    /// A peer is about to use the region: a thread that waits for a word in it counts on that peer.
-    pub fn add_user(&self, peer: u32) {
-        let (word, bit) = (&self.users[peer as usize / 64 % 4], 1 << (peer % 64));
-        if word.load(Ordering::Relaxed) & bit == 0 {
-            // Before the first access; a thread that sees the peer dead sees this, which came from
-            // it.
-            word.fetch_or(bit, Ordering::SeqCst);
-        }
-        // Whichever thread set the bit: the look at the key that precedes each access comes after
-        // it. Pairs with the fence in Segment::users().
-        fence(Ordering::SeqCst);
-    }
-
-    /// All ranks that have called add_user() in the region's present life, or in the one that ended
-    /// last.
-    pub fn users(&self) -> Users {
-        Users(std::array::from_fn(|at| self.users[at].load(Ordering::SeqCst)))
-    }
-
-    /// Whether this peer, or one of the same bit, has called add_user() in the region's present
-    /// life.
-    pub fn is_used_by(&self, peer: u32) -> bool {
-        self.users[peer as usize / 64 % 4].load(Ordering::SeqCst) & 1 << (peer % 64) != 0
-    }
-
-    /// The region's life begins.
-    pub fn forget_users(&self) {
-        self.users.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-    }
-}
-
-/// `kind` of a region that peers can map.
-pub const KIND_FILE: u64 = 1;
-/// `kind` of memory that the owner registered in place.
-pub const KIND_ADDRESS: u64 = 2;
 
 #[derive(Clone, Copy)]
 struct Layout {
@@ -202,7 +137,7 @@ impl Control {
     fn map_first_pages(&self) {
         self.header().resident.fetch_or(0, Ordering::Relaxed);
         if let Some(entry) = self.directory(0) {
-            entry.kind.fetch_or(0, Ordering::Relaxed);
+            entry.touch();
         }
     }
 
@@ -368,8 +303,8 @@ mod tests {
         assert!(Control::open(copy(), 3).is_err());
         let own = Control::create(&file, &Config::from_environment().unwrap(), 2).unwrap();
         let seen = Control::open(copy(), 3).unwrap();
-        own.directory(5).unwrap().key.store(77, Ordering::Relaxed);
-        assert_eq!(seen.directory(5).unwrap().key.load(Ordering::Relaxed), 77);
+        own.directory(5).unwrap().publish(77, 1, 2, 3);
+        assert_eq!(seen.directory(5).unwrap().snapshot(77), Some((1, 2, 3)));
         assert!(seen.directory(1024).is_none());
         let message_area = seen.message_area().unwrap();
         assert_eq!(message_area.share(0, message_area.head).send.load(Ordering::Relaxed), FIRST);

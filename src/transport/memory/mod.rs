@@ -6,6 +6,7 @@
 //! receiver's own end of the wire.
 
 pub mod control;
+pub mod directory;
 pub mod lookout;
 pub mod message_area;
 pub mod message_receiver;

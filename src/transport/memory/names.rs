@@ -9,7 +9,7 @@
 //! when nobody will look for it any more.
 
 use crate::transport::address::Address;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::util::sync::{AtomicU64, Ordering, fence};
 
 /// Entries of the table.
 pub const NAMES: usize = 1024;
@@ -125,17 +125,14 @@ impl Names<'_> {
 }
 
 #[cfg(test)]
+fn table(size: usize) -> Vec<NamedPlace> {
+    let word = || AtomicU64::new(FREE);
+    (0..size).map(|_| NamedPlace { name: word(), key: word(), offset: word() }).collect()
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
-    fn table(size: usize) -> Vec<NamedPlace> {
-        let empty = || NamedPlace {
-            name: AtomicU64::new(FREE),
-            key: AtomicU64::new(0),
-            offset: AtomicU64::new(0),
-        };
-        (0..size).map(|_| empty()).collect()
-    }
 
     #[test]
     fn names_that_point_at_one_entry_are_told_apart_until_the_window_is_full() {
@@ -182,5 +179,62 @@ mod tests {
         names.withdraw(7);
         assert!(!names.hear_refusal(7) && names.refuse(8));
         assert_eq!((names.heard(6), names.heard(7), names.heard(8)), (1, 0, 0));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    fn place(number: u64) -> Address {
+        Address { offset: number, key: number }
+    }
+
+    /// The entry of a name is used for another one while a peer looks for either.
+    #[test]
+    fn loom_a_name_leads_to_its_own_place() {
+        loom::model(|| {
+            let entries = Arc::new((table(1), table(1)));
+            let own = entries.clone();
+            Names { places: &own.0, refusals: &own.1 }.announce(5, place(50));
+            let owner = thread::spawn(move || {
+                let names = Names { places: &own.0, refusals: &own.1 };
+                names.withdraw(5);
+                assert!(names.announce(6, place(60)));
+            });
+            let names = Names { places: &entries.0, refusals: &entries.1 };
+            for (name, at) in [(5, 50), (6, 60)] {
+                assert!(names.find(name).is_none_or(|found| found == place(at)));
+            }
+            owner.join().unwrap();
+            assert_eq!((names.find(5), names.find(6)), (None, Some(place(60))));
+        });
+    }
+
+    /// What a peer has done before it was told of a refusal is done when the owner counts it.
+    #[test]
+    fn loom_who_is_counted_has_been_told() {
+        loom::model(|| {
+            let shared = Arc::new((table(1), table(1), UnsafeCell::new(0)));
+            Names { places: &shared.0, refusals: &shared.1 }.refuse(7);
+            let peer = shared.clone();
+            let peer = thread::spawn(move || {
+                // SAFETY: loom reports whoever else is there at the same time.
+                peer.2.with_mut(|done| unsafe { *done = 1 });
+                assert!(Names { places: &peer.0, refusals: &peer.1 }.hear_refusal(7));
+            });
+            let names = Names { places: &shared.0, refusals: &shared.1 };
+            if names.heard(7) == 1 {
+                // SAFETY: as above.
+                shared.2.with(|done| assert_eq!(unsafe { *done }, 1));
+            }
+            peer.join().unwrap();
+            assert_eq!(names.heard(7), 1);
+            names.withdraw(7);
+            assert!(!names.hear_refusal(7) && names.refuse(8));
+        });
     }
 }

@@ -1,14 +1,15 @@
 //! This rank's own memory: one memory file that holds the control area and every allocated region,
 //! and the directory by which peers find them.
 
-use crate::transport::memory::control::{Control, KIND_ADDRESS, KIND_FILE, Users};
+use crate::transport::memory::control::Control;
+use crate::transport::memory::directory::{KIND_ADDRESS, KIND_FILE, Users};
 use crate::util::config::Config;
 use crate::util::extents::Extents;
 use crate::util::memory::{Mapping, MemoryFile, file_size_limit, physical_memory, whole_pages};
 use crate::util::memory_left::available_memory;
 use crate::util::status::{Error, Result, Status};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// From this size on, huge pages are worth asking for.
@@ -201,20 +202,13 @@ impl Segment {
             Place::File(offset) => (KIND_FILE, offset),
             Place::Own(address) => (KIND_ADDRESS, address),
         };
-        // A reader that sees one of the new words must not see the old key a second time.
-        fence(Ordering::Release);
-        entry.kind.store(kind, Ordering::Relaxed);
-        entry.base.store(base, Ordering::Relaxed);
-        entry.length.store(size, Ordering::Relaxed);
-        entry.forget_users();
-        // Release: pairs with the Acquire in node::Node::locate.
-        entry.key.store(key, Ordering::Release);
+        entry.publish(key, kind, base, size);
     }
 
     /// Ends a region's life in the eyes of everybody.
     pub fn retract(&self, index: usize) {
         if let Some(entry) = self.control.directory(index) {
-            entry.key.store(0, Ordering::Release);
+            entry.retract();
         }
     }
 
@@ -226,16 +220,11 @@ impl Segment {
     /// The ranks that may have looked the region up whose life retract() has ended: after this
     /// nobody else touches it.
     pub fn users(&self, index: usize) -> Users {
-        // Pairs with the fence in add_user(): a peer that is not seen here sees that the life has
-        // ended.
-        fence(Ordering::SeqCst);
         self.control.directory(index).map_or_else(Users::default, |entry| entry.users())
     }
 
     /// The word that holds the region's key while it lives.
     pub fn live(&self, index: usize) -> *mut AtomicU64 {
-        self.control
-            .directory(index)
-            .map_or(std::ptr::null_mut(), |entry| (&raw const entry.key).cast_mut())
+        self.control.directory(index).map_or(std::ptr::null_mut(), |entry| entry.live())
     }
 }

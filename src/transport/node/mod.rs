@@ -11,7 +11,8 @@ use crate::transport::address::{Address, Key};
 use crate::transport::carrier::Carrier;
 use crate::transport::frame::{Class, Frame};
 use crate::transport::imports::ImportTable;
-use crate::transport::memory::control::{Control, DirectoryEntry, KIND_ADDRESS, KIND_FILE};
+use crate::transport::memory::control::Control;
+use crate::transport::memory::directory::{DirectoryEntry, KIND_ADDRESS, KIND_FILE};
 use crate::transport::memory::message_area::{MessageHead, host_of, nearest_share};
 use crate::transport::memory::message_receiver::MessageReceiver;
 use crate::transport::memory::message_sender::MessageSender;
@@ -25,7 +26,7 @@ use crate::util::once::Once;
 use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The transport to the ranks of this node.
 pub struct Node {
@@ -149,19 +150,6 @@ fn refusal(process: u32, base: u64, control: &Control) -> i32 {
     unsafe { kernel_copy::probe(owner, base, control.base()) }
 }
 
-/// A directory entry as it was at one moment, or None if it does not hold `key`.
-fn snapshot(entry: &DirectoryEntry, key: u64) -> Option<(u64, u64, u64)> {
-    // Acquire: pairs with the Release in Segment::publish.
-    let before = entry.key.load(Ordering::Acquire);
-    let kind = entry.kind.load(Ordering::Relaxed);
-    let base = entry.base.load(Ordering::Relaxed);
-    let length = entry.length.load(Ordering::Relaxed);
-    // Keeps the second look at the key behind the other loads; pairs with the fence in publish().
-    fence(Ordering::Acquire);
-    let after = entry.key.load(Ordering::Relaxed);
-    (key != 0 && before == key && after == key).then_some((kind, base, length))
-}
-
 impl Node {
     /// Where the owner keeps `size` bytes at `address`: the kind of the region, its beginning and
     /// its length. The owner learns that they are used.
@@ -175,7 +163,7 @@ impl Node {
             fail!(ERR_KEY, "key {:#x} is of rank {owner}, expected one of peer {peer}", key.0);
         }
         let entry = link.control.directory(key.index());
-        let Some((kind, base, length)) = entry.and_then(|entry| snapshot(entry, key.0)) else {
+        let Some((kind, base, length)) = entry.and_then(|entry| entry.snapshot(key.0)) else {
             fail!(ERR_KEY, "key {:#x} names no live region of rank {}", key.0, port.peer);
         };
         address.check(size, length)?;
@@ -358,8 +346,6 @@ impl Carrier for Node {
 
 impl Node {
     fn live(&self, link: &Link, key: Key) -> *mut std::sync::atomic::AtomicU64 {
-        link.control
-            .directory(key.index())
-            .map_or(std::ptr::null_mut(), |entry| (&raw const entry.key).cast_mut())
+        link.control.directory(key.index()).map_or(std::ptr::null_mut(), DirectoryEntry::live)
     }
 }
