@@ -162,7 +162,7 @@ static void not_numbers(llcl_team_t *team, struct coll_memory *memory)
 /* Numbers that are no type or no operation of collectives. */
 static void nonsense(struct coll_case asked, struct coll_memory *memory)
 {
-    static const uint32_t no_types[] = {0, 24, 99, UINT32_MAX};
+    static const uint32_t no_types[] = {0, 26, 99, UINT32_MAX};
     static const uint32_t no_ops[] = {0, LLCL_OP_LOAD, LLCL_OP_STORE, LLCL_OP_SWAP, LLCL_OP_COMPARE_SWAP,
                                       LLCL_OP_SUB, 16, UINT32_MAX};
     struct coll_run run;
