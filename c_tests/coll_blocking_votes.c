@@ -16,8 +16,9 @@ typedef struct buffers {
     llcl_coll_params_t params;
 } buffers_t;
 
-static llcl_context_t *world;
-static uint32_t me, ranks;
+/* Of the rank: ranks may be threads. */
+static __thread llcl_context_t *world;
+static __thread uint32_t me, ranks;
 
 /* Calls until now that have found their plan, and that have made one. */
 static void calls(uint64_t *found, uint64_t *made)
