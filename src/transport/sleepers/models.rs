@@ -97,7 +97,7 @@ fn loom_who_leaves_takes_no_marks_from_who_comes() {
 /// One thread waits for two words, each with a place, on one bell.
 #[test]
 fn loom_one_of_several_words_wakes_the_sleeper() {
-    loom::model(|| {
+    model(2, || {
         let rank = Rank::new();
         let peer = rank.clone();
         let peer = thread::spawn(move || peer.write(1));
@@ -110,7 +110,7 @@ fn loom_one_of_several_words_wakes_the_sleeper() {
 /// With two places left of which one stands for all others, two words and a thread for each.
 #[test]
 fn loom_words_beyond_the_last_place_are_woken_as_well() {
-    model(2, || {
+    model(1, || {
         let rank = Rank::new();
         rank.sleepers.enter(&rank.waiters, &[at(5)]);
         let (peer, second) = (rank.clone(), rank.clone());
