@@ -2,7 +2,7 @@
 #   check      what a contributor runs: everything once
 #   check-more what a release needs besides: models, sanitizers, and the set-ups that check left out
 #   check-all  both
-CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-wire check-examples check-conduit check-install
+CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-wire check-examples check-python check-conduit check-install
 MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -61,6 +61,9 @@ check-c: all
 
 check-examples: all
 	@scripts/check-examples $(BUILD) $(FORTRAN)
+
+check-python: all
+	@scripts/check-python $(BUILD)
 
 check-conduit: all conduit
 	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD)) tests

@@ -23,10 +23,13 @@ pub fn guard_value<T, F: FnOnce() -> Result<T>>(otherwise: T, body: F) -> T {
     }
 }
 
-/// The function of the interface in which a body stands, as its type is called.
+/// The function of the interface in which a body stands, as its type is called. Where it stands in
+/// what several functions share, the name of the parameters has that of the operation:
+/// `post<llcl_read_params_t>` serves llcl_read and its forms.
 fn function<F>() -> &'static str {
     let mut names = std::any::type_name::<F>().rsplit("::");
-    names.find(|name| name.starts_with("llcl_")).unwrap_or("libllcl")
+    let name = names.find(|name| name.starts_with("llcl_")).unwrap_or("libllcl");
+    name.split_once("_params_t").map_or(name, |(operation, _)| operation)
 }
 
 fn answer<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -99,6 +102,19 @@ mod tests {
         // SAFETY: last_message points to a NUL-terminated string of this thread.
         let text = unsafe { std::ffi::CStr::from_ptr(last_message()) };
         assert_eq!(text, c"llcl_example: size is 9, expected at most 8");
+    }
+
+    #[test]
+    fn the_message_of_what_several_functions_share_names_the_operation() {
+        #[expect(non_camel_case_types, reason = "as C writes it")]
+        struct llcl_example_params_t;
+        fn post<P>(_: P) -> i32 {
+            guard(|| crate::fail!(ERR_KEY, "a key"))
+        }
+        assert_eq!(post(llcl_example_params_t), Status::ERR_KEY.0);
+        // SAFETY: last_message points to a NUL-terminated string of this thread.
+        let text = unsafe { std::ffi::CStr::from_ptr(last_message()) };
+        assert_eq!(text, c"llcl_example: a key");
     }
 
     #[test]

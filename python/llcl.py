@@ -1,0 +1,131 @@
+"""libllcl for tests and prototypes: every function, struct and constant of llcl.h, and numpy arrays as memory.
+
+    import llcl, numpy
+    me = llcl.init()
+    mine, all = me.allocate_shared(8, numpy.float64)
+    mine[:] = me.rank; me.barrier()
+    theirs = me.read((me.rank + 1) % me.size, all, numpy.empty(8))
+
+Run it by llcl-run. `llcl.lib.llcl_flush(...)` calls the library as C does, `llcl.ffi` makes its structs; a status other than
+LLCL_OK becomes an exception by `llcl.check`. Nothing is generated: cffi reads the installed header when this is imported.
+PYLLCL_HEADER and PYLLCL_LIBRARY name the two files where they are not beside this one's prefix.
+"""
+import os
+import re
+
+import cffi
+import numpy
+
+ffi = cffi.FFI()
+
+
+def _find(variable, *places):
+    named = os.environ.get(variable)
+    for place in (named,) if named else places:
+        if os.path.exists(place):
+            return place
+    raise ImportError(f"none of {places} is there; {variable} may name it")
+
+
+def _declarations(header):
+    """What cffi understands of llcl.h: declarations, and constants that are numbers."""
+    text = re.sub(r"/\*.*?\*/", "", header, flags=re.S).replace("\\\n", " ")
+    constants = re.findall(r"^#define (LLCL_\w+) \(?(-?\d+)u?\)?[ \t]*$", text, flags=re.M)
+    text = re.sub(r'^#.*$|^extern "C" \{$|^\}$', "", text, flags=re.M)
+    return text, {name: int(value) for name, value in constants}
+
+
+_here = os.path.dirname(os.path.abspath(__file__))
+_up = [os.path.join(_here, *[".."] * n) for n in range(1, 5)]
+with open(_find("PYLLCL_HEADER", *[os.path.join(up, "include", "llcl.h") for up in _up])) as _file:
+    _text, constants = _declarations(_file.read())
+ffi.cdef(_text)
+lib = ffi.dlopen(_find("PYLLCL_LIBRARY", *[os.path.join(up, "lib", "libllcl.so") for up in _up]))
+globals().update(constants)
+
+
+class Error(Exception):
+    """What check() raises; `status` is the library's."""
+
+    def __init__(self, status):
+        said = lib.llcl_last_error() if status < 0 else lib.llcl_status_string(status)
+        super().__init__(ffi.string(said).decode())
+        self.status = status
+
+
+def check(status):
+    if status != constants["LLCL_OK"]:
+        raise Error(status)
+
+
+def params(struct, **fields):
+    """A struct of llcl.h by its name, `params("llcl_read_params_t", peer=1)`: what is not named is 0, but for its size."""
+    made = ffi.new(struct + " *", fields)
+    if hasattr(made, "struct_size") and not made.struct_size:
+        made.struct_size = ffi.sizeof(struct)
+    return made
+
+
+def local(array):
+    """The place of a contiguous array in this process, for the near side of an operation."""
+    if not array.flags.c_contiguous:
+        raise ValueError("the array is not contiguous: copy it first")
+    return lib.llcl_local_address(ffi.cast("void *", array.ctypes.data))
+
+
+class Context:
+    """A rank's place in its world. Ends by close(), or at the end of a `with`; that is collective."""
+
+    def __init__(self, config=None):
+        made = ffi.new("llcl_context_t **")
+        check(lib.llcl_init(ffi.NULL if config is None else config, made))
+        self.handle = made[0]
+        self.rank, self.size = lib.llcl_rank(self.handle), lib.llcl_size(self.handle)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        handle, self.handle = self.handle, ffi.NULL
+        if handle != ffi.NULL:
+            check(lib.llcl_finalize(handle))
+
+    def barrier(self):
+        check(lib.llcl_barrier(self.handle))
+
+    def allocate_shared(self, count, dtype=numpy.uint8):
+        """A region at every rank: this rank's memory as an array, which is valid until close(), and the places of all ranks."""
+        region, places = ffi.new("llcl_region_t **"), ffi.new("llcl_remote_t[]", self.size)
+        size = count * numpy.dtype(dtype).itemsize
+        check(lib.llcl_region_allocate_shared(self.handle, size, region, places))
+        memory = ffi.buffer(lib.llcl_region_address(region[0]), size)
+        return numpy.frombuffer(memory, dtype=dtype), places
+
+    def read(self, peer, places, array, offset=0):
+        """Fills the array from a peer's memory, `offset` bytes behind its place, and returns it."""
+        if not array.flags.writeable:
+            raise ValueError("the array is read-only")
+        check(lib.llcl_read(self.handle, params("llcl_read_params_t", peer=peer, source=lib.llcl_at(places[peer], offset),
+                                                destination=local(array), size=array.nbytes)))
+        return array
+
+    def write(self, peer, places, array, offset=0):
+        """Writes the array into a peer's memory, `offset` bytes behind its place."""
+        check(lib.llcl_write(self.handle, params("llcl_write_params_t", peer=peer, source=local(array), size=array.nbytes,
+                                                 destination=lib.llcl_at(places[peer], offset))))
+
+    def allreduce(self, array, op=None):
+        """The arrays of all ranks added up, element by element, or combined by another LLCL_OP_*."""
+        types = {"int32": "I32", "uint32": "U32", "int64": "I64", "uint64": "U64", "float32": "F32", "float64": "F64"}
+        result, team = numpy.empty_like(array), ffi.new("llcl_team_t **")
+        check(lib.llcl_team_world(self.handle, team))
+        check(lib.llcl_allreduce(params("llcl_coll_params_t", team=team[0], send=local(array), receive=local(result), count=array.size,
+                                        type=constants["LLCL_TYPE_" + types[array.dtype.name]], op=op or constants["LLCL_OP_ADD"])))
+        return result
+
+
+def init(config=None):
+    return Context(config)
