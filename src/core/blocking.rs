@@ -7,7 +7,7 @@ use crate::engine::lane::{Execution, Lane};
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::transport::port::Port;
 use crate::transport::waiters::Awaited;
-use crate::util::backoff::Backoff;
+use crate::util::backoff::{Backoff, core_is_shared};
 use crate::util::status::{Result, Status};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -32,6 +32,13 @@ impl<'a> Blocking<'a> {
     pub(super) fn attend(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
         if self.poster.has_parked() {
             self.poster.post_parked();
+        }
+        if core_is_shared() {
+            // A burst would only keep those waiting that are to bring what is waited for.
+            if !done() && self.help_others() {
+                backoff.renew();
+            }
+            return done();
         }
         if !self.dispatcher.is_in_use() || !self.may_handle() {
             return self.lane.attend(done);

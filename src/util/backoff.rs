@@ -3,14 +3,43 @@
 //! A sleep costs some 40 us to end, so it is the last resort; but a thread that spins on the core
 //! that the other one needs makes both late. So: a short time of pauses, then every further look
 //! gives the core away first. With nobody else to run, that costs a fifth of a microsecond.
+//!
+//! How short that time is follows from the thread's last yield, see `keep_after`.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// How long looks are taken with nothing but a pause in between. A time and not a number of looks:
 /// some callers look once, others for a microsecond.
 const PAUSES: Duration = Duration::from_micros(1);
+/// As PAUSES, where a yield costs the thread a turn of the scheduler.
+const LONG_PAUSES: Duration = Duration::from_micros(50);
+/// A yield that takes longer has let a thread run that does not give way itself.
+const TURN: Duration = Duration::from_micros(500);
 /// Looks before the clock is read.
 const UNTIMED: u32 = 2;
+
+thread_local! {
+    static KEEP: Cell<Duration> = const { Cell::new(PAUSES) };
+}
+
+/// How long the thread keeps its core at the beginning of its next wait, if its last yield has
+/// taken so long. Nobody else ran: a microsecond. Others ran that soon gave way, as ranks that
+/// share the core and wait as well: no time at all, which would only keep them waiting. A thread
+/// ran that computes: as long as is worthwhile to come round it.
+fn keep_after(last_yield: Duration) -> Duration {
+    match last_yield {
+        took if took < PAUSES => PAUSES,
+        took if took < TURN => Duration::ZERO,
+        _ => LONG_PAUSES,
+    }
+}
+
+/// Whether the thread shares its core with others that give way: a look should be short.
+#[inline]
+pub fn core_is_shared() -> bool {
+    KEEP.get().is_zero()
+}
 
 /// One wait: call [`Backoff::pause`] between two looks.
 #[derive(Debug)]
@@ -40,7 +69,10 @@ impl Backoff {
     #[inline]
     fn may_keep_core(&mut self) -> bool {
         self.looks = self.looks.saturating_add(1);
-        self.looks < UNTIMED || self.awake() < PAUSES.min(self.budget)
+        if core_is_shared() {
+            return false;
+        }
+        self.looks < UNTIMED || self.awake() < KEEP.get().min(self.budget)
     }
 
     fn awake(&mut self) -> Duration {
@@ -49,8 +81,11 @@ impl Backoff {
 
     #[cold]
     fn give_way(&mut self) -> bool {
+        let before = self.awake();
         std::thread::yield_now();
-        self.awake() < self.budget
+        let after = self.awake();
+        KEEP.set(keep_after(after - before));
+        after < self.budget
     }
 
     /// Something happened: the wait begins anew.
@@ -74,6 +109,12 @@ mod tests {
             assert!(start.elapsed() >= Duration::from_millis(2));
             backoff.renew();
         }
+    }
+
+    #[test]
+    fn the_last_yield_says_how_long_the_core_is_kept() {
+        let keeps = [1, 30, 1000].map(|us| keep_after(Duration::from_micros(us) - PAUSES / 2));
+        assert_eq!(keeps, [PAUSES, Duration::ZERO, LONG_PAUSES]);
     }
 
     /// 40 looks of a microsecond each, before the core was given away for the first time, kept
