@@ -83,6 +83,10 @@ man: $(BUILD)/man/man7/llcl.7
 $(BUILD)/man/man7/llcl.7: include/llcl.h Cargo.toml scripts/make-man scripts/man.awk $(wildcard packaging/man/*)
 	scripts/make-man $(BUILD)/man
 
+# The web site of docs/ with the reference of llcl.h, by Sphinx.
+site:
+	scripts/make-site $(BUILD)/site
+
 # GASNet's interface over the library: docs/gasnet.md.
 conduit: library
 	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD))
@@ -99,6 +103,6 @@ include scripts/check.mk
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all library tools demo bench papers man header clean FORCE
+.PHONY: all library tools demo bench papers man site header clean FORCE
 FORCE:
 .DELETE_ON_ERROR:

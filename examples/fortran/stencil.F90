@@ -104,7 +104,6 @@ contains
     if (peers(left) >= 0) u(1:n, 0, now) = edges(:, left, now, 0)
     if (peers(right) >= 0) u(1:n, n + 1, now) = edges(:, right, now, 0)
   end subroutine
-
   subroutine sweep(from, to)
     real(c_double), intent(in), contiguous :: from(0:, 0:)
     real(c_double), intent(inout), contiguous :: to(0:, 0:)
@@ -141,6 +140,7 @@ contains
       call sweep(u(:, :, mod(step - 1, 2)), u(:, :, mod(step, 2)))
     end do
     k = mod(steps, 2)
+    run = 0
     if (any(u(1:n, 1:n, k) /= whole(place(1)*n + 1:(place(1) + 1)*n, place(2)*n + 1:(place(2) + 1)*n, k))) error stop 'wrong cells'
     do k = 1, steps
       if (count(took < took(k)) <= steps/2 .and. count(took <= took(k)) > steps/2) run = took(k)
