@@ -40,7 +40,7 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
     (
         "Sleeping threads",
         "`bench_c/run --only noise`: what sleepers cost a thread that computes or writes",
-        &["transport/sleepers", "transport/waiters", "core/wait"],
+        &["transport/sleepers", "transport/waiters", "core/wait", "core/watch"],
     ),
     (
         "Collectives",
