@@ -97,6 +97,8 @@ static void futures(llcl_context_t *context, llcl_read_params_t read)
 {
     read.flags = LLCL_FLAG_DEFER;
     llcl::post_future<llcl_read_async>(context, read).get();
+    read.flags = LLCL_FLAG_DONE; /* which may tell the end by the answer */
+    llcl::post_future<llcl_read_async>(context, read).get();
     llcl_am_params_t message = LLCL_AM_PARAMS_INIT;
     message.peer = read.peer;
     message.id = NOBODY;

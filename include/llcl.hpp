@@ -32,10 +32,10 @@ private:
     llcl_status_t status_;
 };
 
-/// Throws on everything but LLCL_OK, "try again" included. Not in callbacks and handlers, which must not throw.
+/// Throws on everything but LLCL_OK and LLCL_DONE, "try again" included. Not in callbacks and handlers, which must not throw.
 inline void check(llcl_status_t status)
 {
-    if (status != LLCL_OK)
+    if (status != LLCL_OK && status != LLCL_DONE)
         throw error(status);
 }
 
@@ -159,12 +159,18 @@ template <auto Post, class Params> std::future<void> post_future(llcl_context_t 
 {
     std::promise<void> promise;
     std::future<void> future = promise.get_future();
-    check(post<Post>(context, params, [promise = std::move(promise)](llcl_status_t status) mutable {
+    llcl_status_t answer = post<Post>(context, params, [promise = std::move(promise)](llcl_status_t status) mutable {
         if (status == LLCL_OK)
             promise.set_value();
         else
             promise.set_exception(std::make_exception_ptr(error(status)));
-    }));
+    });
+    check(answer);
+    if (answer == LLCL_DONE) { // nothing fires
+        std::promise<void> done;
+        done.set_value();
+        return done.get_future();
+    }
     return future;
 }
 

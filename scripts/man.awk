@@ -125,7 +125,7 @@ in_doc {
     next
 }
 /^typedef struct [a-z0-9_]+ \{/ { type = $3; text = $0 "\n"; while ((getline line) > 0) { text = text line "\n"; if (line ~ /^\}/) break }; n = split(text, l, "\n"); struct[type] = ""; for (i = 1; i < n; i++) struct[type] = struct[type] verbatim(l[i]) "\n"; next }
-/^#define LLCL_(OK|RETRY_|ERR_)/ { value = $3; gsub(/[()]/, "", value); statuses = statuses ".TP\n.BR " $2 " \" (" verbatim(value) ")\"\n" fill(troff(doc)); next }
+/^#define LLCL_(OK|DONE|RETRY_|ERR_)/ { value = $3; gsub(/[()]/, "", value); statuses = statuses ".TP\n.BR " $2 " \" (" verbatim(value) ")\"\n" fill(troff(doc)); next }
 /^[a-z].*\(/ && !/^typedef/ && !/^extern/ {
     prototype = $0
     while (prototype !~ /;$/ && (getline line) > 0) prototype = prototype "\n" line
