@@ -109,7 +109,7 @@ mod tests {
         #[expect(non_camel_case_types, reason = "as C writes it")]
         struct llcl_example_params_t;
         fn post<P>(_: P) -> i32 {
-            guard(|| crate::fail!(ERR_KEY, "a key"))
+            guard::<(), _>(|| crate::fail!(ERR_KEY, "a key"))
         }
         assert_eq!(post(llcl_example_params_t), Status::ERR_KEY.0);
         // SAFETY: last_message points to a NUL-terminated string of this thread.
