@@ -1011,10 +1011,10 @@ void *llcl_remote_pointer(llcl_context_t *context,
 
 /**
  * Flag: where the operation ends before the call returns, the call answers LLCL_DONE, and none of
- * the request's completions fires or need be valid. Otherwise as without the flag: LLCL_OK, and
- * they fire; so in offload mode, with LLCL_FLAG_DEFER, and where the owner of the memory must do
- * its part. Blocking functions answer LLCL_OK with it as without it. It saves the price of a
- * completion that has nothing to tell.
+ * the request's completions fires. Otherwise as without the flag: LLCL_OK, and they fire; so in
+ * offload mode, with LLCL_FLAG_DEFER, and where the owner of the memory must do its part. Blocking
+ * functions answer LLCL_OK with it as without it. It saves the price of a completion that has
+ * nothing to tell.
  */
 #define LLCL_FLAG_DONE 4u
 

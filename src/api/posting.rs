@@ -8,10 +8,10 @@ use crate::api::status::{LLCL_DONE, LLCL_OK};
 use crate::core::context::Context;
 use crate::core::rma::Quick;
 use crate::core::submit::{Accepted, FLAG_DONE, Request};
-use crate::engine::completion::in_callback;
+use crate::engine::completion::{Completion, in_callback};
 use crate::transport::port::Port;
+use crate::transport::waiters::Waiters;
 use crate::util::status::{Result, Status};
-use std::hint::black_box;
 
 /// The parameters of an operation, from which its request is made.
 pub trait Parameters {
@@ -146,13 +146,28 @@ pub unsafe fn try_post<P: Parameters>(context: *const llcl_context_t, params: *c
 /// As of try_post().
 #[inline(never)]
 unsafe extern "C" fn try_post_and_tell<P: Parameters>(context: &llcl_context_t, p: &P) -> i32 {
-    let done = p.flags() == FLAG_DONE;
-    let quiet = p.on_local().is_none_or(|it| it.as_engine().is_nothing());
-    if done || p.flags() == 0 && quiet && p.on_complete().as_engine().can_fire() {
+    let (peer, on_complete) = (p.peer().into(), p.on_complete().as_engine());
+    let plain = p.flags() == 0 && p.on_local().is_none_or(|it| it.as_engine().is_nothing());
+    // Each way to tell has a copy of the operation, so that none has to ask again which it is.
+    if p.flags() == FLAG_DONE {
         // SAFETY: as the caller promises.
-        match unsafe { p.do_word(&context.context, p.peer().into()) } {
-            Quick::Done if done => return LLCL_DONE,
-            Quick::Done => return tell(&context.context, p.on_complete()),
+        match unsafe { p.do_word(&context.context, peer) } {
+            Quick::Done => return LLCL_DONE,
+            Quick::Wake(port) => return wake_and_tell(&context.context, port, p),
+            Quick::No => {}
+        }
+    } else if plain && on_complete.can_call() {
+        // SAFETY: as the caller promises.
+        match unsafe { p.do_word(&context.context, peer) } {
+            // SAFETY: can_call() was asked, and nothing was called since.
+            Quick::Done => return unsafe { call(context.context.waiters(), on_complete) },
+            Quick::Wake(port) => return wake_and_tell(&context.context, port, p),
+            Quick::No => {}
+        }
+    } else if plain && on_complete.can_set() {
+        // SAFETY: as the caller promises.
+        match unsafe { p.do_word(&context.context, peer) } {
+            Quick::Done => return tell(context.context.waiters(), on_complete),
             Quick::Wake(port) => return wake_and_tell(&context.context, port, p),
             Quick::No => {}
         }
@@ -161,12 +176,23 @@ unsafe extern "C" fn try_post_and_tell<P: Parameters>(context: &llcl_context_t, 
     unsafe { try_post_any(context, p) }
 }
 
-/// The last thing that a posting function does where only a completion is left that can fire; of
-/// C's calling convention, as wake().
+/// The last thing that a posting function does where only a completion is left, which calls a
+/// function; of C's calling convention, as wake().
+///
+/// # Safety
+/// As of Completion::call_now().
 #[inline(never)]
-extern "C" fn tell(context: &Context, on_complete: &llcl_completion_t) -> i32 {
-    on_complete.as_engine().fire_here(context.waiters());
-    black_box(Status::OK.0)
+unsafe extern "C" fn call(waiters: &Waiters, on_complete: &Completion) -> i32 {
+    // SAFETY: as the caller promises.
+    unsafe { on_complete.call_now(waiters) };
+    unforeseen_ok()
+}
+
+/// Like call(), for any completion.
+#[inline(never)]
+extern "C" fn tell(waiters: &Waiters, on_complete: &Completion) -> i32 {
+    on_complete.fire(Status::OK, waiters);
+    unforeseen_ok()
 }
 
 /// Like wake(), and tells.
@@ -176,7 +202,7 @@ extern "C" fn wake_and_tell<P: Parameters>(context: &Context, port: &Port, param
     wake(port, params);
     match params.flags() {
         FLAG_DONE => LLCL_DONE,
-        _ => tell(context, params.on_complete()),
+        _ => tell(context.waiters(), params.on_complete().as_engine()),
     }
 }
 
@@ -293,8 +319,20 @@ pub unsafe fn do_word_and_wake<P: Parameters>(context: &Context, params: &P) -> 
 #[inline(never)]
 extern "C" fn wake<P: Parameters>(port: &Port, params: &P) -> i32 {
     port.waiters().wake_at(params.word().address(), 8);
-    // If the compiler knew the answer, it would give it itself, and not end with the call.
-    black_box(Status::OK.0)
+    unforeseen_ok()
+}
+
+/// LLCL_OK. If the compiler knew the answer of a function, the caller would give it itself, and not
+/// end with the call.
+#[inline(always)]
+fn unforeseen_ok() -> i32 {
+    let mut status = 0_u64;
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: the assembler sees a comment.
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) status, options(pure, nomem, nostack, preserves_flags));
+    }
+    status as i32
 }
 
 /// Peer and flags as the one number that lies in the parameters: read and compared at once.

@@ -30,10 +30,10 @@ pub const LLCL_FLAG_DEFER: u32 = 1;
 pub const LLCL_FLAG_PARK: u32 = 2;
 
 /// Flag: where the operation ends before the call returns, the call answers LLCL_DONE, and none of
-/// the request's completions fires or need be valid. Otherwise as without the flag: LLCL_OK, and
-/// they fire; so in offload mode, with LLCL_FLAG_DEFER, and where the owner of the memory must do
-/// its part. Blocking functions answer LLCL_OK with it as without it. It saves the price of a
-/// completion that has nothing to tell.
+/// the request's completions fires. Otherwise as without the flag: LLCL_OK, and they fire; so in
+/// offload mode, with LLCL_FLAG_DEFER, and where the owner of the memory must do its part. Blocking
+/// functions answer LLCL_OK with it as without it. It saves the price of a completion that has
+/// nothing to tell.
 pub const LLCL_FLAG_DONE: u32 = 4;
 
 /// The signal word is set to the value.

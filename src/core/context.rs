@@ -60,9 +60,11 @@ pub(super) struct Quick {
     pub(super) peers: AtomicU32,
     ports: *const OnceBox<Port>,
     pub(super) own: OwnTable,
+    waiters: *const Waiters,
 }
 
-// SAFETY: both pointers lead into the routes, which the context keeps and any thread may use.
+// SAFETY: the pointers lead into the routes, and into the control area that they keep; the context
+// keeps them, and any thread may use both.
 unsafe impl Send for Quick {}
 // SAFETY: as above.
 unsafe impl Sync for Quick {}
@@ -188,6 +190,7 @@ impl Context {
             ports: places.as_ptr(),
             // SAFETY: the context keeps the routes, and they keep the port where it is.
             own: unsafe { routes.own().own_table() },
+            waiters: routes.waiters(),
         };
         let regions = Arc::new(Regions::new(
             segment,
@@ -267,7 +270,8 @@ impl Context {
     /// This rank's sleeping threads, to be told of completions.
     #[inline(always)]
     pub fn waiters(&self) -> &Waiters {
-        self.routes.waiters()
+        // SAFETY: in the control area, which the routes keep, and the context them.
+        unsafe { &*self.quick.waiters }
     }
 
     /// Contacts peers, all at the same time, and waits until that has been done; None: every rank.

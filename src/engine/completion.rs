@@ -94,16 +94,22 @@ impl Completion {
     /// Whether it is well formed and can fire in the calling thread, now, beside another one.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
-        self.is_nothing() || self.can_fire() || self.could_fire()
+        self.is_nothing() || self.can_call() || self.can_set() || self.could_fire()
     }
 
-    /// Whether it does something, is well formed, and can fire in the calling thread, now: outside
-    /// of a callback, if it calls a function. Nothing is called.
+    /// Whether it calls a function, is well formed, and the calling thread may call it now: it is
+    /// in no callback, and has been in one before.
     #[inline(always)]
-    pub fn can_fire(&self) -> bool {
-        if self.head() == CALL.into() {
-            return !self.call.is_null() && runs_nothing();
-        }
+    pub fn can_call(&self) -> bool {
+        // SAFETY: as in mine().
+        let known = unsafe { known::get().as_ref() };
+        let free = known.is_some_and(|t| !t.is_running());
+        self.head() == CALL.into() && !self.call.is_null() && free
+    }
+
+    /// Whether it changes a word, and is well formed.
+    #[inline(always)]
+    pub fn can_set(&self) -> bool {
         let word = self.head() == STORE.into() || self.head() == ADD.into();
         word && !self.target.is_null() && (self.target as usize).is_multiple_of(8)
     }
@@ -121,22 +127,20 @@ impl Completion {
         }
     }
 
-    /// Tells the user of success, for one that can_fire(). A function is called without a detour.
+    /// Tells the user of success, without a detour.
+    ///
+    /// # Safety
+    /// can_call() has answered true to this thread, which has called nothing since.
     #[inline(always)]
-    pub fn fire_here(&self, waiters: &Waiters) {
-        // SAFETY: as in mine().
-        match unsafe { known::get().as_ref() } {
-            Some(t) if self.kind == CALL && !t.is_running() => {
-                let (function, data) = (self.call, self.target);
-                // SAFETY: the user gave a function of this type, see the type's doc; null was
-                // refused.
-                let call = unsafe { std::mem::transmute::<*const c_void, Callback>(function) };
-                // SAFETY: function and argument are the user's, see Completion.
-                t.outermost(function, || unsafe { call(data, Status::OK) });
-                waiters.touched_anything();
-            }
-            _ => self.fire(Status::OK, waiters),
-        }
+    pub unsafe fn call_now(&self, waiters: &Waiters) {
+        let (function, data) = (self.call, self.target);
+        // SAFETY: the user gave a function of this type, see the type's doc; null was refused.
+        let call = unsafe { std::mem::transmute::<*const c_void, Callback>(function) };
+        // SAFETY: not null, as the caller promises; else as in mine().
+        let trampoline = unsafe { &*known::get() };
+        // SAFETY: function and argument are the user's, see Completion.
+        trampoline.outermost(function, || unsafe { call(data, Status::OK) });
+        waiters.touched_anything();
     }
 
     #[inline(never)]
@@ -268,13 +272,6 @@ impl Drop for Place {
             unsafe { dealloc(self.0.get().cast(), Layout::new::<Waiting>()) };
         }
     }
-}
-
-/// Whether this thread has called a function of the user before, and calls none at the moment.
-#[inline(always)]
-fn runs_nothing() -> bool {
-    // SAFETY: as in mine().
-    unsafe { known::get().as_ref() }.is_some_and(|t| !t.is_running())
 }
 
 /// Whether this thread runs a callback at the moment.
