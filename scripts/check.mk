@@ -108,4 +108,12 @@ check-tsan check-asan:
 	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER)
 	@echo "$@: passed (C tests, ranks as threads)"
 
+# By hand: the conduit's tests in PAR, with ranks as processes: what threads of one rank do to each other.
+check-conduit-tsan: all
+	scripts/build-sanitized thread $(BUILD)/thread
+	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD)) tsan \
+		LLCL_LIBS="$$(cat $(BUILD)/thread/lib/link)"
+	. scripts/sanitizer-options && conduit/gasnet/tests/run $(abspath $(BUILD)) tsan
+	@echo "$@: passed (the conduit's tests, instrumented)"
+
 .PHONY: check check-more check-all check-tools check-wire-library $(CHECKS) $(MORE)

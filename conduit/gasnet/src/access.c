@@ -9,9 +9,10 @@ struct far_place find(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t 
         fatal("rank %u of a team of %u", rank, tm->size);
     }
     const struct gexl_place *place = &tm->places[rank];
-    struct far_place found = {gex_TM_TranslateRankToJobrank(tm, rank), gexl_mapped(tm, rank, address, size),
-                              LLCL_REMOTE_INIT};
-    if (found.here) {
+    struct far_place found = {gex_TM_TranslateRankToJobrank(tm, rank), NULL, LLCL_REMOTE_INIT};
+    unsigned char *here;
+    if (gexl_mapped(tm, rank, address, size, &here)) {
+        found.here = here;
         return found;
     }
     uintptr_t all = place->far ? place->far->size : place->size, offset = (uintptr_t)address - place->base;

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 
 _Atomic int teams_open;
+#if defined(GASNET_PAR)
 pthread_mutex_t advancing = PTHREAD_MUTEX_INITIALIZER; /* the teams' list, and their rounds */
+#endif
 static struct team *open_teams;
 
 /* Goes through the rounds as far as the peers' words allow. With `advancing` held. */
@@ -34,7 +36,7 @@ static void named_advance(void);
 static bool named_open;
 
 void teams_progress(void) {
-    if (pthread_mutex_trylock(&advancing)) {
+    if (!advance_trylock()) {
         return;
     }
     for (struct team **at = &open_teams; *at;) {
@@ -53,7 +55,7 @@ void teams_progress(void) {
     if (named_open) {
         named_advance();
     }
-    pthread_mutex_unlock(&advancing);
+    advance_unlock();
 }
 
 /* Puts a team with something under way into the list. With `advancing` held. */
@@ -68,7 +70,7 @@ void team_open(struct team *team) {
 
 /* Takes a team that ends from the list, where it may still stand after its last barrier. */
 void team_forget(struct team *team) {
-    pthread_mutex_lock(&advancing);
+    advance_lock();
     struct team **at = &open_teams;
     while (team->listed && *at != team) {
         at = &(*at)->next;
@@ -77,7 +79,7 @@ void team_forget(struct team *team) {
         *at = team->next;
         atomic_fetch_sub(&teams_open, 1);
     }
-    pthread_mutex_unlock(&advancing);
+    advance_unlock();
 }
 
 gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags) {
@@ -85,14 +87,14 @@ gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags) {
     (void)flags;
     must_be_up("gex_Coll_BarrierNB");
     must_be_a_team(tm, "gex_Coll_BarrierNB");
-    pthread_mutex_lock(&advancing);
+    advance_lock();
     uint64_t number = ++team->started;
     advance(team);
     bool ended = atomic_load_explicit(&team->ended, memory_order_relaxed) == number;
     if (!ended) {
         team_open(team);
     }
-    pthread_mutex_unlock(&advancing);
+    advance_unlock();
     if (ended) {
         return GEX_EVENT_INVALID;
     }
@@ -248,7 +250,7 @@ void gasnet_barrier_notify(int id, int flags) {
     if (named.notified) {
         fatal("gasnet_barrier_notify twice without gasnet_barrier_wait");
     }
-    pthread_mutex_lock(&advancing);
+    advance_lock();
     unsigned what = flags & GASNET_BARRIERFLAG_MISMATCH ? MISMATCH
                     : flags & (GASNET_BARRIERFLAG_ANONYMOUS | GASNET_BARRIERFLAG_UNNAMED) ? ANONYMOUS : NAMED;
     named.number++;
@@ -262,16 +264,16 @@ void gasnet_barrier_notify(int id, int flags) {
     named_open = true;
     atomic_fetch_add(&teams_open, 1);
     named_advance();
-    pthread_mutex_unlock(&advancing);
+    advance_unlock();
 }
 
 static bool named_ended(void) {
-    pthread_mutex_lock(&advancing);
+    advance_lock();
     if (named_open) {
         named_advance();
     }
     bool ended = named.ended;
-    pthread_mutex_unlock(&advancing);
+    advance_unlock();
     return ended;
 }
 

@@ -108,12 +108,12 @@ static void turn_make(struct team *team, const struct wish *wish, struct turn *t
 }
 
 static bool is_idle(const struct plan *plan) {
-    pthread_mutex_lock(&advancing);
+    advance_lock();
     bool idle = plan->rounds == plan->begun;
     for (int i = 0; i < TURNS; i++) {
         idle = idle && !plan->turns[i].operation;
     }
-    pthread_mutex_unlock(&advancing);
+    advance_unlock();
     return idle;
 }
 
@@ -121,9 +121,9 @@ static bool is_idle(const struct plan *plan) {
 static void plan_drop(struct plan **at) {
     struct plan *plan = *at;
     GASNET_BLOCKUNTIL(is_idle(plan));
-    pthread_mutex_lock(&advancing);
+    advance_lock();
     *at = plan->next;
-    pthread_mutex_unlock(&advancing);
+    advance_unlock();
     for (int i = 0; i < TURNS; i++) {
         if (plan->turns[i].coll) {
             must(llcl_coll_free(plan->turns[i].coll), "the end of a plan");
@@ -177,13 +177,13 @@ static struct plan *plan_find(struct team *team, const struct wish *wish) {
         plan = plan_new(team, wish);
         at = NULL;
     }
-    pthread_mutex_lock(&advancing);
+    advance_lock();
     if (at) {
         *at = plan->next;
     }
     plan->next = team->plans;
     team->plans = plan;
-    pthread_mutex_unlock(&advancing);
+    advance_unlock();
     return plan;
 }
 
@@ -290,7 +290,7 @@ static gex_Event_t begin(gex_TM_t tm, const struct operation *wanted) {
     operation->event = (struct gexl_event){&operation->ended, 1};
     prepare(team, wanted->wish, piece, wanted->wish.count / piece);
     prepare(team, wanted->wish, wanted->wish.count % piece, 1);
-    pthread_mutex_lock(&advancing);
+    advance_lock();
     for (last = &team->operations; *last;) {
         last = &(*last)->next;
     }
@@ -300,7 +300,7 @@ static gex_Event_t begin(gex_TM_t tm, const struct operation *wanted) {
     if (!ended) {
         team_open(team);
     }
-    pthread_mutex_unlock(&advancing);
+    advance_unlock();
     if (ended) {
         free(operation);
         return GEX_EVENT_INVALID;

@@ -138,13 +138,26 @@ void must_be_a_team(gex_TM_t tm, const char *call);
 
 /* am.c */
 void am_begin(void);
+/* launch.c: the place among ranks that mpirun has started, or NULL; then its files go, when all ranks have met */
+const llcl_bootstrap_t *launch_begin(void);
+void launch_end(void);
 /* exit.c */
 void exit_begin(void);
 /* endpoint.c and segment.c */
 void endpoint_begin(void);
 const struct gexl_place *places_of(gex_EP_Index_t index);
-/* barrier.c: `advancing` guards barriers, events and the rounds of collectives */
+/* barrier.c: `advancing` guards barriers, events and the rounds of collectives. Outside of PAR one thread at a time
+ * is in the library. */
+#if defined(GASNET_PAR)
 extern pthread_mutex_t advancing;
+static inline void advance_lock(void) { pthread_mutex_lock(&advancing); }
+static inline bool advance_trylock(void) { return pthread_mutex_trylock(&advancing) == 0; }
+static inline void advance_unlock(void) { pthread_mutex_unlock(&advancing); }
+#else
+static inline void advance_lock(void) {}
+static inline bool advance_trylock(void) { return true; }
+static inline void advance_unlock(void) {}
+#endif
 extern _Atomic int teams_open; /* with something under way; the named barrier counts as one */
 void barrier_begin_world(void);
 void teams_progress(void);

@@ -204,6 +204,7 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     }
     see_thread();
     config.am_handlers = LLCL_AM_HANDLERS_POLLED;
+    config.bootstrap = launch_begin();
     must(llcl_init(&config, &job.context), "gex_Client_Init");
     job.rank = llcl_rank(job.context);
     job.size = llcl_size(job.context);
@@ -222,6 +223,7 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     endpoint_begin();
     am_begin();
     connect_all();
+    launch_end();
     team_begin();
     barrier_begin_world();
     exit_begin();

@@ -82,8 +82,12 @@ const struct gexl_place *places_of(gex_EP_Index_t index) {
     return job.places[index];
 }
 
+static struct gexl_place mapped_at(uintptr_t base, uintptr_t size, void *here) {
+    return (struct gexl_place){base, size, size < 8 ? 0 : size - 7, here, NULL};
+}
+
 static void bind(gex_EP_t ep, gex_Segment_t segment) {
-    struct gexl_place place = {(uintptr_t)segment->address, segment->size, segment->address, NULL};
+    struct gexl_place place = mapped_at((uintptr_t)segment->address, segment->size, segment->address);
     ep->segment = segment;
     place_segment(ep->index, job.rank, &place);
 }
@@ -141,22 +145,22 @@ static struct card card_of(const struct gexl_ep *ep) {
 
 /* A description that stood there before is not freed: another thread may be reading it. */
 static void learn(gex_Rank_t rank, const struct card *card) {
-    struct gexl_place place = {card->base, card->size, NULL, NULL};
+    struct gexl_place place = {.base = card->base};
     if (rank == job.rank) {
         return; /* known since it was bound */
     }
     if (card->mapped) {
-        place.here = llcl_remote_pointer(job.context, rank, card->remote, card->size);
-        if (!place.here) {
+        void *here = llcl_remote_pointer(job.context, rank, card->remote, card->size);
+        if (!here) {
             fatal("the segment of rank %u cannot be mapped: %s", rank, llcl_last_error());
         }
+        place = mapped_at(card->base, card->size, here);
     } else {
         struct gexl_far *far = malloc(sizeof *far);
         if (!far) {
             fatal("no memory for the segment of rank %u", rank);
         }
         *far = (struct gexl_far){card->remote, card->size};
-        place.size = 0;
         place.far = far;
     }
     place_segment(card->index, rank, &place);

@@ -41,8 +41,8 @@ static inline gasnet_handle_t gasnet_get_nb_bulk(void *destination, gasnet_node_
     return GASNET_INVALID_HANDLE;
 }
 static inline void gasnet_memset(gasnet_node_t rank, void *destination, int value, size_t size) {
-    void *to = gexl_mapped(gexl_world, rank, destination, size);
-    if (GASNETT_PREDICT_TRUE(to != NULL)) {
+    unsigned char *to;
+    if (GASNETT_PREDICT_TRUE(gexl_mapped(gexl_world, rank, destination, size, &to))) {
         memset(to, value, size);
         __atomic_thread_fence(__ATOMIC_RELEASE);
     } else {

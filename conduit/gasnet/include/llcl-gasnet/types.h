@@ -39,11 +39,13 @@ typedef struct gexl_source *gex_AM_SrcDesc_t;
 #define GEX_AM_SRCDESC_NO_OP ((gex_AM_SrcDesc_t)0)
 
 /* Where the bound segment of a member lies: at its owner, and in this process. A segment that is not mapped here has
- * size 0 and `far`, one that this rank knows nothing of has zeroes. */
+ * size 0 and `far`, one that this rank knows nothing of has zeroes. Accesses of up to 8 bytes may begin at `words`
+ * places from the base on: all but the last 7, which are left to the general case. */
 struct gexl_far;
 struct gexl_place {
     uintptr_t base;
     uintptr_t size;
+    uintptr_t words;
     unsigned char *here;
     const struct gexl_far *far;
 };

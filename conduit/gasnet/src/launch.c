@@ -1,0 +1,124 @@
+/* Ranks that mpirun has started: Open MPI's, and those of launchers that number them by PMI_RANK (MPICH, Intel MPI).
+ * They find each other by files in a directory that belongs to the job, which is removed when all have met. */
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATIENCE_NS 60000000000ull
+
+static const struct {
+    const char *rank, *size;
+} launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
+
+static char directory[300];
+static int rounds;
+static llcl_bootstrap_t bootstrap = LLCL_BOOTSTRAP_INIT;
+
+static void name_of(char *name, size_t room, int round, uint32_t rank) {
+    snprintf(name, room, "%s/%d.%u", directory, round, rank);
+}
+
+static bool put_file(const void *mine, size_t size) {
+    char name[400], part[410];
+    name_of(name, sizeof name, rounds, bootstrap.rank);
+    snprintf(part, sizeof part, "%s.part", name);
+    int file = open(part, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    bool good = file >= 0 && write(file, mine, size) == (ssize_t)size;
+    if (file >= 0) {
+        close(file);
+    }
+    return good && rename(part, name) == 0; /* whole, or not there */
+}
+
+static bool get_file(uint32_t rank, void *place, size_t size, uint64_t until) {
+    char name[400];
+    int file;
+    name_of(name, sizeof name, rounds, rank);
+    while ((file = open(name, O_RDONLY | O_CLOEXEC)) < 0 && errno == ENOENT && gasnett_ticks_now() < until) {
+        usleep(1000);
+    }
+    bool good = file >= 0 && read(file, place, size) == (ssize_t)size;
+    if (file >= 0) {
+        close(file);
+    } else {
+        fprintf(stderr, "gasnet (libllcl), rank %u: rank %u has not come to gex_Client_Init within %d s\n",
+                bootstrap.rank, rank, (int)(PATIENCE_NS / 1000000000));
+    }
+    return good;
+}
+
+static int32_t allgather(void *data, const void *mine, size_t size, void *all) {
+    uint64_t until = gasnett_ticks_now() + PATIENCE_NS;
+    (void)data;
+    rounds++;
+    bool good = put_file(mine, size);
+    for (uint32_t r = 0; good && r < bootstrap.size; r++) {
+        good = get_file(r, (char *)all + r * size, size, until);
+    }
+    return good ? 0 : 1;
+}
+
+/* When the process that has started this one began, as /proc tells: after a reboot or a wrap of process ids there is
+ * no older directory of that name. */
+static unsigned long long parent_began(void) {
+    char path[40], line[1000] = "";
+    unsigned long long began = 0;
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)getppid());
+    FILE *file = fopen(path, "r");
+    if (file) {
+        char *rest = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+        if (rest) {
+            sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &began);
+        }
+        fclose(file);
+    }
+    return began;
+}
+
+/* A directory of this user that all ranks of the job know, and no other job. */
+static bool make_directory(void) {
+    const char *job_directory = getenv("PMIX_SERVER_TMPDIR"), *job_name = getenv("PMIX_NAMESPACE");
+    struct stat found;
+    if (job_directory && job_name && !strchr(job_name, '/')) {
+        snprintf(directory, sizeof directory, "%s/llcl-gasnet-%s", job_directory, job_name);
+    } else {
+        snprintf(directory, sizeof directory, "/dev/shm/llcl-gasnet-%ld-%ld-%llu", (long)getuid(), (long)getppid(),
+                 parent_began());
+    }
+    if (mkdir(directory, 0700) && errno != EEXIST) {
+        return false;
+    }
+    return lstat(directory, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == getuid();
+}
+
+const llcl_bootstrap_t *launch_begin(void) {
+    if (getenv("LLCL_RANK") || getenv("LLCL_ALONE")) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const char *rank = getenv(launchers[i].rank), *size = getenv(launchers[i].size);
+        if (rank && size && atoi(size) > 1) {
+            bootstrap.rank = (uint32_t)atoi(rank);
+            bootstrap.size = (uint32_t)atoi(size);
+            bootstrap.allgather = allgather;
+            return make_directory() ? &bootstrap : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* All ranks have read everything. */
+void launch_end(void) {
+    char name[400];
+    for (; rounds > 0; rounds--) {
+        name_of(name, sizeof name, rounds, bootstrap.rank);
+        unlink(name);
+        rmdir(directory); /* by whoever is the last */
+    }
+}
