@@ -120,10 +120,14 @@ static bool has_ended(gex_Event_t event) {
     return atomic_load_explicit(event->progress, memory_order_acquire) >= event->until;
 }
 
-int gexl_event_test(gex_Event_t event) {
+static void must_be_event(gex_Event_t event) {
     if (event == GEX_EVENT_NO_OP) {
         fatal("GEX_EVENT_NO_OP was given to a test or a wait");
     }
+}
+
+int gexl_event_test(gex_Event_t event) {
+    must_be_event(event);
     if (!has_ended(event)) {
         teams_progress();
     }
@@ -144,8 +148,11 @@ void gexl_event_wait(gex_Event_t event) {
 /* Takes out the events that have happened; says how many there were of both kinds. */
 static void sweep(gex_Event_t *events, size_t count, size_t *ended, size_t *open) {
     *ended = *open = 0;
+    teams_progress();
     for (size_t i = 0; i < count; i++) {
-        if (events[i] && gexl_event_test(events[i]) == GASNET_OK) {
+        must_be_event(events[i]);
+        if (events[i] && has_ended(events[i])) {
+            free(events[i]);
             events[i] = GEX_EVENT_INVALID;
             ++*ended;
         } else if (events[i]) {
