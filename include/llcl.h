@@ -19,8 +19,8 @@
  *   plans that have ended are refused with LLCL_ERR_STATE, also after the end of their context,
  *   until 256 later ones of their kind have ended. Any other handle that has ended must not be
  *   passed.
- * - Parameter structs are read during the call only. Each has an initialiser for C and C++, such as
- *   LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, which sets every field to 0. Flag bits and
+ * - Parameter structs are read during the call only. Each has an initialiser for C and C++, such
+ *   as LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, which sets every field to 0. Flag bits and
  *   kinds that are not defined here are refused with LLCL_ERR_INVALID, and so is NULL wherever it
  *   is not allowed by name.
  * - Out-parameters are written on success only.
@@ -28,15 +28,15 @@
  *   request carries fires exactly once, with a status, whatever happens. Refused means: none
  *   fires.
  * - Callbacks run on whatever thread ends the operation: the caller, before the call returns
- *   (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this library; or one of its own
- *   threads. In offload mode it is the progress thread.
+ *   (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this library; or
+ *   one of its own threads. In offload mode it is the progress thread.
  *   They may post requests by the try functions; they must not block. What they post may end at
  *   once; its callback then runs after the present one has returned, so a chain of any length
  *   needs no more stack than one link. A thread keeps at most 64 such callbacks waiting; beyond
  *   that the try functions answer LLCL_RETRY_QUEUE_FULL.
  * - Order. Operations of one thread or of several may take effect in any order, except that the
  *   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
- *   done before an operation was accepted is seen by whoever sees its effect.
+ *   done before an operation was accepted is seen by every thread that sees its effect.
  * - First use. A peer is contacted when it is first used: its memory is mapped as soon as it has
  *   called llcl_init, which takes some 0.1 ms. Until then the try functions answer
  *   LLCL_RETRY_CONNECTING, without waiting, while the contact goes on behind them; all other
@@ -96,8 +96,8 @@ extern "C" {
 #define LLCL_RETRY_CONNECTING 5
 
 /**
- * The operation has ended before the call returned, and none of its completions fires. Only requests
- * with LLCL_FLAG_DONE are answered so.
+ * The operation has ended before the call returned, and none of its completions fires. Only
+ * requests with LLCL_FLAG_DONE are answered so.
  */
 #define LLCL_DONE 64
 
@@ -158,11 +158,12 @@ const char *llcl_status_string(llcl_status_t status);
 const char *llcl_last_error(void);
 
 /**
- * For programs that end where a call fails, by the macro LLCL_CHECK: prints who called what where,
+ * For programs that end where a call fails, by the macro LLCL_CHECK: prints what was called where,
  * the status and llcl_last_error() on stderr, and ends the process by exit(1), so that its job
  * ends.
  *
- * `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the call as text;
+ * `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the
+ * call as text;
  * `file`: where it stands, static text or NULL; `line`: the line there. Any thread may call it;
  * exit handlers run on it.
  */
@@ -261,8 +262,8 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 #define LLCL_EXECUTION_FROM_ENVIRONMENT 0u
 
 /**
- * The caller does what it can itself; the rest is done by whoever is at hand, at the latest by the
- * progress thread.
+ * The caller does what it can itself; the rest is done by a thread that waits or posts, at the
+ * latest by the progress thread.
  */
 #define LLCL_EXECUTION_AUTO 1u
 
@@ -1180,8 +1181,8 @@ llcl_status_t llcl_write(llcl_context_t *context,
 /**
  * Writes to a peer and then changes a word there, if that is possible now.
  *
- * Whoever sees the word changed sees the bytes. The source must not change until `on_local` or
- * `on_complete`. A thread of the peer waits for the word by llcl_wait_word.
+ * A thread that sees the word changed sees the bytes. The source must not change until `on_local`
+ * or `on_complete`. A thread of the peer waits for the word by llcl_wait_word.
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
@@ -1727,7 +1728,7 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
  * a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
  * for ever; 0: only looks.
  * LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
- * reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left nobody who could change
+ * reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left no rank that could change
  * it: all other ranks are dead, or all that have ever used the region in which the word lies (a
  * living rank that has not touched the region yet does not count: name it by llcl_wait_word_from),
  * what they had sent is handled, and the operations of this rank have ended that were under way
@@ -1735,7 +1736,7 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
  * word); LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the context
  * is being finalized, and the value has not been reached.
  * Any number of threads may wait, for the same word or others. A sleeping thread is looked after
- * by those who store: after its first second it runs no more until it is woken, and stores to
+ * by storing threads: after its first second it runs no more until it is woken, and stores to
  * other words cost what they cost without it. Up to 255 words of a rank can be slept on in this
  * way; the threads of further ones are woken by every store into the rank's memory. A word that
  * lies in several regions is looked at each millisecond.
@@ -1759,7 +1760,8 @@ llcl_status_t llcl_wait_word(llcl_context_t *context,
  * LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID: NULL, misaligned, or
  * no such rank.
  * Any number of threads may wait, as for llcl_wait_word.
- * After GASPI's gaspi_notify_waitsome with its health vector: who waits for a peer names it.
+ * After GASPI's gaspi_notify_waitsome with its health vector: a thread that waits for a peer names
+ * it.
  */
 llcl_status_t llcl_wait_word_from(llcl_context_t *context,
                                   const uint64_t *word,
@@ -1816,8 +1818,8 @@ llcl_status_t llcl_wait_any(llcl_context_t *context,
  *
  * It is armed for once: before each wait of the event loop arm it again, which also makes it
  * unreadable. If what it is armed for has happened before, it becomes readable at once, so nothing
- * is missed between a look and the arming. The way to use it: arm; wait in the event loop; where it
- * is readable, call llcl_wait_any with the same words and the time 0, and act; begin again.
+ * is missed between a look and the arming. The way to use it: arm; wait in the event loop; where
+ * it is readable, call llcl_wait_any with the same words and the time 0, and act; begin again.
  * Where handlers run only in polls (LLCL_AM_HANDLERS_POLLED), LLCL_WAIT_MESSAGES makes it readable
  * when a message waits: llcl_am_poll then runs its handler. A death after which a word can never
  * have its value makes it readable, too.
@@ -2310,8 +2312,8 @@ uint32_t llcl_team_find(const llcl_team_t *team,
  * rank then starts it, computes, and waits for it; the k-th start of one rank meets the k-th start
  * of every other. Several plans of a team may be under way at once and may be started in any
  * order. The thread that started a plan is not needed for it to advance: what an arriving signal
- * releases is done by whoever delivered it, on any rank, or by a thread that waits, or by the
- * progress thread.
+ * releases is done by the thread that delivered it, on any rank, or by a thread that waits, or by
+ * the progress thread.
  */
 
 /** int8_t; also plain bytes. */
@@ -3108,9 +3110,9 @@ llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
  *
  * Each is one request with one completion. Where all of the peer's side is mapped and neither
  * LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the call.
- * Otherwise the request goes through the command queue as one command; whoever executes it does
- * its pieces one after the other, and for memory that its owner has registered each costs what a
- * read or a write of its size costs.
+ * Otherwise the request goes through the command queue as one command; the thread that executes it
+ * does its pieces one after the other, and for memory that its owner has registered each costs
+ * what a read or a write of its size costs.
  */
 
 /** Most dimensions of a box with strides. */

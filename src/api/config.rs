@@ -12,8 +12,8 @@ use std::ffi::c_void;
 
 /// As the environment variable LLCL_EXECUTION says, else LLCL_EXECUTION_AUTO.
 pub const LLCL_EXECUTION_FROM_ENVIRONMENT: u32 = 0;
-/// The caller does what it can itself; the rest is done by whoever is at hand, at the latest by the
-/// progress thread.
+/// The caller does what it can itself; the rest is done by a thread that waits or posts, at the
+/// latest by the progress thread.
 pub const LLCL_EXECUTION_AUTO: u32 = 1;
 /// Every request goes through the queue to the progress thread. A thread that finds the queue full,
 /// or another thread posting at the same moment, executes a batch of it instead, if nobody else

@@ -12,8 +12,8 @@
 //!   plans that have ended are refused with LLCL_ERR_STATE, also after the end of their context,
 //!   until 256 later ones of their kind have ended. Any other handle that has ended must not be
 //!   passed.
-//! - Parameter structs are read during the call only. Each has an initialiser for C and C++, such as
-//!   LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, which sets every field to 0. Flag bits and
+//! - Parameter structs are read during the call only. Each has an initialiser for C and C++, such
+//!   as LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, which sets every field to 0. Flag bits and
 //!   kinds that are not defined here are refused with LLCL_ERR_INVALID, and so is NULL wherever it
 //!   is not allowed by name.
 //! - Out-parameters are written on success only.
@@ -21,15 +21,15 @@
 //!   request carries fires exactly once, with a status, whatever happens. Refused means: none
 //!   fires.
 //! - Callbacks run on whatever thread ends the operation: the caller, before the call returns
-//!   (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this library; or one of its own
-//!   threads. In offload mode it is the progress thread.
+//!   (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this library; or
+//!   one of its own threads. In offload mode it is the progress thread.
 //!   They may post requests by the try functions; they must not block. What they post may end at
 //!   once; its callback then runs after the present one has returned, so a chain of any length
 //!   needs no more stack than one link. A thread keeps at most 64 such callbacks waiting; beyond
 //!   that the try functions answer LLCL_RETRY_QUEUE_FULL.
 //! - Order. Operations of one thread or of several may take effect in any order, except that the
 //!   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
-//!   done before an operation was accepted is seen by whoever sees its effect.
+//!   done before an operation was accepted is seen by every thread that sees its effect.
 //! - First use. A peer is contacted when it is first used: its memory is mapped as soon as it has
 //!   called llcl_init, which takes some 0.1 ms. Until then the try functions answer
 //!   LLCL_RETRY_CONNECTING, without waiting, while the contact goes on behind them; all other

@@ -3,9 +3,9 @@
 //!
 //! Each is one request with one completion. Where all of the peer's side is mapped and neither
 //! LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the call.
-//! Otherwise the request goes through the command queue as one command; whoever executes it does
-//! its pieces one after the other, and for memory that its owner has registered each costs what a
-//! read or a write of its size costs.
+//! Otherwise the request goes through the command queue as one command; the thread that executes it
+//! does its pieces one after the other, and for memory that its owner has registered each costs
+//! what a read or a write of its size costs.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard};

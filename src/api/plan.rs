@@ -4,8 +4,8 @@
 //! rank then starts it, computes, and waits for it; the k-th start of one rank meets the k-th start
 //! of every other. Several plans of a team may be under way at once and may be started in any
 //! order. The thread that started a plan is not needed for it to advance: what an arriving signal
-//! releases is done by whoever delivered it, on any rank, or by a thread that waits, or by the
-//! progress thread.
+//! releases is done by the thread that delivered it, on any rank, or by a thread that waits, or by
+//! the progress thread.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard, known_size};

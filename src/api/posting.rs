@@ -111,8 +111,8 @@ unsafe fn do_and_tell<P: Parameters>(context: &Context, params: &P) -> Option<i3
     Some(LLCL_OK)
 }
 
-/// The tier that never waits. Part of the functions of the interface, so that an operation on a word
-/// that tells nobody needs neither a call nor a frame.
+/// The tier that never waits. Part of the functions of the interface, so that an operation on a
+/// word that tells nobody needs neither a call nor a frame.
 ///
 /// # Safety
 /// Pointers that are not null point to a live context and to valid parameters, whose own promises
@@ -299,7 +299,7 @@ unsafe fn submit<P: Parameters>(
     })
 }
 
-/// Whether an operation on a word is done; wakes who sleeps on the word.
+/// Whether an operation on a word is done; wakes threads that sleep on the word.
 ///
 /// # Safety
 /// As of do_quickly().

@@ -350,8 +350,8 @@ pub unsafe extern "C" fn llcl_write(
 
 /// Writes to a peer and then changes a word there, if that is possible now.
 ///
-/// Whoever sees the word changed sees the bytes. The source must not change until `on_local` or
-/// `on_complete`. A thread of the peer waits for the word by llcl_wait_word.
+/// A thread that sees the word changed sees the bytes. The source must not change until `on_local`
+/// or `on_complete`. A thread of the peer waits for the word by llcl_wait_word.
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
 /// LLCL_RETRY_CONNECTING: try again;

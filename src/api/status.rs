@@ -19,8 +19,8 @@ pub const LLCL_RETRY_NO_CREDIT: i32 = 4;
 /// Try again: the peer was not contacted before, and the contact is under way; it goes on whether
 /// or not you try again, and may take until the peer has come up. llcl_connect waits for it.
 pub const LLCL_RETRY_CONNECTING: i32 = 5;
-/// The operation has ended before the call returned, and none of its completions fires. Only requests
-/// with LLCL_FLAG_DONE are answered so.
+/// The operation has ended before the call returned, and none of its completions fires. Only
+/// requests with LLCL_FLAG_DONE are answered so.
 pub const LLCL_DONE: i32 = 64;
 /// A parameter has a value that it may not have.
 pub const LLCL_ERR_INVALID: i32 = -1;
@@ -66,11 +66,12 @@ pub extern "C" fn llcl_last_error() -> *const c_char {
     last_message()
 }
 
-/// For programs that end where a call fails, by the macro LLCL_CHECK: prints who called what where,
+/// For programs that end where a call fails, by the macro LLCL_CHECK: prints what was called where,
 /// the status and llcl_last_error() on stderr, and ends the process by exit(1), so that its job
 /// ends.
 ///
-/// `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the call as text;
+/// `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the
+/// call as text;
 /// `file`: where it stands, static text or NULL; `line`: the line there. Any thread may call it;
 /// exit handlers run on it.
 #[unsafe(no_mangle)]

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
 /// a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
 /// for ever; 0: only looks.
 /// LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
-/// reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left nobody who could change
+/// reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left no rank that could change
 /// it: all other ranks are dead, or all that have ever used the region in which the word lies (a
 /// living rank that has not touched the region yet does not count: name it by llcl_wait_word_from),
 /// what they had sent is handled, and the operations of this rank have ended that were under way
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
 /// word); LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the context
 /// is being finalized, and the value has not been reached.
 /// Any number of threads may wait, for the same word or others. A sleeping thread is looked after
-/// by those who store: after its first second it runs no more until it is woken, and stores to
+/// by storing threads: after its first second it runs no more until it is woken, and stores to
 /// other words cost what they cost without it. Up to 255 words of a rank can be slept on in this
 /// way; the threads of further ones are woken by every store into the rank's memory. A word that
 /// lies in several regions is looked at each millisecond.
@@ -92,7 +92,8 @@ pub unsafe extern "C" fn llcl_wait_word(
 /// LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID: NULL, misaligned, or
 /// no such rank.
 /// Any number of threads may wait, as for llcl_wait_word.
-/// After GASPI's gaspi_notify_waitsome with its health vector: who waits for a peer names it.
+/// After GASPI's gaspi_notify_waitsome with its health vector: a thread that waits for a peer names
+/// it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_wait_word_from(
     context: *mut llcl_context_t,
@@ -198,8 +199,8 @@ pub unsafe extern "C" fn llcl_wait_any(
 ///
 /// It is armed for once: before each wait of the event loop arm it again, which also makes it
 /// unreadable. If what it is armed for has happened before, it becomes readable at once, so nothing
-/// is missed between a look and the arming. The way to use it: arm; wait in the event loop; where it
-/// is readable, call llcl_wait_any with the same words and the time 0, and act; begin again.
+/// is missed between a look and the arming. The way to use it: arm; wait in the event loop; where
+/// it is readable, call llcl_wait_any with the same words and the time 0, and act; begin again.
 /// Where handlers run only in polls (LLCL_AM_HANDLERS_POLLED), LLCL_WAIT_MESSAGES makes it readable
 /// when a message waits: llcl_am_poll then runs its handler. A death after which a word can never
 /// have its value makes it readable, too.

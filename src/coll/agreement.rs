@@ -11,15 +11,15 @@
 //! Each step also carries a verdict: the lowest rank that could not do its part, and why.
 //!
 //! A rank finds all boards that it writes on before its first step. One that cannot, or that ends
-//! an exchange early for another reason of its own, says so on its own board. Those who write on
-//! that board look there while they wait, and say the same on theirs. So all hear of it, whomever
-//! the first rank could not reach.
+//! an exchange early for another reason of its own, says so on its own board. The ranks that write
+//! on that board look there while they wait, and say the same on theirs. So all hear of it,
+//! whomever the first rank could not reach.
 //!
 //! What keeps a rank from finding a board may pass (it has no descriptor left, say). Then the board
 //! says only up to which exchange all have failed, and the next one is tried again. That one number
 //! is enough: as long as a rank has not found its boards no exchange has ended well anywhere, so
-//! all up to that number have failed. For the same reason nobody is misled who still reads a sheet
-//! of a failed exchange while its writer is two exchanges ahead: it fails in any case.
+//! all up to that number have failed. For the same reason no rank is misled that still reads a
+//! sheet of a failed exchange while its writer is two exchanges ahead: it fails in any case.
 
 use crate::coll::arena::say_left;
 use crate::core::services::Services;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Where those who write on a board count themselves when they have left the team: a word of 4
+/// Where the ranks that write on a board count themselves when they have left the team: a word of 4
 /// bytes.
 const LEFT: u64 = 0;
 /// Where its owner says why exchanges have failed: a verdict,
@@ -178,8 +178,8 @@ impl Ring {
         FIRST + 2 * self.sheet(self.steps())
     }
 
-    /// The death of any rank of the team ends an exchange: who has seen it goes no further, and
-    /// others may wait for that rank.
+    /// The death of any rank of the team ends an exchange: a rank that has seen it goes no further,
+    /// and others may wait for that rank.
     fn check_alive(&self, services: &Services) -> Result<()> {
         let deaths = services.routes.deaths();
         if self.looked.get() == Some(deaths) {

@@ -30,7 +30,7 @@ struct Slot<T> {
 impl<T> Slot<T> {
     #[inline(always)]
     fn get(&self, what: &str) -> Result<&T> {
-        // SAFETY: it is null or what put() has boxed; whoever frees it excludes others, by
+        // SAFETY: it is null or what put() has boxed; the thread that frees it excludes others, by
         // contract. Acquire: pairs with put().
         let live = unsafe { self.live.load(Ordering::Acquire).as_ref() };
         live.ok_or_else(|| freed_before(what))

@@ -8,9 +8,9 @@
 //! Races are not left to luck. Each counter is raised by one queue alone and queues run in order,
 //! so which step follows which by waits and signals does not depend on the run. Vector clocks keep
 //! that order (`shadow`), and two accesses to a byte, one of them a write, that it leaves open are
-//! an error in any run. The user of a rank counts as one who writes its buffers between two rounds:
-//! so whoever touches them before the rank has started or after it has ended is in a race with the
-//! user.
+//! an error in any run. The user of a rank counts as a thread that writes its buffers between two
+//! rounds: so a thread that touches them before the rank has started or after it has ended is in a
+//! race with the user.
 
 mod documented;
 mod long;

@@ -151,7 +151,7 @@ impl Team {
             Board::new(&self.services, &self.arena, Ring::new(peers, me, name))
         });
         let made = made.transpose();
-        // An error of one is an error for all: those who have a board must not wait for those who
+        // An error of one is an error for all: ranks that have a board must not wait for ranks that
         // have none.
         let status = made.as_ref().err().map_or(Status::OK, |error| error.status);
         let told = board.exchange(&self.services, status, &[]);

@@ -13,7 +13,7 @@ pub trait Task: Send + Sync {
     fn advance(&self) -> bool;
     /// The progress thread is about to sleep; from now on a thread that needs it rings. True:
     /// something has come meanwhile, and it must not sleep.
-    fn rest(&self) -> bool;
+    fn begin_sleep(&self) -> bool;
     /// Nothing is under way.
     fn is_idle(&self) -> bool;
     /// A thread that works for it in passing keeps others from their core.
@@ -146,7 +146,7 @@ impl Background {
         }
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // Without an enlisted task nobody counts on this thread.
-        if tasks.iter().fold(false, |busy, task| task.rest() | busy) && active {
+        if tasks.iter().fold(false, |busy, task| task.begin_sleep() | busy) && active {
             return None;
         }
         Some(if sleeps { longest } else { nap.next().min(longest) })

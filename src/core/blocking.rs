@@ -27,9 +27,9 @@ pub(super) struct Blocking<'a> {
 const NAP: Duration = Duration::from_micros(100);
 
 impl<'a> Blocking<'a> {
-    /// Lends the calling thread for a burst of looks, until `done`: to the lane, and to the agent
-    /// of active messages where there are some. `backoff` begins anew when messages were handled.
-    pub(super) fn attend(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
+    /// Works for a burst of looks, until `done`: for the lane, and for active messages where
+    /// there are some. `backoff` begins anew when messages were handled.
+    pub(super) fn help_until(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
         if self.poster.has_parked() {
             self.poster.post_parked();
         }
@@ -41,9 +41,9 @@ impl<'a> Blocking<'a> {
             return done();
         }
         if !self.dispatcher.is_in_use() || !self.may_handle() {
-            return self.lane.attend(done);
+            return self.lane.help_until(done);
         }
-        if self.dispatcher.attend(&done) > 0 {
+        if self.dispatcher.help_until(&done) > 0 {
             backoff.renew();
         }
         if done() {
@@ -111,7 +111,7 @@ impl<'a> Blocking<'a> {
         done: impl Fn() -> bool + Copy,
     ) -> bool {
         let mut backoff = Backoff::new(self.spin);
-        while !self.attend(&mut backoff, done) {
+        while !self.help_until(&mut backoff, done) {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return done();

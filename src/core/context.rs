@@ -262,7 +262,7 @@ impl Context {
     }
 
     /// What a thread needs that waits for the lane.
-    pub(super) fn rest(&self) -> Blocking<'_> {
+    pub(super) fn blocking(&self) -> Blocking<'_> {
         let spin = Duration::from_micros(self.config.spin_us);
         Blocking { lane: &self.lane, dispatcher: &self.dispatcher, poster: &self.poster, spin }
     }
@@ -282,8 +282,8 @@ impl Context {
         }
         let open = || self.must_be_open();
         match peers {
-            Some(peers) => self.rest().connect(peers.iter().copied(), open),
-            None => self.rest().connect(0..self.size(), open),
+            Some(peers) => self.blocking().connect(peers.iter().copied(), open),
+            None => self.blocking().connect(0..self.size(), open),
         }
     }
 
@@ -293,14 +293,14 @@ impl Context {
         self.must_be_open()?;
         match in_callback() {
             true => self.routes.port(peer),
-            false => self.rest().port(peer, || self.must_be_open()),
+            false => self.blocking().port(peer, || self.must_be_open()),
         }
     }
 
     /// Works for the lane for one round.
     pub fn progress_once(&self) -> Result<()> {
         self.may_block()?;
-        self.rest().help_others();
+        self.blocking().help_others();
         Ok(())
     }
 

@@ -76,7 +76,7 @@ impl Context {
                 && self.lane.is_idle() == Some(true)
         };
         while !idle() && Instant::now() < limit {
-            if !self.rest().help_others() {
+            if !self.blocking().help_others() {
                 backoff.pause();
             }
         }
@@ -87,7 +87,7 @@ impl Context {
         let mut backoff = Backoff::new(Duration::from_micros(100));
         let done = || self.dispatcher.has_handled_all() && self.routes.fabric().has_delivered_all();
         while !done() && Instant::now() < limit {
-            if self.rest().help_others() {
+            if self.blocking().help_others() {
                 backoff.renew();
             } else if !backoff.pause() {
                 std::thread::sleep(NAP);

@@ -239,7 +239,7 @@ impl Context {
     /// Tries until the request is accepted.
     pub fn submit_many_until_accepted(&self, many: &Many) -> Result<Accepted> {
         self.may_block()?;
-        self.rest().until_accepted(|| self.submit_many(many))
+        self.blocking().until_accepted(|| self.submit_many(many))
     }
 
     /// Does the request and waits for its end.

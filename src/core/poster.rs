@@ -206,7 +206,7 @@ impl Task for Errand {
         self.asks(|poster| poster.has_parked() && poster.post_parked() > 0)
     }
 
-    fn rest(&self) -> bool {
+    fn begin_sleep(&self) -> bool {
         false
     }
 

@@ -145,12 +145,12 @@ impl Regions {
 
     /// Waits for a moment, until a peer has answered.
     fn wait_for_answers(&self) {
-        let rest = self.rest();
+        let blocking = self.blocking();
         let mut backoff = Backoff::new(self.spin);
         let answered = || self.table().recall.has_answers();
-        while !rest.attend(&mut backoff, answered) {
+        while !blocking.help_until(&mut backoff, answered) {
             if !backoff.pause() {
-                rest.sleep(Awaited::ANYTHING, Some(NAP), answered);
+                blocking.sleep(Awaited::ANYTHING, Some(NAP), answered);
                 return;
             }
         }
@@ -234,7 +234,7 @@ impl Regions {
         Ok(Made { key, address })
     }
 
-    fn rest(&self) -> Blocking<'_> {
+    fn blocking(&self) -> Blocking<'_> {
         let Regions { lane, dispatcher, poster, spin, .. } = self;
         Blocking { lane, dispatcher, poster, spin: *spin }
     }
@@ -260,17 +260,17 @@ impl Regions {
         if !waiting_allowed && !idle() {
             return Err(Error::bare(Status::RETRY_BUSY));
         }
-        let rest = self.rest();
+        let blocking = self.blocking();
         if waiting_allowed {
             // They look the region up when they are posted.
-            rest.until_posted(ALL_PEERS);
+            blocking.until_posted(ALL_PEERS);
         }
         let (index, place, size) = self.end_life(key)?;
         // After this nobody finds the region and nobody is in the middle of touching it.
         let mapping = self.routes.own().forget(index);
         // With the role: a thread that posts directly has looked our side up, and works on it while
         // it has the role.
-        let end = if waiting_allowed { rest.flush_with_role(ALL_PEERS) } else { Ok(()) };
+        let end = if waiting_allowed { blocking.flush_with_role(ALL_PEERS) } else { Ok(()) };
         if waiting_allowed && end.is_ok() {
             drop(mapping);
             self.table().limbo.clear();

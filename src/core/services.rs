@@ -135,23 +135,23 @@ impl Services {
 
     /// Contacts all these ranks at the same time, and waits until that has been done.
     pub fn connect(&self, peers: impl Iterator<Item = u32> + Clone) -> Result<()> {
-        self.rest().connect(peers, || self.must_be_open())
+        self.blocking().connect(peers, || self.must_be_open())
     }
 
-    fn rest(&self) -> Blocking<'_> {
+    fn blocking(&self) -> Blocking<'_> {
         let Services { lane, dispatcher, poster, .. } = self;
         Blocking { lane, dispatcher, poster, spin: self.spin() }
     }
 
     /// Works for a moment for whatever else there is to do. True: something was done.
     pub fn help_others(&self) -> bool {
-        self.rest().help_others()
+        self.blocking().help_others()
     }
 
     /// Sleeps until `enough`, or until an operation or a peer may have changed the word at `word`,
     /// which is in no completion. True: somebody has changed it.
     pub fn sleep(&self, word: Address, limit: Option<Duration>, enough: impl Fn() -> bool) -> bool {
-        self.rest().sleep(Awaited { name: Some(word), local: None }, limit, enough)
+        self.blocking().sleep(Awaited { name: Some(word), local: None }, limit, enough)
     }
 
     /// Tells the user; see Completion::fire().

@@ -75,7 +75,7 @@ impl Context {
             credit_sleeps: counts.credit_sleeps.get(),
             slots_high_water: counts.slots_high_water.get(),
             requests_high_water: counts.requests_high_water.get(),
-            am_memory: self.routes.fabric().mail_bytes(),
+            am_memory: self.routes.fabric().message_bytes(),
             coll_cache_hits: counts.plans_found.get(),
             coll_cache_misses: counts.plans_made.get(),
         }
@@ -83,6 +83,6 @@ impl Context {
 
     /// Into how many shares this rank's slots are split.
     pub fn am_shares(&self) -> u32 {
-        self.routes.fabric().mail_shares()
+        self.routes.fabric().message_shares()
     }
 }

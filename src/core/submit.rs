@@ -147,7 +147,7 @@ impl Context {
     /// Tries until the request is accepted, working for the lane meanwhile.
     pub fn submit_until_accepted(&self, request: &Request) -> Result<Accepted> {
         self.may_block()?;
-        self.rest().until_accepted(|| self.submit(request))
+        self.blocking().until_accepted(|| self.submit(request))
     }
 
     /// Does the request and waits for its end, whether or not it carries FLAG_DONE.
@@ -180,7 +180,7 @@ impl Context {
         if post(Completion::store_on(&ended))? == Accepted::Done {
             return Ok(());
         }
-        self.rest().until_set(&ended);
+        self.blocking().until_set(&ended);
         match ended.load(Ordering::Acquire) {
             word if word & WORD_FAILED == 0 => Ok(()),
             word => {
@@ -194,13 +194,13 @@ impl Context {
     /// Waits until everything accepted before, for one peer or for all, has ended; then tells the
     /// first failure of it that nobody was told of.
     pub fn flush(&self, peer: Option<u32>) -> Result<()> {
-        self.flush_by(peer, |peer| self.rest().flush(peer))
+        self.flush_by(peer, |peer| self.blocking().flush(peer))
     }
 
     /// Like `flush`, but not for longer than `timeout`; None: for ever.
     pub fn flush_within(&self, peer: Option<u32>, timeout: Option<Duration>) -> Result<()> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        self.flush_by(peer, |peer| match self.rest().flush_or(peer, deadline) {
+        self.flush_by(peer, |peer| match self.blocking().flush_or(peer, deadline) {
             true => Ok(()),
             false => Err(Error::bare(Status::ERR_TIMEOUT)),
         })

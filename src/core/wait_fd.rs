@@ -117,8 +117,8 @@ impl Notifier {
 impl Shared {
     fn watch(&self) -> Watch<'_> {
         let Parts { routes, lane, dispatcher, poster, regions, background, spin } = &self.parts;
-        let rest = Blocking { lane, dispatcher, poster, spin: *spin };
-        Watch { rest, routes, regions, background }
+        let blocking = Blocking { lane, dispatcher, poster, spin: *spin };
+        Watch { blocking, routes, regions, background }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -180,7 +180,7 @@ impl Shared {
     /// Sleeps until what is armed has happened; false: until `recalled`.
     fn look(&self, armed: &Armed, recalled: impl Fn() -> bool) -> bool {
         let watch = self.watch();
-        let dispatcher = watch.rest.dispatcher;
+        let dispatcher = watch.blocking.dispatcher;
         let polled = armed.messages && dispatcher.is_polled();
         let words = armed.words.iter().map(|(word, at_least, changer)| Watched {
             // SAFETY: aligned, and the program keeps it until this look is over.
@@ -205,7 +205,7 @@ impl Shared {
             let enough = || done() || recalled() || watch.has_news_of_deaths(&loss);
             let sleep = |awaited: &[Awaited], limit: Option<Duration>| match polled {
                 // Behind a closed door, so that who brings a message rings.
-                true => watch.rest.sleep_any(awaited, limit, enough),
+                true => watch.blocking.sleep_any(awaited, limit, enough),
                 false => self.parts.routes.sleep(awaited, limit, enough),
             };
             watch.sleep(&words, loss.next_look(), sleep);

@@ -13,7 +13,7 @@ use std::time::Duration;
 impl Context {
     pub(super) fn watch(&self) -> Watch<'_> {
         let Context { routes, regions, background, .. } = self;
-        Watch { rest: self.rest(), routes, regions, background }
+        Watch { blocking: self.blocking(), routes, regions, background }
     }
 
     pub(super) fn check_watched(&self, words: &[Watched<'_>]) -> Result<()> {
@@ -86,7 +86,7 @@ impl Context {
             poster: self.poster.clone(),
             regions: self.regions.clone(),
             background: self.background.clone(),
-            spin: self.rest().spin,
+            spin: self.blocking().spin,
         };
         self.notifier.arm(parts, words, messages, self.dispatcher.known_handled())
     }

@@ -1,5 +1,5 @@
-//! How a thread waits for one of several words: awake at first, working for the lane meanwhile; then
-//! asleep. And when nobody is left who could change a word.
+//! How a thread waits for one of several words: awake at first, working for the lane meanwhile;
+//! then asleep. And when nobody is left who could change a word.
 
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
@@ -56,7 +56,7 @@ impl Watched<'_> {
 /// The parts of a context that it takes to wait for words.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
-    pub(super) rest: Blocking<'a>,
+    pub(super) blocking: Blocking<'a>,
     pub(super) routes: &'a Routes,
     pub(super) regions: &'a Regions,
     pub(super) background: &'a Background,
@@ -95,9 +95,9 @@ impl OwnWork {
     }
 
     fn has_ended(&mut self, watch: Watch<'_>) -> bool {
-        let dispatcher = watch.rest.dispatcher;
+        let dispatcher = watch.blocking.dispatcher;
         if self.lane.is_none() {
-            self.lane = watch.rest.begin_flush(ALL_PEERS);
+            self.lane = watch.blocking.begin_flush(ALL_PEERS);
         }
         // Acquire: pairs with the Release in flush_has_ended().
         if self.lane.as_ref().is_none_or(|word| word.load(Ordering::Acquire) == 0) {
@@ -139,13 +139,13 @@ impl Watch<'_> {
         // so often.
         let over = || if done() { Ok(()) } else { Err(Error::bare(Status::ERR_TIMEOUT)) };
         if timeout == Some(Duration::ZERO) {
-            self.rest.help_others();
+            self.blocking.help_others();
             return over();
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut backoff = Backoff::new(self.rest.spin);
+        let mut backoff = Backoff::new(self.blocking.spin);
         let mut loss = Loss::default();
-        while !self.rest.attend(&mut backoff, done) {
+        while !self.blocking.help_until(&mut backoff, done) {
             if let Some(changer) = self.lost(&mut loss, words) {
                 // What the dead have done last came before their death was known.
                 return if done() { Ok(()) } else { Err(lost(changer)) };
@@ -156,7 +156,8 @@ impl Watch<'_> {
             }
             let left = left.into_iter().chain(loss.next_look()).min();
             let enough = || done() || self.has_news_of_deaths(&loss);
-            let sleep = |awaited: &[Awaited], limit| self.rest.sleep_any(awaited, limit, enough);
+            let sleep =
+                |awaited: &[Awaited], limit| self.blocking.sleep_any(awaited, limit, enough);
             if !backoff.pause() && self.sleep(words, left, sleep) {
                 backoff.renew();
             }
@@ -185,7 +186,7 @@ impl Watch<'_> {
             return None;
         };
         let own = loss.own.get_or_insert_with(OwnWork::default);
-        let Blocking { lane, dispatcher, .. } = self.rest;
+        let Blocking { lane, dispatcher, .. } = self.blocking;
         let quiet = || {
             dispatcher.is_idle()
                 && dispatcher.has_handled_all()

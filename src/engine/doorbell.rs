@@ -30,7 +30,7 @@
 //! awake cost none. A sleeper may wake for nothing (a ring that belonged to an arming it took
 //! back); it begins again, which is always allowed.
 //!
-//! # Where the role is lent
+//! # Where the role is given away
 //!
 //! A sleeper may give the executor's role away after step 2 and sleep without it. Then:
 //!

@@ -222,14 +222,14 @@ impl Lane {
         self.turns.help(self)
     }
 
-    /// Lends the calling thread to the lane for a moment, where the execution in force allows it.
+    /// Works for the lane for a moment, where the execution in force allows it.
     pub fn help_others(&self) -> bool {
         self.execution != Execution::Offload && self.help()
     }
 
-    /// Lends the calling thread to the lane until `done`, for a burst of looks without giving the
+    /// Works for the lane until `done`, for a burst of looks without giving the
     /// core away. The role is not kept across the pauses in which another thread may run.
-    pub fn attend(&self, done: impl Fn() -> bool) -> bool {
+    pub fn help_until(&self, done: impl Fn() -> bool) -> bool {
         if self.execution == Execution::Offload {
             return done();
         }

@@ -296,8 +296,8 @@ impl Routes {
         }
     }
 
-    /// Like `locate`, for those who touch the memory themselves or not at all. ERR_UNSUPPORTED where
-    /// it cannot be mapped.
+    /// Like `locate`, for those who touch the memory themselves or not at all. ERR_UNSUPPORTED
+    /// where it cannot be mapped.
     pub fn map(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         let found = {
             let _pinned = pin();
@@ -381,7 +381,7 @@ impl Routes {
             self.tell_contacts();
             // It may have died on its way to wake the thread that runs handlers, and then nobody
             // else would.
-            self.segment.control().mail_head().requests.bell().ring();
+            self.segment.control().message_head().requests.bell().ring();
             // Wakes threads that wait for what only this peer would have done.
             self.waiters().touched_anything();
         }
@@ -392,7 +392,8 @@ impl Routes {
         self.deaths_pending.load(Ordering::Relaxed)
     }
 
-    /// Whether a peer has died since the last call: the caller must end what is pending on the dead.
+    /// Whether a peer has died since the last call: the caller must end what is pending on the
+    /// dead.
     #[inline]
     pub fn take_deaths(&self) -> bool {
         // Acquire: pairs with mark_dead().

@@ -95,8 +95,8 @@ impl Fabric {
         self.shared(port)
     }
 
-    /// The transport by which a peer's memory is mapped, for callers that touch it themselves or not at
-    /// all: collectives.
+    /// The transport by which a peer's memory is mapped, for callers that touch it themselves or
+    /// not at all: collectives.
     pub fn shared(&self, port: &Port) -> &dyn Transport {
         if port.peer == self.me { &self.loopback } else { &self.node }
     }
@@ -223,12 +223,12 @@ impl Fabric {
     /// This rank's own words of messages.
     #[inline(always)]
     pub fn own_words(&self) -> &MessageHead {
-        self.own.control().mail_head()
+        self.own.control().message_head()
     }
 
     /// Most bytes of a reply that this rank takes.
     pub fn own_medium(&self) -> usize {
-        self.own.control().mail_sizes().medium
+        self.own.control().message_sizes().medium
     }
 
     /// The next ticket for a reply to this rank.
@@ -237,12 +237,12 @@ impl Fabric {
     }
 
     /// Bytes that the slots of active messages take at most.
-    pub fn mail_bytes(&self) -> u64 {
-        self.own.control().mail_bytes()
+    pub fn message_bytes(&self) -> u64 {
+        self.own.control().message_bytes()
     }
 
     /// Into how many shares this rank's slots are split.
-    pub fn mail_shares(&self) -> u32 {
-        self.own.control().mail_sizes().shares as u32
+    pub fn message_shares(&self) -> u32 {
+        self.own.control().message_sizes().shares as u32
     }
 }

@@ -119,8 +119,8 @@ impl Board {
         self.word(FAILED).store(number, Ordering::Release);
     }
 
-    /// From now on every exchange fails here, and at all who write on this board. The first reason
-    /// stays.
+    /// From now on every exchange fails here, and at all ranks that write on this board. The first
+    /// reason stays.
     pub fn fail(&self, status: Status) {
         if self.failed().0 != FOR_GOOD {
             self.say_failed(Verdict::of(self.ring.me, status), FOR_GOOD);

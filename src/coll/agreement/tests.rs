@@ -60,7 +60,8 @@ fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it
     let failure = first.exchange(&services[0], Status::OK, &[]).expect_err("a failure");
     assert_eq!(failure.error.status, Status::ERR_INVALID);
     assert!(failure.everywhere);
-    // Whoever looks for the board only now finds it, and its memory is not used for anything else.
+    // A rank that looks for the board only now finds it, and its memory is not used for anything
+    // else.
     let (place, own) = (first.own.place, first.own.bytes);
     first.leave(&services[0], &arenas[0]);
     let next = arenas[0].allocate(own, 0).expect("memory");

@@ -239,9 +239,9 @@ fn push(
 
 /// Scatter and allgather (van de Geijn and others, 1994): the vector falls into a block for each
 /// node. Down a binomial tree each node gets the blocks of itself and of all nodes below; then the
-/// blocks go round in a ring, to those who have not got them. Each node receives every byte once
-/// and sends less than two vectors, the root too. ceil(log2 p) + p - 1 signals one after another:
-/// for large sizes on many ranks.
+/// blocks go round in a ring, to the nodes that have not got them. Each node receives every byte
+/// once and sends less than two vectors, the root too. ceil(log2 p) + p - 1 signals one after
+/// another: for large sizes on many ranks.
 fn scatter_allgather(problem: &Problem, rank: usize) -> Program {
     let lanes = (problem.bytes() / problem.segment / problem.ranks as u64).clamp(1, 2) as usize;
     let mut program = Program::new(lanes);

@@ -168,7 +168,7 @@ pub fn between_meetings(
 
 /// The greatest power of two among the ranks, for algorithms that need one. The first ranks pair
 /// up, as many as are too many: the lower one of a pair gives its vector to the upper one and then
-/// only waits for the result. So those who take part stand for neighbouring ranks, in order
+/// only waits for the result. So the ranks that take part stand for neighbouring ranks, in order
 /// (Thakur, Rabenseifner and Gropp 2005).
 #[derive(Clone, Copy)]
 pub struct Core {
@@ -189,7 +189,7 @@ impl Core {
         (rank < 2 * self.surplus).then_some(rank ^ 1)
     }
 
-    /// The rank's number among those who take part; None for the lower one of a pair.
+    /// The rank's number among those that take part; None for the lower one of a pair.
     pub fn number(self, rank: usize) -> Option<usize> {
         match rank < 2 * self.surplus {
             true => (rank % 2 == 1).then_some(rank / 2),

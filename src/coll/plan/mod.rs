@@ -3,8 +3,8 @@
 //! The rounds of a plan at one rank are counted by four numbers that follow each other: `rounds`
 //! (started), `opened` (its queues are active), `closed` (somebody has taken it on himself to end
 //! it), `ended`. The last two lie in the session; see `runner::ends`. Where no completion tells the
-//! user there is a fifth, `settled` (he has waited). Between start and end, whoever is at hand
-//! works for it; see `work`.
+//! user there is a fifth, `settled` (he has waited). Between start and end, threads of all ranks
+//! work for it; see `work`.
 
 pub mod asked;
 mod bound;
@@ -231,7 +231,7 @@ impl Plan {
             let opened = self.open(round, u64::MAX);
             if self.policy.plain {
                 self.habits.note_test();
-                self.attend(false);
+                self.set_polling(false);
             }
             between_word_and_look();
             self.work(opened, true);

@@ -19,13 +19,13 @@ const LARGE: u64 = 256 << 10;
 /// them may share one, as the kernel pleases.
 const LOOKS: u32 = 30;
 /// One look more for so many bytes of the round, up to MOST_LOOKS: about twice as long as it takes
-/// to copy them. A thread that gives its core to a progress thread meanwhile may get it back after a
-/// whole turn of the scheduler.
+/// to copy them. A thread that gives its core to a progress thread meanwhile may get it back after
+/// a whole turn of the scheduler.
 const BYTES_PER_LOOK: u64 = 1 << 10;
 /// About a tenth of a millisecond.
 const MOST_LOOKS: u64 = 1 << 10;
-/// Before these, looks without a pause of a thread that holds a claim: about a microsecond, in which
-/// most rounds of small plans come to their end, and of which a pause would be a large part.
+/// Before these, looks without a pause of a thread that holds a claim: about a microsecond, in
+/// which most rounds of small plans come to their end, and of which a pause would be a large part.
 pub(super) const BARE_LOOKS: u32 = 200;
 /// In the place of all of these, where ranks are more than cores.
 const LOOKS_IF_CROWDED: u32 = 2;
@@ -76,7 +76,7 @@ pub(super) struct Policy {
     /// There are more ranks than cores for them.
     pub crowded: bool,
     /// Deliverers may come to rely without a fence on the owner's attention.
-    pub may_keep: bool,
+    pub may_poll_on: bool,
     /// How often a waiting thread looks before it gives its core away.
     pub looks: u32,
 }
@@ -103,7 +103,7 @@ impl Policy {
             heavy,
             urgent: !offload || facts.copied > COPIED,
             crowded,
-            may_keep: facts.fenced && !crowded,
+            may_poll_on: facts.fenced && !crowded,
             looks,
         }
     }
@@ -137,7 +137,7 @@ pub(super) struct Habits {
 }
 
 impl Habits {
-    /// `told`: a completion tells the user, who therefore is taken to be away.
+    /// `told`: a completion tells the user, which therefore is taken to be away.
     pub fn new(told: bool) -> Habits {
         Habits {
             began: AtomicU64::new(0),
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_small_plan_of_one_queue_is_plain_and_needs_no_progress_thread() {
         let policy = Policy::of(&SMALL);
-        assert!(policy.plain && policy.may_keep && !policy.tasked && !policy.heavy);
+        assert!(policy.plain && policy.may_poll_on && !policy.tasked && !policy.heavy);
         for other in [
             Facts { queues: 2, ..SMALL },
             Facts { steps: 0, ..SMALL },
@@ -273,9 +273,9 @@ mod tests {
         assert_eq!(looks(Facts { queues: 2, size: 4 << 10, ..SMALL }), LOOKS + 4);
         assert_eq!(looks(Facts { queues: 2, size: 1 << 40, ..SMALL }), LOOKS + 1024);
         let crowded = Facts { crowded: true, ..SMALL };
-        assert!(!Policy::of(&crowded).may_keep);
+        assert!(!Policy::of(&crowded).may_poll_on);
         assert_eq!(looks(crowded), LOOKS_IF_CROWDED);
-        assert!(!Policy::of(&Facts { fenced: false, ..SMALL }).may_keep);
+        assert!(!Policy::of(&Facts { fenced: false, ..SMALL }).may_poll_on);
     }
 
     #[test]

@@ -86,11 +86,11 @@ impl Plan {
     #[inline(always)]
     pub(super) fn activate(&self, round: u32) {
         let session = &self.stage.members[self.stage.me].session;
-        // With engine `thread` it is the progress thread that attends, and that opens the round.
+        // With engine `thread` it is the progress thread that polls, and that opens the round.
         let alone = self.about.engine == Engine::Offload && !self.habits.is_prompt();
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
             if alone {
-                session.queue(queue).forget_attention();
+                session.queue(queue).forget_polling();
             }
             session.queue(queue).activate(round.wrapping_sub(1));
         }
@@ -123,11 +123,11 @@ impl Plan {
                 self.habits.note_quick_end();
                 if self.habits.is_prompt() {
                     // Deliverers of the next round need not ask whether that has begun.
-                    line.keep(self.keeps());
+                    line.poll_on(self.polls_on());
                 }
             }
             End::Full => self.let_go(mine, &mut worklist),
-            _ if self.habits.is_prompt() => line.lease(mine, self.keeps()),
+            _ if self.habits.is_prompt() => line.release_polled(mine, self.polls_on()),
             _ => self.let_go(mine, &mut worklist),
         }
         self.stage.run_released(&mut worklist);
@@ -157,7 +157,7 @@ impl Plan {
             match self.stage.run_held(me, queue, mine, &mut worklist) {
                 End::Finished => *held = None,
                 End::Waiting | End::Stopped if self.habits.is_prompt() => {
-                    session.queue(queue).lease(*mine, false)
+                    session.queue(queue).release_polled(*mine, false)
                 }
                 _ => session.queue(queue).hand_on(*mine),
             }

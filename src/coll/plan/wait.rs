@@ -69,12 +69,12 @@ impl Plan {
     }
 
     /// Whether a thread looks at the queues of this rank all the time.
-    pub(super) fn attend(&self, attend: bool) {
+    pub(super) fn set_polling(&self, polling: bool) {
         let session = &self.stage.members[self.stage.me].session;
         for queue in 0..session.queues() {
-            match attend {
-                true => session.queue(queue).attend(),
-                false => session.queue(queue).unattend(),
+            match polling {
+                true => session.queue(queue).begin_polling(),
+                false => session.queue(queue).end_polling(),
             }
         }
     }
@@ -109,8 +109,8 @@ impl Plan {
             if end == End::Finished {
                 self.end_plain(round);
                 self.habits.note_quick_end();
-            } else if worklist.has_released() && self.keeps() {
-                line.lease(*mine, true);
+            } else if worklist.has_released() && self.polls_on() {
+                line.release_polled(*mine, true);
                 held = None;
             } else if worklist.has_released() {
                 // What becomes ready here meanwhile is not to wait for what others need; the next
@@ -139,7 +139,7 @@ impl Plan {
             // which looks once more.
             None => {
                 self.habits.note_slow_end();
-                line.unattend();
+                line.end_polling();
             }
         }
         self.has_ended(round)
@@ -153,7 +153,7 @@ impl Plan {
         let offload = self.about.engine == Engine::Offload;
         let opened = offload && self.open(round, u64::MAX);
         if opened && !self.has_ended(round) {
-            self.attend(true);
+            self.set_polling(true);
         }
         between_word_and_look();
         let mut idle = 0;
@@ -168,7 +168,7 @@ impl Plan {
         }
         let ended = self.has_ended(round);
         if opened && !ended {
-            self.attend(false);
+            self.set_polling(false);
         }
         ended
     }

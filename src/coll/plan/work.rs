@@ -66,8 +66,8 @@ impl Plan {
 
     /// Whether deliverers may rely without a fence on the attention of a plain plan's owner.
     #[inline]
-    pub(super) fn keeps(&self) -> bool {
-        self.policy.may_keep && self.habits.has_quick_ends()
+    pub(super) fn polls_on(&self) -> bool {
+        self.policy.may_poll_on && self.habits.has_quick_ends()
     }
 
     /// Gives the queue of a plain plan back, and looks once more for what was left to this thread
@@ -76,7 +76,7 @@ impl Plan {
         let me = self.stage.me;
         let line = self.stage.members[me].session.queue(0);
         self.habits.note_slow_end();
-        line.unattend();
+        line.end_polling();
         line.release(mine);
         if self.stage.is_ready(me, 0) {
             self.stage.run(me, 0, worklist);
@@ -170,7 +170,7 @@ impl Plan {
             },
             _ => status,
         };
-        // What is cancelled is no error of the others', who are about to leave as well.
+        // What is cancelled is no error of the others', which are about to leave as well.
         if !matches!(status, Status::OK | Status::ERR_CANCELED) {
             return self.fail_round(round, status);
         }
@@ -260,7 +260,7 @@ impl Plan {
     }
 }
 
-/// Whether the caller is the one who opens this round.
+/// Whether the caller opens this round.
 fn open_next(opening: &AtomicU32, round: u32) -> bool {
     let before = round.wrapping_sub(1);
     opening.compare_exchange(before, round, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -296,10 +296,10 @@ impl Task for Plan {
             session.set_asleep(false);
         }
         if !offload {
-            self.attend(true);
+            self.set_polling(true);
         }
         let opened = self.open(round, u64::MAX);
-        // Signals of those who saw the queues before they were active.
+        // Signals of deliverers that saw the queues before they were active.
         between_word_and_look();
         // Others' queues, too: ranks of engine `offload` leave theirs to any thread that looks.
         let worked = self.work(opened, true);
@@ -312,7 +312,7 @@ impl Task for Plan {
         worked || self.ends().is_closed(round) || self.end_if_in_trouble(round)
     }
 
-    fn rest(&self) -> bool {
+    fn begin_sleep(&self) -> bool {
         let me = self.stage.me;
         let session = &self.stage.members[me].session;
         if !self.asleep.swap(true, Ordering::Relaxed) {
@@ -320,7 +320,7 @@ impl Task for Plan {
         }
         let offload = self.about.engine == Engine::Offload;
         if !offload {
-            self.attend(false);
+            self.set_polling(false);
         }
         // What has come before others knew that they must ring.
         let round = self.rounds.load(Ordering::Acquire);

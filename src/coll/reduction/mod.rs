@@ -101,9 +101,9 @@ impl Type {
         })
     }
 
-    /// The environment in which the library combines elements, given that of who makes the plan;
-    /// None where the result does not depend on it. The 16-bit numbers are always rounded to
-    /// nearest.
+    /// The environment in which the library combines elements, given that of the thread that makes
+    /// the plan; None where the result does not depend on it. The 16-bit numbers are always rounded
+    /// to nearest.
     pub fn environment(self, own: Environment) -> Option<Environment> {
         use Type::*;
         match self {

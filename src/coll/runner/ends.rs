@@ -65,8 +65,8 @@ impl Ends {
     /// True: the caller, rank `me`, and nobody else, is to end this round, by end().
     pub fn take(&self, round: u32, me: usize) -> bool {
         let seen = self.closed.load(Ordering::Relaxed);
-        // AcqRel: who starts the next round, having seen only this, sees what the round did; see
-        // is_closed().
+        // AcqRel: a thread that starts the next round, having seen only this, sees what the round
+        // did; see is_closed().
         let (ok, bad) = (Ordering::AcqRel, Ordering::Relaxed);
         seen as u32 == round.wrapping_sub(1)
             && self.closed.compare_exchange(seen, taken(round, me), ok, bad).is_ok()
@@ -82,8 +82,8 @@ impl Ends {
     /// The round that the caller has taken has ended. Others may have ended later rounds meanwhile.
     pub fn end(&self, round: u32) {
         let later = |ended: u32| ((ended.wrapping_sub(round) as i32) < 0).then_some(round);
-        // Release: what the round did, and a word that was changed, is seen by whoever sees that it
-        // has ended.
+        // Release: what the round did, and a word that was changed, is seen by every thread that
+        // sees that it has ended.
         let _ = self.ended.fetch_update(Ordering::Release, Ordering::Relaxed, later);
     }
 

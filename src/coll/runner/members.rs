@@ -48,8 +48,8 @@ pub struct Member {
     pub shared: bool,
     /// Its progress thread is to be told when a round ends.
     pub told: bool,
-    /// The word of its completion, where all ranks map it: whoever runs the last step of a round
-    /// changes it.
+    /// The word of its completion, where all ranks map it: the rank that runs the last step of a
+    /// round changes it.
     pub word: Option<Word>,
 }
 

@@ -8,9 +8,9 @@
 //!   unclaimed"; the owner may take it as it starts the round. Its holder runs steps as long as
 //!   they are ready, and may go on looking at the signals (to hold).
 //! - A thread that **delivers** stores the signal, in a word of the sender's, and then looks at the
-//!   control word of the queue that is signalled; what it finds there says who takes care: the
-//!   holder of the claim, a thread that attends, the owner when it starts, or else the deliverer.
-//! - A thread that **releases** the claim, or stops to **attend**, says so first and then looks at
+//!   control word of the queue that is signalled; what it finds there says which thread takes care:
+//!   the holder of the claim, a thread that polls, the owner when it starts, or else the deliverer.
+//! - A thread that **releases** the claim, or stops **polling**, says so first and then looks at
 //!   the signals once more. Between the two of each side lies a full fence, so the deliverer sees
 //!   the one or the other sees the signal.
 //! - The end of the last step is one store: the round is counted as finished and the queue is no
@@ -44,7 +44,7 @@ pub struct Head {
 /// A queue that has no tail.
 pub const NO_TAIL: u32 = u32::MAX;
 
-/// What an attended word says: nobody looks. A deliverer runs what is ready.
+/// What an polled word says: nobody looks. A deliverer runs what is ready.
 const NOBODY: u8 = 0;
 /// The owner runs the tail itself, the last steps of the queue, which move little and for which no
 /// other rank waits. A deliverer runs the steps before the tail. A thread of the owner that is
@@ -52,10 +52,10 @@ const NOBODY: u8 = 0;
 const TAIL: u8 = 1;
 /// A thread of the owner looks at the queue all the time, or is about to, and will run what becomes
 /// ready.
-const ATTENDED: u8 = 2;
+const POLLED: u8 = 2;
 /// The owner polls the queue in every round until it takes this word back. Deliverers read the word
 /// without a fence; to take it back the owner has all CPUs execute one (fence_for_all).
-const KEPT: u8 = 3;
+const POLLED_ON: u8 = 3;
 
 /// A queue as one process sees it.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ pub struct Queue<'a> {
     pub head: &'a Head,
     /// Whether a thread looks at the queue all the time. In a line that changes seldom, since
     /// deliverers look here first.
-    pub attended: &'a AtomicU8,
+    pub polled: &'a AtomicU8,
     /// The first step of the tail, or NO_TAIL.
     pub tail: u32,
     /// How many signals the queues of the same number have been sent by this one's owner, as
@@ -137,7 +137,7 @@ pub fn signal(word: &AtomicU32, value: u32) {
 }
 
 /// Of the two fences between word and look the deliverer's, where it need only hold back the
-/// compiler: the other side, when it takes a word back that says KEPT, makes every CPU execute
+/// compiler: the other side, when it takes a word back that says POLLED_ON, makes every CPU execute
 /// one.
 #[inline(always)]
 pub fn between_word_and_look_at_what_is_kept() {
@@ -178,7 +178,7 @@ impl Queue<'_> {
     /// finished sees what it did.
     #[inline(always)]
     pub fn control(&self) -> Control {
-        // Acquire: pairs with activate(), release(), lease() and finish().
+        // Acquire: pairs with activate(), release(), release_polled() and finish().
         Control(self.head.control.load(Ordering::Acquire))
     }
 
@@ -207,14 +207,14 @@ impl Queue<'_> {
     #[inline(always)]
     pub fn is_left_alone(&self) -> bool {
         // Relaxed: a thread that has taken attention back since looks at the signal later.
-        let word = self.attended.load(Ordering::Relaxed);
-        word < ATTENDED && self.control().can_be_claimed() && !self.is_tail(word)
+        let word = self.polled.load(Ordering::Relaxed);
+        word < POLLED && self.control().can_be_claimed() && !self.is_tail(word)
     }
 
     /// Whether only the owner is to run the next step: a hint, for ranks that help.
     #[inline]
     pub fn is_owners(&self) -> bool {
-        self.is_tail(self.attended.load(Ordering::Relaxed))
+        self.is_tail(self.polled.load(Ordering::Relaxed))
     }
 
     #[inline(always)]
@@ -222,7 +222,7 @@ impl Queue<'_> {
         word == TAIL && self.at() >= self.tail
     }
 
-    /// What the attended word says where no thread of the owner looks.
+    /// What the polled word says where no thread of the owner looks.
     #[inline(always)]
     fn least(&self) -> u8 {
         if self.tail == NO_TAIL { NOBODY } else { TAIL }
@@ -233,7 +233,7 @@ impl Queue<'_> {
     #[inline(always)]
     pub fn is_kept(&self) -> bool {
         // Relaxed: as in is_left_alone().
-        self.attended.load(Ordering::Relaxed) == KEPT
+        self.polled.load(Ordering::Relaxed) == POLLED_ON
     }
 
     /// The owner starts round `finished`, counted from 0. The thread that looks next, after
@@ -241,7 +241,7 @@ impl Queue<'_> {
     #[inline]
     pub fn activate(&self, finished: u32) {
         // A store: nobody changes the word of a queue that is not active. Release: what the owner
-        // did before is seen by who claims.
+        // did before is seen by the next holder.
         let control = u64::from(finished) << FINISHED_SHIFT | ACTIVE;
         self.head.control.store(control, Ordering::Release);
     }
@@ -251,15 +251,15 @@ impl Queue<'_> {
     pub fn activate_claimed(&self, finished: u32, me: usize) -> Claim {
         let claimed = (me as u64 + 1) << CLAIMER_SHIFT;
         let control = u64::from(finished) << FINISHED_SHIFT | claimed | ACTIVE;
-        // Relaxed: the next holder sees all by release() or lease(). Whether the plan has failed is
-        // looked at without a fence after this; who has failed it pays for that
-        // (coll::plan::quiet).
+        // Relaxed: the next holder sees all by release() or release_polled(). Whether the plan has
+        // failed is looked at without a fence after this; the thread that has failed it pays for
+        // that (coll::plan::quiet).
         self.head.control.store(control, Ordering::Relaxed);
         Claim { control: Control(control), at: 0 }
     }
 
     /// Takes the queue for rank `me`, if the round is under way and nobody has it. The look that
-    /// follows sees the signals of those who have found the queue left alone.
+    /// follows sees the signals of deliverers that have found the queue left alone.
     #[inline]
     pub fn claim(&self, me: usize) -> Option<Claim> {
         let seen = self.head.control.load(Ordering::Relaxed);
@@ -294,20 +294,20 @@ impl Queue<'_> {
         between_word_and_look();
     }
 
-    /// Gives the claim back, and no thread of the owner attends any more. The caller looks at the
+    /// Gives the claim back, and no thread of the owner polls any more. The caller looks at the
     /// signals once more, after between_word_and_look().
     #[inline]
     pub fn hand_on(&self, mine: Claim) {
-        self.forget_attention();
+        self.forget_polling();
         self.give_back(mine);
     }
 
     /// Gives the claim back, but asks deliverers to leave the queue alone, since the caller, a
     /// thread of the owner, is about to claim it again: until then others may, if they need it.
-    /// `lasting`: see keep().
+    /// `lasting`: see poll_on().
     #[inline]
-    pub fn lease(&self, mine: Claim, lasting: bool) {
-        self.keep(lasting);
+    pub fn release_polled(&self, mine: Claim, lasting: bool) {
+        self.poll_on(lasting);
         // Without a fence: for deliverers nothing changes, they leave it to this rank all the time.
         self.give_back(mine);
     }
@@ -325,22 +325,22 @@ impl Queue<'_> {
 
     /// From now on the calling thread, of the owner, looks at this queue all the time.
     #[inline]
-    pub fn attend(&self) {
+    pub fn begin_polling(&self) {
         // Relaxed: a deliverer that does not see it yet takes care itself.
-        if self.attended.load(Ordering::Relaxed) < ATTENDED {
-            self.attended.store(ATTENDED, Ordering::Relaxed);
+        if self.polled.load(Ordering::Relaxed) < POLLED {
+            self.polled.store(POLLED, Ordering::Relaxed);
         }
     }
 
-    /// Like `attend`, until further notice, if `lasting`: the owner has started the round, looks
-    /// again soon, and will do so in the next rounds. To be said by the thread that starts and
-    /// waits, which takes it back as soon as it is no longer so.
+    /// Like `begin_polling`, until further notice, if `lasting`: the owner has started the round,
+    /// looks again soon, and will do so in the next rounds. To be said by the thread that starts
+    /// and waits, which takes it back as soon as it is no longer so.
     #[inline]
-    pub fn keep(&self, lasting: bool) {
-        let word = if lasting { KEPT } else { ATTENDED };
-        // Relaxed: as in attend().
-        if self.attended.load(Ordering::Relaxed) < word {
-            self.attended.store(word, Ordering::Relaxed);
+    pub fn poll_on(&self, lasting: bool) {
+        let word = if lasting { POLLED_ON } else { POLLED };
+        // Relaxed: as in begin_polling().
+        if self.polled.load(Ordering::Relaxed) < word {
+            self.polled.store(word, Ordering::Relaxed);
         }
     }
 
@@ -348,21 +348,21 @@ impl Queue<'_> {
     /// that sees the new control word then also sees that nobody polls. The caller looks at the
     /// signals once more after that.
     #[inline]
-    pub fn forget_attention(&self) {
-        let word = self.attended.load(Ordering::Relaxed);
+    pub fn forget_polling(&self) {
+        let word = self.polled.load(Ordering::Relaxed);
         if word > self.least() {
-            self.attended.store(self.least(), Ordering::Relaxed);
+            self.polled.store(self.least(), Ordering::Relaxed);
         }
-        if word == KEPT {
+        if word == POLLED_ON {
             fence_for_all();
         }
     }
 
     /// The owner stops polling this queue, and looks once more after this call.
     #[inline]
-    pub fn unattend(&self) {
-        if self.attended.load(Ordering::Relaxed) > self.least() {
-            self.forget_attention();
+    pub fn end_polling(&self) {
+        if self.polled.load(Ordering::Relaxed) > self.least() {
+            self.forget_polling();
             between_word_and_look();
         }
     }
@@ -370,16 +370,16 @@ impl Queue<'_> {
     /// The waiting thread of the owner is about to sleep, and looks once more after this call: from
     /// now on deliverers run the tail as well.
     pub fn leave_tail(&self) {
-        if self.attended.load(Ordering::Relaxed) == TAIL {
-            self.attended.store(NOBODY, Ordering::Relaxed);
+        if self.polled.load(Ordering::Relaxed) == TAIL {
+            self.polled.store(NOBODY, Ordering::Relaxed);
             between_word_and_look();
         }
     }
 
     /// The owner runs the tail again.
     pub fn take_tail(&self) {
-        if self.attended.load(Ordering::Relaxed) < self.least() {
-            self.attended.store(TAIL, Ordering::Relaxed);
+        if self.polled.load(Ordering::Relaxed) < self.least() {
+            self.polled.store(TAIL, Ordering::Relaxed);
         }
     }
 }

@@ -51,7 +51,7 @@ pub struct Record {
 }
 
 /// A record where it lies. Peers can write there: a field is read once, by the function that has
-/// its name, and who uses what it says checks that first.
+/// its name, and a thread that uses what it says checks that first.
 #[derive(Clone, Copy)]
 pub struct Lying(*const Record);
 

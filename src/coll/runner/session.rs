@@ -34,7 +34,7 @@ struct Header {
     /// Where the records of each queue begin, and where the last one's end.
     firsts: [AtomicU32; QUEUES + 1],
     /// Of each queue: whether a thread looks at it all the time.
-    attended: [AtomicU8; QUEUES],
+    polled: [AtomicU8; QUEUES],
 }
 
 // Loom's atomics are larger.
@@ -238,8 +238,8 @@ impl Session {
         unsafe {
             let sent = std::slice::from_raw_parts(head.add(1).cast(), self.words[at].into());
             let tail = if at == 0 { self.tail } else { NO_TAIL };
-            let attended = &self.header().attended[at];
-            Queue { head: &*head, attended, tail, sent }
+            let polled = &self.header().polled[at];
+            Queue { head: &*head, polled, tail, sent }
         }
     }
 

@@ -162,8 +162,8 @@ impl Stage {
         worked
     }
 
-    /// Does what run_claimed() does, in one place for all who are not in a hurry: so a start finds
-    /// it in the caches after a round that has driven out what it does not use.
+    /// Does what run_claimed() does, in one place for all callers that are not in a hurry: so a
+    /// start finds it in the caches after a round that has driven out what it does not use.
     #[inline(never)]
     pub fn run_held(
         &self,
@@ -225,8 +225,8 @@ impl Stage {
         end
     }
 
-    /// Whether those who were signalled would wait for long if this step came before the question
-    /// who takes care of them.
+    /// Whether the ranks that were signalled would wait for long if this step came before the
+    /// question which thread takes care of them.
     #[inline(always)]
     fn takes_long(&self, action: u8, size: u64, worklist: &mut Worklist) -> bool {
         worklist.since = worklist.since.saturating_add(size);
@@ -291,7 +291,8 @@ impl Stage {
         }
     }
 
-    /// Finds out who takes care of the queues that were signalled. One fence is enough for them all.
+    /// Finds out which thread takes care of the queues that were signalled. One fence is enough for
+    /// them all.
     fn ask(&self, worklist: &mut Worklist) {
         between_word_and_look();
         worklist.since = 0;

@@ -42,8 +42,8 @@ impl Worklist {
         self.count > 0
     }
 
-    /// Steps of up to so many bytes in all may come between a signal and the question who takes
-    /// care of it.
+    /// Steps of up to so many bytes in all may come between a signal and the question which thread
+    /// takes care of it.
     pub(super) const SHORT: u64 = 4 << 10;
 
     /// For at most `budget` bytes. `owner`: steps of the own rank may be run even where no other

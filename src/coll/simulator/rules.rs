@@ -115,8 +115,8 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
 /// signals.
 type Cell = (usize, u32, usize, usize);
 
-/// A cell has one sender, who signals there once in a round and nowhere else, and it is there that
-/// its owner waits. Its word is no part of what is copied.
+/// A cell has one sender, which signals there once in a round and nowhere else, and it is there
+/// that its owner waits. Its word is no part of what is copied.
 fn verify_cells(
     programs: &[Program],
     mut cells: Vec<Cell>,

@@ -1,5 +1,5 @@
-//! Who touched which bytes, and in which order by waits and signals: vector clocks, in the manner
-//! of the race detectors DJIT+ and FastTrack.
+//! Which rank touched which bytes, and in which order by waits and signals: vector clocks, in the
+//! manner of the race detectors DJIT+ and FastTrack.
 
 /// For each thread, up to which of its moments everything has happened before.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Clock {
     }
 }
 
-/// One access: who, when, and what to say about it.
+/// One access: by which thread, when, and what to say about it.
 #[derive(Clone, Copy, Default)]
 pub struct Epoch {
     thread: u32,
@@ -53,7 +53,7 @@ impl Epoch {
         Epoch { thread: thread as u32, moment, step: step as u32, round: round as u32 }
     }
 
-    /// Who.
+    /// The thread.
     pub fn thread(self) -> usize {
         self.thread as usize
     }

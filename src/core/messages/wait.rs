@@ -42,13 +42,13 @@ impl Context {
         let done = || self.dispatcher.handled() != known;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut backoff = Backoff::new(Duration::from_micros(self.config().spin_us));
-        let rest = self.rest();
-        while !rest.attend(&mut backoff, done) {
+        let blocking = self.blocking();
+        while !blocking.help_until(&mut backoff, done) {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Err(Error::bare(Status::ERR_TIMEOUT));
             }
-            if !backoff.pause() && rest.sleep(Awaited::ANYTHING, left, done) {
+            if !backoff.pause() && blocking.sleep(Awaited::ANYTHING, left, done) {
                 backoff.renew();
             }
         }
@@ -73,7 +73,7 @@ impl Context {
                 }
                 Err(error) if error.status == Status::RETRY_NO_CREDIT => {
                     // Runs handlers between two tries.
-                    return self.rest().until_accepted(|| self.am_try(send));
+                    return self.blocking().until_accepted(|| self.am_try(send));
                 }
                 Err(error) if error.status.is_retry() => {
                     // Where it is credit that lacks then, it is waited for above.
@@ -81,7 +81,7 @@ impl Context {
                         Err(error) if error.status == Status::RETRY_NO_CREDIT => Ok(false),
                         end => end.map(|()| true),
                     };
-                    if self.rest().until_accepted(attempt)? {
+                    if self.blocking().until_accepted(attempt)? {
                         return Ok(());
                     }
                 }
@@ -104,7 +104,7 @@ impl Context {
         };
         let full = || deferred.load(Ordering::Relaxed) >= MOST;
         full() && {
-            self.rest().until(Awaited::private(deferred.as_ptr()), || !full());
+            self.blocking().until(Awaited::private(deferred.as_ptr()), || !full());
             true
         }
     }
@@ -126,7 +126,7 @@ impl Context {
         /// A thread that has had its share wakes the next one; perhaps none posts any more.
         const IN_LINE: Duration = Duration::from_millis(5);
         let message_sender = self.routes.fabric().known_sender(send.peer)?;
-        if message_sender.room.wait_for_turn() || self.rest().help_others() {
+        if message_sender.room.wait_for_turn() || self.blocking().help_others() {
             return None;
         }
         let attempt = || accepted(self.poster.am_submit(send));
@@ -152,15 +152,15 @@ impl Context {
         }
         check_flags(send.flags, FLAG_DEFER | FLAG_PARK)?;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let rest = self.rest();
+        let blocking = self.blocking();
         let call = Call::new(send.reply_capacity)?;
         let send = Send { flags: send.flags & FLAG_DEFER, ..*send };
         let own = call.in_place_of(&send);
-        let mut backoff = Backoff::new(rest.spin);
+        let mut backoff = Backoff::new(blocking.spin);
         loop {
             match self.am_try(&own) {
                 Err(error) if error.status.is_retry() => {
-                    if !rest.pause_or(&mut backoff, deadline) {
+                    if !blocking.pause_or(&mut backoff, deadline) {
                         Call::refused(&own);
                         return Err(Error::bare(Status::ERR_TIMEOUT));
                     }
@@ -174,7 +174,7 @@ impl Context {
         }
         // Acquire: pairs with the Release in Call::ended().
         let done = || call.end.load(Ordering::Acquire) != 0;
-        match rest.until_or(Awaited::private(call.end.as_ptr().cast()), deadline, done) {
+        match blocking.until_or(Awaited::private(call.end.as_ptr().cast()), deadline, done) {
             // SAFETY: the call has ended, and the caller's places are valid.
             true => unsafe { call.give(&send) },
             false => Err(Error::bare(Status::ERR_TIMEOUT)),

@@ -158,8 +158,8 @@ fn loom_two_sources_one_bell() {
     });
 }
 
-/// The role is lent: the sleeper gives it away before it sleeps; a poster that has the duty to ring
-/// does the work itself where the role is free, arms again and leaves.
+/// The role is given away: the sleeper gives it away before it sleeps; a poster that has the duty
+/// to ring does the work itself where the role is free, arms again and leaves.
 #[test]
 fn loom_a_borrower_of_the_role_arms_again() {
     check(2, || {
@@ -177,7 +177,7 @@ fn loom_a_borrower_of_the_role_arms_again() {
             }
         });
         let poster = world.spawn(|world| world.post(2));
-        while sleep_lending(&world.bell, &role, &done) {}
+        while sleep_giving_away(&world.bell, &role, &done) {}
         borrower.join().unwrap();
         poster.join().unwrap();
         assert_eq!(done.load(Ordering::Relaxed), 2);
@@ -200,7 +200,7 @@ fn borrow(role: &Mutex<Consumer<u32>>, done: &AtomicU32) -> bool {
 }
 
 /// One round of the sleeper; false when both entries have been consumed.
-fn sleep_lending(bell: &Bell, role: &Mutex<Consumer<u32>>, done: &AtomicU32) -> bool {
+fn sleep_giving_away(bell: &Bell, role: &Mutex<Consumer<u32>>, done: &AtomicU32) -> bool {
     let ticket = bell.ticket();
     let Ok(mut consumer) = role.try_lock() else {
         thread::yield_now();

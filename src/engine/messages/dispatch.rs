@@ -3,13 +3,13 @@
 //! Two roles, apart from the lane's, so that a handler that takes long stops neither the requests
 //! of other ranks to the lane nor the replies to our own: that of requests, whose holder runs the
 //! handlers, and that of replies, whose holder ends what waited for them. A thread that waits takes
-//! both for a moment (`attend`). Behind it stand two threads that sleep when there is nothing to
-//! do: the one that runs handlers (`core::handler_thread`), and the progress thread, for the
+//! both for a moment (`help_until`). Behind it stand two threads that sleep when there is nothing
+//! to do: the one that runs handlers (`core::handler_thread`), and the progress thread, for the
 //! replies.
 //!
 //! Arming these sources costs senders a look at a word and the sleeper a `membarrier`, which is too
 //! much to be done each time that a thread leaves after having waited. So a thread that leaves arms
-//! nothing; the sleepers, which find at their next wake-up that a thread attends, only nap until
+//! nothing; the sleepers, which find at their next wake-up that a thread helps, only nap until
 //! that has ended (`has_visitors`). Before a waiting thread itself falls asleep, it ends their naps
 //! (`hand_over`).
 //!
@@ -47,7 +47,7 @@ const BATCH: usize = 64;
 const MANY: usize = 4;
 /// See MANY.
 const LINGER: usize = 64;
-/// How long a sleeper naps while others attend.
+/// How long a sleeper naps while others help.
 pub const NAP: Duration = Duration::from_micros(200);
 
 /// Which threads run handlers, and how many at a time.
@@ -270,11 +270,11 @@ impl Dispatcher {
         self.post.pending.waits(tag)
     }
 
-    /// Lends the calling thread until `done`, for a burst of looks without result; returns how much
+    /// Handles what comes until `done`, for a burst of looks without result; returns how much
     /// it has handled.
-    pub fn attend(&self, done: impl Fn() -> bool) -> usize {
+    pub fn help_until(&self, done: impl Fn() -> bool) -> usize {
         if self.is_polled() {
-            return self.attend_by_polls(done);
+            return self.poll_until(done);
         }
         self.visits.store(self.visits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         let (mut looks, mut handled) = (0, 0);

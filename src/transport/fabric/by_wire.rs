@@ -37,7 +37,8 @@ pub(super) fn join(
         let sender = senders.entry(source).or_insert_with(|| {
             // SAFETY: the closure keeps the segment, and the map goes before it.
             let control: &'static Control = unsafe { &*std::ptr::from_ref(own.control()) };
-            MessageSender::new(control.own_mail(), (me, me), 0, control.bell()).on_behalf_of(source)
+            MessageSender::new(control.own_message_area(), (me, me), 0, control.bell())
+                .on_behalf_of(source)
         });
         put_here(sender, class, frame, &counts)
     };

@@ -41,7 +41,7 @@ struct Layout {
     names: usize,
     message_area: Sizes,
     claims: usize,
-    mail_slots: usize,
+    message_slots: usize,
     payloads: usize,
     total: usize,
 }
@@ -54,10 +54,10 @@ impl Layout {
         let directory = round(size_of::<Header>());
         let names = round(directory + regions * size_of::<DirectoryEntry>());
         let claims = round(names + (NAMES + REFUSALS) * size_of::<NamedPlace>());
-        let mail_slots = round(claims + message_area.all() * size_of::<AtomicU64>());
-        let payloads = round(mail_slots + message_area.all() * size_of::<slots::Slot>());
+        let message_slots = round(claims + message_area.all() * size_of::<AtomicU64>());
+        let payloads = round(message_slots + message_area.all() * size_of::<slots::Slot>());
         let total = round(payloads + message_area.payloads());
-        Layout { regions, directory, names, message_area, claims, mail_slots, payloads, total }
+        Layout { regions, directory, names, message_area, claims, message_slots, payloads, total }
     }
 }
 
@@ -92,7 +92,7 @@ impl Control {
         header.regions.store(config.regions, Ordering::Relaxed);
         header.token.store(random(), Ordering::Relaxed);
         header.numbers.write(&message_area);
-        control.reset_mail();
+        control.reset_message_area();
         // Release: a process that sees the magic sees the rest; pairs with open().
         header.magic.store(MAGIC, Ordering::Release);
         Ok(control)
@@ -232,42 +232,42 @@ impl Control {
     }
 
     /// The rank's words of messages.
-    pub fn mail_head(&self) -> &MessageHead {
+    pub fn message_head(&self) -> &MessageHead {
         &self.header().message_area
     }
 
     /// The rank's numbers of messages.
-    pub fn mail_sizes(&self) -> Sizes {
+    pub fn message_sizes(&self) -> Sizes {
         self.layout.message_area
     }
 
     /// The rank's message slots, for its senders.
     pub fn message_area(&self) -> Result<MessageArea<'_>> {
-        self.rest().map(|base| self.mail_from(base))
+        self.rest().map(|base| self.message_area_at(base))
     }
 
     /// This rank's own.
-    pub fn own_mail(&self) -> MessageArea<'_> {
+    pub fn own_message_area(&self) -> MessageArea<'_> {
         debug_assert!(self.near.length() == self.layout.total);
-        self.mail_from(self.near.base())
+        self.message_area_at(self.near.base())
     }
 
-    fn mail_from(&self, base: *mut u8) -> MessageArea<'_> {
-        let Layout { message_area: sizes, claims, mail_slots, payloads, .. } = self.layout;
+    fn message_area_at(&self, base: *mut u8) -> MessageArea<'_> {
+        let Layout { message_area: sizes, claims, message_slots, payloads, .. } = self.layout;
         // SAFETY: the layout has that many claims and slots there, made of atomics and cells.
         let (claims, slots) = unsafe {
             (
                 std::slice::from_raw_parts(base.wrapping_add(claims).cast(), sizes.all()),
-                std::slice::from_raw_parts(base.wrapping_add(mail_slots).cast(), sizes.all()),
+                std::slice::from_raw_parts(base.wrapping_add(message_slots).cast(), sizes.all()),
             )
         };
         let payloads = base.wrapping_add(payloads);
-        MessageArea { head: self.mail_head(), sizes, claims, slots, payloads }
+        MessageArea { head: self.message_head(), sizes, claims, slots, payloads }
     }
 
     /// Every share is reset as if its counter lay here; those that do count for others.
-    fn reset_mail(&self) {
-        let message_area = self.own_mail();
+    fn reset_message_area(&self) {
+        let message_area = self.own_message_area();
         message_area.head.reset_counters();
         for share in message_area.sizes.each_share() {
             message_area.share(share, message_area.head).reset();
@@ -275,7 +275,7 @@ impl Control {
     }
 
     /// Bytes that the slots of active messages take at most, whatever the number of senders.
-    pub fn mail_bytes(&self) -> u64 {
+    pub fn message_bytes(&self) -> u64 {
         let sizes = self.layout.message_area;
         let each = size_of::<AtomicU64>() + size_of::<slots::Slot>();
         (sizes.of_messages() * each + sizes.payloads_of_messages()) as u64
@@ -283,7 +283,7 @@ impl Control {
 
     /// The next ticket for a reply to this rank.
     pub fn replies_sent(&self) -> u64 {
-        let message_area = self.own_mail();
+        let message_area = self.own_message_area();
         message_area.share(REPLIES, message_area.head).sent()
     }
 }
@@ -312,7 +312,7 @@ mod tests {
         let last = |area: MessageArea<'_>| area.payload(LARGE_ANSWERS, CHUNKS - 1);
         // SAFETY: both lie in areas that are mapped, at the last byte of the last payload.
         unsafe {
-            last(own.own_mail()).add(CHUNK - 1).write(9);
+            last(own.own_message_area()).add(CHUNK - 1).write(9);
             assert_eq!(last(message_area).add(CHUNK - 1).read(), 9);
         }
         let behind = own.length() as u64;

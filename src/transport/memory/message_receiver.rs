@@ -103,7 +103,9 @@ impl MessageReceiver {
     ) -> MessageReceiver {
         // SAFETY: the control area stays mapped where it is as long as the segment, which is kept.
         let message_area = unsafe {
-            std::mem::transmute::<MessageArea<'_>, MessageArea<'static>>(own.control().own_mail())
+            std::mem::transmute::<MessageArea<'_>, MessageArea<'static>>(
+                own.control().own_message_area(),
+            )
         };
         let shares: Vec<usize> = match class {
             Class::Requests => (0..message_area.sizes.shares).chain([LARGE]).collect(),

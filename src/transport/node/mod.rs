@@ -285,7 +285,7 @@ impl Node {
     /// peer was not contacted.
     pub fn nearest_host(&self, peer: u32) -> Option<u32> {
         let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
-        let shares = self.control(peer).ok()?.mail_sizes().shares;
+        let shares = self.control(peer).ok()?.message_sizes().shares;
         Some(host_of(peer, nearest_share(peer, me, shares, size), size))
     }
 
@@ -297,7 +297,7 @@ impl Node {
         place.get_or_try_init(|| {
             let control = self.control(peer)?;
             let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
-            let home = nearest_share(peer, me, control.mail_sizes().shares, size);
+            let home = nearest_share(peer, me, control.message_sizes().shares, size);
             // SAFETY: controls are never taken back, and senders go before them.
             let control = unsafe { &*std::ptr::from_ref(control) };
             Ok(Box::new(MessageSender::new(
@@ -313,7 +313,7 @@ impl Node {
     #[cold]
     fn host(&self, peer: u32, share: usize) -> Result<&'static MessageHead> {
         let host = host_of(peer, share, self.bootstrap.size());
-        let head = self.control(host)?.mail_head();
+        let head = self.control(host)?.message_head();
         // SAFETY: as in message_sender().
         Ok(unsafe { &*std::ptr::from_ref(head) })
     }

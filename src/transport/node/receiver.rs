@@ -40,7 +40,7 @@ impl NodeReceiver {
     }
 
     fn area(&self) -> MessageArea<'_> {
-        self.own.control().own_mail()
+        self.own.control().own_message_area()
     }
 }
 

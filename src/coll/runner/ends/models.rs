@@ -12,8 +12,8 @@
 //! | end: before the word is changed | the word |
 //! | take_over: also what has ended, or is another's | the dead |
 //!
-//! Not found: take() Relaxed, since who starts the next round by `closed` alone has seen the word,
-//! which shows the same.
+//! Not found: take() Relaxed, since a thread that starts the next round by `closed` alone has seen
+//! the word, which shows the same.
 
 use super::*;
 use crate::coll::runner::queue::{Head, NO_TAIL, Queue};
@@ -44,8 +44,8 @@ impl Owner {
     }
 
     fn queue(&self, at: usize) -> Queue<'_> {
-        let (head, attended, sent) = &self.queues[at];
-        Queue { head, attended, tail: NO_TAIL, sent }
+        let (head, polled, sent) = &self.queues[at];
+        Queue { head, polled, tail: NO_TAIL, sent }
     }
 
     fn counts(&self) -> impl Iterator<Item = u32> {
@@ -131,7 +131,7 @@ fn loom_ends_the_owner_and_a_rank_tell_once() {
     });
 }
 
-/// Who has seen that a round has ended may set the word back: no late store meets it.
+/// A thread that has seen that a round has ended may set the word back: no late store meets it.
 #[test]
 fn loom_ends_the_word_is_changed_before_the_round_has_ended() {
     check(|| {

@@ -1,10 +1,10 @@
-//! Loom models of a queue: every interleaving of a few ranks that deliver, start, attend and help.
+//! Loom models of a queue: every interleaving of a few ranks that deliver, start, poll and help.
 //! What they call around the queue follows `coll::runner::shared`, `coll::plan::work` and
 //! `coll::plan::wait` step by step.
 //!
-//! All that a step reads and writes is in cells that loom watches: two that run steps at once, or
-//! who reads what it has not been shown, is an error even if no value is wrong. All threads end, as
-//! ranks do that compute; what is ready then and has not been run is lost.
+//! All that a step reads and writes is in cells that loom watches: two that run steps at once, or a
+//! read of what the thread has not been shown is an error even if no value is wrong. All threads
+//! end, as ranks do that compute; what is ready then and has not been run is lost.
 //!
 //! Faults that were planted, one at a time, and how many of the models (fifteen at that time, two
 //! more for the last row, two more for what is kept) failed:
@@ -20,21 +20,21 @@
 //! | finish: "active" stays | 14 |
 //! | finish: `at` stays | 1, the next round |
 //! | claim: also what somebody has | 14 |
-//! | activate: Relaxed | 1, who sees the round |
+//! | activate: Relaxed | 1, sees the round |
 //! | control: Relaxed | 3 |
-//! | unattend: does nothing | 5 |
-//! | unattend: no fence after it | 2 |
-//! | who starts, holds or leases: attention not taken back; no look after the release | 3, 4 |
-//! | who starts, or sees that another thread has: no fence before the look | 3, 1 |
-//! | who runs a queue: no look after the release | 8 |
-//! | who opens a round: attention of the last one not taken back | 1, attention does not outlive |
+//! | end_polling: does nothing | 5 |
+//! | end_polling: no fence after it | 2 |
+//! | a start, a holder or a release: attention not taken back; no look after the release | 3, 4 |
+//! | a start, or a look at another thread's: no fence before the look | 3, 1 |
+//! | a run of a queue: no look after the release | 8 |
+//! | the opening of a round: attention of the last one not taken back | 1, attention does not outlive |
 //! | a look at what is kept: no fence before it (in the models one on each side stands for the one for all) | 2, those of what is kept |
 //! | what is kept is not taken back | 2, the same |
 //! | a light start: no look after it has given its claims back | 1, the light start |
 //!
-//! Not found: the claim without its fence or Relaxed, since whoever holds it releases it with a
+//! Not found: the claim without its fence or Relaxed, since its holder releases it with a
 //! fence and looks; the fence for all of who kept a queue, since another one follows, which in the
-//! models is as good; a lease whose attention comes late or not at all, since then the deliverer
+//! models is as good; a release whose polling comes late or not at all, since then the deliverer
 //! does the work; an owner that finds its queue taken and does not look itself, since the taker
 //! does.
 
@@ -56,7 +56,7 @@ fn spawn(plan: &Arc<Plan>, run: impl FnOnce(&Plan) + 'static) -> thread::JoinHan
     thread::spawn(move || run(&plan))
 }
 
-/// Two deliver, the owner starts; whoever comes last has to run what is left.
+/// Two deliver, the owner starts; the last one has to run what is left.
 #[test]
 fn loom_every_step_is_run_once() {
     check(3, || {
@@ -83,7 +83,7 @@ fn loom_a_release_meets_a_signal() {
     });
 }
 
-/// Like `loom_a_release_meets_a_signal`, with a helper, who looks before it claims, and a step that
+/// Like `loom_a_release_meets_a_signal`, with a helper that looks before it claims, and a step that
 /// anybody may run at once.
 #[test]
 fn loom_a_helper_is_in_nobodys_way() {
@@ -99,9 +99,9 @@ fn loom_a_helper_is_in_nobodys_way() {
     });
 }
 
-/// The owner attends and stops attending; the deliverer that has seen that relies on its last look.
+/// The owner polls and stops polling; the deliverer that has seen that relies on its last look.
 #[test]
-fn loom_who_attended_looks_once_more() {
+fn loom_a_thread_that_polled_looks_once_more() {
     check(5, || {
         let plan = plan(&[&[after(1)]]);
         plan.open(0, 0);
@@ -115,13 +115,13 @@ fn loom_who_attended_looks_once_more() {
 /// Two threads of the owner: one waits, the other one, its progress thread, takes the attention
 /// away and looks.
 #[test]
-fn loom_another_thread_takes_attention_away() {
+fn loom_another_thread_ends_the_polling() {
     check(2, || {
         let plan = plan(&[&[after(1)]]);
         plan.open(0, 0);
         let deliverer = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let progress = spawn(&plan, |plan| {
-            plan.0[0].queue().unattend();
+            plan.0[0].queue().end_polling();
             plan.look(0, 0);
         });
         plan.wait_in_vain(0);
@@ -131,15 +131,15 @@ fn loom_another_thread_takes_attention_away() {
     });
 }
 
-/// The owner starts and holds the claim, leases it, takes it again and gives it back in the end; a
-/// deliverer that has seen any of these relies on it.
+/// The owner starts and holds the claim, gives it back polled, takes it again and gives it back in
+/// the end; a deliverer that has seen any of these relies on it.
 #[test]
 fn loom_who_held_looks_once_more() {
     check(4, || {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
-        plan.start_plain(0, 0, Then::Leases);
+        plan.start_plain(0, 0, Then::Polls);
         plan.hold_in_vain(0);
         one.join().unwrap();
         two.join().unwrap();
@@ -154,7 +154,7 @@ fn loom_who_kept_looks_once_more() {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
-        plan.start_plain(0, 0, Then::Keeps);
+        plan.start_plain(0, 0, Then::PollsOn);
         plan.hold_in_vain(0);
         one.join().unwrap();
         two.join().unwrap();
@@ -172,7 +172,7 @@ fn loom_what_is_kept_is_taken_back() {
             plan.deliver(1, 0, 0);
             plan.deliver(1, 0, 1);
         });
-        plan.start_plain(0, 0, Then::Keeps);
+        plan.start_plain(0, 0, Then::PollsOn);
         while plan.finished(0) == 0 {
             plan.look(0, 0);
             thread::yield_now();
@@ -183,7 +183,7 @@ fn loom_what_is_kept_is_taken_back() {
     });
 }
 
-/// Like `loom_what_is_kept_is_taken_back`, without a lease: the start gives the claim back.
+/// Like `loom_what_is_kept_is_taken_back`, without polling: the start gives the claim back.
 #[test]
 fn loom_who_started_looks_once_more() {
     check(4, || {
@@ -197,14 +197,14 @@ fn loom_who_started_looks_once_more() {
     });
 }
 
-/// A queue that is leased and needed: a third rank takes it, and the owner finds it taken, or over.
+/// A queue that is polled and needed: a third rank takes it, and the owner finds it taken, or over.
 #[test]
-fn loom_a_lease_may_be_taken() {
+fn loom_a_polled_queue_may_be_taken() {
     check(4, || {
         let plan = plan(&[&[after(1)]]);
         let deliverer = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let helper = spawn(&plan, |plan| plan.look(2, 0));
-        plan.start_plain(0, 0, Then::Leases);
+        plan.start_plain(0, 0, Then::Polls);
         plan.hold_in_vain(0);
         deliverer.join().unwrap();
         helper.join().unwrap();
@@ -212,16 +212,16 @@ fn loom_a_lease_may_be_taken() {
     });
 }
 
-/// The attention of a round that has ended, or of a lease, must not be relied upon in the next one.
+/// The polling of a round that has ended must not be relied upon in the next one.
 #[test]
-fn loom_attention_ends_before_the_next_round() {
+fn loom_polling_ends_before_the_next_round() {
     check(4, || {
         let plan = plan(&[&[after(1)]]);
         let deliverer = spawn(&plan, |plan| {
             plan.deliver(1, 0, 0);
             plan.deliver(1, 0, 1);
         });
-        plan.start_plain(0, 0, Then::Leases);
+        plan.start_plain(0, 0, Then::Polls);
         while plan.finished(0) == 0 {
             plan.hold_in_vain(0);
             thread::yield_now();
@@ -232,8 +232,8 @@ fn loom_attention_ends_before_the_next_round() {
     });
 }
 
-/// Like `loom_attention_ends_before_the_next_round`, for a plan that is not plain: a round ends
-/// while its owner attends, which does not say so; in the next round the owner computes.
+/// Like `loom_polling_ends_before_the_next_round`, for a plan that is not plain: a round ends
+/// while its owner polls, which does not say so; in the next round the owner computes.
 #[test]
 fn loom_attention_does_not_outlive_the_round() {
     check(4, || {
@@ -243,7 +243,7 @@ fn loom_attention_does_not_outlive_the_round() {
             plan.deliver(1, 0, 1);
         });
         plan.start(0, 0);
-        plan.0[0].queue().attend();
+        plan.0[0].queue().begin_polling();
         while plan.finished(0) == 0 {
             plan.look(0, 0);
             thread::yield_now();
@@ -300,7 +300,7 @@ fn loom_a_light_start_looks_once_more() {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
-        plan.0[0].queue().attend();
+        plan.0[0].queue().begin_polling();
         plan.start_light(0, 0);
         one.join().unwrap();
         two.join().unwrap();
@@ -350,8 +350,8 @@ fn loom_a_signal_of_the_next_round_is_kept() {
     });
 }
 
-/// The owner sees the count and starts the next round while whoever ended this one is on the way
-/// out, and while another rank delivers for it.
+/// The owner sees the count and starts the next round while the thread that ended this one is on
+/// the way out, and while another rank delivers for it.
 #[test]
 fn loom_the_next_round_begins_as_this_one_ends() {
     check(3, || {
@@ -377,8 +377,8 @@ fn loom_the_next_round_begins_as_this_one_ends() {
     });
 }
 
-/// Steps run by different ranks: who sees the count sees what all of them did, and may use the
-/// buffers.
+/// Steps run by different ranks: a thread that sees the count sees what all of them did, and may
+/// use the buffers.
 #[test]
 fn loom_the_count_shows_what_the_round_did() {
     check(3, || {

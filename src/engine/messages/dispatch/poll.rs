@@ -187,7 +187,7 @@ impl Dispatcher {
 
     /// Polls until `done`, for a burst of looks without result; returns how many messages it has
     /// handled.
-    pub(super) fn attend_by_polls(&self, done: impl Fn() -> bool) -> usize {
+    pub(super) fn poll_until(&self, done: impl Fn() -> bool) -> usize {
         let (mut looks, mut handled) = (0, 0);
         while looks < LOOKS && handled < MOST && !done() {
             match self.poll(BATCH) {

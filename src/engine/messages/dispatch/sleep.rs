@@ -23,13 +23,13 @@ impl Requests {
 }
 
 impl Dispatcher {
-    /// Whether somebody has attended since `seen`, which is brought up to date.
+    /// Whether another thread has helped since `seen`, which is brought up to date.
     fn has_visitors(&self, seen: &mut u64) -> bool {
         let now = self.visits.load(Ordering::Relaxed);
         std::mem::replace(seen, now) != now
     }
 
-    /// Whether the thread that runs handlers should nap because others have attended since `seen`.
+    /// Whether the thread that runs handlers should nap because others have helped since `seen`.
     pub fn nap_for_visitors(&self, seen: &mut u64) -> bool {
         let visitors = self.has_visitors(seen);
         if visitors {
@@ -91,7 +91,7 @@ impl Dispatcher {
         }
     }
 
-    /// A thread that has attended falls asleep: threads that nap because of it look again.
+    /// A thread that has helped falls asleep: threads that nap because of it look again.
     pub fn hand_over(&self) {
         if self.naps[0].load(Ordering::Relaxed) {
             self.post.routes.fabric().own_words().requests.bell().ring();

@@ -20,10 +20,10 @@ pub(super) struct Step {
 pub(super) enum Then {
     /// It gives the queue back.
     Computes,
-    /// It is going to wait, and leases the queue meanwhile.
-    Leases,
+    /// It is going to wait, and polls the queue meanwhile.
+    Polls,
     /// It has done so for many rounds, and keeps it.
-    Keeps,
+    PollsOn,
 }
 
 /// After the signal of rank `from`.
@@ -34,7 +34,7 @@ pub(super) fn after(from: usize) -> Step {
 /// A queue, its steps, and what they touch. Queue number r belongs to rank r.
 pub(super) struct Line {
     head: Head,
-    attended: AtomicU8,
+    polled: AtomicU8,
     tail: u32,
     sent: Vec<AtomicU32>,
     steps: Vec<Step>,
@@ -51,7 +51,7 @@ impl Line {
         let cells = || (0..ROUNDS).map(|_| UnsafeCell::new(0)).collect();
         Line {
             head: Head::default(),
-            attended: AtomicU8::new(NOBODY),
+            polled: AtomicU8::new(NOBODY),
             tail: NO_TAIL,
             sent: (0..MEMBERS).map(|_| AtomicU32::new(0)).collect(),
             steps: steps.to_vec(),
@@ -63,10 +63,10 @@ impl Line {
 
     pub(super) fn queue(&self) -> Queue<'_> {
         let tail = self.tail;
-        Queue { head: &self.head, attended: &self.attended, tail, sent: &self.sent }
+        Queue { head: &self.head, polled: &self.polled, tail, sent: &self.sent }
     }
 
-    /// What the step reads must be of its round, whoever runs it.
+    /// What the step reads must be of its round, whichever rank runs it.
     pub(super) fn perform(&self, at: u32, round: u32) {
         // SAFETY: nobody writes meanwhile, or loom reports it.
         self.ready.with(|ready| assert_eq!(unsafe { *ready }, round + 1, "not started"));
@@ -179,7 +179,7 @@ impl Plan {
         over
     }
 
-    /// Stage::signal(). True: it is to be found out who takes care.
+    /// Stage::signal(). True: it is to be found out which thread takes care.
     pub(super) fn send(&self, from: usize, to: usize, round: u32) -> bool {
         // SAFETY: nobody reads it before the signal, or loom reports it.
         self.0[to].given[from][round as usize].with_mut(|given| unsafe { *given = round + 1 });
@@ -197,7 +197,7 @@ impl Plan {
         told.iter().copied().filter(|to| self.0[*to].queue().is_left_alone()).collect()
     }
 
-    /// True: it is the caller who takes care.
+    /// True: the caller takes care.
     pub(super) fn signal(&self, from: usize, to: usize, round: u32) -> bool {
         self.send(from, to, round) && !self.ask_told(&[to]).is_empty()
     }
@@ -219,11 +219,11 @@ impl Plan {
         }
     }
 
-    /// Plan::open(), by Plan::activate() of a user who is not expected to wait at once.
+    /// Plan::open(), by Plan::activate() of a user that is not expected to wait at once.
     pub(super) fn open(&self, me: usize, round: u32) {
         // SAFETY: nobody runs the round before it is active, or loom reports it.
         self.0[me].ready.with_mut(|ready| unsafe { *ready = round + 1 });
-        self.0[me].queue().forget_attention();
+        self.0[me].queue().forget_polling();
         self.0[me].queue().activate(round);
     }
 
@@ -260,15 +260,15 @@ impl Plan {
         match then {
             Then::Computes if over => {}
             Then::Computes => self.let_go(me, mine),
-            _ if over => line.queue().keep(then == Then::Keeps),
-            _ => line.queue().lease(mine, then == Then::Keeps),
+            _ if over => line.queue().poll_on(then == Then::PollsOn),
+            _ => line.queue().release_polled(mine, then == Then::PollsOn),
         }
         waiting.iter().for_each(|queue| self.run(me, *queue));
     }
 
     /// Plan::let_go().
     pub(super) fn let_go(&self, me: usize, mine: Claim) {
-        self.0[me].queue().unattend();
+        self.0[me].queue().end_polling();
         self.0[me].queue().release(mine);
         self.look(me, me);
     }
@@ -277,7 +277,7 @@ impl Plan {
     /// something else to do.
     pub(super) fn hold_in_vain(&self, me: usize) {
         let Some(mut mine) = self.0[me].queue().claim(me) else {
-            self.0[me].queue().unattend();
+            self.0[me].queue().end_polling();
             return self.look(me, me);
         };
         let mut waiting = Vec::new();
@@ -297,12 +297,12 @@ impl Plan {
         self.0[queue].queue().control().finished()
     }
 
-    /// Plan::wait() up to the moment when its thread has something else to do: it attends, looks,
-    /// no longer attends, looks once more.
+    /// Plan::wait() up to the moment when its thread has something else to do: it polls, looks,
+    /// no longer polls, looks once more.
     pub(super) fn wait_in_vain(&self, me: usize) {
-        self.0[me].queue().attend();
+        self.0[me].queue().begin_polling();
         self.look(me, me);
-        self.0[me].queue().unattend();
+        self.0[me].queue().end_polling();
         self.look(me, me);
     }
 
