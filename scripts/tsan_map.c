@@ -2,7 +2,8 @@
  * files a second time, and the checker goes by addresses: order made through one mapping is unknown
  * at the other. In the instrumented programs (ld --wrap) a range of a file that lies in one that is mapped
  * already is therefore handed out again at its first address, and unmapped by its last user. A mapping
- * cannot be mapped again without its file (mremap), so the library keeps descriptors instead. */
+ * cannot be mapped again without its file (mremap), so the library keeps descriptors instead. And a rank that
+ * lets go of a range by private memory in its place would take it from all others: the range stays as it is. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -38,9 +39,30 @@ void *__wrap_mremap(void *old, size_t old_length, size_t length, int flags, ...)
     return MAP_FAILED;
 }
 
+/* Whether others use a range that private memory is to be put over. If not, it is no range of the file any more. */
+static int stays(char *at, size_t length)
+{
+    int others = 0;
+    pthread_mutex_lock(&lock);
+    struct shared **link = &all;
+    while (*link != NULL && !(at >= (char *)(*link)->base && at + length <= (char *)(*link)->base + (*link)->length))
+        link = &(*link)->next;
+    struct shared *s = *link;
+    if (s != NULL && s->users == 1 && s->length == length) {
+        *link = s->next;
+        free(s);
+    } else {
+        others = s != NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return others;
+}
+
 void *__wrap_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
     struct stat about;
+    if ((flags & MAP_FIXED) && fd < 0 && stays(address, length))
+        return address;
     if (address != NULL || fd < 0 || !(flags & MAP_SHARED) || fstat(fd, &about) != 0)
         return __real_mmap(address, length, protection, flags, fd, offset);
     pthread_mutex_lock(&lock);

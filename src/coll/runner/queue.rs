@@ -44,7 +44,7 @@ pub struct Head {
 /// A queue that has no tail.
 pub const NO_TAIL: u32 = u32::MAX;
 
-/// What an polled word says: nobody looks. A deliverer runs what is ready.
+/// What a polled word says: nobody looks. A deliverer runs what is ready.
 const NOBODY: u8 = 0;
 /// The owner runs the tail itself, the last steps of the queue, which move little and for which no
 /// other rank waits. A deliverer runs the steps before the tail. A thread of the owner that is
