@@ -206,7 +206,8 @@ mod tests {
         let status = |op: u32, kind: u32| checked(op, kind).unwrap_err().status;
         assert_eq!(status(0, 1), Status::ERR_INVALID);
         assert_eq!(status(256 + 5, 1), Status::ERR_INVALID);
-        assert_eq!(status(5, 7), Status::ERR_INVALID);
+        assert_eq!(status(5, 0), Status::ERR_INVALID);
+        assert_eq!(status(5, 11), Status::ERR_INVALID);
         assert_eq!(status(op::AND.into(), kind::F32.into()), Status::ERR_UNSUPPORTED);
     }
 }

@@ -75,8 +75,11 @@ fn the_stack_does_not_grow_with_a_chain() {
         let chain = unsafe { &*data.cast::<Chain>() };
         let here = 0u8;
         let (frame, first) = (&raw const here as usize, chain.frame.get());
-        assert!(first == 0 || first == frame, "another frame");
-        chain.frame.set(frame);
+        // The first one may be called from elsewhere than those that it leaves behind.
+        assert!(first == 0 || first.abs_diff(frame) < 4096, "the stack grows");
+        if first == 0 {
+            chain.frame.set(frame);
+        }
         if chain.left.replace(chain.left.get() - 1) > 1 {
             completion(chain).fire(Status::OK, &chain.waiters);
         }
