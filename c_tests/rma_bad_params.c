@@ -110,7 +110,7 @@ static void on_local_too(llcl_context_t *context, const struct wild *wild)
 
 static void run(llcl_context_t *context)
 {
-    static const uint32_t unknown[] = {4, 8, 0x10000, 0x80000000u, UINT32_MAX, 7};
+    static const uint32_t unknown[] = {8, 16, 0x10000, 0x80000000u, UINT32_MAX, 15};
     struct wild wild = {0};
     unsigned i;
     if (test_in_threads() && llcl_rank(context) != 0) {

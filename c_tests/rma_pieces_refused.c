@@ -176,7 +176,7 @@ static void lists(llcl_context_t *context)
     it.remote_count = 1;
     REFUSED(v, it, LLCL_ERR_INVALID, "same number");
     it.remote_count = 2;
-    it.flags = 4;
+    it.flags = 8;
     REFUSED(v, it, LLCL_ERR_INVALID, "flags");
     it.flags = 0;
     ours[0].size = theirs[0].size = SIZE_MAX;
