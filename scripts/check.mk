@@ -24,7 +24,7 @@ check-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings -D clippy::undocumented_unsafe_blocks
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib
-	$(CARGO) test --locked --quiet
+	$(CARGO) test --locked --quiet --features simulated
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
 # Models that are not there cannot fail, so they are counted first.
@@ -87,7 +87,6 @@ check-wire-seeds: check-wire-library
 check-wire-library: all
 	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 		$(MAKE) --no-print-directory BUILD=$(BUILD)/wire FEATURES=simulated library
-	CARGO_TARGET_DIR=$(BUILD)/wire/cargo/tests $(CARGO) test --locked --quiet --features simulated --lib wire::
 	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
 
 check-install: all
