@@ -209,8 +209,10 @@ impl LaneState {
             return;
         }
         if let Some(operation) = self.slots.get_mut(tag) {
-            let (peer, is_large) = (operation.command.peer, operation.is_large());
-            self.waiting.push(peer, operation.order, tag, is_large);
+            // A read that has its place already needs a slot only. It must not wait behind one that
+            // waits for that place.
+            let is_large = operation.is_large() && !operation.has_place;
+            self.waiting.push(operation.command.peer, operation.order, tag, is_large);
         }
     }
 
