@@ -1,6 +1,7 @@
 //! Layer 0: what every other layer may use and what itself uses nothing of ours.
 
 pub mod admission;
+pub mod available_memory;
 pub mod backoff;
 pub mod bell;
 pub mod config;
@@ -13,7 +14,6 @@ pub mod fence;
 pub mod fork;
 pub mod futex;
 pub mod memory;
-pub mod memory_left;
 pub mod misspelt;
 pub mod narrow;
 pub mod once;

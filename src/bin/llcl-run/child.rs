@@ -30,8 +30,9 @@ pub struct Rank {
 /// Where the dynamic linker looks.
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 
-/// The search path with the library beside this launcher at its end, so that programs without an
-/// rpath find it; None: there is none there.
+/// The search path with the library beside this launcher at its end; None: there is none there.
+/// Programs without an RPATH find it so, and those with a RUNPATH take it as well: the library fits
+/// the launcher then.
 fn libraries() -> Option<OsString> {
     let own = std::env::current_exe().ok()?;
     let folder = own.parent()?.parent()?.join("lib");

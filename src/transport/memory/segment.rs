@@ -3,10 +3,10 @@
 
 use crate::transport::memory::control::Control;
 use crate::transport::memory::directory::{KIND_ADDRESS, KIND_FILE, Users};
+use crate::util::available_memory::available_memory;
 use crate::util::config::Config;
 use crate::util::extents::Extents;
 use crate::util::memory::{Mapping, MemoryFile, file_size_limit, physical_memory, whole_pages};
-use crate::util::memory_left::available_memory;
 use crate::util::status::{Error, Result, Status};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
