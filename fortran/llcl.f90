@@ -12,6 +12,7 @@ module llcl
   use llcl_functions, address_local => llcl_local_address
   use llcl_calls_life, address_register => llcl_region_register, address_allgather => llcl_allgather_bytes
   use llcl_calls_rma
+  use llcl_calls_words
   use llcl_calls_am, address_reply => llcl_am_reply
   use llcl_calls_plans
   use llcl_calls_inits

@@ -14,16 +14,8 @@ program calls
   integer(c_int64_t) :: start, end, rate
   real(c_double) :: fastest(4)
   integer :: batch
-  interface
-    subroutine write_in_c(context, number, here, count) bind(c)
-      import
-      type(llcl_context_t), value :: context
-      type(c_ptr), value :: number
-      type(llcl_remote_t), value :: here
-      integer(c_int), value :: count
-    end subroutine
-
-    subroutine read_in_c(context, number, here, count) bind(c)
+  abstract interface
+    subroutine loop(context, number, here, count) bind(c)
       import
       type(llcl_context_t), value :: context
       type(c_ptr), value :: number
@@ -31,6 +23,7 @@ program calls
       integer(c_int), value :: count
     end subroutine
   end interface
+  procedure(loop), bind(c) :: write_in_c, read_in_c
 
   call llcl_init(context=context)
   call llcl_region_allocate_shared(context, 64_c_size_t, region, here)

@@ -6,6 +6,7 @@ module llcl_c
   use llcl_types
   use llcl_c_life
   use llcl_c_rma
+  use llcl_c_words
   use llcl_c_am
   use llcl_c_plans
   use llcl_c_inits
