@@ -1,13 +1,15 @@
 /* Broken if this fails: a thread that sleeps in llcl_wait_word or llcl_wait_word_from without time limit is
  * not told within a second that those who could change its word have been killed (the one that is named, all
  * that have used the region, or all others); or one is told although somebody lives who changes the word, or
- * although the value is there, or an operation of its own brings it.
+ * although the value is there, or an operation of its own brings it. Or an event loop by llcl_wait_fd is not
+ * told, or only woken again and again.
  * Started alone it drives the rounds: wait_word_death [rounds [seed]]; under llcl-run it is one rank.
  * kind: alone
  * modes: auto
  * timeout: 60
  */
 #include "kill.h"
+#include <poll.h>
 
 struct waiter {
     llcl_context_t *context;
@@ -126,6 +128,27 @@ static void three(llcl_context_t *context)
     CHECK_STATUS(llcl_wait_word_from(context, lonely.words, 2, -1, victim), LLCL_ERR_PEER_DEAD);
 }
 
+/* The event loop that the header describes: arms, waits, looks. */
+static void by_descriptor(llcl_context_t *context, uint64_t *word, uint32_t peer)
+{
+    int64_t limit = now_ns() + TEST_PATIENCE_NS;
+    llcl_awaited_t it = LLCL_AWAITED_INIT;
+    llcl_status_t status;
+    struct pollfd ready;
+    it.word = word;
+    it.at_least = 1;
+    it.peer = peer;
+    it.flags = LLCL_WAIT_FROM_PEER;
+    ready.events = POLLIN;
+    do {
+        CHECK(now_ns() < limit);
+        CHECK_OK(llcl_wait_fd(context, &it, 1, 0, &ready.fd));
+        CHECK(poll(&ready, 1, (int)(TEST_PATIENCE_NS / 1000000)) == 1);
+        status = llcl_wait_any(context, &it, 1, 0, 0, NULL);
+    } while (status == LLCL_ERR_TIMEOUT);
+    CHECK_STATUS(status, LLCL_ERR_PEER_DEAD);
+}
+
 /* Rank 1 dies before it has used anything. */
 static void two(llcl_context_t *context)
 {
@@ -144,6 +167,7 @@ static void two(llcl_context_t *context)
     death = now_ns();
     for (i = 0; i < 3; i++)
         end(&waiters[i], death);
+    by_descriptor(context, &private_word, 1);
     for (i = 0; i < 100; i++)
         write_one(context, 0, remote_at(&target, 0, 8), i % 2 ? LLCL_FLAG_DEFER : 0);
     CHECK_STATUS(llcl_wait_word_from(context, target.words, 1, 1000000, 0), LLCL_ERR_TIMEOUT);

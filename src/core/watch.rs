@@ -115,7 +115,7 @@ impl Loss {
     }
 }
 
-fn lost(changer: Changer) -> Error {
+fn nobody_left(changer: Changer) -> Error {
     let who = match changer {
         Changer::Peer(peer) => format!("rank {peer} has died or has left"),
         Changer::Anybody => "every other rank that has used the word's region has died".to_owned(),
@@ -128,7 +128,7 @@ pub(super) fn position(words: &[Watched<'_>]) -> Option<usize> {
 }
 
 impl Watch<'_> {
-    /// Waits until `done`, lending the calling thread.
+    /// Waits until `done`; the calling thread helps with progress meanwhile.
     pub(super) fn wait(
         self,
         words: &[Watched<'_>],
@@ -140,7 +140,9 @@ impl Watch<'_> {
         let over = || if done() { Ok(()) } else { Err(Error::bare(Status::ERR_TIMEOUT)) };
         if timeout == Some(Duration::ZERO) {
             self.blocking.help_others();
-            return over();
+            // An event loop looks like this, by a descriptor that a death has made readable.
+            let lost = self.unchangeable(words).filter(|_| self.is_quiet());
+            return lost.filter(|_| !done()).map_or_else(over, |changer| Err(nobody_left(changer)));
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut backoff = Backoff::new(self.blocking.spin);
@@ -148,7 +150,7 @@ impl Watch<'_> {
         while !self.blocking.help_until(&mut backoff, done) {
             if let Some(changer) = self.lost(&mut loss, words) {
                 // What the dead have done last came before their death was known.
-                return if done() { Ok(()) } else { Err(lost(changer)) };
+                return if done() { Ok(()) } else { Err(nobody_left(changer)) };
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
@@ -177,24 +179,35 @@ impl Watch<'_> {
         if deaths == loss.deaths {
             return None;
         }
-        let nobody = |watched: &&Watched<'_>| match watched.changer {
-            Changer::Peer(peer) => self.routes.is_dead(peer),
-            Changer::Anybody => self.has_lost_all(watched.word),
-        };
-        let Some(lost) = words.iter().find(nobody) else {
+        let Some(changer) = self.unchangeable(words) else {
             *loss = Loss { deaths, own: None };
             return None;
         };
         let own = loss.own.get_or_insert_with(OwnWork::default);
-        let Blocking { lane, dispatcher, .. } = self.blocking;
-        let quiet = || {
-            dispatcher.is_idle()
-                && dispatcher.has_handled_all()
-                && !self.background.is_active()
-                && lane.is_idle() == Some(true)
+        let over =
+            self.is_quiet() || own.ended(self).is_some_and(|ended| ended.elapsed() > PATIENCE);
+        over.then_some(changer)
+    }
+
+    /// Who could have changed the first word that no living rank can change any more.
+    fn unchangeable(self, words: &[Watched<'_>]) -> Option<Changer> {
+        if self.routes.deaths() == 0 {
+            return None;
+        }
+        let nobody = |watched: &&Watched<'_>| match watched.changer {
+            Changer::Peer(peer) => self.routes.is_dead(peer),
+            Changer::Anybody => self.has_lost_all(watched.word),
         };
-        let over = quiet() || own.ended(self).is_some_and(|ended| ended.elapsed() > PATIENCE);
-        over.then_some(lost.changer)
+        words.iter().find(nobody).map(|watched| watched.changer)
+    }
+
+    /// Whether all that has come is handled, and nothing of this rank's own is under way.
+    fn is_quiet(self) -> bool {
+        let Blocking { lane, dispatcher, .. } = self.blocking;
+        dispatcher.is_idle()
+            && dispatcher.has_handled_all()
+            && !self.background.is_active()
+            && lane.is_idle() == Some(true)
     }
 
     /// Whether the other ranks are dead, or at least those that have used the region in which the
