@@ -161,11 +161,7 @@ impl<'a> Blocking<'a> {
                     }
                 }
                 Err(error) if error.status.is_retry() => {
-                    if self.help_others() {
-                        backoff.renew();
-                    } else if !backoff.pause() {
-                        std::thread::sleep(NAP);
-                    }
+                    self.pause_or(&mut backoff, None);
                 }
                 end => return end,
             }
@@ -209,7 +205,7 @@ impl<'a> Blocking<'a> {
         // What this thread has stored into peers' memory comes before whatever it reads next.
         fence(Ordering::SeqCst);
         if self.dispatcher.awaits_ends() {
-            self.flush_messages(peer);
+            self.flush_messages(peer, None);
         }
         Ok(())
     }
@@ -249,9 +245,7 @@ impl<'a> Blocking<'a> {
             }
         }
         fence(Ordering::SeqCst);
-        let tags = self.dispatcher.waiting(|to| peer == ALL_PEERS || peer == to);
-        tags.into_iter()
-            .all(|tag| self.until_or(Awaited::ANYTHING, deadline, || !self.dispatcher.waits(tag)))
+        self.flush_messages(peer, deadline)
     }
 
     /// A word that becomes non-zero when all that the lane has now for the peer, or for ALL_PEERS,
@@ -288,17 +282,17 @@ impl<'a> Blocking<'a> {
         let asleep = self.until_accepted(|| self.lane.put(&flush, &[]))?;
         self.lane.wake_executor(asleep);
         self.until_set(&ended);
-        self.flush_messages(peer);
+        self.flush_messages(peer, None);
         Ok(())
     }
 
-    /// Like `flush_with_role`, for messages whose end is waited for, as far as they were sent
-    /// before.
+    /// Waits for the ends of messages that were sent before, as far as a sender waits for them.
+    /// False: the deadline has passed.
     #[inline(never)]
-    fn flush_messages(self, peer: u32) {
-        for tag in self.dispatcher.waiting(|to| peer == ALL_PEERS || peer == to) {
-            self.until(Awaited::ANYTHING, || !self.dispatcher.waits(tag));
-        }
+    fn flush_messages(self, peer: u32, deadline: Option<Instant>) -> bool {
+        let tags = self.dispatcher.waiting(|to| peer == ALL_PEERS || peer == to);
+        tags.into_iter()
+            .all(|tag| self.until_or(Awaited::ANYTHING, deadline, || !self.dispatcher.waits(tag)))
     }
 }
 

@@ -37,23 +37,7 @@ impl Context {
 
     /// Waits until handlers have run of which the calling thread does not know; None: for ever.
     pub fn am_wait(&self, timeout: Option<Duration>) -> Result<()> {
-        self.may_block()?;
-        let known = self.dispatcher.known_handled();
-        let done = || self.dispatcher.handled() != known;
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut backoff = Backoff::new(Duration::from_micros(self.config().spin_us));
-        let blocking = self.blocking();
-        while !blocking.help_until(&mut backoff, done) {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Err(Error::bare(Status::ERR_TIMEOUT));
-            }
-            if !backoff.pause() && blocking.sleep(Awaited::ANYTHING, left, done) {
-                backoff.renew();
-            }
-        }
-        self.dispatcher.knows_handled();
-        Ok(())
+        self.wait_any(&[], true, timeout).map(drop)
     }
 
     /// Tries until the message is accepted, running handlers meanwhile.
