@@ -70,7 +70,7 @@ impl Poster {
             turn: Mutex::default(),
             over: AtomicBool::new(false),
         });
-        poster.background.add(Arc::new(Errand(Arc::downgrade(&poster))));
+        poster.background.add(Arc::new(PostParked(Arc::downgrade(&poster))));
         poster
     }
 
@@ -192,16 +192,16 @@ impl Poster {
     }
 }
 
-/// What the progress thread does for the parked requests of a context.
-struct Errand(Weak<Poster>);
+/// The progress thread's task: posts the parked requests of a context.
+struct PostParked(Weak<Poster>);
 
-impl Errand {
+impl PostParked {
     fn asks(&self, answer: impl FnOnce(&Poster) -> bool) -> bool {
         self.0.upgrade().is_some_and(|poster| answer(&poster))
     }
 }
 
-impl Task for Errand {
+impl Task for PostParked {
     fn advance(&self) -> bool {
         self.asks(|poster| poster.has_parked() && poster.post_parked() > 0)
     }

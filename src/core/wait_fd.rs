@@ -2,7 +2,7 @@
 //! happened. Peers wake by words in shared memory, and the kernel makes no descriptor of those; so
 //! a thread sleeps on them for the program, and writes to an eventfd.
 //!
-//! The thread is started with the first arming. It works for nobody: it looks and sleeps.
+//! The thread is started with the first arming. It helps with no progress: it looks and sleeps.
 
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
@@ -104,7 +104,7 @@ impl Notifier {
         Ok(shared.event.as_raw_fd())
     }
 
-    /// Ends the thread and waits for it. False: at `limit` it was in a function of the user still.
+    /// Ends the thread and waits for it. False: at `limit` it had not ended.
     pub(super) fn stop(&self, limit: Instant) -> bool {
         let notifier = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         notifier.is_none_or(|(shared, thread)| {
