@@ -1796,9 +1796,9 @@ llcl_status_t llcl_flush_within(llcl_context_t *context,
  * `timeout_ns`: nanoseconds; negative: for ever; 0: only looks. `which`: where the number of the
  * word goes, the first in the list that has its value; `count` where none has and handlers have
  * run. May be NULL.
- * LLCL_OK: a word has reached its value, and what was done before it was changed is seen, or
- * handlers have run; LLCL_ERR_TIMEOUT: nothing of it in time; LLCL_ERR_PEER_DEAD: no word has its
- * value, and nobody is left to change one of them, as of llcl_wait_word and, with
+ * LLCL_OK: handlers have run, or a word has reached its value: the caller then sees what was done
+ * before the word was changed; LLCL_ERR_TIMEOUT: neither in time; LLCL_ERR_PEER_DEAD: no word has
+ * its value, and nobody is left to change one of them, as of llcl_wait_word and, with
  * LLCL_WAIT_FROM_PEER, llcl_wait_word_from; leave it out to wait for the others;
  * LLCL_ERR_INVALID: NULL, a misaligned word, unknown flags, no such rank, or neither words nor
  * LLCL_WAIT_MESSAGES; LLCL_ERR_STATE: inside a callback, or the context is being finalized.

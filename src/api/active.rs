@@ -11,6 +11,7 @@ use crate::api::guard::{given, guard};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::{LLCL_OK, llcl_status_t};
+use crate::api::wait::timeout;
 use crate::core::context::Context;
 use crate::core::messages::Send;
 use crate::engine::completion::in_callback;
@@ -19,7 +20,6 @@ use crate::engine::messages::message::Message;
 use crate::fail;
 use crate::util::status::Result;
 use std::ffi::c_void;
-use std::time::Duration;
 
 /// Handlers have numbers below this one.
 pub const LLCL_AM_IDS: u32 = 256;
@@ -227,8 +227,7 @@ pub unsafe extern "C" fn llcl_am_within(
     guard(|| {
         // SAFETY: as the caller promises.
         let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
-        let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
-        context.am_within(&params.send(), timeout)
+        context.am_within(&params.send(), timeout(timeout_ns))
     })
 }
 
@@ -306,7 +305,7 @@ pub unsafe extern "C" fn llcl_am_wait(
     guard(|| {
         // SAFETY: the caller gives a live context.
         let context = unsafe { live(context)? };
-        context.am_wait(u64::try_from(timeout_ns).ok().map(Duration::from_nanos))
+        context.am_wait(timeout(timeout_ns))
     })
 }
 

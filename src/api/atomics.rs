@@ -4,7 +4,7 @@ use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard, known_size};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, post, post_and_wait, try_post};
+use crate::api::posting::{Parameters, common_fields, post, post_and_wait, try_post};
 use crate::api::status::llcl_status_t;
 use crate::core::atomics::Atomic;
 use crate::core::context::Context;
@@ -130,17 +130,7 @@ impl Parameters for llcl_atomic_params_t {
         self.target
     }
 
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn peer(&self) -> u32 {
-        self.peer
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
+    common_fields!();
 }
 
 /// How an atomic operation on a word would be executed.

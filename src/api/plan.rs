@@ -12,9 +12,9 @@ use crate::api::guard::{give, given, guard, known_size};
 use crate::api::memory::llcl_local_t;
 use crate::api::status::llcl_status_t;
 use crate::api::team::llcl_team_t;
+use crate::api::wait::timeout;
 use crate::coll::objects::PlanHandle;
 use std::ffi::{c_char, c_void};
-use std::time::Duration;
 
 /// int8_t; also plain bytes.
 pub const LLCL_TYPE_I8: u32 = 7;
@@ -267,9 +267,8 @@ pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t
 /// Any thread may call it; for one plan one thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_wait(plan: *mut llcl_coll_t, timeout_ns: i64) -> llcl_status_t {
-    let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
     // SAFETY: the caller gives a handle of a live context.
-    guard(|| unsafe { given(plan, "plan")? }.0.wait(timeout))
+    guard(|| unsafe { given(plan, "plan")? }.0.wait(timeout(timeout_ns)))
 }
 
 /// Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all

@@ -50,13 +50,13 @@ pub trait Parameters {
         unsafe { do_word_and_wake(context, self) }
     }
 
-    /// With whom.
-    fn peer(&self) -> u32;
-
     /// What fires when the source may be reused.
     fn on_local(&self) -> Option<&llcl_completion_t> {
         None
     }
+
+    /// With whom.
+    fn peer(&self) -> u32;
 
     /// The caller's flags.
     fn flags(&self) -> u32;
@@ -64,6 +64,24 @@ pub trait Parameters {
     /// What fires at the end.
     fn on_complete(&self) -> &llcl_completion_t;
 }
+
+/// In an implementation of [`Parameters`]: what it reads from the fields that all parameters have.
+macro_rules! common_fields {
+    () => {
+        fn peer(&self) -> u32 {
+            self.peer
+        }
+
+        fn flags(&self) -> u32 {
+            self.flags
+        }
+
+        fn on_complete(&self) -> &llcl_completion_t {
+            &self.on_complete
+        }
+    };
+}
+pub(super) use common_fields;
 
 /// The objects behind the pointers, if they are what they should be; what they are else, submit()
 /// says.

@@ -3,7 +3,9 @@
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
-use crate::api::posting::{Parameters, do_word_and_wake, post, post_and_wait, try_post};
+use crate::api::posting::{
+    Parameters, common_fields, do_word_and_wake, post, post_and_wait, try_post,
+};
 use crate::api::status::llcl_status_t;
 use crate::core::context::Context;
 use crate::core::rma::Quick;
@@ -133,17 +135,7 @@ impl Parameters for llcl_read_params_t {
         word || context.read_quickly(self.peer, from, to, self.size as u64)
     }
 
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn peer(&self) -> u32 {
-        self.peer
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
+    common_fields!();
 }
 
 impl Parameters for llcl_write_params_t {
@@ -183,17 +175,7 @@ impl Parameters for llcl_write_params_t {
         Some(&self.on_local)
     }
 
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn peer(&self) -> u32 {
-        self.peer
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
+    common_fields!();
 }
 
 impl Parameters for llcl_write_signal_params_t {
@@ -229,17 +211,7 @@ impl Parameters for llcl_write_signal_params_t {
         Some(&self.on_local)
     }
 
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn peer(&self) -> u32 {
-        self.peer
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
+    common_fields!();
 }
 
 /// Reads from a peer, if that is possible now.

@@ -3,7 +3,9 @@
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, do_word_and_wake, post, post_and_wait, try_post};
+use crate::api::posting::{
+    Parameters, common_fields, do_word_and_wake, post, post_and_wait, try_post,
+};
 use crate::api::status::llcl_status_t;
 use crate::core::context::Context;
 use crate::core::rma::Quick;
@@ -103,17 +105,7 @@ impl Parameters for llcl_write_value_params_t {
         }
     }
 
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn peer(&self) -> u32 {
-        self.peer
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
+    common_fields!();
 }
 
 impl Parameters for llcl_write_small_params_t {
@@ -138,17 +130,7 @@ impl Parameters for llcl_write_small_params_t {
         self.size <= INLINE && !self.source.is_null() && write()
     }
 
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn peer(&self) -> u32 {
-        self.peer
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
+    common_fields!();
 }
 
 /// Writes a value to a peer, if that is possible now.

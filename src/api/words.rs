@@ -4,7 +4,7 @@ use crate::api::atomics::{LLCL_OP_ADD, LLCL_OP_COMPARE_SWAP, LLCL_TYPE_U64};
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::llcl_remote_t;
-use crate::api::posting::{Parameters, post, post_and_wait, try_post};
+use crate::api::posting::{Parameters, common_fields, post, post_and_wait, try_post};
 use crate::api::status::llcl_status_t;
 use crate::core::atomics::Atomic;
 use crate::core::context::Context;
@@ -77,17 +77,7 @@ impl Parameters for llcl_fetch_add_params_t {
         self.target
     }
 
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn peer(&self) -> u32 {
-        self.peer
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
+    common_fields!();
 }
 
 impl Parameters for llcl_compare_swap_params_t {
@@ -119,17 +109,7 @@ impl Parameters for llcl_compare_swap_params_t {
         self.target
     }
 
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn peer(&self) -> u32 {
-        self.peer
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
+    common_fields!();
 }
 
 /// Adds to a uint64_t of a peer atomically, if that is possible now.
