@@ -145,6 +145,21 @@ static inline llcl_completion_t count_in(struct tally *tally)
     return llcl_callback(tally_fire, tally);
 }
 
+/* Calls `function` with the context inside the callback of an operation, and waits for its end. */
+static inline void in_callback_of(llcl_context_t *context, void (*function)(void *, llcl_status_t))
+{
+    uint64_t target = 0;
+    llcl_region_t *own = NULL;
+    llcl_fetch_add_params_t add = LLCL_FETCH_ADD_PARAMS_INIT;
+    CHECK_OK(llcl_region_register(context, &target, sizeof target, 0, &own));
+    add.peer = llcl_rank(context);
+    add.target = llcl_region_remote(own, 0);
+    add.on_complete = llcl_callback(function, context);
+    POST(llcl_try_fetch_add_async(context, &add));
+    CHECK_OK(llcl_flush_all(context));
+    CHECK_OK(llcl_region_free(own));
+}
+
 /* A small random generator: tests print their seed, and one seed gives one run. */
 static inline uint64_t random_next(uint64_t *state)
 {

@@ -124,10 +124,8 @@ static void in_callback(void *data, llcl_status_t status)
 
 static void refused(llcl_context_t *context)
 {
-    uint64_t word = 5, target = 0;
+    uint64_t word = 5;
     llcl_awaited_t it = LLCL_AWAITED_INIT;
-    llcl_region_t *own = NULL;
-    llcl_fetch_add_params_t add = LLCL_FETCH_ADD_PARAMS_INIT;
     uint32_t which = 77;
     it.word = &word;
     it.at_least = 6;
@@ -151,13 +149,7 @@ static void refused(llcl_context_t *context)
     it.word = NULL;
     CHECK_STATUS(llcl_wait_any(context, &it, 1, 0, 0, &which), LLCL_ERR_INVALID);
     CHECK_EQUAL(which, 77);
-    CHECK_OK(llcl_region_register(context, &target, sizeof target, 0, &own));
-    add.peer = llcl_rank(context);
-    add.target = llcl_region_remote(own, 0);
-    add.on_complete = llcl_callback(in_callback, context);
-    POST(llcl_try_fetch_add_async(context, &add));
-    CHECK_OK(llcl_flush_all(context));
-    CHECK_OK(llcl_region_free(own));
+    in_callback_of(context, in_callback);
 }
 
 static void run(llcl_context_t *context)

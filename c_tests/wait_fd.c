@@ -115,10 +115,8 @@ static void in_callback(void *data, llcl_status_t status)
 
 static void refused(llcl_context_t *context)
 {
-    uint64_t word = 5, target = 0;
+    uint64_t word = 5;
     llcl_awaited_t it = LLCL_AWAITED_INIT;
-    llcl_region_t *own = NULL;
-    llcl_fetch_add_params_t add = LLCL_FETCH_ADD_PARAMS_INIT;
     int descriptor = -7;
     it.word = &word;
     CHECK_STATUS(llcl_wait_fd(NULL, &it, 1, 0, &descriptor), LLCL_ERR_INVALID);
@@ -129,13 +127,7 @@ static void refused(llcl_context_t *context)
     it.peer = UINT32_MAX;
     CHECK_STATUS(llcl_wait_fd(context, &it, 1, 0, &descriptor), LLCL_ERR_INVALID);
     CHECK_EQUAL(descriptor, -7);
-    CHECK_OK(llcl_region_register(context, &target, sizeof target, 0, &own));
-    add.peer = llcl_rank(context);
-    add.target = llcl_region_remote(own, 0);
-    add.on_complete = llcl_callback(in_callback, context);
-    POST(llcl_try_fetch_add_async(context, &add));
-    CHECK_OK(llcl_flush_all(context));
-    CHECK_OK(llcl_region_free(own));
+    in_callback_of(context, in_callback);
 }
 
 static void run(llcl_context_t *context)

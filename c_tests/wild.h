@@ -20,8 +20,8 @@ enum wild_tier { TIER_TRY, TIER_ASYNC, TIER_BLOCKING, TIERS };
 
 static inline const char *wild_name(int operation)
 {
-    static const char *const names[] = {"read",   "write",  "write_value", "write_small",
-                                        "signal", "atomic", "fetch_add",   "compare_swap"};
+    static const char *const names[] = {"read",         "write",  "write_value", "write_small",
+                                        "write_signal", "atomic", "fetch_add",   "compare_swap"};
     return names[operation];
 }
 
@@ -169,7 +169,8 @@ static inline llcl_status_t wild_post(llcl_context_t *context, const struct wild
 }
 
 /* The rule "this is wrong": refused at the call with `expected`, or, accepted, completed with it; in
- * every operation and tier, and the completion of a refused request never fires. */
+ * every operation and tier. The completion of a refused request never fires, and the text of the
+ * refusal begins with the operation's name. */
 #define WILD_REFUSED(context, wild, expected) \
     wild_refused(__FILE__, __LINE__, (context), (wild), (expected))
 
@@ -187,7 +188,10 @@ static inline void wild_refused(const char *file, int line, llcl_context_t *cont
                 CHECK(word_reaches(&tally.fired, 1, TEST_PATIENCE_NS));
                 status = (llcl_status_t)tally.last;
             } else {
+                char name[32];
+                snprintf(name, sizeof name, "llcl_%s: ", wild_name(wild->operation));
                 CHECK_EQUAL(word_get(&tally.fired), 0);
+                CHECK(status == LLCL_OK || strncmp(llcl_last_error(), name, strlen(name)) == 0);
             }
             test_status(file, line, wild_name(wild->operation), "the refusal", status, expected);
         }
