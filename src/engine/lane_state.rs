@@ -53,8 +53,8 @@ pub struct LaneState {
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: InFlightTable<InFlight>,
-    /// How many operations in the table are the library's own (Op::LET_GO): nobody waits for them
-    /// threads that wait for what has been accepted.
+    /// How many operations in the table are the library's own (Op::LET_GO). Neither flushes
+    /// wait for them nor threads that wait for the end of what was accepted.
     own: usize,
     /// How much has been taken from the queue and has not ended, but for the library's own; for
     /// those who do not hold the role.

@@ -1,6 +1,6 @@
 //! Operations in flight whose message has not been sent, because all slots of the peer hold
-//! requests or because there is no place for many bytes: for each peer in the order of their age, and the
-//! peers in turn.
+//! requests or because there is no place for many bytes: for each peer in the order of their age,
+//! and the peers in turn.
 //!
 //! An operation that is refused keeps its place. So it is sent after those that were older, however
 //! many are posted behind it, and a peer that takes nothing stops no other.
@@ -23,7 +23,9 @@ pub enum Sent {
 /// The operations that wait for one peer, each with its number in the order of commands.
 #[derive(Default)]
 struct Line {
-    /// Those that move many bytes.
+    /// Those that need one of few places: writes of many bytes, and reads of as many for whose
+    /// answers no place is set aside yet. Such a place is given back by operations that wait among
+    /// `words`, so nothing there may wait for what is here.
     bytes: VecDeque<(u64, Tag)>,
     /// Those that need one of many slots only.
     words: VecDeque<(u64, Tag)>,

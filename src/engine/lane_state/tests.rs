@@ -188,6 +188,59 @@ fn answers_of_many_bytes_have_places_set_aside_before_they_are_asked_for() {
     assert!(ranks[0].work.places.iter().all(Option::is_none));
 }
 
+/// Reads of three fragments, of which most wait for places. The first one gets its place where the
+/// peer has no slot left. Those that hold places must be sent before those that wait for places.
+#[test]
+fn reads_that_hold_places_go_on_though_others_wait_for_places() {
+    const READS: usize = 16;
+    for ended_by in ["answers", "death", "cancel"] {
+        let (_world, mut ranks) = two_ranks(64);
+        let mut theirs: Vec<u64> = (0..3 * CHUNK as u64 / 8).collect();
+        let key = ranks[1].register(&mut theirs);
+        let (words, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+        (0..8).for_each(|_| ranks[0].start(increment(1, key, &words), Stage::Word));
+        let mut back = vec![vec![0u64; theirs.len()]; READS];
+        for place in &mut back {
+            let mut read = Command::new(Op::READ, 1);
+            read.remote = Address { offset: 0, key };
+            (read.local, read.size) = (place.as_mut_ptr().cast(), 3 * CHUNK as u64);
+            read.on_complete = add_to(&ended);
+            ranks[0].start(read, Stage::Data { done: 0 });
+        }
+        let places = |rank: &Rank| rank.work.places.iter().flatten().count();
+        assert_eq!((places(&ranks[0]), ranks[0].work.unsent), (1, READS));
+        // Increments, and first fragments.
+        for _ in 0..2 {
+            ranks[1].round();
+            ranks[0].round();
+        }
+        assert_eq!((value(&words), value(&ended)), (8, 0));
+        assert!(places(&ranks[0]) > 0 && ranks[0].work.unsent > 0);
+        match ended_by {
+            "answers" => {
+                settle(&mut ranks);
+                assert_eq!(value(&ended), READS as u64);
+                assert!(back.iter().all(|place| *place == theirs), "the bytes differ");
+            }
+            "death" => {
+                ranks[0].routes.mark_dead(1);
+                while ranks[0].round() > 0 {}
+                assert_eq!(value(&ended), READS as u64 | WORD_FAILED);
+            }
+            _ => {
+                let Rank { work, routes, .. } = &mut ranks[0];
+                assert_eq!(work.cancel(routes), READS);
+                assert_eq!(value(&ended), READS as u64 | WORD_FAILED);
+                // Answers that are under way find nothing.
+                settle(&mut ranks);
+                assert_eq!(value(&ended), READS as u64 | WORD_FAILED);
+            }
+        }
+        assert_eq!((places(&ranks[0]), ranks[0].work.unsent), (0, 0), "{ended_by}");
+        assert!(ranks[0].work.is_idle(), "{ended_by}");
+    }
+}
+
 #[test]
 fn what_the_owner_refuses_ends_with_its_reason_and_gives_everything_back() {
     let (_world, mut ranks) = two_ranks(8);

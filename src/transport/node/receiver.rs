@@ -2,9 +2,9 @@
 //! requests.
 //!
 //! Both have slots of their own (`message_area` LIB and ANSWERS, and for many bytes LARGE_LIB and
-//! LARGE_ANSWERS), which the holder of the lane's
-//! role empties whatever the handlers of active messages do. A rank sets a slot aside for each
-//! operation that waits for an answer, so an answer waits for nothing.
+//! LARGE_ANSWERS), which the holder of the lane's role empties whatever the handlers of active
+//! messages do. A rank sets a slot aside for each operation that waits for an answer, so an answer
+//! waits for nothing.
 
 use crate::transport::frame::{Arrived, Class};
 use crate::transport::memory::message_area::MessageArea;
