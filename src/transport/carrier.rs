@@ -11,18 +11,19 @@
 //! Calls are dispatched statically: a message on a node costs nothing for the existence of others.
 
 use crate::transport::frame::{Class, Frame};
+use crate::transport::memory::message_sender::MessageSender;
 use crate::util::counters::Counters;
+
+/// What is known of one peer, whatever leads to it.
+pub type Peer = MessageSender<'static>;
 
 /// See the head of the file. Any thread may call it; no call waits for a peer, but for the slots
 /// that a peer has set aside for what it waits for ([`Class::Replies`], [`Class::Answers`]).
 pub trait Carrier {
-    /// What is known of one peer.
-    type Peer: ?Sized;
-
     /// Whether there is a credit for a small message of a class, as far as a look tells.
-    fn has_credit(&self, to: &Self::Peer, class: Class) -> bool;
+    fn has_credit(&self, to: &Peer, class: Class) -> bool;
 
     /// Takes a credit and sends a frame, which has been copied when this returns, and wakes the
     /// receiver if it sleeps. False: there is no credit, and nothing has happened.
-    fn put(&self, to: &Self::Peer, class: Class, frame: &Frame, counts: &Counters) -> bool;
+    fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool;
 }

@@ -11,12 +11,11 @@
 
 use crate::bootstrap::{Bootstrap, Card};
 use crate::transport::address::Address;
-use crate::transport::carrier::Carrier;
+use crate::transport::carrier::{Carrier, Peer};
 use crate::transport::frame::{Class, Frame};
 use crate::transport::loopback::Loopback;
 use crate::transport::memory::message_area::MessageHead;
 use crate::transport::memory::message_receiver::MessageReceiver;
-use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::Segment;
 use crate::transport::node::{self, Node};
 use crate::transport::port::Port;
@@ -164,12 +163,12 @@ impl Fabric {
 
     /// What is known of a peer that was sent to before.
     #[inline(always)]
-    pub fn known_sender(&self, peer: u32) -> Option<&MessageSender<'static>> {
+    pub fn known_sender(&self, peer: u32) -> Option<&Peer> {
         self.node.known_sender(peer)
     }
 
     /// The way of messages to oneself or to a peer that was contacted, made at first use.
-    pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
+    pub fn message_sender(&self, peer: u32) -> Result<&Peer> {
         self.node.message_sender(peer)
     }
 
@@ -181,13 +180,7 @@ impl Fabric {
 
     /// Sends a message of a class; see [`Carrier::put`].
     #[inline(always)]
-    pub fn put(
-        &self,
-        to: &MessageSender<'static>,
-        class: Class,
-        frame: &Frame,
-        counts: &Counters,
-    ) -> bool {
+    pub fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool {
         #[cfg(feature = "simulated")]
         if let Some(wire) = self.wire_to(to.peer()) {
             return Carrier::put(wire, to, class, frame, counts);
@@ -196,7 +189,7 @@ impl Fabric {
     }
 
     /// Whether there is a credit for a message of a class; see [`Carrier::has_credit`].
-    pub fn has_credit(&self, to: &MessageSender<'static>, class: Class) -> bool {
+    pub fn has_credit(&self, to: &Peer, class: Class) -> bool {
         #[cfg(feature = "simulated")]
         if let Some(wire) = self.wire_to(to.peer()) {
             return Carrier::has_credit(wire, to, class);

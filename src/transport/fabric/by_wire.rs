@@ -1,11 +1,11 @@
 //! All peers behind the simulated network: messages travel over it, and a peer's memory is touched
-//! by its owner only. What no data is (the directory of regions, names, which handlers exist) is
-//! read as on a node.
+//! by its owner only. The directory of regions, the names and the list of handlers are read in the
+//! peer's memory, as on a node.
 
 use super::Fabric;
 use crate::bootstrap::Card;
 use crate::transport::address::Address;
-use crate::transport::carrier::Carrier;
+use crate::transport::carrier::{Carrier, Peer};
 use crate::transport::frame::{Class, Frame};
 use crate::transport::memory::control::Control;
 use crate::transport::memory::message_sender::MessageSender;
@@ -40,27 +40,15 @@ pub(super) fn join(
             MessageSender::new(control.own_message_area(), (me, me), 0, control.bell())
                 .on_behalf_of(source)
         });
-        put_here(sender, class, frame, &counts)
+        let host = |share| match share {
+            0 => Ok(sender.head()),
+            _ => Err(Error::bare(Status::ERR_PEER_DEAD)),
+        };
+        sender.put(class, frame, &host, &counts)
     };
     let wire = Wire::join(me, Box::new(deliver))?;
     card.extend(wire.card());
     Ok((Some(wire), card))
-}
-
-/// Puts what has come into this rank's own slots.
-fn put_here(to: &MessageSender<'static>, class: Class, frame: &Frame, counts: &Counters) -> bool {
-    let elsewhere = |_| Err(Error::bare(Status::ERR_PEER_DEAD));
-    match class {
-        Class::Requests => to.send(
-            frame,
-            &|share| if share == 0 { Ok(to.head()) } else { elsewhere(share) },
-            counts,
-        ),
-        Class::Responses => to.respond(frame, counts),
-        Class::Replies => to.reply(frame, counts),
-        Class::Lib => to.ask(frame),
-        Class::Answers => to.answer(frame),
-    }
 }
 
 impl Fabric {
@@ -83,19 +71,11 @@ impl Fabric {
 }
 
 impl Carrier for Wire {
-    type Peer = MessageSender<'static>;
-
-    fn has_credit(&self, to: &MessageSender<'static>, class: Class) -> bool {
+    fn has_credit(&self, to: &Peer, class: Class) -> bool {
         Wire::has_credit(self, to.peer(), class)
     }
 
-    fn put(
-        &self,
-        to: &MessageSender<'static>,
-        class: Class,
-        frame: &Frame,
-        counts: &Counters,
-    ) -> bool {
+    fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool {
         let taken = Wire::put(self, to.peer(), class, frame, to.medium());
         match class {
             Class::Requests if taken => counts.message_sent(0),

@@ -1,7 +1,7 @@
 //! The sending side of active messages towards one peer: takes a credit by the peer's policy,
 //! writes the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
-use crate::transport::frame::{Class, Frame, LARGEST};
+use crate::transport::frame::{Frame, LARGEST};
 use crate::transport::memory::message_area::{
     ANSWERS, Door, KINDS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea,
     MessageHead, Policy, REPLIES, RESPONSES,
@@ -27,6 +27,7 @@ pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
 /// Messages after which a sender that has moved to another share tries its own again.
 const AWAY: u32 = 64;
 
+mod by_class;
 mod tally;
 mod turns;
 
@@ -166,36 +167,6 @@ impl<'a> MessageSender<'a> {
     #[inline(always)]
     pub fn head(&self) -> &'a MessageHead {
         self.message_area.head
-    }
-
-    /// Whether a small message of a class finds a slot, as far as a look tells. Shares of requests
-    /// that were not used yet count as free.
-    pub fn may_have_credit(&self, class: Class) -> bool {
-        let at = match class {
-            Class::Requests => return self.requests_have_credit(true),
-            Class::Responses => RESPONSES,
-            Class::Replies => REPLIES,
-            Class::Lib => LIB,
-            Class::Answers => ANSWERS,
-        };
-        let share = self.others[at - REPLIES].share.get();
-        share.and_then(Option::as_ref).is_some_and(SlotShare::has_room)
-    }
-
-    /// Whether a request finds a slot; shares that were not used yet count as `unknown`.
-    fn requests_have_credit(&self, unknown: bool) -> bool {
-        let limit = self.message_area.sizes.slots as i64;
-        let head = self.message_area.head;
-        let under_way = || {
-            let consumed = head.consumed.0.load(Ordering::Acquire);
-            head.sent.0.load(Ordering::Relaxed).wrapping_sub(consumed) as i64
-        };
-        (self.message_area.sizes.policy != Policy::Limit || under_way() < limit)
-            && self.shares.iter().any(|near| {
-                near.share
-                    .get()
-                    .map_or(unknown, |share| share.as_ref().is_some_and(SlotShare::has_room))
-            })
     }
 
     /// Sends a message. False: there is no credit.

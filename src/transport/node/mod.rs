@@ -8,7 +8,7 @@ pub mod receiver;
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::{Address, Key};
-use crate::transport::carrier::Carrier;
+use crate::transport::carrier::{Carrier, Peer};
 use crate::transport::frame::{Class, Frame};
 use crate::transport::imports::ImportTable;
 use crate::transport::memory::control::Control;
@@ -320,27 +320,13 @@ impl Node {
 }
 
 impl Carrier for Node {
-    type Peer = MessageSender<'static>;
-
-    fn has_credit(&self, to: &MessageSender<'static>, class: Class) -> bool {
+    fn has_credit(&self, to: &Peer, class: Class) -> bool {
         to.may_have_credit(class)
     }
 
     #[inline(always)]
-    fn put(
-        &self,
-        to: &MessageSender<'static>,
-        class: Class,
-        frame: &Frame,
-        counts: &Counters,
-    ) -> bool {
-        match class {
-            Class::Requests => to.send(frame, &|share| self.host(to.peer(), share), counts),
-            Class::Responses => to.respond(frame, counts),
-            Class::Replies => to.reply(frame, counts),
-            Class::Lib => to.ask(frame),
-            Class::Answers => to.answer(frame),
-        }
+    fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool {
+        to.put(class, frame, &|share| self.host(to.peer(), share), counts)
     }
 }
 

@@ -1,0 +1,58 @@
+//! What a carrier needs of the slots of one peer, by the class of the message.
+
+use super::{FindHost, MessageSender};
+use crate::transport::frame::{Class, Frame};
+use crate::transport::memory::message_area::{ANSWERS, LIB, Policy, REPLIES, RESPONSES};
+use crate::transport::memory::slots::SlotShare;
+use crate::util::counters::Counters;
+use std::sync::atomic::Ordering;
+
+impl<'a> MessageSender<'a> {
+    /// Takes a credit of a class and fills its slot. False: there is no credit.
+    #[inline(always)]
+    pub fn put(
+        &self,
+        class: Class,
+        frame: &Frame,
+        find: FindHost<'_, 'a>,
+        counts: &Counters,
+    ) -> bool {
+        match class {
+            Class::Requests => self.send(frame, find, counts),
+            Class::Responses => self.respond(frame, counts),
+            Class::Replies => self.reply(frame, counts),
+            Class::Lib => self.ask(frame),
+            Class::Answers => self.answer(frame),
+        }
+    }
+
+    /// Whether a small message of a class finds a slot, as far as a look tells. Shares of requests
+    /// that were not used yet count as free.
+    pub fn may_have_credit(&self, class: Class) -> bool {
+        let at = match class {
+            Class::Requests => return self.requests_have_credit(true),
+            Class::Responses => RESPONSES,
+            Class::Replies => REPLIES,
+            Class::Lib => LIB,
+            Class::Answers => ANSWERS,
+        };
+        let share = self.others[at - REPLIES].share.get();
+        share.and_then(Option::as_ref).is_some_and(SlotShare::has_room)
+    }
+
+    /// Whether a request finds a slot; shares that were not used yet count as `unknown`.
+    pub(super) fn requests_have_credit(&self, unknown: bool) -> bool {
+        let limit = self.message_area.sizes.slots as i64;
+        let head = self.message_area.head;
+        let under_way = || {
+            let consumed = head.consumed.0.load(Ordering::Acquire);
+            head.sent.0.load(Ordering::Relaxed).wrapping_sub(consumed) as i64
+        };
+        (self.message_area.sizes.policy != Policy::Limit || under_way() < limit)
+            && self.shares.iter().any(|near| {
+                near.share
+                    .get()
+                    .map_or(unknown, |share| share.as_ref().is_some_and(SlotShare::has_room))
+            })
+    }
+}
