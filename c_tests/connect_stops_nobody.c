@@ -70,6 +70,23 @@ static void ask(llcl_context_t *context, const struct shared *registered, const 
     CHECK(memcmp(reply, "yes", 3) == 0);
 }
 
+/* Rank 0 stops the launcher when it has answered the fences of all: rank 1 tells rank 2, rank 2 rank 0, which does
+ * not get to know rank 1. */
+static void all_have_left_the_fence(llcl_context_t *context, const struct shared *mine)
+{
+    uint32_t me = llcl_rank(context);
+    llcl_write_value_params_t told = LLCL_WRITE_VALUE_PARAMS_INIT;
+    if (me != 1)
+        CHECK_OK(llcl_wait_word(context, mine->words, 1, 15000000000ll));
+    if (me != 0) {
+        told.peer = me == 1 ? 2 : 0;
+        told.destination = remote_at(mine, told.peer, 0);
+        told.value = 1;
+        told.size = 8;
+        CHECK_OK(llcl_write_value(context, &told));
+    }
+}
+
 static void run(llcl_context_t *context)
 {
     struct shared registered, mine;
@@ -85,6 +102,7 @@ static void run(llcl_context_t *context)
     if (me == 1)
         CHECK_OK(llcl_connect(context, NULL, 0));
     fence(context);
+    all_have_left_the_fence(context, &mine);
     if (me == 0) {
         CHECK(write(orders[1], "s", 1) == 1);
     } else {
