@@ -6,7 +6,8 @@
 #include <ISO_Fortran_binding.h>
 #include <llcl.h>
 
-/* Ends every subroutine: stores `answer` in `status`; where that is NULL, anything but LLCL_OK and LLCL_DONE stops the program. */
+/* Ends every subroutine: stores `answer` in `status`; where that is NULL, anything but LLCL_OK and
+ * LLCL_DONE stops the program. */
 void llclf_finish(const char *name, llcl_status_t answer, llcl_status_t *status);
 
 /* Ends a subroutine by LLCL_ERR_INVALID and a sentence, static text, that llcl_last_error of the module then has. */

@@ -123,7 +123,7 @@ class Context:
         result, team = numpy.empty_like(array), ffi.new("llcl_team_t **")
         check(lib.llcl_team_world(self.handle, team))
         check(lib.llcl_allreduce(params("llcl_coll_params_t", team=team[0], send=local(array), receive=local(result), count=array.size,
-                                        type=constants["LLCL_TYPE_" + types[array.dtype.name]], op=op or constants["LLCL_OP_ADD"])))
+                                        type=constants["LLCL_TYPE_" + types[array.dtype.name]], op=constants["LLCL_OP_ADD"] if op is None else op)))
         return result
 
 
