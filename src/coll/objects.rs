@@ -229,7 +229,7 @@ impl TeamHandle {
         let live = self.live()?;
         let services = &live.team.services;
         services.may_block()?;
-        // One call at a time: which one comes first decides what is kept.
+        // One call at a time: their order decides which plans are kept.
         let mut cache = live.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((call, places)) = &call
             && let Some(done) = cache.repeat(&live.team, call, *places)

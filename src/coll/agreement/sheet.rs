@@ -39,7 +39,7 @@ impl<'a> Sheet<'a> {
             word.store(u64::from_ne_bytes(whole), Ordering::Relaxed);
         }
         self.0[1].store(verdict, Ordering::Relaxed);
-        // Release: who sees the number sees the sheet; pairs with the Acquire in is_of().
+        // Release: a rank that sees the number sees the sheet; pairs with the Acquire in is_of().
         self.0[0].store(number, Ordering::Release);
     }
 

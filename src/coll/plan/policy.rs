@@ -34,7 +34,7 @@ const LOOKS_IF_CROWDED: u32 = 2;
 const PROMPT: u32 = 1_000;
 /// In how many such rounds, one after the other, until deliverers leave the rank alone.
 const PROMPT_ROUNDS: u32 = 4;
-/// How many rounds, one after the other, must have ended soon until a queue is kept.
+/// How many rounds, one after the other, must have ended soon until a queue is polled on.
 const QUICK_ENDS: u32 = 64;
 /// Nanoseconds between start and wait from which on the progress thread is woken for the next
 /// round: about what a wake-up takes.
@@ -75,7 +75,7 @@ pub(super) struct Policy {
     pub urgent: bool,
     /// There are more ranks than cores for them.
     pub crowded: bool,
-    /// Deliverers may come to rely without a fence on the owner's attention.
+    /// The owner may come to poll its queue on, so that deliverers need no fence.
     pub may_poll_on: bool,
     /// How often a waiting thread looks before it gives its core away.
     pub looks: u32,
@@ -307,11 +307,11 @@ mod tests {
         (0..PROMPT_ROUNDS).for_each(|_| habits.note_wait(0, false));
         habits.note_test();
         assert!(!habits.is_prompt());
-        assert!(Habits::new(true).is_worth_a_wake_up(), "who is told by a completion is away");
+        assert!(Habits::new(true).is_worth_a_wake_up(), "a user that a completion tells is away");
     }
 
     #[test]
-    fn a_queue_is_kept_after_64_quick_ends() {
+    fn a_queue_is_polled_on_after_64_quick_ends() {
         let habits = Habits::new(false);
         for _ in 0..QUICK_ENDS {
             assert!(!habits.has_quick_ends());

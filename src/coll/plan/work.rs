@@ -64,7 +64,8 @@ impl Plan {
         }
     }
 
-    /// Whether deliverers may rely without a fence on the attention of a plain plan's owner.
+    /// Whether the owner of a plain plan polls its queue on from now on, so that deliverers need no
+    /// fence.
     #[inline]
     pub(super) fn polls_on(&self) -> bool {
         self.policy.may_poll_on && self.habits.has_quick_ends()

@@ -53,10 +53,9 @@ pub struct Member {
     pub word: Option<Word>,
 }
 
-/// In teams of up to so many ranks each knows all others, and may run steps of any of them. Where
-/// ranks share cores that is worth its price: 64 ranks on two cores pass a barrier in .5 ms instead
-/// of 16, and contact each other in 110 ms more. The number of contacts grows with the square of
-/// the ranks: 256 ranks need seconds.
+/// In teams of up to so many ranks each knows all others, and may run steps of any of them: where
+/// ranks share cores, a round need not wait until each of them gets one. The price is a contact for
+/// each pair of ranks when the plan is made, a number that grows with the square of the ranks.
 pub const EVERYBODY: usize = 64;
 
 /// The ranks that rank `me` has to know: all of a small team, else those that its program names.

@@ -9,10 +9,11 @@
 //!   they are ready, and may go on looking at the signals (to hold).
 //! - A thread that **delivers** stores the signal, in a word of the sender's, and then looks at the
 //!   control word of the queue that is signalled; what it finds there says which thread takes care:
-//!   the holder of the claim, a thread that polls, the owner when it starts, or else the deliverer.
-//! - A thread that **releases** the claim, or stops **polling**, says so first and then looks at
-//!   the signals once more. Between the two of each side lies a full fence, so the deliverer sees
-//!   the one or the other sees the signal.
+//!   the holder of the claim, a thread that polls, the owner (of its tail, and of a queue that is
+//!   not active yet), or else the deliverer.
+//! - A thread that **releases** the claim, stops **polling** or leaves the **tail** says so first
+//!   and then looks at the signals once more. Between the two of each side lies a full fence, so
+//!   the deliverer sees the one or the other sees the signal.
 //! - The end of the last step is one store: the round is counted as finished and the queue is no
 //!   longer active, so a thread that sees the count sees everything that the round did.
 //!
@@ -44,17 +45,18 @@ pub struct Head {
 /// A queue that has no tail.
 pub const NO_TAIL: u32 = u32::MAX;
 
-/// What a polled word says: nobody looks. A deliverer runs what is ready.
+/// What a polled word says: no thread of the owner polls. A deliverer runs what is ready.
 const NOBODY: u8 = 0;
 /// The owner runs the tail itself, the last steps of the queue, which move little and for which no
 /// other rank waits. A deliverer runs the steps before the tail. A thread of the owner that is
 /// about to sleep stores NOBODY first.
 const TAIL: u8 = 1;
-/// A thread of the owner looks at the queue all the time, or is about to, and will run what becomes
-/// ready.
+/// A thread of the owner polls the queue, or is about to: it looks at the signals all the time, and
+/// runs what becomes ready.
 const POLLED: u8 = 2;
 /// The owner polls the queue in every round until it takes this word back. Deliverers read the word
-/// without a fence; to take it back the owner has all CPUs execute one (fence_for_all).
+/// without a fence of their own; to take it back the owner has all CPUs execute one
+/// (fence_for_all).
 const POLLED_ON: u8 = 3;
 
 /// A queue as one process sees it.
@@ -62,8 +64,8 @@ const POLLED_ON: u8 = 3;
 pub struct Queue<'a> {
     /// Control word and next step.
     pub head: &'a Head,
-    /// Whether a thread looks at the queue all the time. In a line that changes seldom, since
-    /// deliverers look here first.
+    /// NOBODY, TAIL, POLLED or POLLED_ON. In a line that changes seldom, since deliverers look here
+    /// first.
     pub polled: &'a AtomicU8,
     /// The first step of the tail, or NO_TAIL.
     pub tail: u32,
@@ -136,21 +138,20 @@ pub fn signal(word: &AtomicU32, value: u32) {
     word.store(value, Ordering::Release);
 }
 
-/// Of the two fences between word and look the deliverer's, where it need only hold back the
-/// compiler: the other side, when it takes a word back that says POLLED_ON, makes every CPU execute
-/// one.
+/// The deliverer's order between its signal and is_polled_on(). It need only hold back the
+/// compiler: the owner, when it takes POLLED_ON back, makes every CPU execute a fence.
 #[inline(always)]
-pub fn between_word_and_look_at_what_is_kept() {
+pub fn between_word_and_is_polled_on() {
     #[cfg(not(loom))]
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
     #[cfg(loom)]
     fence(Ordering::SeqCst);
 }
 
-/// The other side of it.
+/// The owner's side of between_word_and_is_polled_on().
 #[cold]
 fn fence_for_all() {
-    // Where processes cannot do that nobody keeps anything.
+    // Where a process cannot make all CPUs do that, no queue is polled on (Policy::may_poll_on).
     #[cfg(not(loom))]
     crate::util::pin::global_fence_or_pause();
     #[cfg(loom)]
@@ -206,7 +207,7 @@ impl Queue<'_> {
     /// caller has to.
     #[inline(always)]
     pub fn is_left_alone(&self) -> bool {
-        // Relaxed: a thread that has taken attention back since looks at the signal later.
+        // Relaxed: a thread that has stopped polling since looks at the signal later.
         let word = self.polled.load(Ordering::Relaxed);
         word < POLLED && self.control().can_be_claimed() && !self.is_tail(word)
     }
@@ -222,16 +223,16 @@ impl Queue<'_> {
         word == TAIL && self.at() >= self.tail
     }
 
-    /// What the polled word says where no thread of the owner looks.
+    /// What the polled word says while no thread of the owner polls.
     #[inline(always)]
-    fn least(&self) -> u8 {
+    fn unpolled(&self) -> u8 {
         if self.tail == NO_TAIL { NOBODY } else { TAIL }
     }
 
-    /// To be asked by a deliverer, after between_word_and_look_at_what_is_kept().
+    /// To be asked by a deliverer, after between_word_and_is_polled_on().
     /// True: nothing more need be asked.
     #[inline(always)]
-    pub fn is_kept(&self) -> bool {
+    pub fn is_polled_on(&self) -> bool {
         // Relaxed: as in is_left_alone().
         self.polled.load(Ordering::Relaxed) == POLLED_ON
     }
@@ -350,8 +351,8 @@ impl Queue<'_> {
     #[inline]
     pub fn forget_polling(&self) {
         let word = self.polled.load(Ordering::Relaxed);
-        if word > self.least() {
-            self.polled.store(self.least(), Ordering::Relaxed);
+        if word > self.unpolled() {
+            self.polled.store(self.unpolled(), Ordering::Relaxed);
         }
         if word == POLLED_ON {
             fence_for_all();
@@ -361,7 +362,7 @@ impl Queue<'_> {
     /// The owner stops polling this queue, and looks once more after this call.
     #[inline]
     pub fn end_polling(&self) {
-        if self.polled.load(Ordering::Relaxed) > self.least() {
+        if self.polled.load(Ordering::Relaxed) > self.unpolled() {
             self.forget_polling();
             between_word_and_look();
         }
@@ -378,7 +379,7 @@ impl Queue<'_> {
 
     /// The owner runs the tail again.
     pub fn take_tail(&self) {
-        if self.polled.load(Ordering::Relaxed) < self.least() {
+        if self.polled.load(Ordering::Relaxed) < self.unpolled() {
             self.polled.store(TAIL, Ordering::Relaxed);
         }
     }

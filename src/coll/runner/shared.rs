@@ -3,7 +3,7 @@
 
 use crate::coll::runner::members::{Member, Members, Memory};
 use crate::coll::runner::queue::{
-    Claim, between_word_and_look, between_word_and_look_at_what_is_kept, has_reached, signal,
+    Claim, between_word_and_is_polled_on, between_word_and_look, has_reached, signal,
 };
 use crate::coll::runner::record::{Lying, NOBODY, act};
 use crate::coll::runner::worklist::Line;
@@ -270,8 +270,8 @@ impl Stage {
             session.queue(queue).send(to, value);
         }
         let told = self.members[to].session.queue(queue);
-        between_word_and_look_at_what_is_kept();
-        if told.is_kept() {
+        between_word_and_is_polled_on();
+        if told.is_polled_on() {
             return;
         }
         // Asked soon, and on its way while the fence waits for the line of the signal.

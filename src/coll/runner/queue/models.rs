@@ -7,7 +7,7 @@
 //! end, as ranks do that compute; what is ready then and has not been run is lost.
 //!
 //! Faults that were planted, one at a time, and how many of the models (fifteen at that time, two
-//! more for the last row, two more for what is kept) failed:
+//! more for the light start, two more for what is polled on, two more for tails) failed:
 //!
 //! | fault | models |
 //! |---|---|
@@ -24,19 +24,20 @@
 //! | control: Relaxed | 3 |
 //! | end_polling: does nothing | 5 |
 //! | end_polling: no fence after it | 2 |
-//! | a start, a holder or a release: attention not taken back; no look after the release | 3, 4 |
+//! | a start, a holder or a release: POLLED not taken back; no look after the release | 3, 4 |
 //! | a start, or a look at another thread's: no fence before the look | 3, 1 |
 //! | a run of a queue: no look after the release | 8 |
-//! | the opening of a round: attention of the last one not taken back | 1, attention does not outlive |
-//! | a look at what is kept: no fence before it (in the models one on each side stands for the one for all) | 2, those of what is kept |
-//! | what is kept is not taken back | 2, the same |
+//! | the opening of a round: POLLED of the last one not taken back | 1, polling does not outlive |
+//! | is_polled_on: no fence before it (in the models one on each side stands for the one for all) | 2, those of what is polled on |
+//! | POLLED_ON is not taken back | 2, the same |
 //! | a light start: no look after it has given its claims back | 1, the light start |
+//! | leave_tail: does nothing; no fence in it; no look after it | 2 each, those of tails |
 //!
 //! Not found: the claim without its fence or Relaxed, since its holder releases it with a
-//! fence and looks; the fence for all of who kept a queue, since another one follows, which in the
-//! models is as good; a release whose polling comes late or not at all, since then the deliverer
-//! does the work; an owner that finds its queue taken and does not look itself, since the taker
-//! does.
+//! fence and looks; the fence for all that takes POLLED_ON back, since another one follows, which
+//! in the models is as good; a release whose polling comes late or not at all, and a take_tail that
+//! does nothing, since then the deliverer does the work; an owner that finds its queue taken and
+//! does not look itself, since the taker does.
 
 mod ranks;
 
@@ -112,8 +113,8 @@ fn loom_a_thread_that_polled_looks_once_more() {
     });
 }
 
-/// Two threads of the owner: one waits, the other one, its progress thread, takes the attention
-/// away and looks.
+/// Two threads of the owner: one waits and polls, the other one, its progress thread, takes POLLED
+/// back and looks.
 #[test]
 fn loom_another_thread_ends_the_polling() {
     check(2, || {
@@ -134,7 +135,7 @@ fn loom_another_thread_ends_the_polling() {
 /// The owner starts and holds the claim, gives it back polled, takes it again and gives it back in
 /// the end; a deliverer that has seen any of these relies on it.
 #[test]
-fn loom_who_held_looks_once_more() {
+fn loom_a_holder_looks_once_more() {
     check(4, || {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
@@ -147,9 +148,10 @@ fn loom_who_held_looks_once_more() {
     });
 }
 
-/// Like `loom_who_held_looks_once_more`, where the queue is kept, so that deliverers have no fence.
+/// Like `loom_a_holder_looks_once_more`, where the queue is polled on, so that deliverers have no
+/// fence.
 #[test]
-fn loom_who_kept_looks_once_more() {
+fn loom_an_owner_that_polled_on_looks_once_more() {
     check(4, || {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
@@ -162,10 +164,10 @@ fn loom_who_kept_looks_once_more() {
     });
 }
 
-/// What is kept lasts through rounds, also those that are over with their start, until the owner
+/// POLLED_ON lasts through rounds, also those that are over with their start, until the owner
 /// computes.
 #[test]
-fn loom_what_is_kept_is_taken_back() {
+fn loom_polled_on_is_taken_back() {
     check(4, || {
         let plan = plan(&[&[after(1)]]);
         let deliverer = spawn(&plan, |plan| {
@@ -183,9 +185,9 @@ fn loom_what_is_kept_is_taken_back() {
     });
 }
 
-/// Like `loom_what_is_kept_is_taken_back`, without polling: the start gives the claim back.
+/// A start that is not about to wait: it gives the claim back and looks once more.
 #[test]
-fn loom_who_started_looks_once_more() {
+fn loom_a_start_looks_once_more() {
     check(4, || {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
@@ -235,7 +237,7 @@ fn loom_polling_ends_before_the_next_round() {
 /// Like `loom_polling_ends_before_the_next_round`, for a plan that is not plain: a round ends
 /// while its owner polls, which does not say so; in the next round the owner computes.
 #[test]
-fn loom_attention_does_not_outlive_the_round() {
+fn loom_polling_does_not_outlive_the_round() {
     check(4, || {
         let plan = plan(&[&[after(1)]]);
         let deliverer = spawn(&plan, |plan| {
@@ -256,7 +258,7 @@ fn loom_attention_does_not_outlive_the_round() {
 
 /// Deliverers leave the last step to the owner, until the owner is about to sleep.
 #[test]
-fn loom_who_sleeps_has_left_its_tail() {
+fn loom_an_owner_that_sleeps_has_left_its_tail() {
     check(4, || {
         let plan = plan_with_tails(&[&[after(1), after(2)]], 1);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
@@ -293,7 +295,7 @@ fn loom_a_tail_is_taken_and_left_again() {
     });
 }
 
-/// A start that claims its queue, and an attention of the round before.
+/// A start that claims its queue, which has been polled since the round before.
 #[test]
 fn loom_a_light_start_looks_once_more() {
     check(4, || {
@@ -310,7 +312,7 @@ fn loom_a_light_start_looks_once_more() {
 
 /// A queue that was opened by one thread and is looked at by another one of the same rank.
 #[test]
-fn loom_who_sees_the_round_sees_what_came_before() {
+fn loom_a_thread_that_sees_the_round_sees_what_came_before() {
     check(5, || {
         let (plan, rounds) = (plan(&[&[after(1)]]), Arc::new(AtomicU32::new(0)));
         let deliverer = spawn(&plan, |plan| plan.deliver(1, 0, 0));
@@ -400,7 +402,7 @@ fn loom_the_count_shows_what_the_round_did() {
 /// Steps that only the owner may run: its progress thread says that it sleeps, looks, and sleeps;
 /// the deliverer rings if it sleeps. `asleep` is that of `coll::runner::session`, with its fences.
 #[test]
-fn loom_who_sleeps_is_rung_for() {
+fn loom_an_owner_that_sleeps_is_rung_for() {
     check(5, || {
         let (plan, asleep) = (plan(&[&[after(1)]]), Arc::new(AtomicU32::new(0)));
         plan.open(0, 0);

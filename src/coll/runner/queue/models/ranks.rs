@@ -22,7 +22,7 @@ pub(super) enum Then {
     Computes,
     /// It is going to wait, and polls the queue meanwhile.
     Polls,
-    /// It has done so for many rounds, and keeps it.
+    /// It has done so for many rounds, and polls the queue on in the next ones.
     PollsOn,
 }
 
@@ -184,8 +184,8 @@ impl Plan {
         // SAFETY: nobody reads it before the signal, or loom reports it.
         self.0[to].given[from][round as usize].with_mut(|given| unsafe { *given = round + 1 });
         self.0[from].queue().send(to, round + 1);
-        between_word_and_look_at_what_is_kept();
-        !self.0[to].queue().is_kept()
+        between_word_and_is_polled_on();
+        !self.0[to].queue().is_polled_on()
     }
 
     /// Stage::ask_told(): those of which the caller takes care.
