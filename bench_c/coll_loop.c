@@ -164,7 +164,7 @@ static unsigned rounds_within(loop_world_t *world, const loop_form_t *form, loop
         return LEAST_ROUNDS;
     double fit = budget / trial(world, form, kind, work, first > budget ? 1 : TRIAL_ROUNDS);
     unsigned rounds = fit < LEAST_ROUNDS ? LEAST_ROUNDS : fit > MOST_ROUNDS ? MOST_ROUNDS : (unsigned)fit;
-    trial(world, form, kind, work, rounds / 10 + 1); /* whoever slept is awake afterwards */
+    trial(world, form, kind, work, rounds / 10 + 1); /* threads that slept are awake afterwards */
     return rounds;
 }
 

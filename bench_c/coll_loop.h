@@ -1,4 +1,4 @@
-/* The loop by which collectives are measured, whoever makes them: this library, an MPI, or bare loads and stores. Knows none of
+/* The loop by which collectives are measured, of this library, of an MPI, or of bare loads and stores. Knows none of
    them, so that all are measured by the same code. */
 #ifndef LLCL_BENCH_COLL_LOOP_H
 #define LLCL_BENCH_COLL_LOOP_H
@@ -14,7 +14,7 @@ typedef struct loop_shared {
     } of[LOOP_MOST_RANKS];
 } loop_shared_t;
 
-/* Who takes part, and how they agree about the measurement itself. */
+/* The ranks that take part, and how they agree about the measurement itself. */
 typedef struct loop_world {
     uint32_t rank, size;
     void (*gather)(void *self, const void *mine, size_t size, void *all); /* of all ranks, at all ranks */
@@ -53,7 +53,7 @@ typedef enum loop_kind { LOOP_ROUNDS, LOOP_ALONE, LOOP_WHOLE } loop_kind_t;
    `work`: what each rank computes between start and wait, see loop_work; 0: nothing. */
 loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work, double budget_ms);
 
-/* Collective: one more round, for whoever wants to look at its result. */
+/* Collective: one more round, for a caller that looks at its result. */
 void loop_once(loop_world_t *world, const loop_form_t *form);
 
 /* The figure for one round, ns. Where ranks share cores it is the mean: a rank then waits in one round for its next turn and
@@ -61,7 +61,7 @@ void loop_once(loop_world_t *world, const loop_form_t *form);
 double loop_total(const loop_world_t *world, const loop_result_t *result);
 
 /* Half load: the main threads of both ranks share one core, so that each computes at half its speed, and the other core is there for
-   whoever makes progress: the library's threads are placed on it. They take turns several times in a round: the kernel lets one run
+   progress: the library's threads are placed on it. They take turns several times in a round: the kernel lets one run
    for milliseconds, so that of two ranks the one would start a short round only when the other one has done all of its work, and
    nothing could be hidden behind that; which is what they do where it is left to the kernel. Else each computes on a core of its own, all the time. */
 typedef enum loop_cores { LOOP_IN_TURNS, LOOP_LEFT_TO_KERNEL, LOOP_ALL_BUSY } loop_cores_t;

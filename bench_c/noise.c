@@ -9,7 +9,7 @@
 
 #define MOST 17
 #define FIRST_WORD 1024 /* of the words that are slept on. Those that are written lie two pages before, and their first one shares
-                           the bit of the first sleeper's in the library's marks: what a writer pays who has no luck. */
+                           the bit of the first sleeper's in the library's marks: what an unlucky writer pays. */
 #define WRITES 200000
 
 static const char *about =

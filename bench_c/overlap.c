@@ -1,5 +1,5 @@
 /* How much of a collective's time a computing main thread gets back; and how soon a broadcast passes main threads that compute and
-   never call the library: by whoever delivers, or by the progress threads. */
+   never call the library: by the thread that delivers, or by the progress threads. */
 #include "coll_peers.h"
 #include "overlap.h"
 
