@@ -106,6 +106,9 @@ static void on_local_too(llcl_context_t *context, const struct wild *wild)
     signal.reserved = 1;
     EACH_TIER(write_signal, signal, LLCL_ERR_INVALID);
     CHECK_EQUAL(word_get(&word), 0);
+    /* Nor one that does nothing but is malformed. */
+    read.on_complete.reserved = 1;
+    CHECK_STATUS(llcl_read(context, &read), LLCL_ERR_INVALID);
 }
 
 static void run(llcl_context_t *context)

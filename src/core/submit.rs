@@ -170,12 +170,7 @@ impl Context {
         post: impl FnOnce(Completion) -> Result<Accepted>,
     ) -> Result<()> {
         self.may_block()?;
-        if users.iter().any(|completion| completion.kind != completion::NONE) {
-            fail!(
-                ERR_INVALID,
-                "a blocking call takes no completion, expected llcl_no_completion()"
-            );
-        }
+        must_be_nothing(users)?;
         let ended = AtomicU64::new(0);
         if post(Completion::store_on(&ended))? == Accepted::Done {
             return Ok(());
@@ -183,11 +178,7 @@ impl Context {
         self.blocking().until_set(&ended);
         match ended.load(Ordering::Acquire) {
             word if word & WORD_FAILED == 0 => Ok(()),
-            word => {
-                let status = Status(word as i64 as i32);
-                let text = status.text().trim_end_matches('\0');
-                Err(Error::new(status, format!("the operation ended: {text}")))
-            }
+            word => Err(failed(Status(word as i64 as i32))),
         }
     }
 
@@ -315,6 +306,20 @@ pub(super) fn check_flags(flags: u32, known: u32) -> Result<()> {
         fail!(ERR_INVALID, "flags is {flags:#x}, expected no bits but those of {names}");
     }
     Ok(())
+}
+
+/// Refuses completions of a blocking call.
+pub(super) fn must_be_nothing(users: [&Completion; 2]) -> Result<()> {
+    if !users.iter().all(|completion| completion.is_nothing()) {
+        fail!(ERR_INVALID, "a blocking call takes no completion, expected llcl_no_completion()");
+    }
+    Ok(())
+}
+
+/// How a blocking call tells that its operation has failed.
+pub(super) fn failed(status: Status) -> Error {
+    let text = status.text().trim_end_matches('\0');
+    Error::new(status, format!("the operation ended: {text}"))
 }
 
 /// A request that is parked, with the bytes that it carries.

@@ -2,9 +2,10 @@
 //! stays until the end has come, and is copied if the sender is there still.
 
 use super::Send;
+use crate::core::submit::failed;
 use crate::engine::completion::{CALL, Completion};
 use crate::fail;
-use crate::util::status::{Error, Result, Status};
+use crate::util::status::{Result, Status};
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -65,9 +66,7 @@ impl Call {
     pub(super) unsafe fn give(&self, send: &Send) -> Result<()> {
         let end = self.end.load(Ordering::Relaxed);
         if end < 0 {
-            let status = Status(end as i32);
-            let text = status.text().trim_end_matches('\0');
-            return Err(Error::new(status, format!("the operation ended: {text}")));
+            return Err(failed(Status(end as i32)));
         }
         // SAFETY: as the caller promises.
         unsafe {

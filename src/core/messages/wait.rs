@@ -4,11 +4,10 @@ use super::Send;
 use super::timed::Call;
 use crate::core::blocking::accepted;
 use crate::core::context::Context;
-use crate::core::submit::{Accepted, FLAG_DEFER, FLAG_PARK, check_flags};
+use crate::core::submit::{Accepted, FLAG_DEFER, FLAG_PARK, check_flags, must_be_nothing};
 use crate::engine::lane::Execution;
 use crate::engine::messages::deferred::MOST;
 use crate::engine::messages::{LONG, MEDIUM};
-use crate::fail;
 use crate::transport::memory::message_sender::{MessageSender, Watched};
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
@@ -128,12 +127,7 @@ impl Context {
     /// Like `am_and_wait`, but not for longer than `timeout`; None: for ever.
     pub fn am_within(&self, send: &Send, timeout: Option<Duration>) -> Result<()> {
         self.may_block()?;
-        if !send.on_local.is_nothing() || !send.on_complete.is_nothing() {
-            fail!(
-                ERR_INVALID,
-                "a blocking call takes no completion, expected llcl_no_completion()"
-            );
-        }
+        must_be_nothing([&send.on_local, &send.on_complete])?;
         check_flags(send.flags, FLAG_DEFER | FLAG_PARK)?;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let blocking = self.blocking();
