@@ -80,7 +80,7 @@ static void run(llcl_context_t *context)
 {
     struct rank *rank = am_new(sizeof *rank);
     uint32_t me = llcl_rank(context), size = llcl_size(context), i;
-    uint64_t chains = 4, left = FROM_HANDLERS / 4, mine[2], all[3][2];
+    uint64_t chains = 4, left = FROM_HANDLERS / 4, mine[2], all[4][2];
     pthread_t threads[2];
     rank->context = context;
     later_make(&rank->later);

@@ -84,7 +84,7 @@ static void run(llcl_context_t *context)
 {
     struct rank *rank = am_new(sizeof *rank);
     uint32_t me = llcl_rank(context), size = llcl_size(context), i;
-    uint64_t counts[3][2] = {{0}}, mine[2];
+    uint64_t counts[4][2] = {{0}}, mine[2];
     uint64_t over = 0;
     int kind;
     rank->context = context;
@@ -105,7 +105,7 @@ static void run(llcl_context_t *context)
     }
     /* Others' messages come through here until everything has ended everywhere. */
     while (!over) {
-        uint64_t all[3], left;
+        uint64_t all[4], left;
         later_drain(&rank->later, context);
         llcl_wait_word(context, &rank->ledger.total, STARTED, 1000000);
         left = word_get(&rank->ledger.total) < STARTED || word_get(&rank->tally.fired) != word_get(&rank->posted);

@@ -94,7 +94,7 @@ static void run(llcl_context_t *context)
 {
     struct rank *rank = am_new(sizeof *rank);
     uint32_t i, size = llcl_size(context);
-    uint64_t mine, all[3];
+    uint64_t mine, all[64];
     rank->context = context;
     rank->owners = am_new(ROUNDS * sizeof *rank->owners);
     am_register(context, 2, over, rank);

@@ -648,6 +648,9 @@ llcl_status_t llcl_query(llcl_context_t *context,
 /** The peer is reached through shared memory. */
 #define LLCL_TRANSPORT_SHM 2u
 
+/** The peer is reached by a network. */
+#define LLCL_TRANSPORT_WIRE 3u
+
 /** Memory is reached by loads and stores. */
 #define LLCL_ACCESS_MAPPED 1u
 
@@ -665,7 +668,7 @@ typedef struct llcl_peer_info_t {
     uint32_t transport;
     /**
      * How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it
-     * allocated is always mapped.
+     * allocated is mapped, but where `transport` is LLCL_TRANSPORT_WIRE.
      */
     uint32_t registered_access;
     /** Its process id. */
@@ -691,8 +694,9 @@ typedef struct llcl_peer_info_t {
      */
     int32_t kernel_write_error;
     /**
-     * The number of the machine on which it runs: ranks with one number share memory. All have the
-     * number 0 as long as a world lies on one machine.
+     * The number of the node on which it runs: ranks with one number share memory. 0 where no
+     * network leads anywhere, so that the world lies on one machine; else some number. The
+     * variable LLCL_NODE_ID sets it: a number, or a list with one for each rank.
      */
     uint32_t node;
     /** Its message slots, whatever the number of senders. */
@@ -729,8 +733,9 @@ llcl_status_t llcl_peer_alive(llcl_context_t *context,
  * LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was
  * contacted;
  * LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
- * memory of one of them cannot be mapped, as where too many files are open; the others were
- * contacted;
+ * memory of one of them cannot be mapped, as where too many files are open, or
+ * LLCL_ERR_UNSUPPORTED: one of them runs on another node, to which no network leads; the others
+ * were contacted;
  * LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
  * As the connection that UCX, verbs and libfabric programs make before they measure.
  */
@@ -749,7 +754,7 @@ llcl_status_t llcl_connect(llcl_context_t *context,
  * LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died
  * or has left;
  * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory
- * cannot be mapped. Any thread may call it.
+ * cannot be mapped; LLCL_ERR_UNSUPPORTED: it runs on another node, to which no network leads. Any thread may call it.
  */
 llcl_status_t llcl_query_peer(llcl_context_t *context,
                               uint32_t peer,

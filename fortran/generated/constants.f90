@@ -47,6 +47,7 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_VERSION_PATCH = 0
   integer(c_int32_t), parameter :: LLCL_TRANSPORT_LOOPBACK = 1
   integer(c_int32_t), parameter :: LLCL_TRANSPORT_SHM = 2
+  integer(c_int32_t), parameter :: LLCL_TRANSPORT_WIRE = 3
   integer(c_int32_t), parameter :: LLCL_ACCESS_MAPPED = 1
   integer(c_int32_t), parameter :: LLCL_ACCESS_KERNEL = 2
   integer(c_int32_t), parameter :: LLCL_ACCESS_MESSAGE = 3

@@ -5,11 +5,14 @@ use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
 use crate::fail;
 use crate::transport::Access;
+use crate::transport::port::Reach;
 
 /// The peer is this rank itself.
 pub const LLCL_TRANSPORT_LOOPBACK: u32 = 1;
 /// The peer is reached through shared memory.
 pub const LLCL_TRANSPORT_SHM: u32 = 2;
+/// The peer is reached by a network.
+pub const LLCL_TRANSPORT_WIRE: u32 = 3;
 
 /// Memory is reached by loads and stores.
 pub const LLCL_ACCESS_MAPPED: u32 = 1;
@@ -26,7 +29,7 @@ pub struct llcl_peer_info_t {
     /// One of LLCL_TRANSPORT_*.
     pub transport: u32,
     /// How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it
-    /// allocated is always mapped.
+    /// allocated is mapped, but where `transport` is LLCL_TRANSPORT_WIRE.
     pub registered_access: u32,
     /// Its process id.
     pub process: u32,
@@ -44,8 +47,9 @@ pub struct llcl_peer_info_t {
     /// Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused
     /// process_vm_writev, or kernel_error where it refuses both. 0 as there.
     pub kernel_write_error: i32,
-    /// The number of the machine on which it runs: ranks with one number share memory. All have the
-    /// number 0 as long as a world lies on one machine.
+    /// The number of the node on which it runs: ranks with one number share memory. 0 where no
+    /// network leads anywhere, so that the world lies on one machine; else some number. The
+    /// variable LLCL_NODE_ID sets it: a number, or a list with one for each rank.
     pub node: u32,
     /// Its message slots, whatever the number of senders.
     pub am_slots: u32,
@@ -87,8 +91,9 @@ pub unsafe extern "C" fn llcl_peer_alive(context: *mut llcl_context_t, peer: u32
 /// LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was
 /// contacted;
 /// LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
-/// memory of one of them cannot be mapped, as where too many files are open; the others were
-/// contacted;
+/// memory of one of them cannot be mapped, as where too many files are open, or
+/// LLCL_ERR_UNSUPPORTED: one of them runs on another node, to which no network leads; the others
+/// were contacted;
 /// LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
 /// As the connection that UCX, verbs and libfabric programs make before they measure.
 #[unsafe(no_mangle)]
@@ -119,7 +124,7 @@ pub unsafe extern "C" fn llcl_connect(
 /// LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died
 /// or has left;
 /// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory
-/// cannot be mapped. Any thread may call it.
+/// cannot be mapped; LLCL_ERR_UNSUPPORTED: it runs on another node, to which no network leads. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_query_peer(
     context: *mut llcl_context_t,
@@ -139,7 +144,11 @@ pub unsafe extern "C" fn llcl_query_peer(
         let (kernel_error, kernel_write_error) = reach.refusals;
         let answer = llcl_peer_info_t {
             struct_size: asked.struct_size,
-            transport: if reach.own { LLCL_TRANSPORT_LOOPBACK } else { LLCL_TRANSPORT_SHM },
+            transport: match reach.by {
+                Reach::Own => LLCL_TRANSPORT_LOOPBACK,
+                Reach::Node => LLCL_TRANSPORT_SHM,
+                Reach::Wire => LLCL_TRANSPORT_WIRE,
+            },
             registered_access,
             process: reach.process,
             am_payload: reach.payload as u32,
@@ -151,7 +160,7 @@ pub unsafe extern "C" fn llcl_query_peer(
                 LLCL_ACCESS_MESSAGE
             },
             kernel_write_error,
-            node: 0,
+            node: reach.node,
             am_slots: reach.slots.0 as u32,
             am_policy: reach.slots.1 + 1,
             reserved: 0,

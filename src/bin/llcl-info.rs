@@ -13,6 +13,7 @@ use llcl::coll::select::{OPERATIONS, choose, forced};
 use llcl::core::context::{Context, Place};
 use llcl::engine::queue_entry::INLINE;
 use llcl::transport::Access;
+use llcl::transport::fabric::placement::NODE_ID;
 use llcl::util::config::{Config, EXECUTIONS, Origin, TABLE};
 use llcl::util::cores::PROGRESS_CPUS;
 use llcl::util::memory::page_size;
@@ -126,7 +127,12 @@ fn print_table(config: &Config) {
 }
 
 /// The variables that are neither numbers nor one of several words; nobody sets them by default.
-const TEXTS: [(&str, &str, &str); 2] = [
+const TEXTS: [(&str, &str, &str); 3] = [
+    (
+        NODE_ID,
+        "Which ranks share a node, instead of what the machine says: memory is shared inside of a node only.",
+        "a number, or a list with one for each rank, as 0,0,1,1",
+    ),
     (
         PROGRESS_CPUS,
         "Processors on which the library's own threads run; those of the rank are left out where others are listed.",

@@ -5,6 +5,7 @@
 mod host;
 
 use crate::fail;
+use crate::util::machine::boot_id;
 use crate::util::rendezvous::{Secret, connect, listen, secret, user};
 use crate::util::socket::{self, Room};
 use crate::util::status::{Error, Result, Status};
@@ -108,8 +109,7 @@ fn prepare(rank: u32, size: u32) -> Result<(Option<OwnedFd>, Card)> {
         secret: secret()?,
     };
     // Where there is none, whether rank 0 can be reached tells enough.
-    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    card.machine.iter_mut().zip(boot).for_each(|(place, byte)| *place = byte);
+    card.machine.iter_mut().zip(boot_id()).for_each(|(place, byte)| *place = byte);
     let listener = if rank == 0 { Some(listen(&card.name, size)?) } else { None };
     Ok((listener, card))
 }

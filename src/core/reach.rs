@@ -2,13 +2,15 @@
 
 use crate::core::context::Context;
 use crate::fail;
-use crate::transport::Access;
+use crate::transport::{Access, port};
 use crate::util::status::Result;
 
 /// How a peer is reached.
 pub struct Reach {
-    /// It is this rank itself.
-    pub own: bool,
+    /// What leads there.
+    pub by: port::Reach,
+    /// The number of its node.
+    pub node: u32,
     /// Its process.
     pub process: u32,
     /// How memory that it registered is read.
@@ -33,7 +35,8 @@ impl Context {
         }
         let (transport, sender) = (routes.transport(port), routes.fabric().message_sender(peer)?);
         Ok(Reach {
-            own,
+            by: port.reach,
+            node: port.node,
             process: port.process,
             registered: transport.registered_access(port),
             refusals: transport.kernel_refusals(port),

@@ -1,7 +1,10 @@
 //! All transports of one rank, and which of them leads to which peer: oneself by [`Loopback`],
-//! everybody else by [`Node`]; with the feature `simulated`, where `LLCL_TRANSPORT` says so, by a
-//! simulated network. What lies above this folder knows this module and the contracts
-//! beside it, and no transport.
+//! ranks of the same node by [`Node`], others by a wire. Which it is follows from the cards
+//! ([`placement`]), and is decided once, when a peer is contacted. There is a wire with the feature
+//! `simulated` only, where `LLCL_TRANSPORT` asks for it; it then leads to all peers, or, where
+//! `LLCL_NODE_ID` says which ranks share a node, to those of other nodes.
+//!
+//! What lies above this folder knows this module and the contracts beside it, and no transport.
 //!
 //! # Messages
 //!
@@ -18,23 +21,32 @@ use crate::transport::memory::message_area::MessageHead;
 use crate::transport::memory::message_receiver::MessageReceiver;
 use crate::transport::memory::segment::Segment;
 use crate::transport::node::{self, Node};
-use crate::transport::port::Port;
+use crate::transport::port::{Port, Reach};
 #[cfg(feature = "simulated")]
 use crate::transport::wire::simulated::Wire;
 use crate::transport::{Receiver, Transport};
 use crate::util::counters::Counters;
-use crate::util::status::Result;
+use crate::util::status::{Error, Result, Status};
 use std::os::fd::AsFd;
 use std::sync::Arc;
+#[cfg(feature = "simulated")]
+use std::sync::atomic::AtomicBool;
 
 #[cfg(feature = "simulated")]
 mod by_wire;
+pub mod placement;
+
+use placement::Placement;
 
 /// See the head of the file.
 pub struct Fabric {
     #[cfg(feature = "simulated")]
     wire: Option<Wire>,
+    /// Which peers that were contacted the wire leads to.
+    #[cfg(feature = "simulated")]
+    behind_wire: Box<[AtomicBool]>,
     me: u32,
+    placement: Placement,
     loopback: Loopback,
     node: Node,
     own: Arc<Segment>,
@@ -51,9 +63,16 @@ impl Fabric {
             // Before peers hear of this process, which try at once.
             node::permit_kernel_copies();
         }
+        let (me, size) = (bootstrap.rank(), bootstrap.size());
         let card = node::card(&own).to_vec();
         #[cfg(feature = "simulated")]
-        let (wire, card) = by_wire::join(&own, bootstrap.rank(), card)?;
+        let (wire, card) = by_wire::join(&own, me, card)?;
+        #[cfg(feature = "simulated")]
+        let networked = wire.is_some();
+        #[cfg(not(feature = "simulated"))]
+        let networked = false;
+        let placement = Placement::own(me, size, networked)?;
+        let card = [&placement.encode()[..], &card].concat();
         bootstrap.publish(&card, own.descriptor().as_fd())?;
         // SAFETY: the segment is kept below, longer than the transport; ports go before both.
         let loopback = unsafe { Loopback::new(own.control().waiters()) };
@@ -61,7 +80,10 @@ impl Fabric {
         Ok(Fabric {
             #[cfg(feature = "simulated")]
             wire,
-            me: bootstrap.rank(),
+            #[cfg(feature = "simulated")]
+            behind_wire: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            me,
+            placement,
             loopback,
             node,
             own,
@@ -75,20 +97,41 @@ impl Fabric {
 
     /// The path to oneself.
     pub fn own_port(&self) -> Result<Port> {
-        self.loopback.connect(self.me)
+        let port = self.loopback.connect(self.me)?;
+        Ok(port.by(Reach::Own, self.placement.number))
     }
 
     /// The path to a peer that has shown its card. Called once at a time.
-    pub fn connect(&self, peer: u32, card: Card) -> Result<Port> {
+    pub fn connect(&self, peer: u32, mut card: Card) -> Result<Port> {
+        let placement = Placement::take(&mut card.blob, peer)?;
+        let reach = self.reach(peer, placement)?;
         #[cfg(feature = "simulated")]
-        let card = self.connect_wire(peer, card)?;
-        self.node.connect(peer, card)
+        let card = self.connect_wire(peer, card, reach)?;
+        Ok(self.node.connect(peer, card)?.by(reach, placement.number))
+    }
+
+    /// What leads to a peer at this place.
+    fn reach(&self, peer: u32, placement: Placement) -> Result<Reach> {
+        let near = placement.shares_memory_with(self.placement);
+        #[cfg(feature = "simulated")]
+        if self.wire.is_some() && !(near && placement::is_chosen()) {
+            return Ok(Reach::Wire);
+        }
+        if near {
+            return Ok(Reach::Node);
+        }
+        let (there, here) = (placement.number, self.placement.number);
+        let text = format!(
+            "rank {peer} runs on another node (number {there}, this rank's is {here}), and no wire \
+             leads there"
+        );
+        Err(Error::new(Status::ERR_UNSUPPORTED, text))
     }
 
     /// The transport that leads to a peer.
     pub fn transport(&self, port: &Port) -> &dyn Transport {
         #[cfg(feature = "simulated")]
-        if self.wire_to(port.peer).is_some() {
+        if port.reach == Reach::Wire {
             return self;
         }
         self.shared(port)
@@ -109,7 +152,8 @@ impl Fabric {
     /// The peer is dead: what it has half sent may be passed over. True the first time.
     pub fn mark_dead(&self, peer: u32) -> bool {
         #[cfg(feature = "simulated")]
-        if let Some(wire) = self.wire_to(peer) {
+        if let Some(wire) = &self.wire {
+            // Frames of a peer come whether or not it was contacted.
             wire.mark_dead(peer);
         }
         self.node.mark_dead(peer)

@@ -12,12 +12,27 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
+/// What leads to a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It is this rank itself.
+    Own,
+    /// Memory that both map.
+    Node,
+    /// A wire.
+    Wire,
+}
+
 /// What is known of one peer. Made at the first use of the peer and kept until the context ends.
 pub struct Port {
     /// Its rank.
     pub peer: u32,
     /// Its process.
     pub process: u32,
+    /// What leads there.
+    pub reach: Reach,
+    /// The number of its node, for users.
+    pub node: u32,
     imports: ImportTable,
     /// Its threads that sleep; in the control area that the transport keeps mapped.
     waiters: *const Waiters,
@@ -69,7 +84,13 @@ impl Port {
         waiters: *const Waiters,
         imports: ImportTable,
     ) -> Port {
-        Port { peer, process, imports, waiters, learned: Mutex::default() }
+        let (reach, node) = (Reach::Node, 0);
+        Port { peer, process, reach, node, imports, waiters, learned: Mutex::default() }
+    }
+
+    /// The same port, by what leads there and on which node its rank runs.
+    pub fn by(self, reach: Reach, node: u32) -> Port {
+        Port { reach, node, ..self }
     }
 
     /// Where `size` bytes at `address` are mapped here, if they are. The caller is pinned.

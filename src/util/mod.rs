@@ -13,6 +13,7 @@ pub mod extents;
 pub mod fence;
 pub mod fork;
 pub mod futex;
+pub mod machine;
 pub mod memory;
 pub mod misspelt;
 pub mod narrow;

@@ -1,4 +1,4 @@
-//! All peers behind the simulated network: messages travel over it, and a peer's memory is touched
+//! Peers behind the simulated network: messages travel over it, and a peer's memory is touched
 //! by its owner only. The directory of regions, the names and the list of handlers are read in the
 //! peer's memory, as on a node.
 
@@ -10,13 +10,14 @@ use crate::transport::frame::{Class, Frame};
 use crate::transport::memory::control::Control;
 use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::Segment;
-use crate::transport::port::Port;
+use crate::transport::port::{Port, Reach};
 use crate::transport::requests::{frame_of, frame_of_reply};
 use crate::transport::wire::simulated::{Wire, is_wanted};
 use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::status::{Error, Result, Status};
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of the node's part of a card.
@@ -53,14 +54,20 @@ pub(super) fn join(
 
 impl Fabric {
     pub(super) fn wire_to(&self, peer: u32) -> Option<&Wire> {
-        self.wire.as_ref().filter(|wire| wire.leads_to(peer))
+        let behind = self.behind_wire.get(peer as usize)?;
+        // Acquire: pairs with connect_wire().
+        self.wire.as_ref().filter(|_| behind.load(Ordering::Acquire))
     }
 
-    /// Shows the wire its part of a card; answers the node's.
-    pub(super) fn connect_wire(&self, peer: u32, mut card: Card) -> Result<Card> {
-        if let Some(wire) = self.wire_to(peer) {
+    /// Shows the wire its part of a card, if it leads to the peer; answers the node's.
+    pub(super) fn connect_wire(&self, peer: u32, mut card: Card, reach: Reach) -> Result<Card> {
+        if let Some(wire) = &self.wire {
             let rest = card.blob.split_off(NODE.min(card.blob.len()));
-            wire.connect(peer, &rest)?;
+            if reach == Reach::Wire {
+                wire.connect(peer, &rest)?;
+                // Release: a thread that sees it finds the wire's end of the peer.
+                self.behind_wire[peer as usize].store(true, Ordering::Release);
+            }
         }
         Ok(card)
     }
@@ -96,8 +103,8 @@ impl Transport for Fabric {
         Access::Message(0)
     }
 
-    fn kernel_refusals(&self, port: &Port) -> (i32, i32) {
-        self.node.kernel_refusals(port)
+    fn kernel_refusals(&self, _: &Port) -> (i32, i32) {
+        (0, 0)
     }
 
     unsafe fn kernel_read(&self, _: &Port, _: u64, _: *mut u8, _: usize) -> Result<()> {

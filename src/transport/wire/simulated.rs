@@ -57,7 +57,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The end of one rank.
 pub struct Wire {
-    me: u32,
     number: u64,
     shared: Arc<Shared>,
     thread: Option<Thread>,
@@ -202,7 +201,7 @@ impl Wire {
         });
         let runs = shared.clone();
         let thread = spawn_quiet("llcl-wire", STACK, move || runs.run(&deliver))?;
-        Ok(Wire { me, number, shared, thread: Some(thread) })
+        Ok(Wire { number, shared, thread: Some(thread) })
     }
 
     /// What peers need to know of this end.
@@ -218,11 +217,6 @@ impl Wire {
         };
         lock(&self.shared.peers).insert(peer, endpoint);
         Ok(())
-    }
-
-    /// Whether a rank is reached by this network.
-    pub fn leads_to(&self, peer: u32) -> bool {
-        peer != self.me
     }
 
     /// See `Carrier::has_credit`.
