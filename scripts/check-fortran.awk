@@ -24,7 +24,8 @@ function type_of(type,   stars, constant) {
     constant = sub(/^const /, "", type)
     stars = gsub(/\*/, "", type); gsub(/ +$/, "", type)
     if (from == "header" && stars > 0 && (type in opaque)) stars--
-    if (type ~ /^(void|char)$/ && stars == 1) return "pointer"
+    # gfortran writes one star for a c_ptr that it passes by reference, too.
+    if (type ~ /^(void|char)$/ && stars > 0) return "pointer"
     if (type ~ / fn$/ || type ~ /_fn$/) return "function"
     if (type ~ /^(u?int16_t|short)$/) type = "16"
     else if (type ~ /^(u?int32_t|llcl_status_t|int)$/) type = "32"

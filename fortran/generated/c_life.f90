@@ -252,5 +252,33 @@ module llcl_c_life
       integer(c_size_t), value :: size
       type(c_ptr) :: answer
     end function
+
+    function llcl_region_allocate_at(context, address, size, flags, region) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(c_ptr), value :: address
+      integer(c_size_t), value :: size
+      integer(c_int32_t), value :: flags
+      type(llcl_region_t), intent(out) :: region
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_region_alias(region, offset, size, address, access, alias) bind(c) result(answer)
+      import
+      type(llcl_region_t), value :: region
+      integer(c_int64_t), value :: offset
+      integer(c_size_t), value :: size
+      type(c_ptr), value :: address
+      integer(c_int32_t), value :: access
+      type(c_ptr), intent(out) :: alias
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_region_unalias(region, alias) bind(c) result(answer)
+      import
+      type(llcl_region_t), value :: region
+      type(c_ptr), value :: alias
+      integer(c_int32_t) :: answer
+    end function
   end interface
 end module llcl_c_life

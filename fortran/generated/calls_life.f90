@@ -11,7 +11,8 @@ module llcl_calls_life
       c_query_peer => llcl_query_peer, c_region_allocate => llcl_region_allocate, &
       c_region_allocate_shared => llcl_region_allocate_shared, &
       c_region_register => llcl_region_register, c_region_free => llcl_region_free, &
-      c_allgather_bytes => llcl_allgather_bytes
+      c_allgather_bytes => llcl_allgather_bytes, c_region_allocate_at => llcl_region_allocate_at, &
+      c_region_alias => llcl_region_alias, c_region_unalias => llcl_region_unalias
   use llcl_finish, only: finish
   implicit none
   private
@@ -45,6 +46,12 @@ module llcl_calls_life
   interface llcl_region_free; procedure call_region_free; end interface
   public :: llcl_allgather_bytes
   interface llcl_allgather_bytes; procedure call_allgather_bytes; end interface
+  public :: llcl_region_allocate_at
+  interface llcl_region_allocate_at; procedure call_region_allocate_at; end interface
+  public :: llcl_region_alias
+  interface llcl_region_alias; procedure call_region_alias; end interface
+  public :: llcl_region_unalias
+  interface llcl_region_unalias; procedure call_region_unalias; end interface
 
 contains
 
@@ -164,5 +171,35 @@ contains
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_allgather_bytes'//c_null_char, c_allgather_bytes(context, mine, size, all), &
         status)
+  end subroutine
+
+  subroutine call_region_allocate_at(context, address, size, flags, region, status)
+    type(llcl_context_t), intent(in) :: context
+    type(c_ptr), value :: address
+    integer(c_size_t), intent(in) :: size
+    integer(c_int32_t), intent(in) :: flags
+    type(llcl_region_t), intent(out) :: region
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_region_allocate_at'//c_null_char, c_region_allocate_at(context, address, &
+        size, flags, region), status)
+  end subroutine
+
+  subroutine call_region_alias(region, offset, size, address, access, alias, status)
+    type(llcl_region_t), intent(in) :: region
+    integer(c_int64_t), intent(in) :: offset
+    integer(c_size_t), intent(in) :: size
+    type(c_ptr), value :: address
+    integer(c_int32_t), intent(in) :: access
+    type(c_ptr), intent(out) :: alias
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_region_alias'//c_null_char, c_region_alias(region, offset, size, address, &
+        access, alias), status)
+  end subroutine
+
+  subroutine call_region_unalias(region, alias, status)
+    type(llcl_region_t), intent(in) :: region
+    type(c_ptr), value :: alias
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_region_unalias'//c_null_char, c_region_unalias(region, alias), status)
   end subroutine
 end module llcl_calls_life

@@ -118,4 +118,6 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_COLL_REBIND = 4
   integer(c_int32_t), parameter :: LLCL_AM_SHARES = 16
   integer(c_int32_t), parameter :: LLCL_STRIDED_DIMENSIONS = 8
+  integer(c_int32_t), parameter :: LLCL_ACCESS_READ = 1
+  integer(c_int32_t), parameter :: LLCL_ACCESS_WRITE = 2
 end module llcl_constants

@@ -3,6 +3,7 @@
 use crate::api::guard::{give, given, guard, guard_value};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
+use crate::core::region::Wanted;
 use crate::core::region_handle::{RegionHandle, free_region};
 use crate::fail;
 use crate::transport::address::{ANY, Address};
@@ -91,7 +92,7 @@ pub extern "C" fn llcl_local_at(local: llcl_local_t, offset: u64) -> llcl_local_
 /// that offers it: LLCL_ERR_UNSUPPORTED.
 pub const LLCL_REGION_DEVICE_ATOMICS: u32 = 1;
 
-fn check_size(size: usize, flags: u32) -> Result<()> {
+pub(super) fn check_size(size: usize, flags: u32) -> Result<()> {
     if size == 0 {
         fail!(ERR_INVALID, "size is 0, expected at least 1 byte");
     }
@@ -137,7 +138,7 @@ pub unsafe extern "C" fn llcl_region_allocate(
             live(context)?
         };
         check_size(size, flags)?;
-        let made = context.make_region(None, size)?;
+        let made = context.make_region(Wanted::Fresh(std::ptr::null_mut()), size)?;
         // SAFETY: checked above; a handle is all that a llcl_region_t holds.
         unsafe { give(region, "region", made.cast()) }
     })
@@ -214,7 +215,7 @@ pub unsafe extern "C" fn llcl_region_register(
         if address.is_null() {
             fail!(ERR_INVALID, "address is NULL");
         }
-        let made = context.make_region(Some(address.cast()), size)?;
+        let made = context.make_region(Wanted::Own(address.cast()), size)?;
         // SAFETY: checked above; a handle is all that a llcl_region_t holds.
         unsafe { give(region, "region", made.cast()) }
     })

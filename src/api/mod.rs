@@ -92,6 +92,7 @@ pub mod coll_now;
 pub mod insight;
 
 pub mod noncontiguous;
+pub mod placement;
 
 mod guard;
 mod posting;

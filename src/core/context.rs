@@ -6,7 +6,7 @@ use crate::core::blocking::Blocking;
 use crate::core::handler_thread::HandlerThread;
 use crate::core::poster::Poster;
 use crate::core::progress_thread::{Crew, ProgressThread};
-use crate::core::region::Regions;
+use crate::core::region::{Regions, Wanted};
 use crate::core::region_handle::{Handles, RegionHandle};
 use crate::core::wait_fd::Notifier;
 use crate::engine::completion::{in_callback, must_not_be_in_callback};
@@ -249,11 +249,11 @@ impl Context {
         &self.routes
     }
 
-    /// Makes a region of fresh memory, or of the caller's at `address`.
-    pub fn make_region(&self, address: Option<*mut u8>, size: usize) -> Result<*mut RegionHandle> {
+    /// Makes a region.
+    pub fn make_region(&self, wanted: Wanted, size: usize) -> Result<*mut RegionHandle> {
         self.must_be_open()?;
         reserve::must_be_left()?;
-        self.handles.make(address, size)
+        self.handles.make(wanted, size)
     }
 
     /// Bytes that may still be allocated, as far as the machine tells.

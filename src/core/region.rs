@@ -3,6 +3,7 @@
 use crate::core::blocking::Blocking;
 use crate::core::poster::Poster;
 use crate::core::recall::Recall;
+use crate::core::region::aliases::Alias;
 use crate::engine::command::ALL_PEERS;
 use crate::engine::completion::in_callback;
 use crate::engine::lane::Lane;
@@ -20,6 +21,8 @@ use crate::util::status::{Error, Result, Status};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+mod aliases;
 
 /// One life of one region, as the table keeps it.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,8 @@ struct Table {
     limbo: Vec<Mapping>,
     /// What peers were asked to let go of.
     recall: Recall,
+    /// Further mappings of live regions.
+    aliases: Vec<Alias>,
 }
 
 /// The table of a context's regions.
@@ -56,6 +61,16 @@ pub struct Regions {
     table: Mutex<Table>,
 }
 
+/// Which memory a region is to have.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted {
+    /// Fresh zeroed memory that peers of the node map. Here it is mapped at this address, where
+    /// nothing may be mapped yet; null: anywhere.
+    Fresh(*mut u8),
+    /// The caller's own, from this address on.
+    Own(*mut u8),
+}
+
 /// What the caller gets of a region.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
@@ -63,6 +78,18 @@ pub struct Made {
     pub key: Key,
     /// Its first byte, here.
     pub address: *mut u8,
+}
+
+impl Table {
+    /// What a key names now.
+    fn live(&self, key: Key, rank: u32) -> Result<Live> {
+        let entry = self.entries.get(key.index());
+        let entry = entry.filter(|(life, _)| Key::new(key.index(), rank, *life) == key);
+        match entry.and_then(|(_, live)| *live) {
+            Some(live) => Ok(live),
+            None => fail!(ERR_STATE, "the region has been freed before"),
+        }
+    }
 }
 
 const LIVES: u32 = 0xff_ffff;
@@ -100,13 +127,20 @@ impl Regions {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A region of fresh zeroed memory that peers of the node map. Waits only where the memory file
-    /// may not get longer, and then for peers to let go of what has ended; inside a callback
-    /// RETRY_BUSY instead.
-    pub fn allocate(&self, size: usize) -> Result<Made> {
+    /// A region of `size` bytes.
+    pub fn make(&self, wanted: Wanted, size: usize) -> Result<Made> {
+        match wanted {
+            Wanted::Fresh(at) => self.allocate(size, at),
+            Wanted::Own(address) => self.register(address, size),
+        }
+    }
+
+    /// A region of fresh memory. Waits only where the memory file may not get longer, and then for
+    /// peers to let go of what has ended; inside a callback RETRY_BUSY instead.
+    fn allocate(&self, size: usize, at: *mut u8) -> Result<Made> {
         let limit = Instant::now() + PATIENCE;
         loop {
-            let Refusal { error, aside } = match self.allocate_now(size) {
+            let Refusal { error, aside } = match self.allocate_now(size, at) {
                 Ok(made) => return Ok(made),
                 Err(refusal) => refusal,
             };
@@ -124,13 +158,13 @@ impl Regions {
         }
     }
 
-    fn allocate_now(&self, size: usize) -> std::result::Result<Made, Refusal> {
+    fn allocate_now(&self, size: usize, at: *mut u8) -> std::result::Result<Made, Refusal> {
         let mut table = self.table();
         let index = self.vacant(&mut table)?;
         if table.recall.news(&self.routes) {
             self.segment.reclaim(|held| table.recall.is_held(&self.routes, held));
         }
-        let made = self.segment.allocate(size).and_then(|(place, mapping)| {
+        let made = self.segment.allocate(size, at).and_then(|(place, mapping)| {
             let address = mapping.base();
             let made = self.begin(&mut table, index, place, size, address, Some(mapping));
             // Nobody has heard of it.
@@ -174,7 +208,7 @@ impl Regions {
     }
 
     /// A region of memory that the caller owns and keeps until the region is freed.
-    pub fn register(&self, address: *mut u8, size: usize) -> Result<Made> {
+    fn register(&self, address: *mut u8, size: usize) -> Result<Made> {
         if (address as usize).checked_add(size).is_none() {
             fail!(ERR_RANGE, "size is {size}, which from {address:?} leaves the address space");
         }
@@ -268,14 +302,15 @@ impl Regions {
         let (index, place, size) = self.end_life(key)?;
         // After this nobody finds the region and nobody is in the middle of touching it.
         let mapping = self.routes.own().forget(index);
+        let mappings = mapping.into_iter().chain(self.take_aliases(key)).collect::<Vec<_>>();
         // With the role: a thread that posts directly has looked our side up, and works on it while
         // it has the role.
         let end = if waiting_allowed { blocking.flush_with_role(ALL_PEERS) } else { Ok(()) };
         if waiting_allowed && end.is_ok() {
-            drop(mapping);
+            drop(mappings);
             self.table().limbo.clear();
         } else {
-            self.table().limbo.extend(mapping);
+            self.table().limbo.extend(mappings);
         }
         self.segment.empty(place, size);
         // Where the wait failed, an operation of ours may still store there: the range is not used
@@ -314,12 +349,13 @@ impl Regions {
     /// there is more than one name.
     pub(super) fn name_of(&self, word: usize) -> std::result::Result<Option<Address>, ()> {
         let table = self.table();
-        let mut names = table.entries.iter().enumerate().filter_map(|(index, (life, live))| {
+        let regions = table.entries.iter().enumerate().filter_map(|(index, (life, live))| {
             let live = (*live)?;
             let offset = word.checked_sub(live.address)?;
             let key = Key::new(index, self.routes.own().peer, *life).0;
             (offset < live.size).then_some(Address { offset: offset as u64, key })
         });
+        let mut names = regions.chain(table.aliases.iter().filter_map(|alias| alias.name_of(word)));
         match (names.next(), names.next()) {
             (_, Some(_)) => Err(()),
             (name, None) => Ok(name),

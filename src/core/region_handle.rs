@@ -1,7 +1,7 @@
 //! What a region is for the user: an object with an address of its own, which outlives the region
 //! and the context, so that a handle that was freed is recognised and not followed.
 
-use crate::core::region::Regions;
+use crate::core::region::{Regions, Wanted};
 use crate::fail;
 use crate::transport::address::{Address, Key};
 use crate::util::shells::Shells;
@@ -60,6 +60,27 @@ impl RegionHandle {
         if self.is_live() { self.size.load(Ordering::Relaxed) } else { 0 }
     }
 
+    /// Maps a part of it once more, see Regions::alias().
+    pub fn alias(&self, part: (u64, usize), at: *mut u8, access: i32) -> Result<*mut u8> {
+        let (regions, key) = self.regions()?;
+        regions.alias(key, part, at, access)
+    }
+
+    /// Ends what alias() has made.
+    pub fn unalias(&self, at: *mut u8) -> Result<()> {
+        let (regions, key) = self.regions()?;
+        regions.unalias(key, at)
+    }
+
+    fn regions(&self) -> Result<(&Regions, Key)> {
+        if !self.is_live() {
+            fail!(ERR_STATE, "the region has been freed before, or its context has ended");
+        }
+        // SAFETY: the region is live, hence its context is, which keeps the handles.
+        let handles = unsafe { &*self.handles };
+        Ok((&handles.regions, Key(self.key.load(Ordering::Relaxed))))
+    }
+
     /// A place in it; of a freed region one that fits nothing.
     pub fn at(&self, offset: u64) -> Address {
         Address { offset, key: if self.is_live() { self.key.load(Ordering::Relaxed) } else { 0 } }
@@ -72,12 +93,9 @@ impl Handles {
         Handles { regions, all: Mutex::default() }
     }
 
-    /// Makes a region of fresh memory, or of the caller's at `address`.
-    pub fn make(&self, address: Option<*mut u8>, size: usize) -> Result<*mut RegionHandle> {
-        let made = match address {
-            None => self.regions.allocate(size)?,
-            Some(address) => self.regions.register(address, size)?,
-        };
+    /// Makes a region.
+    pub fn make(&self, wanted: Wanted, size: usize) -> Result<*mut RegionHandle> {
+        let made = self.regions.make(wanted, size)?;
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let (handles, freed) = &mut *all;
         let at = match freed.len() > QUARANTINE {
@@ -115,12 +133,10 @@ impl Drop for Handles {
 
 /// Frees the region behind a handle.
 pub fn free_region(handle: &RegionHandle) -> Result<()> {
-    if !handle.is_live() {
-        fail!(ERR_STATE, "the region has been freed before, or its context has ended");
-    }
-    // SAFETY: the region is live, hence its context is, which keeps the handles.
+    let (regions, key) = handle.regions()?;
+    regions.free(key)?;
+    // SAFETY: the context of a live region keeps the handles.
     let handles = unsafe { &*handle.handles };
-    handles.regions.free(Key(handle.key.load(Ordering::Relaxed)))?;
     handle.live.store(false, Ordering::Release);
     let mut all = handles.all.lock().unwrap_or_else(PoisonError::into_inner);
     all.1.push_back(handle.at);

@@ -6,7 +6,7 @@ use crate::core::background::Background;
 use crate::core::blocking::Blocking;
 use crate::core::context::Context;
 use crate::core::poster::Poster;
-use crate::core::region::{Made, Regions};
+use crate::core::region::{Made, Regions, Wanted};
 use crate::core::submit::check_completion;
 use crate::engine::completion::{Completion, must_not_be_in_callback};
 use crate::engine::lane::Lane;
@@ -90,7 +90,7 @@ impl Services {
 
     /// A region of fresh zeroed memory that peers map. It stays until the context ends.
     pub fn allocate(&self, size: usize) -> Result<Made> {
-        self.regions.allocate(size)
+        self.regions.make(Wanted::Fresh(std::ptr::null_mut()), size)
     }
 
     /// Where `size` bytes of this rank's own memory lie.

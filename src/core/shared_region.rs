@@ -1,6 +1,7 @@
 //! A region at every rank, made and told of in one collective call.
 
 use crate::core::context::Context;
+use crate::core::region::Wanted;
 use crate::core::region_handle::{RegionHandle, free_region};
 use crate::transport::address::Address;
 use crate::util::status::{Error, Result, Status};
@@ -17,7 +18,8 @@ impl Context {
         allowed: Result<()>,
     ) -> Result<(*mut RegionHandle, Vec<Address>)> {
         self.may_block()?;
-        let made = allowed.and_then(|()| self.make_region(None, size));
+        let made =
+            allowed.and_then(|()| self.make_region(Wanted::Fresh(std::ptr::null_mut()), size));
         let told: Told = match &made {
             Ok(region) => {
                 // SAFETY: made just now, and nobody else has it.

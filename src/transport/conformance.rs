@@ -137,7 +137,7 @@ impl Pair {
     /// A region of the other end, published and, in the owner's own port, known.
     fn region(&self, index: usize, life: u32, size: usize) -> (Key, *mut u8, Kept) {
         let key = Key::new(index, 1, life);
-        let (place, mapping) = self.memory.allocate(size).unwrap();
+        let (place, mapping) = self.memory.allocate(size, std::ptr::null_mut()).unwrap();
         self.memory.publish(index, key.0, place, size as u64);
         let (base, mut kept) = (mapping.base(), Some(mapping));
         if self.own {
@@ -297,7 +297,7 @@ fn what_a_living_peer_has_looked_up_is_not_used_again() {
         pair.memory.give_back(place, 8192, held, is_held);
     };
     let make = |life: u32| {
-        let (place, mapping) = pair.memory.allocate(8192).unwrap();
+        let (place, mapping) = pair.memory.allocate(8192, std::ptr::null_mut()).unwrap();
         let (key, Place::File(offset)) = (Key::new(3, 1, life), place) else { unreachable!() };
         pair.memory.publish(3, key.0, place, 8192);
         (key, place, offset, mapping)

@@ -108,6 +108,29 @@ impl MemoryFile {
     pub fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         Mapping::new(length, libc::MAP_SHARED, self.0.as_raw_fd(), offset)
     }
+
+    /// Like `map`, but at a place of the caller's choice where nothing may be mapped yet (null: the
+    /// kernel chooses), and with the rights `access` (PROT_*).
+    pub fn map_at(&self, at: *mut u8, access: i32, offset: u64, length: usize) -> Result<Mapping> {
+        let flags = match at.is_null() {
+            true => libc::MAP_SHARED,
+            false => libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE,
+        };
+        let (fd, offset) = (self.0.as_raw_fd(), offset as libc::off_t);
+        // SAFETY: MAP_FIXED_NOREPLACE replaces nothing that exists, and a kernel that does not know
+        // it takes the address for a wish.
+        let base = unsafe { libc::mmap(at.cast(), length, access, flags, fd, offset) };
+        let is_taken = base == libc::MAP_FAILED
+            && std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST);
+        let mapping = if is_taken { None } else { Some(Mapping::made(base, length, "mmap")?) };
+        match mapping.filter(|mapping| at.is_null() || mapping.base() == at) {
+            Some(mapping) => Ok(mapping),
+            None => fail!(
+                ERR_RANGE,
+                "address is {at:?}, and in the {length} bytes from there something is mapped already"
+            ),
+        }
+    }
 }
 
 impl AsFd for MemoryFile {
@@ -330,6 +353,24 @@ mod tests {
             file.release(page as u64, page as u64).unwrap();
             assert_eq!(b.base().read(), 0);
         }
+    }
+
+    #[test]
+    fn a_range_is_mapped_where_it_is_asked_for_unless_something_is_there() {
+        let (page, file) = (page_size(), MemoryFile::create().unwrap());
+        file.extend(2 * page as u64).unwrap();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let first = file.map_at(std::ptr::null_mut(), access, 0, 2 * page).unwrap();
+        let refused = file.map_at(first.base(), access, 0, page).unwrap_err();
+        assert_eq!(refused.status, Status::ERR_RANGE);
+        // SAFETY: the mapping is alive and two pages long.
+        unsafe { first.base().add(page).write(5) };
+        let place = first.base();
+        drop(first);
+        let again = file.map_at(place, libc::PROT_READ, page as u64, page).unwrap();
+        assert_eq!(again.base(), place);
+        // SAFETY: the mapping is alive and a page long.
+        assert_eq!(unsafe { place.read() }, 5);
     }
 
     #[test]

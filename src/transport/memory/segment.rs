@@ -98,8 +98,13 @@ impl Segment {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes `size` bytes of the file and maps them. They read as zero.
-    pub fn allocate(&self, size: usize) -> std::result::Result<(Place, Mapping), Refusal> {
+    /// Takes `size` bytes of the file and maps them at `at`, or where the kernel chooses if that is
+    /// null. They read as zero.
+    pub fn allocate(
+        &self,
+        size: usize,
+        at: *mut u8,
+    ) -> std::result::Result<(Place, Mapping), Refusal> {
         let most = physical_memory();
         let Some(length) = whole_pages(size).filter(|length| *length as u64 <= most) else {
             let text = format!("size is {size}, expected at most the machine's {most} bytes");
@@ -108,7 +113,7 @@ impl Segment {
         let mut ranges = self.ranges();
         let offset = ranges.free.take(length as u64)?;
         // With the lock: the file never gets shorter than another thread has made it meanwhile.
-        let provided = self.provide(offset, length);
+        let provided = self.provide(offset, length, at);
         let mapping = provided.map_err(|error| {
             ranges.free.give(offset, length as u64);
             Refusal { aside: error.aside && !ranges.aside.is_empty(), ..error }
@@ -125,7 +130,23 @@ impl Segment {
         available_memory().min(file_size_limit().saturating_sub(length))
     }
 
-    fn provide(&self, offset: u64, length: usize) -> std::result::Result<Mapping, Refusal> {
+    /// Maps a part of an allocated region once more, with the rights `access` (PROT_*).
+    pub fn map_again(
+        &self,
+        at: *mut u8,
+        access: i32,
+        offset: u64,
+        length: usize,
+    ) -> Result<Mapping> {
+        self.file.map_at(at, access, offset, length)
+    }
+
+    fn provide(
+        &self,
+        offset: u64,
+        length: usize,
+        at: *mut u8,
+    ) -> std::result::Result<Mapping, Refusal> {
         let (before, end) = (self.file.length()?, offset + length as u64);
         if before > offset {
             // Used before; a peer that still had the former region in its hands may have stored
@@ -135,7 +156,7 @@ impl Segment {
         if before < end {
             self.file.extend(end).map_err(|error| Refusal { error, aside: true })?;
         }
-        Ok(self.file.map(offset, length)?)
+        Ok(self.file.map_at(at, libc::PROT_READ | libc::PROT_WRITE, offset, length)?)
     }
 
     /// Gives an allocated region's memory back to the kernel, also where peers still have it
