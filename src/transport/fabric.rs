@@ -23,7 +23,7 @@ use crate::transport::memory::segment::Segment;
 use crate::transport::node::{self, Node};
 use crate::transport::port::{Port, Reach};
 #[cfg(feature = "simulated")]
-use crate::transport::wire::simulated::Wire;
+use crate::transport::wire::endpoint::Endpoint;
 use crate::transport::{Receiver, Transport};
 use crate::util::counters::Counters;
 use crate::util::status::{Error, Result, Status};
@@ -41,7 +41,7 @@ use placement::Placement;
 /// See the head of the file.
 pub struct Fabric {
     #[cfg(feature = "simulated")]
-    wire: Option<Wire>,
+    wire: Option<Endpoint>,
     /// Which peers that were contacted the wire leads to.
     #[cfg(feature = "simulated")]
     behind_wire: Box<[AtomicBool]>,
@@ -252,7 +252,7 @@ impl Fabric {
     /// Whether all that this rank has sent lies in slots of its receivers.
     pub fn has_delivered_all(&self) -> bool {
         #[cfg(feature = "simulated")]
-        return self.wire.as_ref().is_none_or(Wire::is_idle);
+        return self.wire.as_ref().is_none_or(Endpoint::has_delivered_all);
         #[cfg(not(feature = "simulated"))]
         true
     }

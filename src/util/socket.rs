@@ -4,6 +4,7 @@ use crate::util::status::{Error, Result};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 /// Both ends of a connection without a name, close-on-exec, that keeps packet boundaries.
 pub fn pair() -> Result<(OwnedFd, OwnedFd)> {
@@ -169,6 +170,22 @@ pub fn poll(waits: &mut [libc::pollfd], timeout_ms: i32) -> Result<usize> {
         0.. => Ok(ready as usize),
         _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Ok(0),
         _ => Err(Error::system("poll")),
+    }
+}
+
+/// As poll(), with a limit that may be shorter than a millisecond.
+pub fn poll_for(waits: &mut [libc::pollfd], limit: Duration) -> Result<usize> {
+    let limit = libc::timespec {
+        tv_sec: limit.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(limit.subsec_nanos() as i32),
+    };
+    let count = waits.len() as libc::nfds_t;
+    // SAFETY: as in poll(); the limit is read only, and no signal mask is given.
+    let ready = unsafe { libc::ppoll(waits.as_mut_ptr(), count, &limit, std::ptr::null()) };
+    match ready {
+        0.. => Ok(ready as usize),
+        _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Ok(0),
+        _ => Err(Error::system("ppoll")),
     }
 }
 

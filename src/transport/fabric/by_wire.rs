@@ -4,6 +4,7 @@
 
 use super::Fabric;
 use crate::bootstrap::Card;
+use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::carrier::{Carrier, Peer};
 use crate::transport::frame::{Class, Frame};
@@ -12,7 +13,8 @@ use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::Segment;
 use crate::transport::port::{Port, Reach};
 use crate::transport::requests::{frame_of, frame_of_reply};
-use crate::transport::wire::simulated::{Wire, is_wanted};
+use crate::transport::wire::endpoint::Endpoint;
+use crate::transport::wire::simulated::{Nature, Simulated};
 use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::status::{Error, Result, Status};
@@ -23,15 +25,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Bytes of the node's part of a card.
 const NODE: usize = 16;
 
+/// Whether the environment asks for the simulated network.
+fn is_wanted() -> Result<bool> {
+    match std::env::var("LLCL_TRANSPORT") {
+        Err(_) => Ok(false),
+        Ok(name) if name == "simulated" => Ok(true),
+        Ok(name) => fail!(ERR_INVALID, "LLCL_TRANSPORT is {name}, expected simulated"),
+    }
+}
+
 /// This rank's end, if the environment asks for it, and its card behind the node's.
 pub(super) fn join(
     own: &Arc<Segment>,
     me: u32,
     mut card: Vec<u8>,
-) -> Result<(Option<Wire>, Vec<u8>)> {
+) -> Result<(Option<Endpoint>, Vec<u8>)> {
     if !is_wanted()? {
         return Ok((None, card));
     }
+    let medium = own.control().message_sizes().medium;
     let (senders, own, counts) = (Mutex::new(HashMap::new()), own.clone(), Counters::default());
     let deliver = move |source: u32, class: Class, frame: &Frame| {
         let mut senders = senders.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,13 +59,14 @@ pub(super) fn join(
         };
         sender.put(class, frame, &host, &counts)
     };
-    let wire = Wire::join(me, Box::new(deliver))?;
+    let network = Simulated::new(me, Nature::from_environment())?;
+    let wire = Endpoint::join(me, &network, medium, Box::new(deliver))?;
     card.extend(wire.card());
     Ok((Some(wire), card))
 }
 
 impl Fabric {
-    pub(super) fn wire_to(&self, peer: u32) -> Option<&Wire> {
+    pub(super) fn wire_to(&self, peer: u32) -> Option<&Endpoint> {
         let behind = self.behind_wire.get(peer as usize)?;
         // Acquire: pairs with connect_wire().
         self.wire.as_ref().filter(|_| behind.load(Ordering::Acquire))
@@ -77,13 +90,13 @@ impl Fabric {
     }
 }
 
-impl Carrier for Wire {
+impl Carrier for Endpoint {
     fn has_credit(&self, to: &Peer, class: Class) -> bool {
-        Wire::has_credit(self, to.peer(), class)
+        Endpoint::has_credit(self, to.peer(), class)
     }
 
     fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool {
-        let taken = Wire::put(self, to.peer(), class, frame, to.medium());
+        let taken = Endpoint::put(self, to.peer(), class, frame, to.medium());
         match class {
             Class::Requests if taken => counts.message_sent(0),
             Class::Responses | Class::Replies if taken => counts.replies.up(),

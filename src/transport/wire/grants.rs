@@ -12,7 +12,7 @@
 //! A frame that has come waits in its buffer until the rank has a slot for it, and each line for
 //! itself: what nobody takes of one stops no other.
 
-use super::packet::Copied;
+use super::packet::Parcel;
 use crate::transport::SMALL_REQUEST;
 use crate::transport::frame::Class;
 use std::collections::{HashMap, VecDeque};
@@ -49,20 +49,24 @@ fn buffers_of(line: Line) -> usize {
 #[derive(Debug)]
 pub enum Packet {
     /// A frame into a buffer that was granted, or into a place that was set aside.
-    Frame(Option<Line>, Copied),
+    Frame(Option<Line>, Parcel),
     /// There are so many frames without a grant, and perhaps the first of them.
-    Knock(Line, usize, Option<Copied>),
+    Knock(Line, usize, Option<Parcel>),
     /// How many frames of each line were granted since the beginning, and knocks answered.
     Grants([u64; LINES], [u64; LINES]),
     /// Grants have been taken in.
     Taken,
+    /// So many frames were sent: tell when they lie in slots. See [`super::receipts`].
+    Asked(u64),
+    /// So many frames lie in slots.
+    Told(u64),
 }
 
 /// What is kept of a peer.
 #[derive(Default)]
 struct Peer {
     // As sender to it.
-    waiting: [VecDeque<Copied>; LINES],
+    waiting: [VecDeque<Parcel>; LINES],
     granted_to_me: [u64; LINES],
     sent: [u64; LINES],
     knocks: [u64; LINES],
@@ -81,8 +85,8 @@ struct Peer {
 pub struct Grants {
     peers: HashMap<u32, Peer>,
     free: [usize; LINES],
-    knocking: [VecDeque<(u32, usize, Option<Copied>)>; LINES],
-    come: [VecDeque<(u32, Copied)>; LINES],
+    knocking: [VecDeque<(u32, usize, Option<Parcel>)>; LINES],
+    come: [VecDeque<(u32, Parcel)>; LINES],
     /// Most buffers that were ever in use or granted.
     pub most: [usize; LINES],
 }
@@ -110,7 +114,7 @@ impl Grants {
 
     /// Takes a frame for a peer, if has_room(); sends it, or knocks, or lets it wait for what was
     /// asked for.
-    pub fn send(&mut self, to: u32, line: Line, frame: Copied, out: &mut Out) {
+    pub fn send(&mut self, to: u32, line: Line, frame: Parcel, out: &mut Out) {
         let peer = self.peers.entry(to).or_default();
         if !peer.dead {
             peer.waiting[line].push_back(frame);
@@ -118,12 +122,21 @@ impl Grants {
         }
     }
 
-    /// Takes a packet in. None of a frame for which a place was set aside: that is returned.
-    pub fn take(&mut self, from: u32, packet: Packet, out: &mut Out) -> Option<Copied> {
+    /// Takes a packet in. A frame for which a place was set aside is returned; of a packet that no
+    /// rank sends what is wrong with it.
+    pub fn take(
+        &mut self,
+        from: u32,
+        packet: Packet,
+        out: &mut Out,
+    ) -> Result<Option<Parcel>, String> {
         let peer = self.peers.entry(from).or_default();
         match packet {
-            Packet::Frame(None, frame) => return Some(frame),
+            Packet::Frame(None, frame) => return Ok(Some(frame)),
             Packet::Frame(Some(line), frame) => {
+                if peer.came[line] == peer.granted[line] {
+                    return Err(format!("a frame of line {line} that was not granted"));
+                }
                 peer.came[line] += 1;
                 self.come[line].push_back((from, frame));
             }
@@ -139,13 +152,14 @@ impl Grants {
                 out.push((from, Packet::Taken));
             }
             Packet::Taken => peer.telling = false,
+            Packet::Asked(_) | Packet::Told(_) => return Err("no packet of grants".into()),
         }
-        None
+        Ok(None)
     }
 
     /// Gives what has come to `deliver`, which answers whether there was a slot for it, and grants
     /// what is free.
-    pub fn serve(&mut self, mut deliver: impl FnMut(u32, &Copied) -> bool, out: &mut Out) {
+    pub fn serve(&mut self, mut deliver: impl FnMut(u32, &Parcel) -> bool, out: &mut Out) {
         for line in 0..LINES {
             let come = &mut self.come[line];
             while come.front().is_some_and(|(from, frame)| deliver(*from, frame)) {
@@ -216,7 +230,7 @@ impl Peer {
         let waiting = &mut self.waiting[line];
         if self.knocks[line] == self.knocks_answered[line] && !waiting.is_empty() {
             self.knocks[line] += 1;
-            let small = waiting.front().is_some_and(|first| first.bytes() <= KNOCK);
+            let small = waiting.front().is_some_and(|first| first.size() <= KNOCK);
             let first = if small { waiting.pop_front() } else { None };
             out.push((to, Packet::Knock(line, waiting.len(), first)));
         }

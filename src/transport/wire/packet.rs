@@ -1,59 +1,194 @@
-//! What travels over the simulated network.
+//! What travels over a wire, and its bytes. All numbers are little-endian. A receiver believes
+//! nothing: what does not fit is refused with a sentence.
+//!
+//! | at | size | a packet |
+//! |---|---|---|
+//! | 0 | 1 | what it is: [`FRAME`] and those after it |
+//! | 1 | 1 | class of the frame in it; [`NONE`]: there is no frame |
+//! | 2 | 1 | its line; [`NONE`]: its receiver has set a place aside |
+//! | 3 | 1 | 0 |
+//! | 4 | 4 | a knock: how many frames wait; else 0 |
+//! | 8 | - | numbers of 8 bytes, or the frame |
+//!
+//! | at | size | a frame |
+//! |---|---|---|
+//! | 0 | 2 | id |
+//! | 2 | 1 | kind |
+//! | 3 | 1 | bytes of its header |
+//! | 4 | 2 | label |
+//! | 6 | 1 | 1: there is no payload, not even an empty one |
+//! | 7 | 1 | 0 |
+//! | 8 | 8 | tag |
+//! | 16 | 8 | bytes of its payload |
+//! | 24 | - | header, payload |
 
-use crate::transport::frame::{Class, Frame};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use super::grants::{LINES, Line, Packet};
+use crate::transport::frame::{Class, Frame, LARGEST};
+use crate::transport::{CHUNK, MESSAGE_WORDS};
 
-/// Counts a frame as under way until it is dropped.
-#[derive(Debug)]
-pub struct UnderWay(Arc<AtomicUsize>);
+const FRAME: u8 = 1;
+const KNOCK: u8 = 2;
+const GRANTS: u8 = 3;
+const TAKEN: u8 = 4;
+const ASKED: u8 = 5;
+const TOLD: u8 = 6;
+/// No class, or no line.
+const NONE: u8 = 255;
+/// Bytes of a packet before what it brings.
+const HEAD: usize = 8;
+/// Bytes of a frame before its header.
+const FRAME_HEAD: usize = 24;
+/// Most bytes of a frame's own header.
+const HEADER: usize = 64;
+/// Most bytes of a packet.
+pub const MOST: usize = HEAD + FRAME_HEAD + HEADER + LARGEST;
 
-impl UnderWay {
-    /// One more of those that `count` counts.
-    pub fn begin(count: &Arc<AtomicUsize>) -> UnderWay {
-        count.fetch_add(1, Ordering::AcqRel);
-        UnderWay(count.clone())
-    }
-}
+const CLASSES: [Class; 5] =
+    [Class::Requests, Class::Replies, Class::Responses, Class::Lib, Class::Answers];
 
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// A copy of a frame.
-#[derive(Debug)]
-pub struct Copied {
+/// The bytes of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
     /// What it is.
     pub class: Class,
-    id: u16,
-    kind: u8,
-    tag: u64,
-    header: Box<[u8]>,
-    payload: Box<[u8]>,
-    label: u16,
-    absent: bool,
-    _under_way: UnderWay,
+    bytes: Vec<u8>,
 }
 
-impl Copied {
-    /// A copy, counted until it has been delivered.
-    pub fn of(class: Class, frame: &Frame, count: &Arc<AtomicUsize>) -> Copied {
-        let Frame { id, kind, tag, label, absent, .. } = *frame;
-        let (header, payload) = (frame.header.into(), frame.payload.into());
-        let _under_way = UnderWay::begin(count);
-        Copied { class, id, kind, tag, header, payload, label, absent, _under_way }
+/// The number at `at`, of up to 8 bytes.
+fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
+    let mut word = [0; 8];
+    word[..size].copy_from_slice(&bytes[at..at + size]);
+    u64::from_le_bytes(word)
+}
+
+impl Parcel {
+    /// A copy of a frame.
+    pub fn of(class: Class, frame: &Frame) -> Parcel {
+        let mut bytes = Vec::with_capacity(FRAME_HEAD + frame.header.len() + frame.payload.len());
+        bytes.extend(frame.id.to_le_bytes());
+        bytes.extend([frame.kind, frame.header.len() as u8]);
+        bytes.extend(frame.label.to_le_bytes());
+        bytes.extend([u8::from(frame.absent), 0]);
+        bytes.extend(frame.tag.to_le_bytes());
+        bytes.extend((frame.payload.len() as u64).to_le_bytes());
+        bytes.extend(frame.header);
+        bytes.extend(frame.payload);
+        Parcel { class, bytes }
+    }
+
+    /// What has come as a frame, if it is one; else what is wrong. `medium`: most bytes of a reply.
+    fn received(class: Class, bytes: &[u8], medium: usize) -> Result<Parcel, String> {
+        if bytes.len() < FRAME_HEAD {
+            return Err(format!("a frame of {} bytes, expected {FRAME_HEAD} or more", bytes.len()));
+        }
+        let (header, payload) = (usize::from(bytes[3]), number(bytes, 16, 8));
+        let (headers, payloads) = match class {
+            Class::Requests | Class::Responses => (0..=HEADER, LARGEST),
+            Class::Replies => (0..=HEADER, medium),
+            Class::Lib => (8 * MESSAGE_WORDS..=8 * MESSAGE_WORDS, CHUNK),
+            Class::Answers => (8..=8, CHUNK),
+        };
+        if !headers.contains(&header) {
+            return Err(format!("a header of {header} bytes, expected {headers:?} in {class:?}"));
+        }
+        if payload > payloads as u64 {
+            return Err(format!("a payload of {payload} bytes, expected at most {payloads}"));
+        }
+        let expected = FRAME_HEAD + header + payload as usize;
+        if bytes.len() != expected || bytes[6] > 1 || bytes[7] != 0 {
+            return Err(format!("a frame of {} bytes, expected {expected}", bytes.len()));
+        }
+        Ok(Parcel { class, bytes: bytes.into() })
     }
 
     /// As it was to be sent.
     pub fn frame(&self) -> Frame<'_> {
-        let Copied { id, kind, tag, label, absent, .. } = *self;
-        Frame { id, kind, tag, header: &self.header, payload: &self.payload, label, absent }
+        let bytes = &self.bytes;
+        let (header, payload) = bytes[FRAME_HEAD..].split_at(usize::from(bytes[3]));
+        Frame {
+            id: number(bytes, 0, 2) as u16,
+            kind: bytes[2],
+            tag: number(bytes, 8, 8),
+            header,
+            payload,
+            label: number(bytes, 4, 2) as u16,
+            absent: bytes[6] == 1,
+        }
     }
 
     /// Bytes of header and payload.
-    pub fn bytes(&self) -> usize {
-        self.header.len() + self.payload.len()
+    pub fn size(&self) -> usize {
+        self.bytes.len() - FRAME_HEAD
     }
 }
+
+/// The bytes of a packet.
+pub fn bytes_of(packet: &Packet) -> Vec<u8> {
+    let head = |what: u8, parcel: Option<&Parcel>, line: Option<Line>, demand: usize| {
+        let class = parcel.map_or(NONE, |parcel| parcel.class as u8);
+        let mut bytes = vec![what, class, line.map_or(NONE, |line| line as u8), 0];
+        bytes.extend((demand as u32).to_le_bytes());
+        bytes.extend(parcel.map_or(&[][..], |parcel| &parcel.bytes));
+        bytes
+    };
+    let with = |what: u8, numbers: &[u64]| {
+        let mut bytes = head(what, None, None, 0);
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes
+    };
+    match packet {
+        Packet::Frame(line, parcel) => head(FRAME, Some(parcel), *line, 0),
+        Packet::Knock(line, demand, first) => head(KNOCK, first.as_ref(), Some(*line), *demand),
+        Packet::Grants(granted, answered) => with(GRANTS, &[*granted, *answered].concat()),
+        Packet::Taken => with(TAKEN, &[]),
+        Packet::Asked(sent) => with(ASKED, &[*sent]),
+        Packet::Told(delivered) => with(TOLD, &[*delivered]),
+    }
+}
+
+/// What has come as a packet, if it is one; else what is wrong. `medium`: most bytes of a reply.
+pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
+    if bytes.len() < HEAD || bytes[3] != 0 {
+        return Err(format!("a packet of {} bytes without the head of one", bytes.len()));
+    }
+    let (what, demand, rest) = (bytes[0], number(bytes, 4, 4) as usize, &bytes[HEAD..]);
+    let line = match usize::from(bytes[2]) {
+        line if line < LINES => Some(line),
+        _ if bytes[2] == NONE => None,
+        line => return Err(format!("line {line}, expected less than {LINES}")),
+    };
+    let class = match CLASSES.get(usize::from(bytes[1])) {
+        Some(class) => Some(*class),
+        None if bytes[1] == NONE => None,
+        None => return Err(format!("class {}, expected less than 5", bytes[1])),
+    };
+    if demand != 0 && what != KNOCK {
+        return Err(format!("a demand of {demand} in packet {what}, expected 0"));
+    }
+    let parcel = class.map(|class| Parcel::received(class, rest, medium)).transpose()?;
+    let fits = |parcel: &Parcel| line.is_some() == needs_grant(parcel.class);
+    match (what, parcel, line) {
+        (FRAME, Some(parcel), line) if fits(&parcel) => return Ok(Packet::Frame(line, parcel)),
+        (KNOCK, parcel, Some(line)) if parcel.as_ref().is_none_or(fits) => {
+            return Ok(Packet::Knock(line, demand, parcel));
+        }
+        (GRANTS, None, None) if rest.len() == 16 * LINES => {
+            let word = |at: usize| number(rest, 8 * at, 8);
+            let (granted, answered) =
+                (std::array::from_fn(word), std::array::from_fn(|line| word(LINES + line)));
+            return Ok(Packet::Grants(granted, answered));
+        }
+        (TAKEN, None, None) if rest.is_empty() => return Ok(Packet::Taken),
+        (ASKED, None, None) if rest.len() == 8 => return Ok(Packet::Asked(number(rest, 0, 8))),
+        (TOLD, None, None) if rest.len() == 8 => return Ok(Packet::Told(number(rest, 0, 8))),
+        _ => {}
+    }
+    Err(format!("packet {what}, class {}, line {}, {} bytes", bytes[1], bytes[2], bytes.len()))
+}
+
+fn needs_grant(class: Class) -> bool {
+    !matches!(class, Class::Replies | Class::Answers)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

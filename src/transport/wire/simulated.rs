@@ -1,276 +1,320 @@
-//! A network of threads, for tests: ranks of one process that reach each other by packets only.
+//! A network of threads, for tests: ranks of one process that reach each other by frames only.
 //!
-//! Packets come late and in any order, as a seed says (`LLCL_WIRE_SEED`); none is lost. Nobody
-//! changes a word of another rank: credits are granted by messages ([`super::grants`]). Each rank
-//! has a thread that takes in its packets and puts frames into the rank's own slots, as the card
-//! and the agent of a real network do.
+//! A seed (`LLCL_WIRE_SEED`) says how late each frame comes, so frames overtake each other; none is
+//! lost. A lane takes all of what is posted, or a part, or nothing. What differs between real
+//! networks follows from the seed too ([`Nature`]): the size of frames, a descriptor to sleep on,
+//! and whether a dead rank can be fenced.
 
-use super::grants::{Grants, Line, Out, Packet, line_of};
-use super::packet::Copied;
+use super::{Armed, Caps, Command, Event, Wire, WireLane};
 use crate::fail;
-use crate::transport::frame::{Class, Frame};
-use crate::util::status::Result;
-use crate::util::thread::{Thread, spawn_quiet};
+use crate::util::socket::Wake;
+use crate::util::status::{Result, Status};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// How long the thread waits before it tries again to put what has come into full slots.
-const AGAIN: Duration = Duration::from_micros(100);
-/// How long it sleeps otherwise, at most.
-const SLEEP: Duration = Duration::from_millis(50);
-const STACK: usize = 256 << 10;
+/// Commands that a lane takes before it has sent the first of them.
+const DEPTH: usize = 64;
+/// A rank that has died may be in the middle of a post for so long.
+const DYING: Duration = Duration::from_micros(100);
 
-/// Puts a frame of a rank into this rank's slots. False: there is none for it now.
-pub type Deliver = Box<dyn Fn(u32, Class, &Frame) -> bool + Send>;
+/// What kind of network it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Nature {
+    /// What delays follow from.
+    pub seed: u64,
+    /// Most bytes of a frame.
+    pub frame_most: usize,
+    /// A thread can sleep on a descriptor.
+    pub has_fd: bool,
+    /// It can be said when nothing of a dead rank comes any more.
+    pub can_fence: bool,
+}
 
-/// What has been sent to one rank and has not come.
+impl Nature {
+    /// What a seed means.
+    pub fn of(seed: u64) -> Nature {
+        let frame_most = [512, 4096, 1 << 20][seed as usize % 3];
+        Nature { seed, frame_most, has_fd: seed % 2 == 1, can_fence: !seed.is_multiple_of(4) }
+    }
+
+    /// As the environment has it.
+    pub fn from_environment() -> Nature {
+        let seed = std::env::var("LLCL_WIRE_SEED").ok().and_then(|seed| seed.parse().ok());
+        Nature::of(seed.unwrap_or(1))
+    }
+}
+
+/// What is on its way to one rank.
+enum Comes {
+    Frame {
+        from: u32,
+        answer_to: Arc<Card>,
+        class: u32,
+        bytes: Box<[u8]>,
+    },
+    /// The end of a command of its own.
+    Done {
+        tag: u64,
+        peer: u32,
+    },
+}
+
 #[derive(Default)]
 struct Inbox {
     /// By the time when it comes; the second number makes keys differ.
-    packets: BTreeMap<(Instant, u64), Sent>,
-    /// Who has died, and the time after which nothing of it can come.
-    dead: HashMap<u32, Option<Instant>>,
+    coming: BTreeMap<(Instant, u64), Comes>,
     over: bool,
 }
 
-/// A packet with its sender, which may not have been contacted from here.
-struct Sent {
-    from: u32,
-    answer_to: Arc<Endpoint>,
-    packet: Packet,
-}
-
-/// Where packets for one rank go.
-struct Endpoint {
+/// The network card of one rank.
+struct Card {
     inbox: Mutex<Inbox>,
-    news: Condvar,
+    news: Wake,
 }
 
-/// The endpoints of the process, by number.
-static ENDPOINTS: Mutex<BTreeMap<u64, Weak<Endpoint>>> = Mutex::new(BTreeMap::new());
+/// The cards of the process, by number.
+static CARDS: Mutex<BTreeMap<u64, Weak<Card>>> = Mutex::new(BTreeMap::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The end of one rank.
-pub struct Wire {
-    number: u64,
-    shared: Arc<Shared>,
-    thread: Option<Thread>,
-}
-
-struct Shared {
-    endpoint: Arc<Endpoint>,
-    grants: Mutex<Grants>,
-    peers: Mutex<HashMap<u32, Arc<Endpoint>>>,
-    /// Frames of this rank that have not been delivered.
-    under_way: Arc<AtomicUsize>,
-    random: AtomicU64,
-    serial: AtomicU64,
+/// The network as one rank uses it.
+pub struct Simulated {
     me: u32,
+    nature: Nature,
+    number: u64,
+    card: Arc<Card>,
 }
 
-impl Shared {
-    /// How late the next packet comes: most at once, some late, few very late.
-    fn delay(&self) -> Duration {
-        // A generator of Marsaglia's: what two threads do at once only changes the series.
-        let mut now = self.random.load(Ordering::Relaxed);
-        now ^= now << 13;
-        now ^= now >> 7;
-        now ^= now << 17;
-        self.random.store(now, Ordering::Relaxed);
-        Duration::from_nanos(match now % 64 {
-            0 => now >> 8 & 0xf_ffff,
-            1..16 => now >> 8 & 0xffff,
-            _ => now >> 8 & 0xfff,
-        })
-    }
-
-    fn post(&self, packets: Out) {
-        for (to, packet) in packets {
-            let Some(endpoint) = lock(&self.peers).get(&to).cloned() else { continue };
-            let due = Instant::now() + self.delay();
-            let serial = self.serial.fetch_add(1, Ordering::Relaxed) << 12 | u64::from(self.me);
-            let mut inbox = lock(&endpoint.inbox);
-            if inbox.over {
-                continue;
-            }
-            let (from, answer_to) = (self.me, self.endpoint.clone());
-            inbox.packets.insert((due, serial), Sent { from, answer_to, packet });
-            drop(inbox);
-            endpoint.news.notify_one();
-        }
-    }
-
-    /// What is due now; waits for it, at most until `limit`.
-    fn receive(&self, limit: Instant) -> Option<Vec<Sent>> {
-        let mut inbox = lock(&self.endpoint.inbox);
-        loop {
-            let now = Instant::now();
-            let later = inbox.packets.split_off(&(now, u64::MAX));
-            let due = std::mem::replace(&mut inbox.packets, later);
-            if inbox.over {
-                return None;
-            }
-            if !due.is_empty() || now >= limit {
-                return Some(due.into_values().collect());
-            }
-            let next = inbox.packets.keys().next().map_or(limit, |(due, _)| (*due).min(limit));
-            let wait = next.saturating_duration_since(now).max(Duration::from_micros(1));
-            inbox = self
-                .endpoint
-                .news
-                .wait_timeout(inbox, wait)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-        }
-    }
-
-    /// The dead of whom nothing is on its way.
-    fn fenced(&self) -> Vec<u32> {
-        let mut inbox = lock(&self.endpoint.inbox);
-        let Inbox { packets, dead, .. } = &mut *inbox;
-        let comes = |rank: u32| packets.values().any(|sent| sent.from == rank);
-        let now = Instant::now();
-        let found: Vec<u32> = dead
-            .iter()
-            .filter(|(rank, until)| until.is_some_and(|until| now > until) && !comes(**rank))
-            .map(|(rank, _)| *rank)
-            .collect();
-        for rank in &found {
-            dead.insert(*rank, None);
-        }
-        found
-    }
-
-    fn run(&self, deliver: &Deliver) {
-        let mut stuck = false;
-        while let Some(packets) = self.receive(Instant::now() + if stuck { AGAIN } else { SLEEP }) {
-            let mut out = Out::new();
-            let mut set_aside = Vec::new();
-            {
-                let mut grants = lock(&self.grants);
-                for Sent { from, answer_to, packet } in packets {
-                    lock(&self.peers).entry(from).or_insert(answer_to);
-                    set_aside.extend(grants.take(from, packet, &mut out).map(|it| (from, it)));
-                }
-                self.fenced().into_iter().for_each(|rank| grants.fenced(rank));
-                grants.serve(|from, it| deliver(from, it.class, &it.frame()), &mut out);
-                stuck = grants.is_stuck();
-            }
-            for (from, frame) in set_aside {
-                deliver(from, frame.class, &frame.frame());
-            }
-            self.post(out);
-        }
-    }
-}
-
-/// Whether the environment asks for this network.
-pub fn is_wanted() -> Result<bool> {
-    match std::env::var("LLCL_TRANSPORT") {
-        Err(_) => Ok(false),
-        Ok(name) if name == "simulated" => Ok(true),
-        Ok(name) => fail!(ERR_INVALID, "LLCL_TRANSPORT is {name}, expected simulated"),
-    }
-}
-
-fn seed() -> u64 {
-    std::env::var("LLCL_WIRE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
-}
-
-impl Wire {
-    /// The end of rank `me`; frames that come are given to `deliver`.
-    pub fn join(me: u32, deliver: Deliver) -> Result<Wire> {
+impl Simulated {
+    /// The network of rank `me`.
+    pub fn new(me: u32, nature: Nature) -> Result<Simulated> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let endpoint = Arc::new(Endpoint { inbox: Mutex::default(), news: Condvar::new() });
-        lock(&ENDPOINTS).insert(number, Arc::downgrade(&endpoint));
-        let random = (seed() << 20 | u64::from(me) << 1 | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let shared = Arc::new(Shared {
-            endpoint,
-            grants: Mutex::default(),
-            peers: Mutex::default(),
-            under_way: Arc::default(),
-            random: AtomicU64::new(random),
-            serial: AtomicU64::new(0),
+        let card = Arc::new(Card { inbox: Mutex::default(), news: Wake::new()? });
+        lock(&CARDS).insert(number, Arc::downgrade(&card));
+        Ok(Simulated { me, nature, number, card })
+    }
+}
+
+impl Wire for Simulated {
+    fn caps(&self) -> Caps {
+        Caps { frame_most: self.nature.frame_most, can_fence: self.nature.can_fence }
+    }
+
+    fn card(&self) -> Result<Vec<u8>> {
+        Ok(self.number.to_ne_bytes().into())
+    }
+
+    fn lane(&self) -> Result<Box<dyn WireLane>> {
+        let Simulated { me, nature, number, .. } = *self;
+        let random =
+            (nature.seed << 20 | u64::from(me) << 1 | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Ok(Box::new(Lane {
             me,
-        });
-        let runs = shared.clone();
-        let thread = spawn_quiet("llcl-wire", STACK, move || runs.run(&deliver))?;
-        Ok(Wire { number, shared, thread: Some(thread) })
+            nature,
+            number,
+            card: self.card.clone(),
+            peers: HashMap::new(),
+            connected: Vec::new(),
+            fences: Vec::new(),
+            given: HashMap::new(),
+            under_way: 0,
+            random,
+            serial: 0,
+        }))
+    }
+}
+
+struct Lane {
+    me: u32,
+    nature: Nature,
+    number: u64,
+    card: Arc<Card>,
+    peers: HashMap<u32, Arc<Card>>,
+    /// To be told of.
+    connected: Vec<u32>,
+    /// The dead, and the time after which they send nothing.
+    fences: Vec<(u32, Instant)>,
+    /// Frames that were not given back.
+    given: HashMap<u64, Box<[u8]>>,
+    /// Commands of which the end was not told.
+    under_way: usize,
+    random: u64,
+    serial: u64,
+}
+
+impl Lane {
+    /// A generator of Marsaglia's.
+    fn random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
     }
 
-    /// What peers need to know of this end.
-    pub fn card(&self) -> [u8; 8] {
-        self.number.to_ne_bytes()
+    /// When the next frame comes: most at once, some late, few very late.
+    fn due(&mut self) -> Instant {
+        let now = self.random();
+        Instant::now()
+            + Duration::from_nanos(match now % 64 {
+                0 => now >> 8 & 0xf_ffff,
+                1..16 => now >> 8 & 0xffff,
+                _ => now >> 8 & 0xfff,
+            })
     }
 
-    /// A peer has shown its card.
-    pub fn connect(&self, peer: u32, card: &[u8]) -> Result<()> {
+    /// How many of so many commands are taken.
+    fn taken(&mut self, count: usize) -> usize {
+        let now = self.random();
+        let taken = match now % 16 {
+            0 => 0,
+            1..4 => (now >> 8) as usize % (count + 1),
+            _ => count,
+        };
+        taken.min(DEPTH - self.under_way)
+    }
+
+    fn put(&mut self, to: &Card, comes: Comes) {
+        self.serial += 1;
+        let key = (self.due(), self.serial << 12 | u64::from(self.me));
+        let mut inbox = lock(&to.inbox);
+        if !inbox.over {
+            inbox.coming.insert(key, comes);
+            drop(inbox);
+            if self.nature.has_fd {
+                to.news.wake();
+            }
+        }
+    }
+
+    /// The first of the dead of whom nothing is on its way.
+    fn fenced(&mut self) -> Option<Event> {
+        let (inbox, now) = (lock(&self.card.inbox), Instant::now());
+        let comes = |rank: u32| {
+            let of = |comes: &Comes| matches!(comes, Comes::Frame { from, .. } if *from == rank);
+            inbox.coming.values().any(of)
+        };
+        let over = |(rank, until): &(u32, Instant)| now > *until && !comes(*rank);
+        let (rank, _) = self.fences.remove(self.fences.iter().position(over)?);
+        let event = if self.nature.can_fence { Event::FENCED } else { Event::UNFENCEABLE };
+        Some(Event::about(event, rank))
+    }
+
+    fn event_of(&mut self, comes: Comes) -> Event {
+        match comes {
+            Comes::Done { tag, peer } => {
+                self.under_way -= 1;
+                Event { tag, ..Event::about(Event::DONE, peer) }
+            }
+            Comes::Frame { from, answer_to, class, bytes } => {
+                self.peers.entry(from).or_insert(answer_to);
+                self.serial += 1;
+                let (frame, size) = (self.serial, bytes.len() as u64);
+                let bytes = self.given.entry(frame).or_insert(bytes).as_ptr();
+                Event { frame, bytes, size, class, ..Event::about(Event::FRAME, from) }
+            }
+        }
+    }
+}
+
+impl WireLane for Lane {
+    fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
         let number = card.try_into().map_or(0, u64::from_ne_bytes);
-        let Some(endpoint) = lock(&ENDPOINTS).get(&number).and_then(Weak::upgrade) else {
+        let Some(card) = lock(&CARDS).get(&number).and_then(Weak::upgrade) else {
             fail!(ERR_SYSTEM, "rank {peer} has no end of the simulated network in this process");
         };
-        lock(&self.shared.peers).insert(peer, endpoint);
+        self.peers.insert(peer, card);
+        self.connected.push(peer);
         Ok(())
     }
 
-    /// See `Carrier::has_credit`.
-    pub fn has_credit(&self, to: u32, class: Class) -> bool {
-        line_of(class, 0, 0).is_none_or(|line| self.has_room(to, line))
+    unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
+        let Some(to) = self.peers.get(&peer).cloned() else {
+            return (0, Status::RETRY_CONNECTING);
+        };
+        let taken = self.taken(commands.len());
+        for command in &commands[..taken] {
+            // SAFETY: as the caller promises: one piece, valid until its end is told.
+            let bytes = unsafe {
+                let piece = &*command.piece;
+                std::slice::from_raw_parts(piece.address, piece.size as usize)
+            };
+            let (from, answer_to) = (self.me, self.card.clone());
+            self.put(&to, Comes::Frame { from, answer_to, class, bytes: bytes.into() });
+            self.under_way += 1;
+            let own = self.card.clone();
+            self.put(&own, Comes::Done { tag: command.tag, peer });
+        }
+        let why = if taken == commands.len() { Status::OK } else { Status::RETRY_QUEUE_FULL };
+        (taken, why)
     }
 
-    fn has_room(&self, to: u32, line: Line) -> bool {
-        lock(&self.shared.grants).has_room(to, line)
-    }
-
-    /// See `Carrier::put`. `medium`: most bytes of a payload that the peer takes in a small slot.
-    pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
-        let copy = || Copied::of(class, frame, &self.shared.under_way);
-        let mut out = Out::new();
-        match line_of(class, frame.payload.len(), medium) {
-            None => out.push((to, Packet::Frame(None, copy()))),
-            Some(line) => {
-                let mut grants = lock(&self.shared.grants);
-                if !grants.has_room(to, line) {
-                    return false;
-                }
-                grants.send(to, line, copy(), &mut out);
+    fn poll(&mut self, events: &mut [Event]) -> usize {
+        let mut count = 0;
+        let mut tell = |event: Event| {
+            events[count] = event;
+            count += 1;
+            count == events.len()
+        };
+        while let Some(peer) = self.connected.pop() {
+            if tell(Event::about(Event::CONNECTED, peer)) {
+                return count;
             }
         }
-        self.shared.post(out);
-        true
-    }
-
-    /// Whether all frames of this rank have been delivered.
-    pub fn is_idle(&self) -> bool {
-        self.shared.under_way.load(Ordering::Acquire) == 0
-    }
-
-    /// A peer has died.
-    pub fn mark_dead(&self, peer: u32) {
-        lock(&self.shared.grants).bury(peer);
-        // What it has posted lies in the inbox already, or comes from a thread that is in the
-        // middle of it.
-        lock(&self.shared.endpoint.inbox).dead.entry(peer).or_insert(Some(Instant::now() + AGAIN));
-        self.shared.endpoint.news.notify_one();
-    }
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        let mut inbox = lock(&self.shared.endpoint.inbox);
-        inbox.over = true;
-        inbox.packets.clear();
-        drop(inbox);
-        self.shared.endpoint.news.notify_one();
-        if let Some(thread) = self.thread.take() {
-            thread.join_until(Instant::now() + Duration::from_secs(10));
+        loop {
+            let mut inbox = lock(&self.card.inbox);
+            let due = inbox.coming.first_entry().filter(|next| next.key().0 <= Instant::now());
+            let comes = due.map(|next| next.remove());
+            drop(inbox);
+            match comes.map(|comes| self.event_of(comes)).or_else(|| self.fenced()) {
+                Some(event) if tell(event) => return count,
+                Some(_) => {}
+                None => return count,
+            }
         }
-        lock(&ENDPOINTS).remove(&self.number);
+    }
+
+    fn give_back(&mut self, frame: u64) {
+        self.given.remove(&frame);
+    }
+
+    fn arm(&mut self) -> Armed {
+        self.card.news.clear();
+        let (inbox, now) = (lock(&self.card.inbox), Instant::now());
+        let next = inbox.coming.first_key_value().map(|((due, _), _)| *due);
+        let next = next.into_iter().chain(self.fences.iter().map(|(_, until)| *until)).min();
+        let time = next.map(|due| due.saturating_duration_since(now));
+        match time {
+            Some(Duration::ZERO) => Armed::PollNow,
+            _ if self.nature.has_fd => {
+                let fd = self.card.news.as_fd().as_raw_fd();
+                Armed::Fd(fd, time.unwrap_or(Duration::MAX))
+            }
+            // What is sent later and comes before is late.
+            _ => Armed::PollAfter(time.unwrap_or_default()),
+        }
+    }
+
+    fn disarm(&mut self) {}
+
+    fn fence(&mut self, peer: u32) {
+        self.fences.push((peer, Instant::now() + DYING));
+    }
+
+    fn close(&mut self, _: Duration) -> Result<()> {
+        // What was taken was copied.
+        let mut inbox = lock(&self.card.inbox);
+        inbox.over = true;
+        inbox.coming.clear();
+        lock(&CARDS).remove(&self.number);
+        Ok(())
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,21 +1,18 @@
 use super::*;
 use crate::transport::frame::{Class, Frame};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Ranks without a network between them: what one sends is handed over where the test says.
 struct Ranks {
     ends: Vec<Grants>,
     /// Sender, receiver, packet.
     wire: Vec<(u32, u32, Packet)>,
-    under_way: Arc<AtomicUsize>,
     random: u64,
 }
 
 impl Ranks {
     fn new(count: usize, seed: u64) -> Ranks {
         let ends = (0..count).map(|_| Grants::default()).collect();
-        Ranks { ends, wire: Vec::new(), under_way: Arc::default(), random: seed }
+        Ranks { ends, wire: Vec::new(), random: seed }
     }
 
     fn post(&mut self, from: u32, out: Out) {
@@ -26,7 +23,7 @@ impl Ranks {
         let payload = vec![7; size];
         let frame =
             Frame { id: 1, kind: 0, tag, header: &[], payload: &payload, label: 0, absent: false };
-        let copy = Copied::of(Class::Requests, &frame, &self.under_way);
+        let copy = Parcel::of(Class::Requests, &frame);
         let end = &mut self.ends[from as usize];
         if !end.has_room(to, line) {
             return false;
@@ -47,7 +44,7 @@ impl Ranks {
         let (from, to, packet) = self.wire.swap_remove(at);
         let mut out = Out::new();
         let end = &mut self.ends[to as usize];
-        assert!(end.take(from, packet, &mut out).is_none());
+        assert_eq!(end.take(from, packet, &mut out), Ok(None));
         end.serve(|from, it| deliver(to, from, it.frame().tag), &mut out);
         self.post(to, out);
         true
@@ -96,7 +93,6 @@ fn every_frame_comes_once_in_any_order_of_packets() {
             }
         }
         assert!(seen.iter().all(|seen| *seen == 1), "seed {seed}: {seen:?}");
-        assert_eq!(ranks.under_way.load(Ordering::Relaxed), 0);
         let end = &ranks.ends[0];
         assert!((0..LINES).all(|line| end.most[line] <= buffers_of(line)), "seed {seed}");
         assert!((0..LINES).all(|line| end.free[line] == buffers_of(line)), "seed {seed}");
@@ -166,4 +162,16 @@ fn grants_of_the_dead_come_back() {
     ranks.ends[0].fenced(1);
     assert_eq!(ranks.ends[0].free[0], buffers_of(0));
     assert!(ranks.send(0, 1, 0, 0, 8), "what is sent to the dead goes nowhere");
+}
+
+#[test]
+fn a_frame_that_was_not_granted_is_refused() {
+    let (mut end, mut out) = (Grants::default(), Out::new());
+    let frame = Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
+    let packet = Packet::Frame(Some(0), Parcel::of(Class::Requests, &frame));
+    let said = end.take(1, packet, &mut out).unwrap_err();
+    assert!(said.contains("not granted"), "{said}");
+    end.bury(1);
+    end.fenced(1);
+    assert_eq!(end.free[0], buffers_of(0));
 }

@@ -1,0 +1,140 @@
+use super::*;
+use crate::transport::CHUNK;
+use crate::transport::frame::LARGEST;
+use crate::transport::wire::simulated::{Nature, Simulated};
+use crate::transport::wire::{Command, Piece};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+const MEDIUM: usize = 4096;
+
+type Came = (u32, Class, u64, Vec<u8>);
+
+/// Puts every third frame into its slot at the second attempt only.
+fn slots(to: Sender<Came>) -> Deliver {
+    let attempts = std::cell::Cell::new(0);
+    Box::new(move |from, class, frame| {
+        attempts.set(attempts.get() + 1);
+        let set_aside = matches!(class, Class::Replies | Class::Answers);
+        let room = set_aside || attempts.get() % 3 != 0;
+        if room {
+            to.send((from, class, frame.tag, frame.payload.into())).unwrap();
+        }
+        room
+    })
+}
+
+fn pair(nature: Nature) -> ([Endpoint; 2], [Receiver<Came>; 2]) {
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..2).map(|_| channel()).unzip();
+    let mut senders = senders.into_iter();
+    let ends = [0, 1].map(|me| {
+        let wire = Simulated::new(me, nature).unwrap();
+        Endpoint::join(me, &wire, MEDIUM, slots(senders.next().unwrap())).unwrap()
+    });
+    ends[0].connect(1, ends[1].card()).unwrap();
+    ends[1].connect(0, ends[0].card()).unwrap();
+    (ends, receivers.try_into().unwrap())
+}
+
+fn put(end: &Endpoint, to: u32, class: Class, tag: u64, size: usize) -> bool {
+    let header: &[u8] = match class {
+        Class::Lib => &[1; 40],
+        Class::Answers => &[1; 8],
+        _ => &[1; 3],
+    };
+    let payload: Vec<u8> = (0..size).map(|at| (at * 7 + tag as usize) as u8).collect();
+    let frame = Frame { id: 1, kind: 2, tag, header, payload: &payload, label: 0, absent: false };
+    end.put(to, class, &frame, MEDIUM)
+}
+
+/// Calls `attempt` until it succeeds, for at most 10 s.
+fn until(what: &str, attempt: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(10);
+    while !attempt() {
+        assert!(Instant::now() < limit, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Over networks of every kind each frame of each class and size comes once and whole, and its
+/// sender learns that all have.
+#[test]
+fn every_frame_comes_once_and_whole_over_any_wire() {
+    use Class::*;
+    for nature in (1..=8).map(Nature::of) {
+        let ([here, there], [_, came]) = pair(nature);
+        let mut expected = 0;
+        for (class, sizes) in [
+            (Requests, &[0, 1, 400, 500, MEDIUM, MEDIUM + 1, LARGEST][..]),
+            (Responses, &[0, 1, 490, MEDIUM, LARGEST]),
+            (Replies, &[0, 456, 457, MEDIUM]),
+            (Lib, &[0, 48, 49, CHUNK]),
+            (Answers, &[0, 80, CHUNK]),
+        ] {
+            for round in 0..4 {
+                for size in sizes {
+                    let tag = round << 32 | *size as u64;
+                    until("no room", || put(&here, 1, class, tag, *size));
+                    expected += 1;
+                }
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..expected {
+            let (from, class, tag, payload) = came.recv_timeout(Duration::from_secs(10)).unwrap();
+            let size = tag as u32 as usize;
+            let whole = (0..size).map(|at| (at * 7 + tag as usize) as u8);
+            assert!(from == 0 && payload.iter().copied().eq(whole), "{class:?}, {size} bytes");
+            assert!(seen.insert((class as u8, tag)), "{class:?} {tag:#x} came twice");
+        }
+        until("not all were told of", || here.has_delivered_all());
+        assert!(there.has_delivered_all() && came.try_recv().is_err());
+    }
+}
+
+/// Nobody waits for a rank that has died, and its grants serve others.
+#[test]
+fn the_dead_hold_up_nobody() {
+    for nature in (1..=8).map(Nature::of) {
+        let ([here, there], [back, came]) = pair(nature);
+        (0..10).for_each(|tag| assert!(put(&here, 1, Class::Requests, tag, 2000)));
+        came.recv_timeout(Duration::from_secs(10)).unwrap();
+        drop(there);
+        let _ = put(&here, 1, Class::Requests, 99, 2000);
+        here.mark_dead(1);
+        until("waits for the dead", || here.has_delivered_all());
+        assert!(put(&here, 1, Class::Requests, 100, 8), "goes nowhere");
+        assert!(here.has_delivered_all() && back.try_recv().is_err());
+    }
+}
+
+/// What nobody should send is dropped, and what comes after it is served.
+#[test]
+fn nonsense_is_dropped() {
+    let (sender, came) = channel();
+    let [strange, wire] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
+    let end = Endpoint::join(1, &wire, MEDIUM, slots(sender)).unwrap();
+    let mut lane = strange.lane().unwrap();
+    lane.connect(1, end.card()).unwrap();
+    let frame =
+        Frame { id: 1, kind: 2, tag: 5, header: &[1; 8], payload: &[], label: 0, absent: true };
+    let good = packet::bytes_of(&Packet::Frame(None, Parcel::of(Class::Answers, &frame)));
+    let mut bad = good.clone();
+    bad[2] = 77;
+    let frames: Vec<Box<[u8]>> = [&b"nonsense"[..], &[0; 300]]
+        .map(Box::from)
+        .into_iter()
+        .chain(pieces::cut(&bad, 1, 4096))
+        .chain(pieces::cut(&good, 2, 4096))
+        .collect();
+    for (tag, frame) in frames.iter().enumerate() {
+        let piece = Piece { address: frame.as_ptr(), size: frame.len() as u64, local: 0 };
+        let command = [Command::frame(tag as u64, &piece)];
+        // SAFETY: the frames live until the lane is gone.
+        while unsafe { lane.post(1, 0, &command) }.0 == 0 {
+            lane.poll(&mut [Event::NONE; 4]);
+        }
+    }
+    let came = came.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert_eq!((came.0, came.2), (0, 5));
+    until("not all were told of", || end.shared.lock().told_of == 3);
+}

@@ -1,0 +1,129 @@
+//! Frames on their way into a lane. A lane takes a prefix of what it is given, or nothing; the rest
+//! waits here, in order for each peer and class. Grants bound it.
+
+use super::grants::Packet;
+use super::packet::bytes_of;
+use super::pieces::cut;
+use super::{CLASS_ANSWER, CLASS_LIB, CLASS_USER, Command, Piece, WireLane};
+use crate::transport::frame::Class;
+use std::collections::{HashMap, VecDeque};
+
+/// Most commands that are posted at a time.
+const BATCH: usize = 16;
+
+/// A peer and a class.
+type To = (u32, u32);
+
+/// See the head of the file.
+pub struct Outgoing {
+    frame_most: usize,
+    /// How many packets there were.
+    packets: u64,
+    queues: HashMap<To, VecDeque<Box<[u8]>>>,
+    /// Whose queues are not empty.
+    waiting: Vec<To>,
+    /// What the lane has taken and not told the end of, by tag, with its receiver.
+    taken: HashMap<u64, (u32, Box<[u8]>)>,
+    tags: u64,
+}
+
+/// The class in which a packet travels. Nothing that keeps others going waits behind what needs
+/// a slot of its receiver.
+fn class_of(packet: &Packet) -> u32 {
+    match packet {
+        Packet::Frame(_, parcel) | Packet::Knock(_, _, Some(parcel)) => match parcel.class {
+            Class::Replies | Class::Answers => CLASS_ANSWER,
+            Class::Lib => CLASS_LIB,
+            Class::Requests | Class::Responses => CLASS_USER,
+        },
+        _ => CLASS_ANSWER,
+    }
+}
+
+impl Outgoing {
+    /// Nothing is under way. The lane takes frames of at most `frame_most` bytes.
+    pub fn new(frame_most: usize) -> Outgoing {
+        Outgoing {
+            frame_most,
+            packets: 0,
+            queues: HashMap::new(),
+            waiting: Vec::new(),
+            taken: HashMap::new(),
+            tags: 0,
+        }
+    }
+
+    /// Queues a packet.
+    pub fn add(&mut self, peer: u32, packet: &Packet) {
+        let to = (peer, class_of(packet));
+        let queue = self.queues.entry(to).or_default();
+        if queue.is_empty() {
+            self.waiting.push(to);
+        }
+        queue.extend(cut(&bytes_of(packet), self.packets, self.frame_most));
+        self.packets += 1;
+    }
+
+    /// Whether something waits that the lane has not taken.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Posts what the lane takes, answers first. What it has refused, as (peer, why); nothing more
+    /// is queued for these.
+    pub fn pump(&mut self, lane: &mut dyn WireLane) -> Vec<(u32, String)> {
+        let (mut waiting, mut refused) = (std::mem::take(&mut self.waiting), Vec::new());
+        waiting.sort_unstable_by_key(|(_, class)| *class);
+        for to in waiting {
+            match self.post(lane, to) {
+                Ok(true) => {}
+                Ok(false) => self.waiting.push(to),
+                Err(why) => refused.push((to.0, why)),
+            }
+        }
+        refused.iter().for_each(|(peer, _)| self.discard(*peer));
+        refused
+    }
+
+    /// Posts one queue; whether it is empty now.
+    fn post(&mut self, lane: &mut dyn WireLane, to: To) -> Result<bool, String> {
+        let Some(queue) = self.queues.get_mut(&to) else { return Ok(true) };
+        while !queue.is_empty() {
+            let piece = |frame: &[u8]| Piece {
+                address: frame.as_ptr(),
+                size: frame.len() as u64,
+                local: 0,
+            };
+            let pieces: Vec<Piece> = queue.iter().take(BATCH).map(|frame| piece(frame)).collect();
+            let command = |(piece, tag)| Command::frame(tag, piece);
+            let commands: Vec<Command> = pieces.iter().zip(self.tags..).map(command).collect();
+            // SAFETY: the frames are boxes, which lie in the queue or in `taken` until done() or
+            // fenced(), and nobody changes them.
+            let (count, why) = unsafe { lane.post(to.0, to.1, &commands) };
+            for frame in queue.drain(..count.min(commands.len())) {
+                self.taken.insert(self.tags, (to.0, frame));
+                self.tags += 1;
+            }
+            if count < commands.len() {
+                return if why.is_retry() { Ok(false) } else { Err(format!("{why:?}")) };
+            }
+        }
+        Ok(true)
+    }
+
+    /// The lane has sent what has this tag.
+    pub fn done(&mut self, tag: u64) {
+        self.taken.remove(&tag);
+    }
+
+    /// Nothing more is sent to a peer. What the lane has taken stays until done() or fenced().
+    pub fn discard(&mut self, peer: u32) {
+        self.queues.retain(|to, _| to.0 != peer);
+        self.waiting.retain(|to| to.0 != peer);
+    }
+
+    /// The lane has let go of all that it has taken for a peer.
+    pub fn fenced(&mut self, peer: u32) {
+        self.taken.retain(|_, (to, _)| *to != peer);
+    }
+}

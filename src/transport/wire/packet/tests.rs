@@ -1,0 +1,92 @@
+use super::*;
+
+const MEDIUM: usize = 4096;
+
+fn parcel(class: Class, header: usize, payload: usize) -> Parcel {
+    let (header, payload) = (vec![3; header], vec![7; payload]);
+    let frame = Frame {
+        id: 0x102,
+        kind: 9,
+        tag: 0x1_0000_0005,
+        header: &header,
+        payload: &payload,
+        label: 0x304,
+        absent: payload.is_empty(),
+    };
+    Parcel::of(class, &frame)
+}
+
+fn same(left: &Packet, right: &Packet) -> bool {
+    format!("{left:?}") == format!("{right:?}")
+}
+
+#[test]
+fn packets_come_as_they_were_sent() {
+    let packets = [
+        Packet::Frame(Some(0), parcel(Class::Requests, 0, 0)),
+        Packet::Frame(Some(3), parcel(Class::Requests, 64, LARGEST)),
+        Packet::Frame(Some(1), parcel(Class::Responses, 5, 9)),
+        Packet::Frame(Some(2), parcel(Class::Lib, 40, CHUNK)),
+        Packet::Frame(None, parcel(Class::Replies, 0, MEDIUM)),
+        Packet::Frame(None, parcel(Class::Answers, 8, CHUNK)),
+        Packet::Knock(5, 16, None),
+        Packet::Knock(1, 0, Some(parcel(Class::Responses, 8, 8))),
+        Packet::Grants([1, 2, 3, 4, 5, 1 << 40], [7; LINES]),
+        Packet::Taken,
+        Packet::Asked(1 << 60),
+        Packet::Told(12),
+    ];
+    for packet in &packets {
+        let bytes = bytes_of(packet);
+        assert!(bytes.len() <= MOST);
+        assert!(same(&packet_of(&bytes, MEDIUM).unwrap(), packet), "{packet:?}");
+    }
+    let sent = parcel(Class::Requests, 5, 9);
+    let Frame { id, kind, tag, header, payload, label, absent } = sent.frame();
+    assert_eq!((id, kind, tag, label, absent), (0x102, 9, 0x1_0000_0005, 0x304, false));
+    assert_eq!((header, payload, sent.size()), (&[3; 5][..], &[7; 9][..], 14));
+}
+
+#[test]
+fn what_is_too_large_for_its_place_is_refused() {
+    let refused = |line, class, header, payload, why: &str| {
+        let bytes = bytes_of(&Packet::Frame(line, parcel(class, header, payload)));
+        let said = packet_of(&bytes, MEDIUM).unwrap_err();
+        assert!(said.contains(why), "{said}");
+    };
+    refused(None, Class::Replies, 0, MEDIUM + 1, "4097 bytes, expected at most 4096");
+    refused(None, Class::Answers, 8, CHUNK + 1, "expected at most 32768");
+    refused(None, Class::Answers, 16, 0, "a header of 16 bytes, expected 8..=8");
+    refused(Some(2), Class::Lib, 48, 0, "a header of 48 bytes, expected 40..=40");
+    refused(Some(0), Class::Requests, 65, 0, "a header of 65 bytes");
+    refused(Some(0), Class::Requests, 0, LARGEST + 1, "expected at most 65536");
+    refused(None, Class::Requests, 0, 0, "packet 1, class 0, line 255");
+    refused(Some(0), Class::Answers, 8, 0, "packet 1, class 4, line 0");
+}
+
+/// Whatever comes is a packet or a sentence: each byte of good packets changed, each end cut off.
+#[test]
+fn no_bytes_are_trusted() {
+    let packets = [
+        Packet::Frame(Some(1), parcel(Class::Responses, 5, 9)),
+        Packet::Knock(1, 3, Some(parcel(Class::Requests, 8, 8))),
+        Packet::Grants([1; LINES], [7; LINES]),
+        Packet::Asked(3),
+    ];
+    for packet in &packets {
+        let good = bytes_of(packet);
+        for size in 0..good.len() {
+            assert!(packet_of(&good[..size], MEDIUM).is_err(), "{size} bytes of {packet:?}");
+        }
+        assert!(packet_of(&[&good[..], &[0]].concat(), MEDIUM).is_err(), "{packet:?} and a byte");
+        for at in 0..good.len() {
+            for value in [0, 1, 7, 128, 255] {
+                let mut bytes = good.clone();
+                bytes[at] = value;
+                if let Ok(Packet::Frame(_, parcel)) = packet_of(&bytes, MEDIUM) {
+                    assert_eq!(parcel.frame().header.len() + parcel.frame().payload.len(), 14);
+                }
+            }
+        }
+    }
+}

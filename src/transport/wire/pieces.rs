@@ -1,0 +1,182 @@
+//! Packets that are longer than a wire's frames, cut and joined. Each piece begins with
+//!
+//! | at | size | |
+//! |---|---|---|
+//! | 0 | 4 | [`MAGIC`], so that what is no piece of this version is seen |
+//! | 4 | 4 | bytes of the whole packet |
+//! | 8 | 8 | number of the packet among those of its sender |
+//! | 16 | 4 | where in the packet this piece begins |
+//! | 20 | 4 | 0 |
+//!
+//! Pieces come in any order. A receiver keeps those of packets that are not whole, which are as
+//! many as were granted, or asked for.
+
+use std::collections::HashMap;
+
+/// "LLW1".
+const MAGIC: u32 = 0x3157_4c4c;
+/// Bytes before those of the packet.
+pub const HEAD: usize = 24;
+/// Least bytes of a frame that a wire must take: a knock with its first frame.
+pub const LEAST: usize = 512;
+/// Most packets of one sender that are not whole: two for each buffer that may be granted, and
+/// those that were asked for.
+const PARTIAL: usize = 1024;
+
+/// The frames of at most `most` bytes by which a packet travels.
+pub fn cut(packet: &[u8], number: u64, most: usize) -> impl Iterator<Item = Box<[u8]>> + '_ {
+    let room = most - HEAD;
+    packet.chunks(room).enumerate().map(move |(at, piece)| {
+        let mut frame = Vec::with_capacity(HEAD + piece.len());
+        frame.extend(MAGIC.to_le_bytes());
+        frame.extend((packet.len() as u32).to_le_bytes());
+        frame.extend(number.to_le_bytes());
+        frame.extend(((at * room) as u32).to_le_bytes());
+        frame.extend([0; 4]);
+        frame.extend(piece);
+        frame.into_boxed_slice()
+    })
+}
+
+/// A packet of which a part has come.
+struct Partial {
+    bytes: Vec<u8>,
+    /// Where the pieces began that have come.
+    begun: Vec<usize>,
+    missing: usize,
+}
+
+/// The pieces of packets that are not whole, by sender and number.
+#[derive(Default)]
+pub struct Joins(HashMap<u32, HashMap<u64, Partial>>);
+
+/// A piece, as it has come.
+struct Piece<'b> {
+    whole: usize,
+    number: u64,
+    begin: usize,
+    bytes: &'b [u8],
+}
+
+fn piece(frame: &[u8], most: usize) -> Result<Piece<'_>, String> {
+    let Some((head, bytes)) = frame.split_at_checked(HEAD) else {
+        return Err(format!("a frame of {} bytes, expected {HEAD} or more", frame.len()));
+    };
+    let word = |at: usize| head[at..at + 4].iter().rev().fold(0, |n, b| n << 8 | u32::from(*b));
+    if word(0) != MAGIC || word(20) != 0 {
+        return Err(format!("a frame that begins with {:#x}, expected {MAGIC:#x}", word(0)));
+    }
+    let (whole, begin) = (word(4) as usize, word(16) as usize);
+    let number = u64::from(word(8)) | u64::from(word(12)) << 32;
+    if whole > most || bytes.is_empty() || begin + bytes.len() > whole {
+        let end = begin + bytes.len();
+        return Err(format!("bytes {begin} to {end} of {whole}, expected at most {most}"));
+    }
+    Ok(Piece { whole, number, begin, bytes })
+}
+
+impl Joins {
+    /// Takes in a frame. A packet, if it is whole now; else what is wrong with the frame.
+    pub fn take(
+        &mut self,
+        from: u32,
+        frame: &[u8],
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, String> {
+        let Piece { whole, number, begin, bytes } = piece(frame, most)?;
+        if bytes.len() == whole {
+            return Ok(Some(bytes.into()));
+        }
+        let partials = self.0.entry(from).or_default();
+        if partials.len() >= PARTIAL && !partials.contains_key(&number) {
+            return Err(format!("more than {PARTIAL} packets that are not whole"));
+        }
+        let partial = partials.entry(number).or_insert_with(|| Partial {
+            bytes: vec![0; whole],
+            begun: Vec::new(),
+            missing: whole,
+        });
+        let known = partial.bytes.len();
+        if known != whole || partial.begun.contains(&begin) || bytes.len() > partial.missing {
+            return Err(format!("bytes at {begin} of {whole}, of a packet of {known}, came twice"));
+        }
+        partial.bytes[begin..begin + bytes.len()].copy_from_slice(bytes);
+        partial.begun.push(begin);
+        partial.missing -= bytes.len();
+        if partial.missing > 0 {
+            return Ok(None);
+        }
+        Ok(partials.remove(&number).map(|partial| partial.bytes))
+    }
+
+    /// Nothing of this sender comes any more.
+    pub fn forget(&mut self, from: u32) {
+        self.0.remove(&from);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn frames(packet: &[u8], number: u64) -> Vec<Box<[u8]>> {
+        cut(packet, number, 40).collect()
+    }
+
+    #[test]
+    fn pieces_come_in_any_order() {
+        let packets = [3, 16, 17, 100].map(|size| (0..size).collect::<Vec<u8>>());
+        let (mut all, mut joins, mut whole) = (Vec::new(), Joins::default(), Vec::new());
+        for (number, packet) in packets.iter().enumerate() {
+            all.extend(frames(packet, number as u64));
+        }
+        assert!(all.iter().all(|frame| frame.len() <= 40) && all.len() == 1 + 1 + 2 + 7);
+        all.reverse();
+        all.swap(1, 4);
+        for frame in &all {
+            whole.extend(joins.take(7, frame, 100).unwrap());
+        }
+        whole.sort_by_key(Vec::len);
+        assert_eq!(whole, packets);
+        assert!(joins.0[&7].is_empty());
+    }
+
+    #[test]
+    fn pieces_of_two_senders_are_not_mixed() {
+        let (ours, theirs) = (frames(&[1; 20], 5), frames(&[2; 20], 5));
+        let mut joins = Joins::default();
+        assert_eq!(joins.take(1, &ours[0], 100), Ok(None));
+        assert_eq!(joins.take(2, &theirs[1], 100), Ok(None));
+        assert_eq!(joins.take(2, &theirs[0], 100), Ok(Some(vec![2; 20])));
+        joins.forget(1);
+        assert_eq!(joins.take(1, &ours[1], 100), Ok(None), "the first one is forgotten");
+    }
+
+    #[test]
+    fn what_is_no_piece_is_refused_with_a_sentence() {
+        let good = frames(&[1; 20], 5);
+        let mut joins = Joins::default();
+        let mut refused = |change: &dyn Fn(&mut Vec<u8>), why: &str| {
+            let mut frame = good[0].to_vec();
+            change(&mut frame);
+            let said = joins.take(1, &frame, 100).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        };
+        refused(&|frame| frame.truncate(23), "23 bytes, expected 24 or more");
+        refused(&|frame| frame.truncate(24), "bytes 0 to 0 of 20");
+        refused(&|frame| frame[0] = 0, "expected 0x31574c4c");
+        refused(&|frame| frame[23] = 1, "expected 0x31574c4c");
+        refused(&|frame| frame[4..8].fill(255), "of 4294967295, expected at most 100");
+        refused(&|frame| frame[16] = 5, "bytes 5 to 21 of 20");
+        refused(&|frame| frame[16..20].fill(255), "of 20, expected at most 100");
+        assert_eq!(joins.take(1, &good[0], 100), Ok(None));
+        assert!(joins.take(1, &good[0], 100).unwrap_err().contains("came twice"));
+        let other = frames(&[1; 30], 5);
+        assert!(joins.take(1, &other[1], 100).unwrap_err().contains("of a packet of 20"));
+        for number in 0..PARTIAL as u64 - 1 {
+            assert_eq!(joins.take(1, &frames(&[1; 20], 10 + number)[0], 100), Ok(None));
+        }
+        let said = joins.take(1, &frames(&[1; 20], 9)[0], 100).unwrap_err();
+        assert!(said.contains("more than 1024 packets"), "{said}");
+    }
+}
