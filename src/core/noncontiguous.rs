@@ -265,9 +265,10 @@ impl Poster {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
         let port = self.routes.port(many.peer)?;
-        let mapped = self.is_mapped(port, &many.shape)?;
         let later = self.lane.execution() == Execution::Offload || defer;
-        if !later && mapped && self.copy_now(port, many)? {
+        if later {
+            self.is_mapped(port, &many.shape)?;
+        } else if self.copy_mapped(port, many)? {
             if flags & FLAG_DONE != 0 {
                 return Ok(Accepted::Done);
             }
@@ -302,8 +303,15 @@ impl Poster {
         })
     }
 
-    /// Copies everything; false: the peer's side is not found any more, and perhaps a part was
-    /// copied.
+    /// Copies everything if all of the peer's side is mapped. What is known here is looked up once;
+    /// else the owner's directory is asked, and what it knows is found at the second attempt.
+    fn copy_mapped(&self, port: &Port, many: &Many) -> Result<bool> {
+        Ok(self.copy_now(port, many)?
+            || self.is_mapped(port, &many.shape)? && self.copy_now(port, many)?)
+    }
+
+    /// Copies everything; false: some of the peer's side is not known here. Nothing was copied
+    /// then, unless the owner is freeing it at this moment.
     fn copy_now(&self, port: &Port, many: &Many) -> Result<bool> {
         let _pinned = pin();
         match &many.shape {
@@ -321,6 +329,10 @@ impl Poster {
                 }
             }
             Shape::Lists(ours, theirs) => {
+                // All of them before the first is copied: what is refused changes nothing.
+                if theirs.iter().any(|it| port.find(it.place, it.size as u64).is_none()) {
+                    return Ok(false);
+                }
                 self.check_ours(ours)?;
                 let mut found = true;
                 walk(ours, theirs, |near, far, size| {
