@@ -39,12 +39,8 @@ use std::time::Duration;
 /// Where the ranks that write on a board count themselves when they have left the team: a word of 4
 /// bytes.
 const LEFT: u64 = 0;
-/// Where its owner says why exchanges have failed: a verdict,
-const WHY: u64 = 8;
-/// and up to which one.
-const FAILED: u64 = 16;
-/// All exchanges: the owner takes part no more.
-const FOR_GOOD: u64 = u64::MAX;
+/// Where its owner says that exchanges have failed, and why.
+const FAILED: u64 = 8;
 /// Where the sheets begin.
 const FIRST: u64 = 64;
 /// About so many bytes of all ranks together travel in one exchange; more take several.
@@ -265,6 +261,7 @@ impl Ring {
 }
 
 mod board;
+mod failure;
 mod sheet;
 #[cfg(test)]
 mod tests;

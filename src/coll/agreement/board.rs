@@ -1,15 +1,13 @@
 //! A rank's board: what it says there, and its exchanges.
 
-use crate::coll::agreement::{
-    Cards, FAILED, FIRST, FOR_GOOD, Failure, LEFT, Ring, SLEEP, Sheet, Verdict, WHY,
-};
+use crate::coll::agreement::failure::{FOR_GOOD, Failed};
+use crate::coll::agreement::{Cards, FAILED, FIRST, Failure, LEFT, Ring, SLEEP, Sheet, Verdict};
 use crate::coll::arena::{Arena, Block};
 use crate::core::services::Services;
 use crate::transport::address::Address;
 use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// This rank's board, and where those lie that it writes on.
 pub struct Board {
@@ -98,25 +96,20 @@ impl Board {
         arena.retire(self.own, LEFT, if nobody { 0 } else { self.ring.steps() as u32 });
     }
 
-    /// A word of the own board.
-    fn word(&self, at: u64) -> &AtomicU64 {
-        // SAFETY: the own board, which lives as long as this; the word is aligned, and atomic
-        // wherever it is used.
-        unsafe { AtomicU64::from_ptr(self.own.address.add(at as usize).cast()) }
+    /// The words of the own board that say what has failed.
+    fn said(&self) -> Failed<'_> {
+        // SAFETY: the own board, which lives as long as this and has the words there, aligned.
+        unsafe { Failed::at(self.own.address.add(FAILED as usize)) }
     }
 
     /// Up to which exchange all have failed at this rank, and why.
     fn failed(&self) -> (u64, Verdict) {
-        // Relaxed: only this rank writes the words.
-        let load = |at: u64| self.word(at).load(Ordering::Relaxed);
-        (load(FAILED), Verdict(load(WHY)))
+        let (number, why) = self.said().get();
+        (number, Verdict(why))
     }
 
     fn say_failed(&self, verdict: Verdict, number: u64) {
-        self.word(WHY).store(verdict.0, Ordering::Relaxed);
-        // Release: a rank that sees the number sees a reason; pairs with the Acquire in
-        // check_targets().
-        self.word(FAILED).store(number, Ordering::Release);
+        self.said().say(number, verdict.0);
     }
 
     /// From now on every exchange fails here, and at all ranks that write on this board. The first
@@ -135,14 +128,13 @@ impl Board {
             let _pinned = pin();
             let port = services.routes.known(self.ring.target(step));
             let Some(head) = port.and_then(|port| port.find(board, FIRST)) else { continue };
-            // SAFETY: found while pinned; the words are aligned, and atomic wherever they are used.
-            // The owner keeps the board until this rank has left.
-            let word = |at: u64| unsafe { AtomicU64::from_ptr(head.add(at as usize).cast()) };
-            let number = word(FAILED).load(Ordering::Acquire);
+            // SAFETY: found while pinned; the words are there and aligned. The owner keeps the board
+            // until this rank has left.
+            let (number, why) = unsafe { Failed::at(head.add(FAILED as usize)) }.get();
             if number < self.sequence {
                 continue;
             }
-            let verdict = Verdict(word(WHY).load(Ordering::Relaxed));
+            let verdict = Verdict(why);
             let number = if number == FOR_GOOD { FOR_GOOD } else { self.sequence };
             self.say_failed(verdict, number);
             verdict.check()?;
