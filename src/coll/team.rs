@@ -111,22 +111,27 @@ impl Team {
 
     /// Gathers `mine` of every rank, in the order of ranks. Collective.
     pub fn exchange(&self, mine: &[u8]) -> Result<Cards> {
-        Ok(self.tell(Ok(()), mine)?)
+        Ok(self.exchange_with_status(Ok(()), mine)?)
     }
 
     /// Like `exchange`, and every rank says whether it could do its part so far. An error of one is
     /// an error for all.
-    pub fn tell(&self, part: Result<()>, mine: &[u8]) -> std::result::Result<Cards, Failure> {
+    pub fn exchange_with_status(
+        &self,
+        part: Result<()>,
+        mine: &[u8],
+    ) -> std::result::Result<Cards, Failure> {
         let alone = |error| Failure { error, everywhere: false };
         self.services.may_block().map_err(alone)?;
         let status = part.as_ref().err().map_or(Status::OK, |error| error.status);
-        let told = self.board().exchange(&self.services, status, mine);
-        match (part, told) {
+        let cards = self.board().exchange(&self.services, status, mine);
+        match (part, cards) {
             // The own message is the better one.
-            (Err(error), told) => {
-                Err(Failure { error, everywhere: told.err().is_some_and(|told| told.everywhere) })
-            }
-            (Ok(()), told) => told,
+            (Err(error), cards) => Err(Failure {
+                error,
+                everywhere: cards.err().is_some_and(|failure| failure.everywhere),
+            }),
+            (Ok(()), cards) => cards,
         }
     }
 
@@ -189,7 +194,7 @@ impl Team {
     /// Every rank says whether it could do its part. An error of one is an error for all.
     /// Collective.
     pub fn agree(&self, mine: Result<()>) -> std::result::Result<(), Failure> {
-        self.tell(mine, &[]).map(drop)
+        self.exchange_with_status(mine, &[]).map(drop)
     }
 }
 

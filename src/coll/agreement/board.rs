@@ -189,8 +189,9 @@ impl Board {
         verdict = verdict.and(self.find_targets(services)?);
         for step in 0..self.ring.steps() {
             let (have, more) = ((1 << step) * mine.len(), self.ring.blocks(step) * mine.len());
-            self.tell(services, step, verdict, &blocks[..more])?;
-            verdict = verdict.and(self.hear(services, step, &mut blocks[have..have + more])?);
+            self.write_sheet(services, step, verdict, &blocks[..more])?;
+            verdict =
+                verdict.and(self.await_sheet(services, step, &mut blocks[have..have + more])?);
         }
         Ok((verdict, blocks))
     }
@@ -224,7 +225,7 @@ impl Board {
     }
 
     /// Writes the sheet of a step, where the rank that it is for has a board.
-    fn tell(
+    fn write_sheet(
         &self,
         services: &Services,
         step: usize,
@@ -237,7 +238,7 @@ impl Board {
     }
 
     /// Waits for the sheet of a step on the own board.
-    fn hear(&self, services: &Services, step: usize, blocks: &mut [u8]) -> Result<Verdict> {
+    fn await_sheet(&self, services: &Services, step: usize, blocks: &mut [u8]) -> Result<Verdict> {
         let place = self.sheet(step, self.own.place);
         let sheet = self.own.address.wrapping_add((place.offset - self.own.place.offset) as usize);
         // SAFETY: the own board, which has the sheet there, aligned to words, as long as this.

@@ -132,7 +132,7 @@ pub fn by_one(
 /// Passes when all ranks are here, by the dissemination of Hensgen, Finkel and Manber: as many
 /// signals of each rank as the logarithm of their number says. It is the `nth` of this queue
 /// `number` in the round.
-pub fn meet(queue: &mut Appender, ranks: usize, rank: usize, number: usize, nth: u32) {
+pub fn dissemination(queue: &mut Appender, ranks: usize, rank: usize, number: usize, nth: u32) {
     for distance in distances(ranks) {
         queue.signal((rank + distance) % ranks, number);
         queue.wait((rank + ranks - distance) % ranks, nth);
@@ -153,7 +153,7 @@ pub fn between_meetings(
         let mut queue = program.queue(number);
         let first = number == 0;
         if first {
-            meet(&mut queue, ranks, rank, 0, 1);
+            dissemination(&mut queue, ranks, rank, 0, 1);
             for other in 1..queues {
                 queue.signal(rank, other);
             }
@@ -161,7 +161,7 @@ pub fn between_meetings(
             queue.wait(rank, 1);
         }
         work(&mut queue, number);
-        meet(&mut queue, ranks, rank, number, if first { 2 } else { 1 });
+        dissemination(&mut queue, ranks, rank, number, if first { 2 } else { 1 });
     }
     program
 }

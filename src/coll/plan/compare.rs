@@ -42,7 +42,7 @@ pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<bool
     // All bits but the lowest are for the digest.
     let unmapped = u128::from(*mine.as_ref().unwrap_or(&false));
     let number = digest(bytes.iter().copied()) & !1 | unmapped;
-    let all = team.tell(mine.map(drop), &number.to_ne_bytes())?;
+    let all = team.exchange_with_status(mine.map(drop), &number.to_ne_bytes())?;
     let told = |bytes: &[u8]| bytes.try_into().map_or(0, u128::from_ne_bytes);
     match all.iter().all(|other| (told(other) ^ number) >> 1 == 0) {
         true => Ok(all.iter().any(|other| told(other) & 1 != 0)),

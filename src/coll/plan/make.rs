@@ -6,9 +6,9 @@ use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::alone::ALONE;
 use crate::coll::arena::{self, Arena};
 use crate::coll::plan::asked::{Asked, Checked, Form, Side};
+use crate::coll::plan::attach::{Attached, Card, SESSION, attach};
 use crate::coll::plan::bound::Bound;
 use crate::coll::plan::compare::{agree, varied};
-use crate::coll::plan::meet::{Card, Met, SESSION, meet};
 use crate::coll::plan::policy::{AT_START, COPIED};
 use crate::coll::plan::{About, Bounce, Engine, Plan};
 use crate::coll::problem::{Block, Problem};
@@ -128,9 +128,9 @@ impl Site<'_> {
         if let Ok(made) = &made {
             self.lay_out((made, ways), &layout, &program, &records);
         }
-        let told = made.as_ref().map(|made| (made.place, made.bytes)).map_err(Error::again);
+        let block = made.as_ref().map(|made| (made.place, made.bytes)).map_err(Error::again);
         let own = self.own_memory(ways);
-        match (meet(self.team, told, &known, own), made) {
+        match (attach(self.team, block, &known, own), made) {
             (Ok(met), Ok(made)) => Ok(self.finish((made, ways), &layout, met, (program, records))),
             (Err(Failure { error, everywhere }), Ok(made)) => {
                 // Where this rank alone has failed another one may think that the plan was made, or
@@ -291,10 +291,10 @@ impl Site<'_> {
             _ => [0, own, side.0],
         };
         let (shared, bounced) = (self.is_shared(ways), ways.contains(&Way::Bounced));
-        let told = self.asked.on_complete.kind != completion::NONE || bounced && !shared;
+        let notified = self.asked.on_complete.kind != completion::NONE || bounced && !shared;
         let card = Card {
             shared: shared.into(),
-            told: told.into(),
+            notified: notified.into(),
             bound: self.asked.is_rebound().into(),
             turns: program.turns.into(),
             memory: [
@@ -314,7 +314,7 @@ impl Site<'_> {
         self,
         (made, ways): (arena::Block, [Way; 2]),
         layout: &Layout,
-        Met { members, crowded, fenced }: Met,
+        Attached { members, crowded, fenced }: Attached,
         (program, records): (Program, Vec<Record>),
     ) -> Arc<Plan> {
         let engine = self.engine();

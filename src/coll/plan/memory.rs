@@ -2,7 +2,7 @@
 
 use crate::coll::algorithms::{Algorithm, all};
 use crate::coll::plan::Plan;
-use crate::coll::plan::meet::SESSION;
+use crate::coll::plan::attach::SESSION;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::runner::members::{Members, known};
 use crate::coll::runner::record::compile;

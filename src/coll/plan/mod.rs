@@ -1,16 +1,16 @@
 //! A plan: made once by all ranks of a team, started and waited for any number of times.
 //!
 //! The rounds of a plan at one rank are counted by four numbers that follow each other: `rounds`
-//! (started), `opened` (its queues are active), `closed` (somebody has taken it on himself to end
-//! it), `ended`. The last two lie in the session; see `runner::ends`. Where no completion tells the
-//! user there is a fifth, `settled` (he has waited). Between start and end, threads of all ranks
-//! work for it; see `work`.
+//! (started), `opened` (its queues are active), `closed` (a thread has taken it, to end it),
+//! `ended`. The last two lie in the session; see `runner::round_end`. Where no completion tells
+//! the user there is a fifth, `settled` (he has waited). Between start and end, threads of all
+//! ranks work for it; see `work`.
 
 pub mod asked;
+mod attach;
 mod bound;
 pub mod compare;
 pub mod make;
-mod meet;
 #[cfg(test)]
 mod memory;
 mod policy;
@@ -20,14 +20,14 @@ mod wait;
 mod work;
 
 use crate::coll::arena::{self, Arena};
+use crate::coll::plan::attach::SESSION;
 use crate::coll::plan::bound::Bound;
-use crate::coll::plan::meet::SESSION;
 use crate::coll::plan::policy::{Facts, Habits, Policy};
 use crate::coll::plan::quiet::Parked;
 use crate::coll::problem;
-use crate::coll::runner::ends::Ends;
 use crate::coll::runner::queue::between_word_and_look;
 use crate::coll::runner::record::Record;
+use crate::coll::runner::round_end::RoundEnd;
 use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{Stage, Worklist};
 use crate::coll::schedule::Program;
@@ -148,7 +148,7 @@ impl Plan {
         (program, records, size): (Option<Program>, &[Record], u64),
         (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
-        let told = on_complete.kind != completion::NONE;
+        let has_completion = on_complete.kind != completion::NONE;
         let policy = Policy::of(&Facts {
             cost: records.iter().map(|record| record.size.max(64)).sum(),
             size,
@@ -156,7 +156,7 @@ impl Plan {
             queues: about.queues,
             steps: about.steps,
             shared: about.shared,
-            told,
+            has_completion,
             engine: about.engine,
             crowded,
             fenced,
@@ -178,7 +178,7 @@ impl Plan {
             program,
             on_complete,
             policy,
-            habits: Habits::new(told),
+            habits: Habits::new(has_completion),
             rounds: AtomicU32::new(0),
             opening: AtomicU32::new(0),
             opened: AtomicU32::new(0),
@@ -237,10 +237,10 @@ impl Plan {
             self.work(opened, true);
         }
         self.close(round);
-        if !self.is_told(round) {
+        if !self.has_ended(round) {
             self.end_if_in_trouble(round);
         }
-        match self.is_told(round) {
+        match self.has_ended(round) {
             true => self.settle(round),
             false => Err(Error::bare(Status::RETRY_BUSY)),
         }
@@ -249,7 +249,7 @@ impl Plan {
     /// The round that is under way; None: it has ended, and its completion has told.
     fn under_way(&self) -> Result<Option<u32>> {
         let round = self.rounds.load(Ordering::Relaxed);
-        if !self.is_settled(round) || !self.is_told(round) {
+        if !self.is_settled(round) || !self.has_ended(round) {
             return Ok(Some(round));
         }
         let outcome = Status(self.outcome.load(Ordering::Relaxed));
@@ -262,8 +262,8 @@ impl Plan {
 
     /// How far the rounds have ended.
     #[inline(always)]
-    pub(crate) fn ends(&self) -> &Ends {
-        self.stage.members[self.stage.me].session.ends()
+    pub(crate) fn round_end(&self) -> &RoundEnd {
+        self.stage.members[self.stage.me].session.round_end()
     }
 
     /// Whether the next round may be started after this one: the user has waited for it, or may
@@ -271,23 +271,23 @@ impl Plan {
     #[inline(always)]
     fn is_settled(&self, round: u32) -> bool {
         // Acquire: what a completion has stored before is seen.
-        self.settled.load(Ordering::Acquire) == round || self.has_told(round)
+        self.settled.load(Ordering::Acquire) == round || self.completion_has_fired(round)
     }
 
     #[inline(never)]
-    fn has_told(&self, round: u32) -> bool {
+    fn completion_has_fired(&self, round: u32) -> bool {
         match self.on_complete.kind {
             completion::NONE => false,
-            completion::CALL => self.ends().has_ended(round),
+            completion::CALL => self.round_end().has_ended(round),
             // The thread that has changed the word may not have stored the end of the round yet.
-            _ => self.ends().is_closed(round) && !self.parked.any(),
+            _ => self.round_end().is_closed(round) && !self.parked.any(),
         }
     }
 
     /// Whether the round has ended and the user may know. Where a completion tells him, it may have
     /// started further rounds.
-    fn is_told(&self, round: u32) -> bool {
-        self.ends().has_ended(round)
+    fn has_ended(&self, round: u32) -> bool {
+        self.round_end().has_ended(round)
     }
 
     /// For test(). A thread, perhaps of another rank, has taken the round and may have changed the
@@ -296,11 +296,11 @@ impl Plan {
     fn is_ending(&self, round: u32) -> bool {
         let ended = || {
             std::thread::yield_now();
-            self.is_told(round)
+            self.has_ended(round)
         };
         self.on_complete.kind != completion::NONE
-            && self.ends().is_closed(round)
-            && (self.is_told(round) || (0..TURNS_TO_END).any(|_| ended()))
+            && self.round_end().is_closed(round)
+            && (self.has_ended(round) || (0..TURNS_TO_END).any(|_| ended()))
     }
 
     /// Tells the user that the round has ended.
@@ -319,7 +319,7 @@ impl Plan {
     pub fn free(plan: &Arc<Plan>) -> Result<()> {
         plan.services.may_block()?;
         let round = plan.rounds.load(Ordering::Relaxed);
-        if plan.is_settled(round) && !plan.is_told(round) {
+        if plan.is_settled(round) && !plan.has_ended(round) {
             plan.wait_slowly(round, None)?;
         }
         if !plan.is_settled(round) {

@@ -53,7 +53,7 @@ pub(super) struct Facts {
     /// Other ranks may run this rank's steps.
     pub shared: bool,
     /// A completion tells the user of each round's end.
-    pub told: bool,
+    pub has_completion: bool,
     pub engine: Engine,
     /// There are more ranks than cores for them.
     pub crowded: bool,
@@ -89,7 +89,7 @@ impl Policy {
         // leaves that to them.
         let large = cost.max(size) >= LARGE;
         let heavy = cost > LIGHT || large && facts.queues > 1;
-        let tasked = heavy || !facts.shared || facts.told;
+        let tasked = heavy || !facts.shared || facts.has_completion;
         let offload = facts.engine == Engine::Offload;
         let plain = offload && !tasked && facts.queues == 1 && facts.steps > 0;
         let looks = match (crowded, plain) {
@@ -137,11 +137,11 @@ pub(super) struct Habits {
 }
 
 impl Habits {
-    /// `told`: a completion tells the user, which therefore is taken to be away.
-    pub fn new(told: bool) -> Habits {
+    /// `has_completion`: a completion tells the user, which therefore is taken to be away.
+    pub fn new(has_completion: bool) -> Habits {
         Habits {
             began: AtomicU64::new(0),
-            away: AtomicU32::new(if told { u32::MAX } else { 0 }),
+            away: AtomicU32::new(if has_completion { u32::MAX } else { 0 }),
             prompt: AtomicU32::new(0),
             quick_ends: AtomicU32::new(0),
         }
@@ -223,7 +223,7 @@ mod tests {
         queues: 1,
         steps: 2,
         shared: true,
-        told: false,
+        has_completion: false,
         engine: Engine::Offload,
         crowded: false,
         fenced: true,
@@ -236,7 +236,7 @@ mod tests {
         for other in [
             Facts { queues: 2, ..SMALL },
             Facts { steps: 0, ..SMALL },
-            Facts { told: true, ..SMALL },
+            Facts { has_completion: true, ..SMALL },
             Facts { shared: false, ..SMALL },
             Facts { cost: LIGHT + 1, ..SMALL },
             Facts { engine: Engine::Thread, ..SMALL },
@@ -251,7 +251,10 @@ mod tests {
         assert!(
             !tasked(Facts { cost: LIGHT, ..SMALL }) && tasked(Facts { cost: LIGHT + 1, ..SMALL })
         );
-        assert!(tasked(Facts { told: true, ..SMALL }) && tasked(Facts { shared: false, ..SMALL }));
+        assert!(
+            tasked(Facts { has_completion: true, ..SMALL })
+                && tasked(Facts { shared: false, ..SMALL })
+        );
         // Large for others, in several queues, though this rank has little to do.
         let large = Facts { size: LARGE, ..SMALL };
         assert!(!tasked(large) && tasked(Facts { size: LARGE, queues: 2, ..SMALL }));
@@ -285,7 +288,7 @@ mod tests {
             (0..1600).filter(|round| policy.looks_at_the_clock(*round)).count()
         };
         assert!((90..110).contains(&count(SMALL)));
-        assert!((380..420).contains(&count(Facts { told: true, ..SMALL })));
+        assert!((380..420).contains(&count(Facts { has_completion: true, ..SMALL })));
     }
 
     #[test]

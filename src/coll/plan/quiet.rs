@@ -45,7 +45,7 @@ impl Plan {
             && (at_once || !self.is_touched())
             && self.parked.0.compare_exchange(parked, 0, ok, bad).is_ok()
         {
-            self.tell_end(parked as u32, Status(self.outcome.load(Ordering::Relaxed)));
+            self.report_end(parked as u32, Status(self.outcome.load(Ordering::Relaxed)));
         }
     }
 

@@ -38,7 +38,7 @@ impl Plan {
         if !self.about.shared && self.asleep.swap(false, Ordering::Relaxed) {
             self.stage.members[self.stage.me].session.set_asleep(false);
         }
-        let ended = match self.is_told(round) || self.wait_awake(round) {
+        let ended = match self.has_ended(round) || self.wait_awake(round) {
             true => Ok(()),
             false => self.wait_slowly(round, timeout),
         };
@@ -63,9 +63,9 @@ impl Plan {
         self.stage.fail(status);
     }
 
-    fn has_ended(&self, round: u32) -> bool {
+    fn ends_now(&self, round: u32) -> bool {
         self.close(round);
-        self.is_told(round)
+        self.has_ended(round)
     }
 
     /// Whether a thread looks at the queues of this rank all the time.
@@ -142,7 +142,7 @@ impl Plan {
                 line.end_polling();
             }
         }
-        self.has_ended(round)
+        self.ends_now(round)
     }
 
     /// The first phase: looks and works. True: the round has ended.
@@ -152,12 +152,12 @@ impl Plan {
         }
         let offload = self.about.engine == Engine::Offload;
         let opened = offload && self.open(round, u64::MAX);
-        if opened && !self.has_ended(round) {
+        if opened && !self.ends_now(round) {
             self.set_polling(true);
         }
         between_word_and_look();
         let mut idle = 0;
-        while idle < self.policy.looks && !self.has_ended(round) {
+        while idle < self.policy.looks && !self.ends_now(round) {
             let help = self.policy.heavy && idle >= LOOKS_BEFORE_HELP;
             if offload && self.work(opened, help) {
                 idle = 0;
@@ -166,7 +166,7 @@ impl Plan {
                 std::hint::spin_loop();
             }
         }
-        let ended = self.has_ended(round);
+        let ended = self.ends_now(round);
         if opened && !ended {
             self.set_polling(false);
         }
@@ -182,7 +182,7 @@ impl Plan {
         let mut since = None;
         let mut turns = 0u32;
         let mut longest = FIRST_SLEEP;
-        while !self.has_ended(round) {
+        while !self.ends_now(round) {
             let opened = offload && self.open(round, u64::MAX);
             if offload && self.work(opened, true) || self.services.help_others() {
                 since = None;
@@ -194,7 +194,7 @@ impl Plan {
                 continue;
             }
             // Another thread may have come first, and is not ready yet.
-            if self.end_if_in_trouble(round) && self.is_told(round) {
+            if self.end_if_in_trouble(round) && self.has_ended(round) {
                 break;
             }
             let passed = begin.map_or(Duration::ZERO, |begin| begin.elapsed());

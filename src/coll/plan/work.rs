@@ -142,7 +142,7 @@ impl Plan {
     pub(super) fn close(&self, round: u32) {
         if self.opened.load(Ordering::Acquire) == round && self.unfinished(round).is_none() {
             match self.policy.plain {
-                true if self.is_told(round) => {}
+                true if self.has_ended(round) => {}
                 true => self.end_plain(round),
                 false => self.end(round, Status::OK),
             }
@@ -156,11 +156,11 @@ impl Plan {
             self.stage.fail(Status::ERR_KEY);
             self.outcome.store(Status::ERR_KEY.0, Ordering::Relaxed);
         }
-        self.ends().end_own(round);
+        self.round_end().end_own(round);
     }
 
     pub(super) fn end(&self, round: u32, status: Status) {
-        if !self.ends().take(round, self.stage.me) && !self.inherit(round) {
+        if !self.round_end().take(round, self.stage.me) && !self.inherit(round) {
             return;
         }
         let status = match status {
@@ -175,19 +175,19 @@ impl Plan {
         if !matches!(status, Status::OK | Status::ERR_CANCELED) {
             return self.fail_round(round, status);
         }
-        self.tell_end(round, status);
+        self.report_end(round, status);
     }
 
     /// Tells the user that a round has ended, which the caller has taken.
-    pub(super) fn tell_end(&self, round: u32, status: Status) {
+    pub(super) fn report_end(&self, round: u32, status: Status) {
         self.outcome.store(status.0, Ordering::Relaxed);
         self.discharge(round);
-        // See the head of `runner::ends` for the order.
+        // See the head of `runner::round_end` for the order.
         let by_word = matches!(self.on_complete.kind, completion::STORE | completion::ADD);
         if by_word {
             self.services.fire(&self.on_complete, status);
         }
-        self.ends().end(round);
+        self.round_end().end(round);
         if !by_word {
             self.services.fire(&self.on_complete, status);
         }
@@ -203,10 +203,10 @@ impl Plan {
 
     /// Whether another rank has taken it on itself to end the round, and has died before it did.
     fn inherit(&self, round: u32) -> bool {
-        let closer = self.ends().closer(round).filter(|closer| *closer != self.stage.me);
+        let closer = self.round_end().closer(round).filter(|closer| *closer != self.stage.me);
         let peer = closer.and_then(|closer| self.stage.peers.get(closer));
         peer.is_some_and(|peer| self.services.routes.is_dead(*peer))
-            && closer.is_some_and(|dead| self.ends().take_over(round, dead, self.stage.me))
+            && closer.is_some_and(|dead| self.round_end().take_over(round, dead, self.stage.me))
     }
 
     /// Copies between buffers that peers do not map and the plan's copies of them. False: the user
@@ -279,8 +279,8 @@ impl Task for Plan {
                 return true;
             }
         }
-        if self.ends().is_closed(round) {
-            match self.is_told(round) {
+        if self.round_end().is_closed(round) {
+            match self.has_ended(round) {
                 true => self.discharge(round),
                 // Another rank is at it, and may have died.
                 false => _ = self.end_if_in_trouble(round),
@@ -310,7 +310,7 @@ impl Task for Plan {
             return worked;
         }
         self.close(round);
-        worked || self.ends().is_closed(round) || self.end_if_in_trouble(round)
+        worked || self.round_end().is_closed(round) || self.end_if_in_trouble(round)
     }
 
     fn begin_sleep(&self) -> bool {
@@ -325,7 +325,7 @@ impl Task for Plan {
         }
         // What has come before others knew that they must ring.
         let round = self.rounds.load(Ordering::Acquire);
-        let under_way = !self.ends().is_closed(round);
+        let under_way = !self.round_end().is_closed(round);
         under_way
             && !(offload && self.waiting.load(Ordering::Relaxed))
             && (self.is_ready()
@@ -337,7 +337,7 @@ impl Task for Plan {
     fn is_idle(&self) -> bool {
         let round = self.rounds.load(Ordering::Acquire);
         !self.parked.any()
-            && (self.ends().is_closed(round)
+            && (self.round_end().is_closed(round)
                 || self.policy.plain && self.unfinished(round).is_none())
     }
 

@@ -46,8 +46,8 @@ pub struct Member {
     pub memory: [Memory; 3],
     /// Any rank may run its steps.
     pub shared: bool,
-    /// Its progress thread is to be told when a round ends.
-    pub told: bool,
+    /// Its progress thread is to be rung for when a round ends.
+    pub notified: bool,
     /// The word of its completion, where all ranks map it: the rank that runs the last step of a
     /// round changes it.
     pub word: Option<Word>,
@@ -134,7 +134,7 @@ mod tests {
     fn member(rank: usize) -> Member {
         let (session, address) = (Session::nowhere(), Address { offset: 0, key: 0 });
         let memory = [Memory::Plan(std::ptr::null_mut(), 0); 3];
-        Member { rank, peer: 0, session, address, memory, shared: true, told: true, word: None }
+        Member { rank, peer: 0, session, address, memory, shared: true, notified: true, word: None }
     }
 
     #[test]

@@ -4,10 +4,10 @@
 
 pub mod binding;
 mod combiner;
-pub mod ends;
 pub mod members;
 pub mod queue;
 pub mod record;
+pub mod round_end;
 pub mod session;
 pub mod shared;
 mod worklist;

@@ -9,9 +9,9 @@
 //! Header and records are written at init, before the other ranks are told of them.
 
 use crate::coll::arena::say_left;
-use crate::coll::runner::ends::Ends;
 use crate::coll::runner::queue::{Head, NO_TAIL, Queue, RANKS};
 use crate::coll::runner::record::{Lying, Record};
+use crate::coll::runner::round_end::RoundEnd;
 use crate::coll::schedule::{Program, QUEUES};
 use crate::util::status::Status;
 use crate::util::sync::AtomicU8;
@@ -39,10 +39,10 @@ struct Header {
 
 // Loom's atomics are larger.
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Header>() == 64 && size_of::<Ends>() == 64);
+const _: () = assert!(size_of::<Header>() == 64 && size_of::<RoundEnd>() == 64);
 
 /// Bytes before the first queue.
-const HEADS: usize = size_of::<Header>() + size_of::<Ends>();
+const HEADS: usize = size_of::<Header>() + size_of::<RoundEnd>();
 
 /// Lines of a queue with so many signal words.
 fn lines(words: usize) -> usize {
@@ -198,7 +198,7 @@ impl Session {
 
     /// How far the owner's rounds have ended.
     #[inline(always)]
-    pub fn ends(&self) -> &Ends {
+    pub fn round_end(&self) -> &RoundEnd {
         // SAFETY: as in header(); it follows the header.
         unsafe { &*self.base.add(size_of::<Header>()).cast() }
     }

@@ -204,7 +204,7 @@ impl Stage {
             }
             if worklist.signalled_count > 0 && self.takes_long(action, size, worklist) {
                 // They are not to wait for this step.
-                self.ask_told(worklist);
+                self.look_at_signalled(worklist);
             }
             if action != act::NOTHING
                 && let Err(status) = self.perform(record, (action, size), round)
@@ -218,9 +218,9 @@ impl Stage {
                 self.signal(rank, (record, to.into()), round, worklist);
             }
         };
-        self.ask_told(worklist);
+        self.look_at_signalled(worklist);
         if end == End::Finished {
-            self.tell_finished(rank, queue, round.wrapping_add(1));
+            self.notify_finished(rank, queue, round.wrapping_add(1));
         }
         end
     }
@@ -269,23 +269,23 @@ impl Stage {
                 round.wrapping_mul(record.signal_total()).wrapping_add(record.signal_count());
             session.queue(queue).send(to, value);
         }
-        let told = self.members[to].session.queue(queue);
+        let signalled = self.members[to].session.queue(queue);
         between_word_and_is_polled_on();
-        if told.is_polled_on() {
+        if signalled.is_polled_on() {
             return;
         }
         // Asked soon, and on its way while the fence waits for the line of the signal.
-        prefetch(told.head);
-        worklist.told[worklist.signalled_count] = Line::new(to, queue);
+        prefetch(signalled.head);
+        worklist.signalled[worklist.signalled_count] = Line::new(to, queue);
         worklist.signalled_count += 1;
-        if worklist.signalled_count == worklist.told.len() {
-            self.ask_told(worklist);
+        if worklist.signalled_count == worklist.signalled.len() {
+            self.look_at_signalled(worklist);
         }
     }
 
     /// Finds out which thread takes care of the queues that were signalled since the last time.
     #[inline(always)]
-    fn ask_told(&self, worklist: &mut Worklist) {
+    fn look_at_signalled(&self, worklist: &mut Worklist) {
         if worklist.signalled_count > 0 {
             self.ask(worklist);
         }
@@ -296,9 +296,9 @@ impl Stage {
     fn ask(&self, worklist: &mut Worklist) {
         between_word_and_look();
         worklist.since = 0;
-        let (told, signalled_count) =
-            (worklist.told, std::mem::take(&mut worklist.signalled_count));
-        for (to, queue) in told[..signalled_count].iter().map(|line| line.place()) {
+        let (signalled, count) =
+            (worklist.signalled, std::mem::take(&mut worklist.signalled_count));
+        for (to, queue) in signalled[..count].iter().map(|line| line.place()) {
             let member = &self.members[to];
             if !member.session.queue(queue).is_left_alone() {
                 continue;
@@ -313,7 +313,7 @@ impl Stage {
 
     /// A queue of `rank` has been counted as finished for the last of so many rounds.
     #[inline(always)]
-    fn tell_finished(&self, rank: usize, queue: usize, round: u32) {
+    fn notify_finished(&self, rank: usize, queue: usize, round: u32) {
         let member = &self.members[rank];
         // The owner's own threads look for the end after they have run steps.
         if member.word.is_some() && rank != self.me {
@@ -324,7 +324,7 @@ impl Stage {
             port.waiters()
                 .touched(Address { offset: member.address.offset + control, ..member.address }, 8);
         }
-        if member.told && rank != self.me && member.session.is_asleep() {
+        if member.notified && rank != self.me && member.session.is_asleep() {
             self.routes.ring(member.peer);
         }
     }
@@ -345,7 +345,7 @@ impl Stage {
         let session = &member.session;
         let finished = session.finished().map(|(_, finished)| finished);
         session
-            .ends()
+            .round_end()
             .end_if_last((round, self.me), finished, || completion.change_word(Status::OK));
         // Also where another one has changed it: its waiter is woken once too often.
         port.waiters().touched(word.place, 8);

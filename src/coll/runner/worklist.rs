@@ -26,7 +26,7 @@ pub struct Worklist {
     pub(super) waiting: [Line; Worklist::ROOM],
     pub(super) count: usize,
     /// Queues that were signalled and not asked yet.
-    pub(super) told: [Line; 8],
+    pub(super) signalled: [Line; 8],
     pub(super) signalled_count: usize,
     /// Bytes that were moved since the first of them.
     pub(super) since: u64,
@@ -55,7 +55,7 @@ impl Worklist {
             first: true,
             waiting: [Line(0); Worklist::ROOM],
             count: 0,
-            told: [Line(0); 8],
+            signalled: [Line(0); 8],
             signalled_count: 0,
             since: 0,
             left: false,

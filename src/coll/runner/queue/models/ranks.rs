@@ -157,7 +157,7 @@ impl Plan {
         mine: &mut Claim,
         waiting: &mut Vec<usize>,
     ) -> bool {
-        let (line, round, mut told) = (&self.0[queue], mine.round(), Vec::new());
+        let (line, round, mut signalled) = (&self.0[queue], mine.round(), Vec::new());
         let over = loop {
             if mine.at as usize >= line.steps.len() {
                 line.queue().finish(*mine);
@@ -172,10 +172,10 @@ impl Plan {
             if let Some(to) = step.signal
                 && self.send(queue, to, round)
             {
-                told.push(to);
+                signalled.push(to);
             }
         };
-        waiting.extend(self.ask_told(&told));
+        waiting.extend(self.look_at_signalled(&signalled));
         over
     }
 
@@ -188,18 +188,18 @@ impl Plan {
         !self.0[to].queue().is_polled_on()
     }
 
-    /// Stage::ask_told(): those of which the caller takes care.
-    pub(super) fn ask_told(&self, told: &[usize]) -> Vec<usize> {
-        if told.is_empty() {
+    /// Stage::look_at_signalled(): those of which the caller takes care.
+    pub(super) fn look_at_signalled(&self, signalled: &[usize]) -> Vec<usize> {
+        if signalled.is_empty() {
             return Vec::new();
         }
         between_word_and_look();
-        told.iter().copied().filter(|to| self.0[*to].queue().is_left_alone()).collect()
+        signalled.iter().copied().filter(|to| self.0[*to].queue().is_left_alone()).collect()
     }
 
     /// True: the caller takes care.
     pub(super) fn signal(&self, from: usize, to: usize, round: u32) -> bool {
-        self.send(from, to, round) && !self.ask_told(&[to]).is_empty()
+        self.send(from, to, round) && !self.look_at_signalled(&[to]).is_empty()
     }
 
     /// Rank `me` signals in a round of its own and runs what it has released.

@@ -22,7 +22,7 @@ use loom::thread;
 
 /// A rank with two queues, of one step each, and its user's word.
 struct Owner {
-    ends: Ends,
+    end: RoundEnd,
     queues: [(Head, AtomicU8, [AtomicU32; 1]); 2],
     /// What the steps write, and the user reads when it is told.
     data: [UnsafeCell<u32>; 2],
@@ -36,7 +36,7 @@ impl Owner {
     fn new() -> Arc<Owner> {
         let queue = || (Head::default(), AtomicU8::new(0), [AtomicU32::new(0)]);
         Arc::new(Owner {
-            ends: Ends::default(),
+            end: RoundEnd::default(),
             queues: [queue(), queue()],
             data: [UnsafeCell::new(0), UnsafeCell::new(0)],
             word: AtomicU64::new(0),
@@ -64,18 +64,18 @@ impl Owner {
         // SAFETY: nobody else touches it before it is told of the round's end, or loom reports it.
         self.data[at].with_mut(|data| unsafe { *data = round });
         self.queue(at).finish(mine);
-        self.ends.end_if_last((round, me), self.counts(), || self.tell());
+        self.end.end_if_last((round, me), self.counts(), || self.report());
     }
 
-    fn tell(&self) {
+    fn report(&self) {
         self.word.fetch_add(1, Ordering::Release);
     }
 
     /// The owner looks, as in Plan::close() and Plan::end().
     fn close(&self, round: u32) {
-        if self.counts().all(|finished| finished == round) && self.ends.take(round, OWNER) {
-            self.tell();
-            self.ends.end(round);
+        if self.counts().all(|finished| finished == round) && self.end.take(round, OWNER) {
+            self.report();
+            self.end.end(round);
         }
     }
 
@@ -99,7 +99,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
 /// Two ranks finish a queue each, and the owner computes: the word is changed once, although nobody
 /// else looks.
 #[test]
-fn loom_ends_the_last_of_two_ranks_tells() {
+fn loom_round_end_the_last_of_two_ranks_tells() {
     check(|| {
         let owner = Owner::new();
         owner.start(1);
@@ -108,37 +108,37 @@ fn loom_ends_the_last_of_two_ranks_tells() {
         one.join().unwrap();
         two.join().unwrap();
         assert_eq!(owner.word.load(Ordering::Relaxed), 1);
-        assert!(owner.ends.has_ended(1));
+        assert!(owner.end.has_ended(1));
         owner.assert_data(1);
     });
 }
 
-/// Like `loom_ends_the_last_of_two_ranks_tells`, while a thread of the owner looks.
+/// Like `loom_round_end_the_last_of_two_ranks_tells`, while a thread of the owner looks.
 #[test]
-fn loom_ends_the_owner_and_a_rank_tell_once() {
+fn loom_round_end_the_owner_and_a_rank_tell_once() {
     check(|| {
         let owner = Owner::new();
         owner.start(1);
         let one = spawn(&owner, |owner| (0..2).for_each(|at| owner.run(1, at, 1)));
         owner.close(1);
-        if owner.ends.has_ended(1) {
+        if owner.end.has_ended(1) {
             assert_eq!(owner.word.load(Ordering::Relaxed), 1);
             owner.assert_data(1);
         }
         one.join().unwrap();
         assert_eq!(owner.word.load(Ordering::Relaxed), 1);
-        assert!(owner.ends.has_ended(1));
+        assert!(owner.end.has_ended(1));
     });
 }
 
 /// A thread that has seen that a round has ended may set the word back: no late store meets it.
 #[test]
-fn loom_ends_the_word_is_changed_before_the_round_has_ended() {
+fn loom_round_end_the_word_is_changed_before_the_round_has_ended() {
     check(|| {
         let owner = Owner::new();
         owner.start(1);
         let one = spawn(&owner, |owner| (0..2).for_each(|at| owner.run(1, at, 1)));
-        while !owner.ends.has_ended(1) {
+        while !owner.end.has_ended(1) {
             thread::yield_now();
         }
         owner.word.store(0, Ordering::Relaxed);
@@ -150,7 +150,7 @@ fn loom_ends_the_word_is_changed_before_the_round_has_ended() {
 /// The owner sees its word and starts the next round, which another rank ends while the one that
 /// has ended the first is still at it.
 #[test]
-fn loom_ends_the_next_round_overtakes() {
+fn loom_round_end_the_next_round_overtakes() {
     check(|| {
         let owner = Owner::new();
         owner.start(1);
@@ -158,42 +158,42 @@ fn loom_ends_the_next_round_overtakes() {
         while owner.word.load(Ordering::Acquire) == 0 {
             thread::yield_now();
         }
-        assert!(owner.ends.is_closed(1));
+        assert!(owner.end.is_closed(1));
         owner.assert_data(1);
         owner.start(2);
         (0..2).for_each(|at| owner.run(2, at, 2));
         one.join().unwrap();
         assert_eq!(owner.word.load(Ordering::Relaxed), 2);
-        assert!(owner.ends.has_ended(2));
+        assert!(owner.end.has_ended(2));
         owner.assert_data(2);
     });
 }
 
 /// A rank dies after it has taken the round; two threads of the owner learn of it.
 #[test]
-fn loom_ends_what_the_dead_have_taken_is_taken_over_once() {
+fn loom_round_end_what_the_dead_have_taken_is_taken_over_once() {
     check(|| {
         let owner = Owner::new();
         owner.start(1);
         let mine = [0, 1].map(|at| owner.queue(at).claim(1).unwrap());
         (0..2).for_each(|at| owner.queue(at).finish(mine[at]));
-        assert!(owner.ends.take(1, 1));
+        assert!(owner.end.take(1, 1));
         let inherit = |owner: &Owner| {
             owner.close(1);
-            let dead = owner.ends.closer(1).filter(|closer| *closer == 1);
-            if dead.is_some_and(|dead| owner.ends.take_over(1, dead, OWNER)) {
-                owner.tell();
-                owner.ends.end(1);
+            let dead = owner.end.closer(1).filter(|closer| *closer == 1);
+            if dead.is_some_and(|dead| owner.end.take_over(1, dead, OWNER)) {
+                owner.report();
+                owner.end.end(1);
             }
         };
         let progress = spawn(&owner, inherit);
         inherit(&owner);
         progress.join().unwrap();
         assert_eq!(owner.word.load(Ordering::Relaxed), 1);
-        assert!(owner.ends.has_ended(1));
+        assert!(owner.end.has_ended(1));
         // A rank that dies later has left nothing behind.
-        assert!(owner.ends.take(2, 1));
-        owner.ends.end(2);
-        assert!(!owner.ends.take_over(2, 1, OWNER));
+        assert!(owner.end.take(2, 1));
+        owner.end.end(2);
+        assert!(!owner.end.take_over(2, 1, OWNER));
     });
 }

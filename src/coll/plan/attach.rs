@@ -1,4 +1,4 @@
-//! How the ranks of a plan find each other's sessions: each tells all others where its own lies,
+//! How the ranks of a plan map each other's sessions: each sends all others where its own lies,
 //! and those that have to know more read it there.
 
 use crate::coll::agreement::Failure;
@@ -24,8 +24,8 @@ use std::collections::BTreeSet;
 pub struct Card {
     /// Any rank may run its steps.
     pub shared: u32,
-    /// Its progress thread is to be told when a round ends.
-    pub told: u16,
+    /// Its progress thread is to be rung for when a round ends.
+    pub notified: u16,
     /// Send and Receive are bound: their offsets are those of bindings in the block.
     pub bound: u16,
     /// How many Scratch memories there are: a power of two, as it is the number of the round that
@@ -49,7 +49,7 @@ const NUMBERS: usize = 3;
 const UNFENCED: u64 = 1 << 63;
 
 /// What the ranks have found out about each other.
-pub struct Met {
+pub struct Attached {
     /// Those that this one has to know.
     pub members: Members,
     /// They are more than their cores.
@@ -61,12 +61,12 @@ pub struct Met {
 /// Tells where this rank's block lies, or why there is none, and opens those of the ranks that are
 /// `known`. An error of one rank is an error for all. `own_memory`: Send and Receive, where no
 /// other rank reaches or touches them. Collective.
-pub fn meet(
+pub fn attach(
     team: &Team,
     block: Result<(Address, u64)>,
     known: &BTreeSet<usize>,
     own_memory: [Option<Memory>; 2],
-) -> std::result::Result<Met, Failure> {
+) -> std::result::Result<Attached, Failure> {
     let (place, bytes) = block.as_ref().map_or((Address { offset: 0, key: 0 }, 0), |own| *own);
     let unfenced = if joins_global_fence() { 0 } else { UNFENCED };
     let mine = [place.key, place.offset, bytes | unfenced];
@@ -74,8 +74,8 @@ pub fn meet(
     // More ranks than the machine has cores need not be told on which of them each runs.
     let may_suffice = team.size() <= Cores::of_the_machine();
     let cores = if may_suffice { cores.words() } else { &[] };
-    let told = mine.iter().chain(cores).flat_map(|number| number.to_ne_bytes());
-    let all = team.tell(block.map(drop), &told.collect::<Vec<_>>())?;
+    let card = mine.iter().chain(cores).flat_map(|number| number.to_ne_bytes());
+    let all = team.exchange_with_status(block.map(drop), &card.collect::<Vec<_>>())?;
     let number = |rank: usize, at: usize| {
         let bytes = all[rank][8 * at..].first_chunk();
         bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
@@ -102,7 +102,7 @@ pub fn meet(
     let lost = || Error::new(Status::ERR_INTERNAL, "a rank does not know itself".to_string());
     let own = own.ok_or_else(|| inner(lost()))?;
     let members = Members::new(&members, *own, team.size());
-    Ok(Met { members, crowded: cores.count() < team.size(), fenced })
+    Ok(Attached { members, crowded: cores.count() < team.size(), fenced })
 }
 
 /// Maps a rank's block and reads what stands there, once, believing nothing.
@@ -155,9 +155,9 @@ fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> 
     }
     let address = Address { offset: place.offset + SESSION, ..place };
     // In larger teams a deliverer may not know the rank that the next step names.
-    let (shared, told) = (card.shared != 0 && team.size() <= EVERYBODY, card.told != 0);
+    let (shared, notified) = (card.shared != 0 && team.size() <= EVERYBODY, card.notified != 0);
     let word = word(services, peer, card.word).filter(|_| shared);
-    Ok(Member { rank, peer, session, address, memory, shared, told, word })
+    Ok(Member { rank, peer, session, address, memory, shared, notified, word })
 }
 
 /// The word of a rank's completion. One that cannot be mapped, or that is none, is left to its

@@ -27,7 +27,7 @@ mod models;
 /// The two numbers; a line of the session. All zero: no round has ended.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
-pub struct Ends {
+pub struct RoundEnd {
     /// Bits 0-31 the round, bits 32-47 the rank that has taken it plus 1, or 0 for the owner where
     /// nobody else ends rounds.
     closed: AtomicU64,
@@ -40,7 +40,7 @@ fn taken(round: u32, me: usize) -> u64 {
     u64::from(round) | (me as u64 + 1) << CLOSER_SHIFT
 }
 
-impl Ends {
+impl RoundEnd {
     /// Whether somebody has taken it on himself to end this round, the last one that was started.
     #[inline(always)]
     pub fn is_closed(&self, round: u32) -> bool {
@@ -98,16 +98,16 @@ impl Ends {
 
     /// For rank `me`, which has counted one of the queues as finished: ends the round, if that was
     /// the last one and nobody else does. `finished`: the counts of the queues that have steps.
-    /// `tell`: changes the user's word.
+    /// `report`: changes the user's word.
     pub fn end_if_last(
         &self,
         (round, me): (u32, usize),
         mut finished: impl Iterator<Item = u32>,
-        tell: impl FnOnce(),
+        report: impl FnOnce(),
     ) {
         between_word_and_look();
         if finished.all(|finished| finished == round) && self.take(round, me) {
-            tell();
+            report();
             self.end(round);
         }
     }
