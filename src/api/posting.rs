@@ -106,7 +106,7 @@ unsafe fn both<'a, P>(
 /// # Safety
 /// As of do_quickly().
 #[inline(always)]
-unsafe fn do_and_tell<P: Parameters>(context: &Context, params: &P) -> Option<i32> {
+unsafe fn do_and_complete<P: Parameters>(context: &Context, params: &P) -> Option<i32> {
     match params.flags() {
         0 => {}
         // SAFETY: as the caller promises.
@@ -151,27 +151,27 @@ pub unsafe fn try_post<P: Parameters>(context: *const llcl_context_t, params: *c
             }
         }
         // SAFETY: as the caller promises.
-        return unsafe { try_post_and_tell(context, p) };
+        return unsafe { try_post_and_complete(context, p) };
     }
     // SAFETY: as the caller promises.
     unsafe { try_post_any(context, params) }
 }
 
-/// Goes on where try_post() does not get further: does an operation on a word and tells of it. It
-/// has no frame either, since it ends with each of its calls.
+/// Goes on where try_post() does not get further: does an operation on a word and fires its
+/// completion. It has no frame either, since it ends with each of its calls.
 ///
 /// # Safety
 /// As of try_post().
 #[inline(never)]
-unsafe extern "C" fn try_post_and_tell<P: Parameters>(context: &llcl_context_t, p: &P) -> i32 {
+unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context_t, p: &P) -> i32 {
     let (peer, on_complete) = (p.peer().into(), p.on_complete().as_engine());
     let plain = p.flags() == 0 && p.on_local().is_none_or(|it| it.as_engine().is_nothing());
-    // Each way to tell has a copy of the operation, so that none has to ask again which it is.
+    // Each way to report has a copy of the operation, so that none has to ask again which it is.
     if p.flags() == FLAG_DONE {
         // SAFETY: as the caller promises.
         match unsafe { p.do_word(&context.context, peer) } {
             Quick::Done => return LLCL_DONE,
-            Quick::Wake(port) => return wake_and_tell(&context.context, port, p),
+            Quick::Wake(port) => return wake_and_complete(&context.context, port, p),
             Quick::No => {}
         }
     } else if plain && on_complete.can_call() {
@@ -179,14 +179,14 @@ unsafe extern "C" fn try_post_and_tell<P: Parameters>(context: &llcl_context_t, 
         match unsafe { p.do_word(&context.context, peer) } {
             // SAFETY: can_call() was asked, and nothing was called since.
             Quick::Done => return unsafe { call(context.context.waiters(), on_complete) },
-            Quick::Wake(port) => return wake_and_tell(&context.context, port, p),
+            Quick::Wake(port) => return wake_and_complete(&context.context, port, p),
             Quick::No => {}
         }
     } else if plain && on_complete.can_set() {
         // SAFETY: as the caller promises.
         match unsafe { p.do_word(&context.context, peer) } {
-            Quick::Done => return tell(context.context.waiters(), on_complete),
-            Quick::Wake(port) => return wake_and_tell(&context.context, port, p),
+            Quick::Done => return complete(context.context.waiters(), on_complete),
+            Quick::Wake(port) => return wake_and_complete(&context.context, port, p),
             Quick::No => {}
         }
     }
@@ -208,19 +208,19 @@ unsafe extern "C" fn call(waiters: &Waiters, on_complete: &Completion) -> i32 {
 
 /// Like call(), for any completion.
 #[inline(never)]
-extern "C" fn tell(waiters: &Waiters, on_complete: &Completion) -> i32 {
+extern "C" fn complete(waiters: &Waiters, on_complete: &Completion) -> i32 {
     on_complete.fire(Status::OK, waiters);
     unforeseen_ok()
 }
 
-/// Like wake(), and tells.
+/// Like wake(), and fires the completion.
 #[cold]
 #[inline(never)]
-extern "C" fn wake_and_tell<P: Parameters>(context: &Context, port: &Port, params: &P) -> i32 {
+extern "C" fn wake_and_complete<P: Parameters>(context: &Context, port: &Port, params: &P) -> i32 {
     wake(port, params);
     match params.flags() {
         FLAG_DONE => LLCL_DONE,
-        _ => tell(context.waiters(), params.on_complete().as_engine()),
+        _ => complete(context.waiters(), params.on_complete().as_engine()),
     }
 }
 
@@ -236,7 +236,7 @@ unsafe extern "C" fn try_post_any<P: Parameters>(
     // SAFETY: as the caller promises.
     if let Some((context, params)) = unsafe { both(context, params) } {
         // SAFETY: as the caller promises.
-        if let Some(status) = unsafe { do_and_tell(&context.context, params) } {
+        if let Some(status) = unsafe { do_and_complete(&context.context, params) } {
             return status;
         }
         if P::QUEUES_QUICKLY
@@ -267,7 +267,7 @@ pub unsafe extern "C" fn post<P: Parameters>(
         && !in_callback()
     {
         // SAFETY: as the caller promises.
-        if let Some(status) = unsafe { do_and_tell(&context.context, params) } {
+        if let Some(status) = unsafe { do_and_complete(&context.context, params) } {
             return status;
         }
     }

@@ -263,12 +263,12 @@ impl Rules {
     }
 
     fn show_card(&mut self, to: u32, rank: u32, bytes: Vec<u8>, fd: Arc<OwnedFd>) {
-        self.tell(to, 0, Reply::Card { rank, status: 0, bytes }, Some(fd));
+        self.send(to, 0, Reply::Card { rank, status: 0, bytes }, Some(fd));
     }
 
     fn refuse_card(&mut self, to: u32, rank: u32, status: Status, text: String) {
         let bytes = text.into_bytes();
-        self.tell(to, 0, Reply::Card { rank, status: status.0, bytes }, None);
+        self.send(to, 0, Reply::Card { rank, status: status.0, bytes }, None);
     }
 
     fn wait(&mut self, rank: u32, token: u32, what: Collective) -> Verdict {
@@ -373,15 +373,15 @@ impl Rules {
     }
 
     fn answer(&mut self, to: u32, token: u32, bytes: Vec<u8>) {
-        self.tell(to, token, Reply::Answer { status: 0, bytes }, None);
+        self.send(to, token, Reply::Answer { status: 0, bytes }, None);
     }
 
     fn fail(&mut self, to: u32, token: u32, status: Status, text: String) {
         let bytes = text.into_bytes();
-        self.tell(to, token, Reply::Answer { status: status.0, bytes }, None);
+        self.send(to, token, Reply::Answer { status: status.0, bytes }, None);
     }
 
-    fn tell(&mut self, to: u32, token: u32, reply: Reply, fd: Option<Arc<OwnedFd>>) {
+    fn send(&mut self, to: u32, token: u32, reply: Reply, fd: Option<Arc<OwnedFd>>) {
         self.outgoing.push(Outgoing { to, token, reply, fd });
     }
 }

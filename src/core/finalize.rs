@@ -26,7 +26,7 @@ impl Context {
         self.quick.peers.store(0, Ordering::Relaxed);
         self.routes.gate().close();
         // Threads that wait for a contact see that it is over.
-        self.routes.tell_contacts();
+        self.routes.notify_contacts();
         let time = Duration::from_millis(self.config().finalize_ms);
         let limit = Instant::now() + time;
         self.let_finish(limit);

@@ -94,12 +94,12 @@ fn run(stop: &AtomicBool, routes: &Routes, dispatcher: &Dispatcher, spin: Durati
         if stop.load(Ordering::Acquire) {
             // Nobody sends any more; what has been sent is handled.
             while dispatcher.poll_requests() > 0 {}
-            dispatcher.tell();
+            dispatcher.notify_sleepers();
             return;
         }
         // A thread that waits handles what comes; two would only take the cores that senders need.
         if dispatcher.nap_for_visitors(&mut seen) {
-            dispatcher.tell();
+            dispatcher.notify_sleepers();
             bell.wait(ticket, Some(NAP));
             dispatcher.unpark_handling();
             continue;
@@ -108,7 +108,7 @@ fn run(stop: &AtomicBool, routes: &Routes, dispatcher: &Dispatcher, spin: Durati
             backoff.renew();
             continue;
         }
-        dispatcher.tell();
+        dispatcher.notify_sleepers();
         if backoff.pause() {
             continue;
         }

@@ -186,7 +186,7 @@ impl Poster {
     fn fail(&self, later: &dyn Later, error: &Error) {
         let completions = later.completions();
         if completions.iter().all(Completion::is_nothing) {
-            return self.routes.untold().note(later.peer(), "a request that was kept", error);
+            return self.routes.unreported().note(later.peer(), "a request that was kept", error);
         }
         completions.iter().for_each(|it| it.fire(error.status, self.routes.waiters()));
     }

@@ -1,4 +1,4 @@
-//! A region at every rank, made and told of in one collective call.
+//! A region at every rank, made, and its addresses exchanged, in one collective call.
 
 use crate::core::context::Context;
 use crate::core::region::Wanted;
@@ -7,7 +7,7 @@ use crate::transport::address::Address;
 use crate::util::status::{Error, Result, Status};
 
 /// What a rank tells the others: its status, and where its region begins.
-type Told = [u64; 3];
+type Card = [u64; 3];
 
 impl Context {
     /// Allocates `size` bytes, unless `allowed` says why not, and learns where those of all ranks
@@ -20,7 +20,7 @@ impl Context {
         self.may_block()?;
         let made =
             allowed.and_then(|()| self.make_region(Wanted::Fresh(std::ptr::null_mut()), size));
-        let told: Told = match &made {
+        let card: Card = match &made {
             Ok(region) => {
                 // SAFETY: made just now, and nobody else has it.
                 let Address { offset, key } = unsafe { &**region }.at(0);
@@ -28,12 +28,12 @@ impl Context {
             }
             Err(error) => [error.status.0 as u64, 0, 0],
         };
-        let all = self.tell_all(&told).and_then(|all| succeeded(&all).map(|()| all));
+        let all = self.exchange_cards(&card).and_then(|all| succeeded(&all).map(|()| all));
         match (made, all) {
             // This rank's own reason says more than that it has one.
             (Err(error), _) => Err(error),
             (Ok(region), Ok(all)) => {
-                let address = |told: &Told| Address { offset: told[1], key: told[2] };
+                let address = |card: &Card| Address { offset: card[1], key: card[2] };
                 Ok((region, all.iter().map(address).collect()))
             }
             (Ok(region), Err(error)) => {
@@ -44,19 +44,19 @@ impl Context {
         }
     }
 
-    fn tell_all(&self, told: &Told) -> Result<Vec<Told>> {
-        let mine: Vec<u8> = told.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    fn exchange_cards(&self, card: &Card) -> Result<Vec<Card>> {
+        let mine: Vec<u8> = card.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let mut all = vec![0; mine.len() * self.size() as usize];
         self.exchange(&mine, &mut all)?;
         let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
         let words: Vec<u64> = all.chunks_exact(size_of::<u64>()).map(word).collect();
-        Ok(words.chunks_exact(3).map(|told| [told[0], told[1], told[2]]).collect())
+        Ok(words.chunks_exact(3).map(|card| [card[0], card[1], card[2]]).collect())
     }
 }
 
 /// Refuses all where one rank was refused.
-fn succeeded(all: &[Told]) -> Result<()> {
-    let Some(rank) = all.iter().position(|told| told[0] != Status::OK.0 as u64) else {
+fn succeeded(all: &[Card]) -> Result<()> {
+    let Some(rank) = all.iter().position(|card| card[0] != Status::OK.0 as u64) else {
         return Ok(());
     };
     let status = Status(all[rank][0] as i32);

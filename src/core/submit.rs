@@ -204,7 +204,7 @@ impl Context {
         }
         // Also with a dead peer: what is pending on it has ended when this returns.
         wait(peer.unwrap_or(ALL_PEERS))?;
-        if let Some(error) = self.routes.untold().take(peer) {
+        if let Some(error) = self.routes.unreported().take(peer) {
             return Err(error);
         }
         match peer {

@@ -388,7 +388,7 @@ pub(super) fn fire(routes: &Routes, command: &Command, status: Status) {
 /// Tells the user that a command has failed: by its completions, or else by the next flush.
 pub(super) fn fire_failure(routes: &Routes, command: &Command, error: &Error) {
     if command.on_local.is_nothing() && command.on_complete.is_nothing() {
-        return routes.untold().note_command(command, error);
+        return routes.unreported().note_command(command, error);
     }
     command.on_local.fire(error.status, routes.waiters());
     command.on_complete.fire(error.status, routes.waiters());

@@ -22,5 +22,5 @@ pub mod queue_entry;
 mod role;
 pub mod routes;
 pub mod send_queue;
-pub mod untold;
+pub mod unreported;
 pub mod user_function;

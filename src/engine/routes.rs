@@ -9,7 +9,7 @@
 //! rings, and sleeping threads look again (`core::blocking`).
 
 use crate::bootstrap::{Bootstrap, Card};
-use crate::engine::untold::Untold;
+use crate::engine::unreported::Unreported;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::fabric::Fabric;
@@ -45,7 +45,7 @@ pub struct Routes {
     /// Contacts that failed, and how many.
     failures: Mutex<HashMap<u32, Failure>>,
     failed: AtomicUsize,
-    untold: Untold,
+    unreported: Unreported,
     /// A peer has died, and what is pending on it has not been ended.
     deaths_pending: AtomicBool,
     deaths: AtomicU32,
@@ -82,7 +82,7 @@ impl Routes {
             bootstrap,
             segment,
             sleepers: Sleepers::default(),
-            untold: Untold::default(),
+            unreported: Unreported::default(),
             contacts: AtomicU64::new(0),
             failures: Mutex::default(),
             failed: AtomicUsize::new(0),
@@ -93,7 +93,7 @@ impl Routes {
         routes.bootstrap.on_cards(Arc::new(move |cards| {
             if let Some(routes) = retired.upgrade() {
                 cards.into_iter().for_each(|(peer, card)| routes.contacted(peer, card));
-                routes.tell_contacts();
+                routes.notify_contacts();
             }
         }));
         Ok(routes)
@@ -214,7 +214,7 @@ impl Routes {
     }
 
     /// A peer's card has come, or the reason why it does not come. On the watcher thread, which
-    /// calls tell_contacts().
+    /// calls notify_contacts().
     fn contacted(&self, peer: u32, card: Result<Card>) {
         if self.known(peer).is_none() {
             match card.and_then(|card| self.fabric.connect(peer, card)) {
@@ -247,7 +247,7 @@ impl Routes {
 
     /// Threads that wait for a contact look again, and the progress thread at what it keeps for
     /// one.
-    pub fn tell_contacts(&self) {
+    pub fn notify_contacts(&self) {
         // Release: a thread that sees another number sees the port, the failure or the death; pairs
         // with contacts().
         self.contacts.fetch_add(1, Ordering::Release);
@@ -259,7 +259,7 @@ impl Routes {
     /// for the port, and looks again when the number is another.
     #[inline]
     pub fn contacts(&self) -> u64 {
-        // Acquire: pairs with tell_contacts().
+        // Acquire: pairs with notify_contacts().
         self.contacts.load(Ordering::Acquire)
     }
 
@@ -269,8 +269,8 @@ impl Routes {
     }
 
     /// Failures of what has no completion.
-    pub fn untold(&self) -> &Untold {
-        &self.untold
+    pub fn unreported(&self) -> &Unreported {
+        &self.unreported
     }
 
     /// What carries messages, to whomever.
@@ -378,7 +378,7 @@ impl Routes {
             self.deaths_pending.store(true, Ordering::Release);
             self.deaths.fetch_add(1, Ordering::Release);
             // Threads that wait for a contact with it wait in vain.
-            self.tell_contacts();
+            self.notify_contacts();
             // It may have died on its way to wake the thread that runs handlers, and then nobody
             // else would.
             self.segment.control().message_head().requests.bell().ring();

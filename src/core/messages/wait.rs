@@ -29,7 +29,7 @@ impl Context {
         self.may_block()?;
         let handled = self.dispatcher.poll_and_know(most, true);
         if handled > 0 {
-            self.dispatcher.tell();
+            self.dispatcher.notify_sleepers();
         }
         Ok(handled)
     }

@@ -404,7 +404,7 @@ fn what_on_local_has_told_is_not_told_by_a_flush() {
     let message_sender = post.message_sender(1).unwrap();
     let (told, mut reply, mut reply_size) = (AtomicU64::new(0), [0u8; 8], 0);
     let (reply, capacity, reply_size) = (reply.as_mut_ptr(), reply.len(), &raw mut reply_size);
-    for (on_local, untold) in [(Completion::store_on(&told), 0), (Completion::NOTHING, 1)] {
+    for (on_local, unreported) in [(Completion::store_on(&told), 0), (Completion::NOTHING, 1)] {
         let (on_complete, place) = (Completion::NOTHING, Address { key: 0, offset: 0 });
         post.pending.begin_use();
         let waiting =
@@ -417,7 +417,7 @@ fn what_on_local_has_told_is_not_told_by_a_flush() {
             payload_size: 0, place, needs_data: false, label: 0, tag, on_local, order: 0,
         };
         deferred.end(&post, Status::ERR_NO_HANDLER);
-        assert_eq!(zero.routes.untold().take(None).is_some(), untold == 1);
+        assert_eq!(zero.routes.unreported().take(None).is_some(), unreported == 1);
     }
     assert_eq!(told.load(Ordering::Relaxed) as i64, Status::ERR_NO_HANDLER.0.into());
 }

@@ -179,11 +179,11 @@ impl Deferred {
 
     /// Tells its sender that it has been sent, or has failed.
     pub fn end(&self, post: &MessagePost, status: Status) {
-        let told = !self.on_local.is_nothing();
+        let reported = !self.on_local.is_nothing();
         if status != Status::OK && self.tag != 0 {
-            post.end_told(self.tag, status, told);
-        } else if status != Status::OK && !told {
-            post.note_untold(self.peer, status);
+            post.end_reported(self.tag, status, reported);
+        } else if status != Status::OK && !reported {
+            post.note_unreported(self.peer, status);
         }
         self.on_local.fire(status, post.routes.waiters());
     }

@@ -79,7 +79,7 @@ struct Requests {
     responses: MessageReceiver,
     table: Box<[Cell<Entry>]>,
     /// When sleeping threads were last told that handlers have run.
-    told: wake::Told,
+    notified: wake::Notified,
 }
 
 // SAFETY: only the holder of the role reaches the table; data is the user's, who lets any thread
@@ -208,7 +208,7 @@ impl Dispatcher {
                 message_receiver,
                 responses,
                 table,
-                told: wake::Told::now(),
+                notified: wake::Notified::now(),
             }),
             replies: Role::new(replies),
             post,
@@ -304,7 +304,7 @@ impl Dispatcher {
                 handled += self.serve(requests, BATCH, &done);
             }
         }
-        self.tell();
+        self.notify_sleepers();
         handled
     }
 
@@ -349,12 +349,12 @@ impl Dispatcher {
             true => 0,
             false => self.poll_replies() + self.poll_requests(),
         };
-        self.tell();
+        self.notify_sleepers();
         handled
     }
 
     /// Runs handlers, if the role is free; returns how many messages were handled. The caller calls
-    /// tell() before it turns to anything else.
+    /// notify_sleepers() before it turns to anything else.
     pub fn poll_requests(&self) -> usize {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;
@@ -363,7 +363,7 @@ impl Dispatcher {
     }
 
     /// Handles up to `most` messages until `done`, and gives the role up; returns how many there
-    /// were. tell() is left to the caller.
+    /// were. notify_sleepers() is left to the caller.
     #[inline(always)]
     fn serve<'a>(
         &'a self,
@@ -397,7 +397,7 @@ impl Dispatcher {
                 let entry = requests.entry(&arrived);
                 self.handle(&entry, &arrived);
                 requests.done(arrived.response);
-                self.owe(&mut requests.told);
+                self.owe(&mut requests.notified);
             }
         }
         most

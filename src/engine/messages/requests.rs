@@ -82,7 +82,7 @@ fn generation_of(word: u64) -> u64 {
     word >> 32
 }
 
-fn telling_of(state: u64) -> u32 {
+fn reporters_of(state: u64) -> u32 {
     state as u32
 }
 
@@ -168,11 +168,11 @@ impl Requests {
         let state = entry.state.load(Ordering::Acquire);
         // A tag of generation 0 says only that somebody is told.
         let waits = generation_of(tag) != 0 && generation_of(state) == generation_of(tag);
-        waits || telling_of(state) != 0
+        waits || reporters_of(state) != 0
     }
 
     /// Takes an entry, which then is the caller's to release and, when that is done, to tell its
-    /// user of, and to say so by told(). None: another did.
+    /// user of, and to say so by reported(). None: another did.
     pub fn take(&self, tag: u64) -> Option<Waiting> {
         let entry = self.entries.get(index_of(tag)).filter(|_| generation_of(tag) != 0)?;
         let mut state = entry.state.load(Ordering::Relaxed);
@@ -181,7 +181,7 @@ impl Requests {
                 return None;
             }
             // At once, so that it is always the one or the other that waits() sees.
-            let taken = u64::from(telling_of(state) + 1);
+            let taken = u64::from(reporters_of(state) + 1);
             // Acquire: pairs with insert().
             match entry.state.compare_exchange(state, taken, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => break,
@@ -193,7 +193,7 @@ impl Requests {
     }
 
     /// The user has been told of the end of what was taken.
-    pub fn told(&self, tag: u64) {
+    pub fn reported(&self, tag: u64) {
         if let Some(entry) = self.entries.get(index_of(tag)) {
             // Release: pairs with waits(). The count is above 0, so this does not reach the
             // generation.
@@ -252,7 +252,7 @@ impl Requests {
                 return Some(generation_of(state) << 32 | index as u64);
             }
             // The waiter had an earlier life of the entry. No tag has the generation 0.
-            (telling_of(state) != 0).then_some(index as u64)
+            (reporters_of(state) != 0).then_some(index as u64)
         });
         waiting.collect()
     }
@@ -294,7 +294,7 @@ mod tests {
         assert!(pending.take(tag).is_none() && pending.take(0).is_none());
         assert!(pending.waits(tag), "nobody has been told");
         pending.release(tag);
-        pending.told(tag);
+        pending.reported(tag);
         assert!(!pending.waits(tag));
         let (again, _) = pending.insert(to(4)).unwrap();
         assert_eq!(index_of(again), index_of(tag));
@@ -328,7 +328,7 @@ mod tests {
                             for tag in pending.tags(|_| true).into_iter().chain([tag]) {
                                 if pending.take(tag).is_some() {
                                     pending.release(tag);
-                                    pending.told(tag);
+                                    pending.reported(tag);
                                     ended.fetch_add(1, Ordering::Relaxed);
                                 }
                             }

@@ -85,7 +85,7 @@ impl MessagePost {
         let taken = self.pending.take(tag).is_some();
         if taken {
             self.pending.release(tag);
-            self.pending.told(tag);
+            self.pending.reported(tag);
         }
         taken
     }
@@ -217,7 +217,7 @@ impl MessagePost {
         }
         consumed();
         self.pending.release(reply.tag);
-        self.tell(reply.tag, &waiting, status, false);
+        self.fire(reply.tag, &waiting, status, false);
     }
 
     /// Ends everything that waits for peers that fit; returns how much that was.
@@ -236,32 +236,32 @@ impl MessagePost {
 
     /// Ends what waits under a tag, without a reply. False: it has ended before.
     pub fn end(&self, tag: u64, status: Status) -> bool {
-        self.end_told(tag, status, false)
+        self.end_reported(tag, status, false)
     }
 
-    /// As end(). `told`: a completion that does not stand with the tag tells the user.
-    pub fn end_told(&self, tag: u64, status: Status, told: bool) -> bool {
+    /// As end(). `reported`: a completion that does not stand with the tag reports it.
+    pub fn end_reported(&self, tag: u64, status: Status, reported: bool) -> bool {
         let Some(waiting) = self.pending.take(tag) else { return false };
         self.pending.release_later(tag, self.routes.fabric().replies_sent());
-        self.tell(tag, &waiting, status, told);
+        self.fire(tag, &waiting, status, reported);
         true
     }
 
-    /// A message that has no completion has failed: the next flush tells it.
+    /// A message that has no completion has failed: the next flush reports it.
     #[cold]
-    pub fn note_untold(&self, peer: u32, status: Status) {
+    pub fn note_unreported(&self, peer: u32, status: Status) {
         let what = format!("a message to rank {peer}");
-        self.routes.untold().note(peer, &what, &Error::bare(status));
+        self.routes.unreported().note(peer, &what, &Error::bare(status));
     }
 
-    fn tell(&self, tag: u64, waiting: &Waiting, status: Status, told: bool) {
+    fn fire(&self, tag: u64, waiting: &Waiting, status: Status, reported: bool) {
         let has_none = waiting.on_local.is_nothing() && waiting.on_complete.is_nothing();
-        if status != Status::OK && has_none && !told {
-            self.note_untold(waiting.peer, status);
+        if status != Status::OK && has_none && !reported {
+            self.note_unreported(waiting.peer, status);
         }
         waiting.on_local.fire(status, self.routes.waiters());
         waiting.on_complete.fire(status, self.routes.waiters());
-        self.pending.told(tag);
+        self.pending.reported(tag);
         // A flush has no completion of its own.
         self.routes.waiters().touched_anything();
     }

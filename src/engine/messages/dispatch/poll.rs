@@ -87,8 +87,8 @@ impl Dispatcher {
     }
 
     /// Runs up to `most` handlers of what has come, if nobody else does; returns how many messages
-    /// were taken. Not to be called in a callback. The caller calls tell() before it turns to
-    /// anything else.
+    /// were taken. Not to be called in a callback. The caller calls notify_sleepers() before it
+    /// turns to anything else.
     #[inline]
     pub fn poll(&self, most: usize) -> usize {
         self.poll_and_know(most, false)
@@ -198,7 +198,7 @@ impl Dispatcher {
                 found => (looks, handled) = (0, handled + found),
             }
         }
-        self.tell();
+        self.notify_sleepers();
         handled
     }
 

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 /// While messages come one after the other, threads that sleep for a word are woken so often: each
 /// time is a system call, and the woken one takes a core for a look.
 /// (A handler that runs long delays them no more than a sleep lasts, `transport::waiters`.)
-const TELL: Duration = Duration::from_micros(20);
+const NOTIFY: Duration = Duration::from_micros(20);
 
 /// Most handlers that run between two looks at the clock.
 const STRIDE: u32 = 16;
 
-/// When sleeping threads were told last, and when the clock is looked at next: in a flood not after
-/// each message.
-pub(super) struct Told {
+/// When sleeping threads were woken last, and when the clock is looked at next: in a flood not
+/// after each message.
+pub(super) struct Notified {
     at: Instant,
     looked: Instant,
     /// Handlers between the last two looks, and until the next one.
@@ -23,23 +23,23 @@ pub(super) struct Told {
     left: u32,
 }
 
-impl Told {
-    pub(super) fn now() -> Told {
+impl Notified {
+    pub(super) fn now() -> Notified {
         let now = Instant::now();
-        Told { at: now, looked: now, stride: 1, left: 1 }
+        Notified { at: now, looked: now, stride: 1, left: 1 }
     }
 
-    /// A handler has run. Whether it is time to tell.
+    /// A handler has run. Whether it is time to wake them.
     fn is_due(&mut self) -> bool {
         self.left -= 1;
         if self.left > 0 {
             return false;
         }
         let now = Instant::now();
-        let quick = now.duration_since(self.looked) < TELL / 4;
+        let quick = now.duration_since(self.looked) < NOTIFY / 4;
         self.stride = if quick { (2 * self.stride).min(STRIDE) } else { 1 };
         (self.looked, self.left) = (now, self.stride);
-        let due = now.duration_since(self.at) >= TELL;
+        let due = now.duration_since(self.at) >= NOTIFY;
         if due {
             self.at = now;
         }
@@ -48,9 +48,9 @@ impl Told {
 }
 
 impl Dispatcher {
-    /// Tells sleeping threads that handlers have run, where serve() has left that to be done.
+    /// Wakes sleeping threads, since handlers have run, where serve() has left that to be done.
     #[inline]
-    pub fn tell(&self) {
+    pub fn notify_sleepers(&self) {
         if self.owes.load(Ordering::Relaxed) && self.owes.swap(false, Ordering::AcqRel) {
             self.post.routes.waiters().touched_anything();
         }
@@ -58,18 +58,18 @@ impl Dispatcher {
 
     /// A handler has run.
     #[inline]
-    pub(super) fn owe(&self, told: &mut Told) {
+    pub(super) fn owe(&self, notified: &mut Notified) {
         if self.post.routes.waiters().any() {
-            self.tell_in_time(told);
+            self.notify_in_time(notified);
         }
     }
 
     #[cold]
-    fn tell_in_time(&self, told: &mut Told) {
-        // Release: the words that the handler changed come before; pairs with tell().
+    fn notify_in_time(&self, notified: &mut Notified) {
+        // Release: the words that the handler changed come before; pairs with notify_sleepers().
         self.owes.store(true, Ordering::Release);
-        if told.is_due() {
-            self.tell();
+        if notified.is_due() {
+            self.notify_sleepers();
         }
     }
 }

@@ -44,7 +44,7 @@ impl Table {
     fn answer(&self, tag: u64) -> Option<u32> {
         let waiting = self.pending.take(tag)?;
         self.pending.release(tag);
-        self.pending.told(tag);
+        self.pending.reported(tag);
         Some(waiting.peer)
     }
 
@@ -52,7 +52,7 @@ impl Table {
     fn cancel(&self, tag: u64) -> Option<u32> {
         let waiting = self.pending.take(tag)?;
         self.pending.release_later(tag, 5);
-        self.pending.told(tag);
+        self.pending.reported(tag);
         Some(waiting.peer)
     }
 
@@ -171,7 +171,7 @@ fn loom_a_flush_waits_until_the_user_was_told() {
                 table.pending.release(tag);
                 // SAFETY: of the user's place until the end; loom reports it if it is read already.
                 bytes.with_mut(|bytes| unsafe { *bytes = 7 });
-                table.pending.told(tag);
+                table.pending.reported(tag);
             }
         });
         for tag in table.pending.tags(|_| true) {

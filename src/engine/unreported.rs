@@ -1,5 +1,5 @@
-//! Failures of operations that have no completion: nobody is told when they happen, so a flush
-//! tells them.
+//! Failures of operations that have no completion: nothing reports them when they happen, so a
+//! flush does.
 
 use crate::engine::command::{Command, Op};
 use crate::util::status::{Error, Status};
@@ -14,14 +14,14 @@ struct Failure {
     more: u64,
 }
 
-/// What nobody was told of yet, the oldest first; one entry for each peer.
+/// What was not reported yet, the oldest first; one entry for each peer.
 #[derive(Default)]
-pub struct Untold {
+pub struct Unreported {
     failures: Mutex<Vec<Failure>>,
     count: AtomicUsize,
 }
 
-impl Untold {
+impl Unreported {
     fn failures(&self) -> MutexGuard<'_, Vec<Failure>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,8 +57,8 @@ impl Untold {
         self.count.store(failures.len(), Ordering::Release);
     }
 
-    /// The first failure with a peer, or with any, that nobody was told of; the caller tells it,
-    /// and the ones after it that it counts.
+    /// The first failure with a peer, or with any, that was not reported; the caller reports
+    /// it, and the ones after it that it counts.
     pub fn take(&self, peer: Option<u32>) -> Option<Error> {
         // Acquire: pairs with note(). A thread that knows that an operation has ended, and relies
         // on that, sees its failure.
@@ -67,14 +67,14 @@ impl Untold {
         }
         let mut failures = self.failures();
         let asked = |failure: &Failure| peer.is_none_or(|peer| peer == failure.peer);
-        let (mut told, kept): (Vec<_>, Vec<_>) = failures.drain(..).partition(asked);
+        let (mut taken, kept): (Vec<_>, Vec<_>) = failures.drain(..).partition(asked);
         *failures = kept;
         self.count.store(failures.len(), Ordering::Release);
-        let more: u64 = told.iter().map(|failure| failure.more + 1).sum();
-        if told.is_empty() {
+        let more: u64 = taken.iter().map(|failure| failure.more + 1).sum();
+        if taken.is_empty() {
             return None;
         }
-        let Failure { status, what, .. } = told.swap_remove(0);
+        let Failure { status, what, .. } = taken.swap_remove(0);
         let others = match more - 1 {
             0 => String::new(),
             more => format!("; {more} more failed after it"),
@@ -88,25 +88,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_failure_is_told_once() {
-        let untold = Untold::default();
-        assert!(untold.take(None).is_none());
+    fn the_first_failure_is_reported_once() {
+        let unreported = Unreported::default();
+        assert!(unreported.take(None).is_none());
         let error = |status, text: &str| Error::new(status, text.to_owned());
         let write = |peer| Command { size: 9, ..Command::new(Op::WRITE, peer) };
-        untold.note_command(&write(3), &error(Status::ERR_KEY, "freed"));
-        untold.note_command(&write(1), &error(Status::ERR_SYSTEM, "refused"));
-        untold.note(3, "a message to rank 3", &error(Status::ERR_RANGE, "long"));
-        untold.note_command(&write(4), &error(Status::ERR_CANCELED, "over"));
-        assert!(untold.take(Some(0)).is_none() && untold.take(Some(4)).is_none());
-        let told = untold.take(Some(1)).unwrap();
-        assert_eq!(told.status, Status::ERR_SYSTEM);
+        unreported.note_command(&write(3), &error(Status::ERR_KEY, "freed"));
+        unreported.note_command(&write(1), &error(Status::ERR_SYSTEM, "refused"));
+        unreported.note(3, "a message to rank 3", &error(Status::ERR_RANGE, "long"));
+        unreported.note_command(&write(4), &error(Status::ERR_CANCELED, "over"));
+        assert!(unreported.take(Some(0)).is_none() && unreported.take(Some(4)).is_none());
+        let taken = unreported.take(Some(1)).unwrap();
+        assert_eq!(taken.status, Status::ERR_SYSTEM);
         assert_eq!(
-            told.message(),
+            taken.message(),
             "a write of 9 bytes to rank 1 was accepted and has failed: refused"
         );
-        let told = untold.take(None).unwrap();
-        assert_eq!(told.status, Status::ERR_KEY);
-        assert!(told.message().ends_with("failed: freed; 1 more failed after it"), "{told}");
-        assert!(untold.take(None).is_none());
+        let taken = unreported.take(None).unwrap();
+        assert_eq!(taken.status, Status::ERR_KEY);
+        assert!(taken.message().ends_with("failed: freed; 1 more failed after it"), "{taken}");
+        assert!(unreported.take(None).is_none());
     }
 }
