@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static size_t page;
+static __thread size_t page;
 
 /* Whether the kernel may load from or store to the byte: 1, 0. */
 static int allowed(char *byte, int store)
