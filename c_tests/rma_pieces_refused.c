@@ -70,6 +70,24 @@ static llcl_strided_params_t right(llcl_context_t *context)
     return it;
 }
 
+/* A read has no signal, and a write none at a place that is no word; nothing moves then. */
+static void signals_refused(llcl_context_t *context, llcl_strided_params_t it)
+{
+    llcl_remote_t signal = it.signal;
+    keep();
+    it.signal_op = LLCL_SIGNAL_SET;
+    CHECK_STATUS(llcl_try_read_strided_async(context, &it), LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), "read") != NULL);
+    it.signal.offset = 4;
+    CHECK_STATUS(llcl_try_write_strided_async(context, &it), LLCL_ERR_INVALID);
+    it.signal.offset = BYTES;
+    CHECK_STATUS(llcl_write_strided_async(context, &it), LLCL_ERR_RANGE);
+    it.signal = signal;
+    it.signal.key += (uint64_t)1 << 40;
+    CHECK_STATUS(llcl_write_strided(context, &it), LLCL_ERR_KEY);
+    CHECK(nothing_moved());
+}
+
 static void strided(llcl_context_t *context)
 {
     static uint64_t word;
@@ -81,8 +99,12 @@ static void strided(llcl_context_t *context)
     it.dimensions = UINT32_MAX;
     REFUSED(strided, it, LLCL_ERR_INVALID, "dimensions");
     it = right(context);
-    it.reserved = 1;
-    REFUSED(strided, it, LLCL_ERR_INVALID, "reserved");
+    it.signal_op = 3;
+    REFUSED(strided, it, LLCL_ERR_INVALID, "signal_op is 3");
+    it.signal_op = 257; /* LLCL_SIGNAL_SET in its lower byte */
+    REFUSED(strided, it, LLCL_ERR_INVALID, "signal_op is 257");
+    it.signal = it.remote;
+    signals_refused(context, it);
     it = right(context);
     it.flags = 8;
     REFUSED(strided, it, LLCL_ERR_INVALID, "flags");

@@ -3115,9 +3115,11 @@ llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
  *
  * Each is one request with one completion. Where all of the peer's side is mapped and neither
  * LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the call.
- * Otherwise the request goes through the command queue as one command; the thread that executes it
- * does its pieces one after the other, and for memory that its owner has registered each costs
- * what a read or a write of its size costs.
+ * Otherwise the request goes through the command queue as one command, and the thread that executes
+ * it does its pieces one after the other: a copy by the kernel for each of those in memory that its
+ * owner has registered, or, where the kernel does not copy, messages to the owner with as many
+ * pieces of one region as 32 KiB hold, 16 bytes for each beside its own.
+ * A write may change a word of the peer when all of its bytes are there.
  */
 
 /** Most dimensions of a box with strides. */
@@ -3143,8 +3145,11 @@ typedef struct llcl_strided_params_t {
     size_t size;
     /** How many of the following are used: 1 to LLCL_STRIDED_DIMENSIONS. */
     uint32_t dimensions;
-    /** 0. */
-    uint32_t reserved;
+    /**
+     * Of a write: what happens to the word `signal` when all bytes are there, LLCL_SIGNAL_SET or
+     * LLCL_SIGNAL_ADD; 0: nothing. Of a read 0.
+     */
+    uint32_t signal_op;
     /** Numbers of pieces, the innermost dimension first; 0 moves nothing. */
     uint64_t extents[8];
     /**
@@ -3154,13 +3159,17 @@ typedef struct llcl_strided_params_t {
     uint64_t local_strides[8];
     /** Bytes from one piece to the next in the peer's memory, as above. */
     uint64_t remote_strides[8];
+    /** The word: a uint64_t of the same peer, aligned to 8 bytes. */
+    llcl_remote_t signal;
+    /** What the word is set to, or what is added to it. */
+    uint64_t signal_value;
     /** Fires when all bytes are there; the source may then be reused. */
     llcl_completion_t on_complete;
 } llcl_strided_params_t;
 
 /** All zeroes: `llcl_strided_params_t it = LLCL_STRIDED_PARAMS_INIT;`. */
 #define LLCL_STRIDED_PARAMS_INIT {0, 0, LLCL_LOCAL_INIT, LLCL_REMOTE_INIT, 0, 0, 0, {0}, \
-    {0}, {0}, LLCL_COMPLETION_INIT}
+    {0}, {0}, LLCL_REMOTE_INIT, 0, LLCL_COMPLETION_INIT}
 
 /** Bytes in the caller's memory. */
 typedef struct llcl_local_span_t {
@@ -3205,16 +3214,30 @@ typedef struct llcl_vector_params_t {
     const llcl_remote_span_t *remotes;
     /** How many there are. */
     size_t remote_count;
+    /**
+     * Of a write: the word that changes when all bytes are there, a uint64_t of the same peer,
+     * aligned to 8 bytes.
+     */
+    llcl_remote_t signal;
+    /** What the word is set to, or what is added to it. */
+    uint64_t signal_value;
+    /** LLCL_SIGNAL_SET or LLCL_SIGNAL_ADD; 0: no word changes. Of a read 0. */
+    uint32_t signal_op;
+    /** 0. */
+    uint32_t reserved;
     /** Fires when all bytes are there; the source may then be reused. */
     llcl_completion_t on_complete;
 } llcl_vector_params_t;
 
 /** All zeroes: `llcl_vector_params_t it = LLCL_VECTOR_PARAMS_INIT;`. */
-#define LLCL_VECTOR_PARAMS_INIT {0, 0, NULL, 0, NULL, 0, LLCL_COMPLETION_INIT}
+#define LLCL_VECTOR_PARAMS_INIT {0, 0, NULL, 0, NULL, 0, LLCL_REMOTE_INIT, 0, 0, 0, \
+    LLCL_COMPLETION_INIT}
 
 /**
- * Writes a box with strides to a peer, if that is possible now.
+ * Writes a box with strides to a peer, and then changes a word there if `signal_op` says so, if
+ * that is possible now.
  *
+ * A thread that sees the word changed sees all bytes, as with llcl_try_write_signal_async.
  * The source must not change until `on_complete`. Pieces are copied in any order, and source and
  * destination must not overlap. Overlap of the destination is refused where the sizes alone show
  * it; else which piece wins is undefined.
@@ -3222,7 +3245,8 @@ typedef struct llcl_vector_params_t {
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
  * been done, try again;
  * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
- * than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+ * than LLCL_STRIDED_DIMENSIONS, `signal_op` is wrong, the signal word is not aligned, or pieces of
+ * the destination overlap;
  * LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
  * here) leave 64 bits;
  * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
@@ -3260,24 +3284,10 @@ llcl_status_t llcl_write_strided(llcl_context_t *context,
 /**
  * Reads a box with strides from a peer, if that is possible now.
  *
- * The destination is undefined until `on_complete`. Pieces are copied in any order, and source and
- * destination must not overlap. Overlap of the destination is refused where the sizes alone show
- * it; else which piece wins is undefined.
- * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
- * been done, try again;
- * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
- * than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
- * LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
- * here) leave 64 bits;
- * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
- * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
- * pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
- * LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
- * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
- * failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
- * inside a callback. Where it runs the completion: see the conventions. After the strided put and
- * get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+ * The destination is undefined until `on_complete`.
+ * `context` and `params`: as of llcl_try_write_strided_async, with `signal_op` 0. Order,
+ * overlap, every status and what the completion reports: as there.
+ * Any thread may call it, also inside a callback. After the strided get of ARMCI and of GASNet.
  */
 llcl_status_t llcl_try_read_strided_async(llcl_context_t *context,
                                           const llcl_strided_params_t *params);
@@ -3303,8 +3313,10 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
                                 const llcl_strided_params_t *params);
 
 /**
- * Writes a list of places to a list of places of a peer, if that is possible now.
+ * Writes a list of places to a list of places of a peer, and then changes a word there if
+ * `signal_op` says so, if that is possible now.
  *
+ * A thread that sees the word changed sees all bytes, as with llcl_try_write_signal_async.
  * The source must not change until `on_complete`. Pieces are copied in any order, and source and
  * destination must not overlap. Where places of the destination overlap, which of them wins is
  * undefined.
@@ -3312,7 +3324,8 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
  * been done, try again;
  * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
- * a list is NULL and not empty, or the lists differ in bytes;
+ * a list is NULL and not empty, the lists differ in bytes, `reserved` is not 0, `signal_op` is
+ * wrong, or the signal word is not aligned;
  * LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
  * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
  * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
@@ -3348,23 +3361,10 @@ llcl_status_t llcl_writev(llcl_context_t *context, const llcl_vector_params_t *p
 /**
  * Reads a list of places of a peer into a list of places, if that is possible now.
  *
- * The destination is undefined until `on_complete`. Pieces are copied in any order, and source and
- * destination must not overlap. Where places of the destination overlap, which of them wins is
- * undefined.
- * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
- * been done, try again;
- * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
- * a list is NULL and not empty, or the lists differ in bytes;
- * LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
- * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
- * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
- * pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
- * LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
- * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
- * failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
- * inside a callback. Where it runs the completion: see the conventions. After the vector put and
- * get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+ * The destination is undefined until `on_complete`.
+ * `context` and `params`: as of llcl_try_writev_async, with `signal_op` 0. Order, overlap,
+ * every status and what the completion reports: as there.
+ * Any thread may call it, also inside a callback. After POSIX's readv.
  */
 llcl_status_t llcl_try_readv_async(llcl_context_t *context,
                                    const llcl_vector_params_t *params);

@@ -310,10 +310,12 @@ module llcl_types
     type(llcl_remote_t) :: remote
     integer(c_size_t) :: size = 0
     integer(c_int32_t) :: dimensions = 0
-    integer(c_int32_t) :: reserved = 0
+    integer(c_int32_t) :: signal_op = 0
     integer(c_int64_t) :: extents(8) = 0
     integer(c_int64_t) :: local_strides(8) = 0
     integer(c_int64_t) :: remote_strides(8) = 0
+    type(llcl_remote_t) :: signal
+    integer(c_int64_t) :: signal_value = 0
     type(llcl_completion_t) :: on_complete
   end type
 
@@ -334,6 +336,10 @@ module llcl_types
     integer(c_size_t) :: local_count = 0
     type(c_ptr) :: remotes = c_null_ptr
     integer(c_size_t) :: remote_count = 0
+    type(llcl_remote_t) :: signal
+    integer(c_int64_t) :: signal_value = 0
+    integer(c_int32_t) :: signal_op = 0
+    integer(c_int32_t) :: reserved = 0
     type(llcl_completion_t) :: on_complete
   end type
 

@@ -3,9 +3,11 @@
 //!
 //! Each is one request with one completion. Where all of the peer's side is mapped and neither
 //! LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the call.
-//! Otherwise the request goes through the command queue as one command; the thread that executes it
-//! does its pieces one after the other, and for memory that its owner has registered each costs
-//! what a read or a write of its size costs.
+//! Otherwise the request goes through the command queue as one command, and the thread that executes
+//! it does its pieces one after the other: a copy by the kernel for each of those in memory that its
+//! owner has registered, or, where the kernel does not copy, messages to the owner with as many
+//! pieces of one region as 32 KiB hold, 16 bytes for each beside its own.
+//! A write may change a word of the peer when all of its bytes are there.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard};
@@ -13,8 +15,9 @@ use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::llcl_status_t;
 use crate::core::context::Context;
-use crate::core::noncontiguous::{DIMENSIONS, Many, Shape, Span, Strided, sum};
+use crate::core::noncontiguous::{DIMENSIONS, Many, Shape, Signal, Span, Strided, sum};
 use crate::core::submit::Accepted;
+use crate::engine::atomic;
 use crate::engine::command::Op;
 use crate::fail;
 use crate::util::status::Result;
@@ -40,8 +43,9 @@ pub struct llcl_strided_params_t {
     pub size: usize,
     /// How many of the following are used: 1 to LLCL_STRIDED_DIMENSIONS.
     pub dimensions: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Of a write: what happens to the word `signal` when all bytes are there, LLCL_SIGNAL_SET or
+    /// LLCL_SIGNAL_ADD; 0: nothing. Of a read 0.
+    pub signal_op: u32,
     /// Numbers of pieces, the innermost dimension first; 0 moves nothing.
     pub extents: [u64; 8],
     /// Bytes from one piece to the next in the caller's memory, never negative. Of the source of
@@ -49,6 +53,10 @@ pub struct llcl_strided_params_t {
     pub local_strides: [u64; 8],
     /// Bytes from one piece to the next in the peer's memory, as above.
     pub remote_strides: [u64; 8],
+    /// The word: a uint64_t of the same peer, aligned to 8 bytes.
+    pub signal: llcl_remote_t,
+    /// What the word is set to, or what is added to it.
+    pub signal_value: u64,
     /// Fires when all bytes are there; the source may then be reused.
     pub on_complete: llcl_completion_t,
 }
@@ -87,6 +95,15 @@ pub struct llcl_vector_params_t {
     pub remotes: *const llcl_remote_span_t,
     /// How many there are.
     pub remote_count: usize,
+    /// Of a write: the word that changes when all bytes are there, a uint64_t of the same peer,
+    /// aligned to 8 bytes.
+    pub signal: llcl_remote_t,
+    /// What the word is set to, or what is added to it.
+    pub signal_value: u64,
+    /// LLCL_SIGNAL_SET or LLCL_SIGNAL_ADD; 0: no word changes. Of a read 0.
+    pub signal_op: u32,
+    /// 0.
+    pub reserved: u32,
     /// Fires when all bytes are there; the source may then be reused.
     pub on_complete: llcl_completion_t,
 }
@@ -108,13 +125,14 @@ trait Described {
 
 impl Described for llcl_strided_params_t {
     unsafe fn many(&self, op: Op) -> Result<Many<'_>> {
-        let (dimensions, reserved) = (self.dimensions, self.reserved);
-        if dimensions == 0 || dimensions > LLCL_STRIDED_DIMENSIONS || reserved != 0 {
+        let dimensions = self.dimensions;
+        if dimensions == 0 || dimensions > LLCL_STRIDED_DIMENSIONS {
             fail!(
                 ERR_INVALID,
-                "dimensions is {dimensions}, reserved {reserved}, expected 1 to {LLCL_STRIDED_DIMENSIONS}, 0"
+                "dimensions is {dimensions}, expected 1 to {LLCL_STRIDED_DIMENSIONS}"
             );
         }
+        let signal = signal(op, self.signal, self.signal_op, self.signal_value)?;
         let mut given = [[0; 3]; DIMENSIONS];
         for (at, it) in given.iter_mut().enumerate() {
             *it = [self.extents[at], self.local_strides[at], self.remote_strides[at]];
@@ -124,7 +142,19 @@ impl Described for llcl_strided_params_t {
         let given = &given[..dimensions as usize];
         let shape = Shape::Strided(Strided::new(places, self.size as u64, given, to)?);
         let on_complete = *self.on_complete.as_engine();
-        Ok(Many { op, peer: self.peer, flags: self.flags, shape, on_complete })
+        Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
+    }
+}
+
+/// The signal of a request, if it has one.
+fn signal(op: Op, place: llcl_remote_t, code: u32, value: u64) -> Result<Option<Signal>> {
+    match (code, atomic::signal_op(code.min(255) as u8)) {
+        (0, _) => Ok(None),
+        (_, Ok(op_of_word)) if op == Op::WRITE => {
+            Ok(Some(Signal { place: place.address(), op: op_of_word, value }))
+        }
+        (_, Ok(_)) => fail!(ERR_INVALID, "signal_op is {code}, expected 0: a read has no signal"),
+        _ => fail!(ERR_INVALID, "signal_op is {code}, expected LLCL_SIGNAL_*, or 0 for none"),
     }
 }
 
@@ -162,9 +192,13 @@ impl Described for llcl_vector_params_t {
                 "locals have {here} bytes and remotes {there}, expected the same number"
             );
         }
+        if self.reserved != 0 {
+            fail!(ERR_INVALID, "reserved is {}, expected 0", self.reserved);
+        }
+        let signal = signal(op, self.signal, self.signal_op, self.signal_value)?;
         let on_complete = *self.on_complete.as_engine();
         let shape = Shape::Lists(ours, theirs);
-        Ok(Many { op, peer: self.peer, flags: self.flags, shape, on_complete })
+        Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
     }
 }
 
@@ -185,8 +219,10 @@ unsafe fn submit<P: Described>(
     tier(context, &mut unsafe { params.many(op) }?)
 }
 
-/// Writes a box with strides to a peer, if that is possible now.
+/// Writes a box with strides to a peer, and then changes a word there if `signal_op` says so, if
+/// that is possible now.
 ///
+/// A thread that sees the word changed sees all bytes, as with llcl_try_write_signal_async.
 /// The source must not change until `on_complete`. Pieces are copied in any order, and source and
 /// destination must not overlap. Overlap of the destination is refused where the sizes alone show
 /// it; else which piece wins is undefined.
@@ -194,7 +230,8 @@ unsafe fn submit<P: Described>(
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
 /// been done, try again;
 /// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
-/// than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
+/// than LLCL_STRIDED_DIMENSIONS, `signal_op` is wrong, the signal word is not aligned, or pieces of
+/// the destination overlap;
 /// LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
 /// here) leave 64 bits;
 /// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
@@ -250,24 +287,10 @@ pub unsafe extern "C" fn llcl_write_strided(
 
 /// Reads a box with strides from a peer, if that is possible now.
 ///
-/// The destination is undefined until `on_complete`. Pieces are copied in any order, and source and
-/// destination must not overlap. Overlap of the destination is refused where the sizes alone show
-/// it; else which piece wins is undefined.
-/// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
-/// been done, try again;
-/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
-/// than LLCL_STRIDED_DIMENSIONS, `reserved` is not 0, or pieces of the destination overlap;
-/// LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
-/// here) leave 64 bits;
-/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
-/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
-/// pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
-/// LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
-/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
-/// failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
-/// inside a callback. Where it runs the completion: see the conventions. After the strided put and
-/// get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+/// The destination is undefined until `on_complete`.
+/// `context` and `params`: as of llcl_try_write_strided_async, with `signal_op` 0. Order,
+/// overlap, every status and what the completion reports: as there.
+/// Any thread may call it, also inside a callback. After the strided get of ARMCI and of GASNet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_read_strided_async(
     context: *mut llcl_context_t,
@@ -311,8 +334,10 @@ pub unsafe extern "C" fn llcl_read_strided(
     })
 }
 
-/// Writes a list of places to a list of places of a peer, if that is possible now.
+/// Writes a list of places to a list of places of a peer, and then changes a word there if
+/// `signal_op` says so, if that is possible now.
 ///
+/// A thread that sees the word changed sees all bytes, as with llcl_try_write_signal_async.
 /// The source must not change until `on_complete`. Pieces are copied in any order, and source and
 /// destination must not overlap. Where places of the destination overlap, which of them wins is
 /// undefined.
@@ -320,7 +345,8 @@ pub unsafe extern "C" fn llcl_read_strided(
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
 /// been done, try again;
 /// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
-/// a list is NULL and not empty, or the lists differ in bytes;
+/// a list is NULL and not empty, the lists differ in bytes, `reserved` is not 0, `signal_op` is
+/// wrong, or the signal word is not aligned;
 /// LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
 /// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
 /// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
@@ -375,23 +401,10 @@ pub unsafe extern "C" fn llcl_writev(
 
 /// Reads a list of places of a peer into a list of places, if that is possible now.
 ///
-/// The destination is undefined until `on_complete`. Pieces are copied in any order, and source and
-/// destination must not overlap. Where places of the destination overlap, which of them wins is
-/// undefined.
-/// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
-/// been done, try again;
-/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
-/// a list is NULL and not empty, or the lists differ in bytes;
-/// LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
-/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
-/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
-/// pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
-/// LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
-/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
-/// failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
-/// inside a callback. Where it runs the completion: see the conventions. After the vector put and
-/// get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+/// The destination is undefined until `on_complete`.
+/// `context` and `params`: as of llcl_try_writev_async, with `signal_op` 0. Order, overlap,
+/// every status and what the completion reports: as there.
+/// Any thread may call it, also inside a callback. After POSIX's readv.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_readv_async(
     context: *mut llcl_context_t,

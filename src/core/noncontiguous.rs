@@ -7,7 +7,8 @@ use crate::core::poster::Poster;
 use crate::core::submit::{
     Accepted, FLAG_DEFER, FLAG_DONE, RMA_FLAGS, check_completion, check_flags,
 };
-use crate::engine::by_caller::{Local, copy};
+use crate::engine::atomic::kind;
+use crate::engine::by_caller::{self, Local, Word, check_word, copy};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{self, Completion};
 use crate::engine::lane::Execution;
@@ -19,11 +20,10 @@ use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use kept::Kept;
+pub use strided::{DIMENSIONS, Strided};
 
 mod kept;
-
-/// Most dimensions of a box.
-pub const DIMENSIONS: usize = 8;
+mod strided;
 
 /// A place and how many bytes lie there.
 #[derive(Clone, Copy)]
@@ -33,107 +33,6 @@ pub struct Span {
     pub place: Address,
     /// How many bytes.
     pub size: usize,
-}
-
-/// A box, as [`Strided::new`] has checked and simplified it.
-#[derive(Clone, Debug)]
-pub struct Strided {
-    local: Address,
-    remote: Address,
-    /// Bytes of a contiguous piece; 0: there is none.
-    size: u64,
-    /// Number of pieces and bytes from one to the next, locally and at the peer; the innermost
-    /// first.
-    dimensions: Vec<[u64; 3]>,
-    /// Bytes from the first to behind the last, locally and at the peer.
-    spans: [u64; 2],
-    total: u64,
-}
-
-/// Bytes from the first to behind the last of a box; None: more than a number holds.
-fn span(size: u64, dimensions: &[[u64; 3]], side: usize) -> Option<u64> {
-    dimensions.iter().try_fold(size, |span, dimension| {
-        span.checked_add((dimension[0] - 1).checked_mul(dimension[side])?)
-    })
-}
-
-impl Strided {
-    /// `given`: extents, and strides of both sides; the innermost first. `to`: the side that is
-    /// written, 1 the local one and 2 the peer's.
-    pub fn new(
-        (local, remote): (Address, Address),
-        size: u64,
-        given: &[[u64; 3]],
-        to: usize,
-    ) -> Result<Strided> {
-        if size == 0 || given.iter().any(|dimension| dimension[0] == 0) {
-            let (dimensions, spans) = (Vec::new(), [0; 2]);
-            return Ok(Strided { local, remote, size: 0, dimensions, spans, total: 0 });
-        }
-        let all = given.iter().try_fold(size, |all, dimension| all.checked_mul(dimension[0]));
-        let (Some(total), Some(ours), Some(theirs)) =
-            (all, span(size, given, 1), span(size, given, 2))
-        else {
-            fail!(ERR_RANGE, "extents and strides reach further than 2 to the 64th bytes");
-        };
-        let spans = [ours, theirs];
-        if total > spans[to - 1] {
-            let there = spans[to - 1];
-            fail!(
-                ERR_INVALID,
-                "{total} bytes are to be written into {there} bytes, expected pieces that do not overlap there"
-            );
-        }
-        let (mut piece, mut dimensions) = (size, Vec::<[u64; 3]>::with_capacity(given.len()));
-        for [extent, ours, theirs] in given.iter().copied().filter(|it| it[0] > 1) {
-            match dimensions.last_mut() {
-                None if ours == piece && theirs == piece => piece *= extent,
-                // Exact: the product of the extents is at most the total.
-                Some([inner, a, b])
-                    if a.checked_mul(*inner) == Some(ours)
-                        && b.checked_mul(*inner) == Some(theirs) =>
-                {
-                    *inner *= extent;
-                }
-                _ => dimensions.push([extent, ours, theirs]),
-            }
-        }
-        Ok(Strided { local, remote, size: piece, dimensions, spans, total })
-    }
-
-    /// Calls `each` with the offset of each piece, locally and at the peer.
-    #[inline(always)]
-    fn for_each(&self, mut each: impl FnMut(u64, u64)) {
-        if self.size == 0 {
-            return;
-        }
-        let (inner, outer) = match self.dimensions.split_first() {
-            Some((inner, outer)) => (*inner, outer),
-            None => ([1, 0, 0], &[][..]),
-        };
-        let (mut at, mut row) = ([0u64; DIMENSIONS], [0u64; 2]);
-        loop {
-            let [mut ours, mut theirs] = row;
-            for _ in 0..inner[0] {
-                each(ours, theirs);
-                // The last addition may leave the box, and is not used.
-                ours = ours.wrapping_add(inner[1]);
-                theirs = theirs.wrapping_add(inner[2]);
-            }
-            let mut level = 0;
-            loop {
-                let Some([extent, a, b]) = outer.get(level) else { return };
-                at[level] += 1;
-                if at[level] < *extent {
-                    row = [row[0] + a, row[1] + b];
-                    break;
-                }
-                at[level] = 0;
-                row = [row[0] - a * (extent - 1), row[1] - b * (extent - 1)];
-                level += 1;
-            }
-        }
-    }
 }
 
 /// Which pieces.
@@ -154,8 +53,21 @@ pub struct Many<'a> {
     pub flags: u32,
     /// Which pieces.
     pub shape: Shape<'a>,
+    /// A word that is changed when all bytes are there. Of a write.
+    pub signal: Option<Signal>,
     /// Fires at the end of all.
     pub on_complete: Completion,
+}
+
+/// A word of the peer's, and what is done to it.
+#[derive(Clone, Copy)]
+pub struct Signal {
+    /// Where it is.
+    pub place: Address,
+    /// The atomic operation.
+    pub op: u8,
+    /// Its operand.
+    pub value: u64,
 }
 
 /// The sum of a list's sizes.
@@ -267,7 +179,7 @@ impl Poster {
         let port = self.routes.port(many.peer)?;
         let later = self.lane.execution() == Execution::Offload || defer;
         if later {
-            self.is_mapped(port, &many.shape)?;
+            self.is_mapped(port, many)?;
         } else if self.copy_mapped(port, many)? {
             if flags & FLAG_DONE != 0 {
                 return Ok(Accepted::Done);
@@ -285,15 +197,23 @@ impl Poster {
         self.queue_many(many)
     }
 
-    /// Whether all of the peer's side is mapped; Err: some of it is not there.
-    fn is_mapped(&self, port: &Port, shape: &Shape) -> Result<bool> {
-        let is_mapped = |place, size| Ok(self.routes.locate(port, place, size)? == Access::Mapped);
-        match shape {
-            Shape::Strided(strided) => is_mapped(strided.remote, strided.spans[1]),
-            Shape::Lists(_, theirs) => theirs
-                .iter()
-                .try_fold(true, |all, span| Ok(is_mapped(span.place, span.size as u64)? && all)),
-        }
+    /// Whether all of the peer's side is mapped, the signal word included; Err: some of it is not
+    /// there.
+    fn is_mapped(&self, port: &Port, many: &Many) -> Result<bool> {
+        let is_mapped = |place, size| -> Result<bool> {
+            Ok(self.routes.locate(port, place, size)? == Access::Mapped)
+        };
+        let signal = match many.signal {
+            Some(Signal { place, .. }) => check_word(&self.routes, port, place, 8)?,
+            None => Access::Mapped,
+        };
+        let bytes = match &many.shape {
+            Shape::Strided(strided) => is_mapped(strided.remote, strided.spans[1])?,
+            Shape::Lists(_, theirs) => theirs.iter().try_fold(true, |all, span| {
+                is_mapped(span.place, span.size as u64).map(|it| it && all)
+            })?,
+        };
+        Ok(bytes && signal == Access::Mapped)
     }
 
     /// Checks all of our side. The caller is pinned.
@@ -303,11 +223,16 @@ impl Poster {
         })
     }
 
-    /// Copies everything if all of the peer's side is mapped. What is known here is looked up once;
-    /// else the owner's directory is asked, and what it knows is found at the second attempt.
+    /// Copies everything and changes the signal word, if all of the peer's side is mapped. What is
+    /// known here is looked up once; else the owner's directory is asked, and what it knows is
+    /// found at the second attempt. A signal is asked for before anything moves.
     fn copy_mapped(&self, port: &Port, many: &Many) -> Result<bool> {
-        Ok(self.copy_now(port, many)?
-            || self.is_mapped(port, &many.shape)? && self.copy_now(port, many)?)
+        if many.signal.is_some() && !self.is_mapped(port, many)? {
+            return Ok(false);
+        }
+        let copied = self.copy_now(port, many)?
+            || self.is_mapped(port, many)? && self.copy_now(port, many)?;
+        Ok(copied && self.signal_now(port, many)?)
     }
 
     /// Copies everything; false: some of the peer's side is not known here. Nothing was copied
@@ -354,6 +279,13 @@ impl Poster {
         Ok(true)
     }
 
+    /// Changes the signal word; false: it is not mapped any more.
+    fn signal_now(&self, port: &Port, many: &Many) -> Result<bool> {
+        let Some(Signal { place, op, value }) = many.signal else { return Ok(true) };
+        let word = Word { address: place, op, kind: kind::U64 };
+        Ok(by_caller::change(&self.routes, port, word, value, 0)?.is_some())
+    }
+
     /// The pieces one by one, our side looked up. The caller is pinned.
     fn list(&self, shape: &Shape) -> Result<Vec<Piece>> {
         let mut list = Vec::new();
@@ -389,6 +321,10 @@ impl Poster {
         let mut whole = Command::new(many.op, many.peer);
         whole.on_complete = many.on_complete;
         whole.size = many.total();
+        if let Some(Signal { place, op, value }) = many.signal {
+            whole.op = Op::WRITE_SIGNAL;
+            (whole.signal, whole.code, whole.operand) = (place, op, value);
+        }
         let asleep = {
             // Until the command is in the queue, where a flush finds it, the pin keeps the regions.
             let _pinned = pin();
@@ -400,44 +336,5 @@ impl Poster {
             _ => self.lane.leave_to_others(asleep),
         }
         Ok(Accepted::Fires)
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    const NOWHERE: Address = Address { offset: 0, key: 0 };
-
-    fn strided(size: u64, given: &[[u64; 3]]) -> Strided {
-        Strided::new((NOWHERE, NOWHERE), size, given, 2).unwrap()
-    }
-
-    #[test]
-    fn dimensions_without_gaps_on_both_sides_are_one() {
-        let of = |size, given: &[[u64; 3]]| {
-            let it = strided(size, given);
-            (it.size, it.dimensions)
-        };
-        assert_eq!(of(8, &[[4, 8, 8], [3, 32, 32]]), (96, vec![]));
-        assert_eq!(of(8, &[[4, 8, 8], [1, 0, 7], [3, 32, 40]]), (32, vec![[3, 32, 40]]));
-        assert_eq!(of(8, &[[4, 16, 24], [3, 64, 96]]), (8, vec![[12, 16, 24]]));
-        assert_eq!(of(8, &[[4, 16, 24], [3, 64, 97]]).1.len(), 2);
-        assert_eq!(of(0, &[[4, 16, 24]]), (0, vec![]));
-    }
-
-    /// Their product with an extent is no number of 64 bits.
-    #[test]
-    fn strides_of_half_of_all_numbers_are_compared() {
-        let half = 1 << 63;
-        assert_eq!(strided(1, &[[2, half, 8], [2, 0, 16]]).dimensions.len(), 2);
-        assert_eq!(strided(1, &[[2, 8, half], [2, 16, 0]]).dimensions.len(), 2);
-    }
-
-    #[test]
-    fn each_piece_is_visited_once_the_innermost_first() {
-        let mut seen = Vec::new();
-        strided(2, &[[2, 4, 8], [3, 100, 50]]).for_each(|a, b| seen.push((a, b)));
-        assert_eq!(seen, [(0, 0), (4, 8), (100, 50), (104, 58), (200, 100), (204, 108)]);
     }
 }

@@ -286,7 +286,7 @@ pub fn signal_needs_agent(routes: &Routes, command: &Command) -> Result<bool> {
 }
 
 /// How a word is reached, if it is there and aligned.
-fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) -> Result<Access> {
+pub fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) -> Result<Access> {
     let access = routes.locate(port, address, width)?;
     let place = match access {
         Access::Kernel(place) | Access::Message(place) => place,

@@ -11,6 +11,8 @@ use crate::transport::{CHUNK, MESSAGE_WORDS, Message, Reply, SMALL_REPLY, SMALL_
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 
+mod many;
+
 /// Message kinds; words: key, offset, and of READ how many bytes are wanted. WRITE brings them.
 const READ: u32 = 1;
 const WRITE: u32 = 2;
@@ -18,6 +20,9 @@ const WRITE: u32 = 2;
 const ATOMIC: u32 = 3;
 /// No words: the peer, which is to answer when it has let go of the asker's ended regions.
 const LET_GO: u32 = 4;
+/// Words: key, number of pieces, bytes of all; see `many`.
+const READ_MANY: u32 = 5;
+const WRITE_MANY: u32 = 6;
 
 /// Which part of a command is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +46,9 @@ pub struct InFlight {
     pub sent: bool,
     /// Counts up with each command, for flushes.
     pub order: u64,
-    /// The bytes of a command that carried them. Few commands need that, and only those that an
-    /// agent must execute.
-    _bytes: Option<Box<[u8]>>,
+    /// The bytes of a command that carried them, and what the request of one of many pieces brings.
+    /// Few commands need that, and only those that an agent must execute.
+    bytes: Option<Box<[u8]>>,
 }
 
 impl InFlight {
@@ -58,19 +63,33 @@ impl InFlight {
             command.local = copy.as_mut_ptr();
             bytes = Some(copy);
         }
-        InFlight { command, stage, has_place: false, sent: false, order, _bytes: bytes }
+        if command.op.is_many() {
+            bytes = Some(many::bytes(&command));
+        }
+        InFlight { command, stage, has_place: false, sent: false, order, bytes }
     }
 
     /// Whether the present stage moves more bytes than a request or an answer brings beside its
     /// words, so that it needs one of few places.
     pub fn is_large(&self) -> bool {
-        let most = if self.command.op == Op::READ { SMALL_REPLY } else { SMALL_REQUEST };
-        matches!(self.stage, Stage::Data { done } if self.fragment(done) > most as u64)
+        let Stage::Data { done } = self.stage else { return false };
+        match self.command.op {
+            Op::READ => self.fragment(done) > SMALL_REPLY as u64,
+            Op::READ_MANY => self.has_large_answer() || self.bytes().len() > SMALL_REQUEST,
+            Op::WRITE_MANY => self.bytes().len() > SMALL_REQUEST,
+            _ => self.fragment(done) > SMALL_REQUEST as u64,
+        }
+    }
+
+    fn has_large_answer(&self) -> bool {
+        let Stage::Data { done } = self.stage else { return false };
+        let reads = matches!(self.command.op, Op::READ | Op::READ_MANY);
+        reads && self.fragment(done) > SMALL_REPLY as u64
     }
 
     /// Whether the bytes of its next answer need a place that has not been set aside.
     pub fn needs_place(&self) -> bool {
-        self.command.op == Op::READ && !self.has_place && self.is_large()
+        !self.has_place && self.has_large_answer()
     }
 
     fn fragment(&self, done: u64) -> u64 {
@@ -80,6 +99,9 @@ impl InFlight {
     /// The bytes that the present stage sends.
     pub fn bytes(&self) -> &[u8] {
         match self.stage {
+            Stage::Data { .. } if self.command.op.is_many() => {
+                self.bytes.as_deref().unwrap_or_default()
+            }
             Stage::Data { done } if self.command.op != Op::READ => {
                 let from = self.command.local.wrapping_add(done as usize);
                 let size = self.fragment(done) as usize;
@@ -95,6 +117,9 @@ impl InFlight {
     /// for.
     pub fn take_bytes(&self, bytes: &[u8]) -> bool {
         let Stage::Data { done } = self.stage else { return bytes.is_empty() };
+        if self.command.op == Op::READ_MANY {
+            return many::take_bytes(&self.command, bytes);
+        }
         if self.command.op != Op::READ {
             return bytes.is_empty();
         }
@@ -124,6 +149,10 @@ impl InFlight {
                 words[3] = command.operand;
                 words[4] = command.compare;
                 ATOMIC
+            }
+            Stage::Data { .. } if command.op.is_many() => {
+                words[..3].copy_from_slice(&[command.remote.key, command.compare, command.size]);
+                if command.op == Op::READ_MANY { READ_MANY } else { WRITE_MANY }
             }
             Stage::Data { done } => {
                 let size = self.fragment(done);
@@ -200,6 +229,8 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
         ATOMIC => change_word(routes, message).map(|old| answer(Status::OK, old, &[])),
         READ => read(routes, message, |bytes| answer(Status::OK, 0, bytes)),
         WRITE => write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
+        READ_MANY => many::read(routes, message, bytes, |bytes| answer(Status::OK, 0, bytes)),
+        WRITE_MANY => many::write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
         _ => Err(Error::bare(Status::ERR_INVALID)),
     };
     match done {

@@ -1,6 +1,7 @@
 //! An operation as data: one type from the caller to the transports. `engine::queue_entry` is its
 //! form in the queue.
 
+use crate::engine::atomic::kind;
 use crate::engine::completion::Completion;
 use crate::transport::address::Address;
 
@@ -30,6 +31,19 @@ impl Op {
     /// Asks the peer to let go of this rank's regions that have ended. It is the library's own: no
     /// flush waits for it.
     pub const LET_GO: Op = Op(8);
+    /// Some pieces of a larger read, by one message: `local` is the first of `compare` entries of
+    /// the list in the `engine::pieces::Pieces` that `operand` names. Only in the table of operations
+    /// in flight.
+    pub const READ_MANY: Op = Op(9);
+    /// As READ_MANY, of a write.
+    pub const WRITE_MANY: Op = Op(10);
+}
+
+impl Op {
+    /// Whether a message of such a command brings or asks for many pieces.
+    pub fn is_many(self) -> bool {
+        matches!(self, Op::READ_MANY | Op::WRITE_MANY)
+    }
 }
 
 /// `code` of a read or a write that is a piece of a larger operation: `operand` is its
@@ -79,6 +93,16 @@ impl Command {
     /// its address, an atomic keeps it and a write does not.
     pub fn carries_bytes(&self) -> bool {
         self.op == Op::WRITE
+    }
+
+    /// The change of a signal word alone, as an atomic operation; the completions stay.
+    pub fn signal_alone(&self) -> Command {
+        let Command { code, operand, on_local, on_complete, .. } = *self;
+        let mut signal = Command::new(Op::ATOMIC, self.peer);
+        (signal.remote, signal.kind) = (self.signal, kind::U64);
+        (signal.code, signal.operand) = (code, operand);
+        (signal.on_local, signal.on_complete) = (on_local, on_complete);
+        signal
     }
 
     /// A command with nothing in it but its operation and peer.

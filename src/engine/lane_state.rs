@@ -6,7 +6,6 @@ use crate::engine::command_queue::Consumer;
 use crate::engine::in_flight::{InFlightTable, Tag};
 use crate::engine::messages::deferred::{DeferredQueue, take_deferred};
 use crate::engine::messages::sender::MessagePost;
-use crate::engine::pieces::{Pieces, end_one};
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
 use crate::engine::send_queue::{SendQueue, Sent};
@@ -193,9 +192,14 @@ impl LaneState {
             return false;
         }
         self.order += 1;
-        let operation = InFlight::new(command, stage, self.order, carried);
+        self.ask(routes, InFlight::new(command, stage, self.order, carried))
+    }
+
+    /// Puts an operation into the table and asks its agent; false: the table is full.
+    pub(super) fn ask(&mut self, routes: &Routes, operation: InFlight) -> bool {
+        let is_own = operation.command.op == Op::LET_GO;
         let Some(tag) = self.slots.insert(operation) else { return false };
-        self.own += usize::from(command.op == Op::LET_GO);
+        self.own += usize::from(is_own);
         self.count_under_way();
         self.send_or_wait(routes, tag);
         true
@@ -220,7 +224,7 @@ impl LaneState {
     pub(super) fn send_waiting(&mut self, routes: &Routes) -> usize {
         let mut waiting = std::mem::take(&mut self.waiting);
         let served = waiting.serve(|tag| self.send(routes, tag));
-        debug_assert!(self.waiting.is_empty(), "an end sends nothing");
+        debug_assert!(self.waiting.is_empty(), "an end by a failure sends nothing");
         self.waiting = waiting;
         served
     }
@@ -239,6 +243,12 @@ impl LaneState {
         let mut free = self.places.iter_mut().filter(|user| user.is_none());
         let place = free.next().filter(|_| has < CHUNKS / 4);
         place.map(|place| *place = Some(peer)).is_some()
+    }
+
+    fn give_place_back(&mut self, peer: u32) {
+        if let Some(place) = self.places.iter_mut().find(|user| **user == Some(peer)) {
+            *place = None;
+        }
     }
 
     /// Asks the agent of an operation whose message has not been sent, if that is possible now.
@@ -263,7 +273,15 @@ impl LaneState {
         let bytes = operation.bytes();
         if routes.transport(port).post(port, &message, bytes) == Posted::Full {
             // Requests with many bytes have slots of their own.
-            return if bytes.len() > SMALL_REQUEST { Sent::NoPlace } else { Sent::Full };
+            if bytes.len() <= SMALL_REQUEST {
+                return Sent::Full;
+            }
+            // It waits where operations wait for a place, so it must not hold one meanwhile.
+            if needs_place {
+                operation.has_place = false;
+                self.give_place_back(peer);
+            }
+            return Sent::NoPlace;
         }
         operation.sent = true;
         self.unsent -= 1;
@@ -274,10 +292,7 @@ impl LaneState {
     pub(super) fn end(&mut self, routes: &Routes, tag: Tag, status: Status) {
         let Some(operation) = self.slots.remove(tag) else { return };
         if operation.has_place {
-            let mut places = self.places.iter_mut();
-            if let Some(place) = places.find(|user| **user == Some(operation.command.peer)) {
-                *place = None;
-            }
+            self.give_place_back(operation.command.peer);
         }
         self.own -= usize::from(operation.command.op == Op::LET_GO);
         if !operation.sent {
@@ -285,9 +300,9 @@ impl LaneState {
         }
         match operation.command.op {
             Op::MESSAGE => self.payload_written(&operation.command, status),
+            Op::READ_MANY | Op::WRITE_MANY => self.end_pieces(routes, &operation, status),
             Op::READ | Op::WRITE if operation.command.code == PIECE => {
-                let failure = (status != Status::OK).then(|| Error::bare(status));
-                end_piece(routes, operation.command.operand as *mut Pieces, failure);
+                self.end_pieces(routes, &operation, status);
             }
             _ => fire(routes, &operation.command, status),
         }
@@ -358,7 +373,7 @@ impl LaneState {
                 Op::PIECES => {
                     // What of it is in flight still ends, below.
                     let failure = Error::bare(Status::ERR_CANCELED);
-                    end_piece(routes, command.local.cast(), Some(failure));
+                    self.end_piece(routes, command.local.cast(), Some(failure), 0);
                     count += 1;
                 }
                 _ => {
@@ -392,17 +407,6 @@ pub(super) fn fire_failure(routes: &Routes, command: &Command, error: &Error) {
     }
     command.on_local.fire(error.status, routes.waiters());
     command.on_complete.fire(error.status, routes.waiters());
-}
-
-/// One piece of an operation has ended, or all were begun; the last such end tells the user.
-pub(super) fn end_piece(routes: &Routes, place: *mut Pieces, failure: Option<Error>) {
-    // SAFETY: from a command of pieces or from a piece, each of which ends once; the caller holds
-    // the role.
-    match unsafe { end_one(place, failure) } {
-        None => {}
-        Some((whole, None)) => fire(routes, &whole, Status::OK),
-        Some((whole, Some(error))) => fire_failure(routes, &whole, &error),
-    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,11 +1,13 @@
 //! What the executor does with reads and writes of many pieces, see `engine::pieces`.
 
 use crate::engine::by_caller::{self, Local, Outcome};
-use crate::engine::by_owner::Stage;
-use crate::engine::command::Command;
-use crate::engine::lane_state::{LaneState, end_piece};
-use crate::engine::pieces::Pieces;
+use crate::engine::by_owner::{InFlight, Stage};
+use crate::engine::command::{Command, Op};
+use crate::engine::lane_state::{LaneState, fire, fire_failure};
+use crate::engine::pieces::{Piece, Pieces, end_one};
 use crate::engine::routes::Routes;
+use crate::transport::Access;
+use crate::util::status::{Error, Status};
 
 impl LaneState {
     /// Begins the pieces that were not begun; false: the table is full, and the rest is to be begun
@@ -23,14 +25,69 @@ impl LaneState {
                 Err(error) => pieces.fail(error),
                 Ok(_) if self.slots.is_full() => return false,
                 Ok(_) => {
-                    pieces.next += 1;
+                    let by_message = |piece: &Piece| is_by_message(routes, command.peer, piece);
+                    let many = pieces.peek_many(place, by_message);
+                    let (begin, count) = many.unwrap_or((piece, 1));
+                    pieces.next += count;
                     pieces.open += 1;
-                    let begun = self.start(routes, piece, Stage::Data { done: 0 }, false);
+                    let begun = self.start(routes, begin, Stage::Data { done: 0 }, false);
                     debug_assert!(begun, "there was room");
                 }
             }
         }
-        end_piece(routes, place, None);
+        // SAFETY: as above.
+        if unsafe { &*place }.has_signal() && self.slots.is_full() {
+            return false;
+        }
+        self.order += 1;
+        self.end_piece(routes, place, None, self.order);
         true
     }
+
+    /// The message of some pieces has been answered, or is not to be sent any more.
+    pub(super) fn end_pieces(&mut self, routes: &Routes, operation: &InFlight, status: Status) {
+        let failure = (status != Status::OK).then(|| Error::bare(status));
+        let place = operation.command.operand as *mut Pieces;
+        self.end_piece(routes, place, failure, operation.order);
+    }
+
+    /// Some pieces of an operation have ended, or all were begun; the last such end changes the
+    /// signal word, if there is one, or tells the user. The signal is as old as what has ended,
+    /// `order`: a flush that waits for the one waits for the other. A free slot is left for it.
+    pub(super) fn end_piece(
+        &mut self,
+        routes: &Routes,
+        place: *mut Pieces,
+        failure: Option<Error>,
+        order: u64,
+    ) {
+        // SAFETY: from a command of pieces or from pieces, each of which ends once; the caller
+        // holds the role.
+        match unsafe { end_one(place, failure) } {
+            None => {}
+            Some((whole, Some(error))) => fire_failure(routes, &whole, &error),
+            Some((whole, None)) if whole.op != Op::WRITE_SIGNAL => fire(routes, &whole, Status::OK),
+            Some((whole, None)) => {
+                let signal = whole.signal_alone();
+                let nowhere = Local::Pointer(std::ptr::null_mut());
+                match by_caller::attempt(routes, &signal, nowhere) {
+                    Ok(Outcome::Done) => fire(routes, &signal, Status::OK),
+                    Err(error) if !error.status.is_retry() => {
+                        fire_failure(routes, &signal, &error);
+                    }
+                    _ => {
+                        let begun =
+                            self.ask(routes, InFlight::new(signal, Stage::Word, order, false));
+                        debug_assert!(begun, "a slot was left");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether only the owner can touch a piece.
+fn is_by_message(routes: &Routes, peer: u32, piece: &Piece) -> bool {
+    let access = routes.known(peer).map(|port| routes.locate(port, piece.remote, piece.size));
+    matches!(access, Some(Ok(Access::Message(_))))
 }

@@ -4,6 +4,7 @@
 //! where it stopped stays in the `Pieces`, so the next round goes on there and nothing is lost.
 
 use crate::engine::command::{Command, Op, PIECE};
+use crate::transport::CHUNK;
 use crate::transport::address::Address;
 use crate::util::status::Error;
 
@@ -18,14 +19,18 @@ pub struct Piece {
     pub size: u64,
 }
 
+/// Bytes that a message spends on each of many pieces, beside those of the piece: its offset in the
+/// region and its size.
+pub const ENTRY: usize = 16;
+
 /// An operation of many pieces. From the queue on it belongs to the holder of the lane's role.
 pub struct Pieces {
-    /// A read or a write, with the user's completion.
+    /// A read, a write, or a write with a signal, with the user's completion.
     whole: Command,
     list: Vec<Piece>,
     /// The first piece that was not begun.
     pub(super) next: usize,
-    /// Pieces in the table of operations in flight, and 1 until all were begun.
+    /// Entries in the table of operations in flight, and 1 until all were begun.
     pub(super) open: usize,
     /// The first failure; the pieces behind it are not begun.
     failure: Option<Error>,
@@ -41,10 +46,45 @@ impl Pieces {
         command
     }
 
+    /// Whether a word is to be changed when all pieces have ended.
+    pub(super) fn has_signal(&self) -> bool {
+        self.whole.op == Op::WRITE_SIGNAL
+    }
+
+    /// Those of the next pieces, all in one region, that one message to the owner brings or asks
+    /// for, as a command; and how many they are. At least one; of that alone it is peek()'s.
+    /// `by_message`: whether a piece goes by message.
+    pub(super) fn peek_many(
+        &self,
+        place: *mut Pieces,
+        by_message: impl Fn(&Piece) -> bool,
+    ) -> Option<(Command, usize)> {
+        let first = self.list.get(self.next)?;
+        let (mut count, mut size) = (0, 0);
+        for piece in &self.list[self.next..] {
+            let bytes = piece.size.saturating_add(size + ((count + 1) * ENTRY) as u64);
+            let fits = piece.remote.key == first.remote.key && bytes <= CHUNK as u64;
+            if !fits || !by_message(piece) {
+                break;
+            }
+            (count, size) = (count + 1, size + piece.size);
+        }
+        if count < 2 {
+            return self.peek(place).map(|command| (command, 1));
+        }
+        let op = if self.whole.op == Op::READ { Op::READ_MANY } else { Op::WRITE_MANY };
+        let mut command = Command::new(op, self.whole.peer);
+        command.operand = place as u64;
+        (command.remote, command.size) = (first.remote, size);
+        (command.local, command.compare) = ((&raw const *first).cast_mut().cast(), count as u64);
+        Some((command, count))
+    }
+
     /// The next piece as a command.
     pub(super) fn peek(&self, place: *mut Pieces) -> Option<Command> {
         let piece = self.list.get(self.next)?;
-        let mut command = Command::new(self.whole.op, self.whole.peer);
+        let op = if self.whole.op == Op::READ { Op::READ } else { Op::WRITE };
+        let mut command = Command::new(op, self.whole.peer);
         command.code = PIECE;
         command.operand = place as u64;
         (command.remote, command.local, command.size) = (piece.remote, piece.local, piece.size);
@@ -85,4 +125,39 @@ pub unsafe fn end_one(
     // SAFETY: as the caller promises; no end comes after this one.
     let pieces = unsafe { Box::from_raw(place) };
     Some((pieces.whole, pieces.failure))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_message_takes_the_pieces_of_one_region_that_fit() {
+        let piece = |key, offset, size| Piece {
+            remote: Address { offset, key },
+            local: std::ptr::dangling_mut(),
+            size,
+        };
+        let mut list: Vec<_> = (0..100).map(|at| piece(1, 16 * at, 8)).collect();
+        list.push(piece(2, 0, 8));
+        list.extend([piece(1, 0, CHUNK as u64 - 40), piece(1, 0, 8), piece(1, 0, 1)]);
+        let write = Command::new(Op::WRITE, 3);
+        let mut pieces = Pieces { whole: write, list, next: 0, open: 1, failure: None };
+        let place = std::ptr::dangling_mut();
+        let many = |pieces: &Pieces| pieces.peek_many(place, |_| true).unwrap();
+        let (command, count) = many(&pieces);
+        assert_eq!((command.op, command.size, count), (Op::WRITE_MANY, 800, 100));
+        let some = pieces.peek_many(place, |piece| piece.remote.offset < 160).unwrap();
+        assert_eq!((some.0.compare, some.1), (10, 10));
+        pieces.next = 100;
+        assert_eq!((many(&pieces).0.op, many(&pieces).1), (Op::WRITE, 1));
+        pieces.next = 101;
+        // With its entry and the next one's there are 8 bytes left.
+        assert_eq!(many(&pieces).1, 2);
+        pieces.next = 103;
+        pieces.whole.op = Op::WRITE_SIGNAL;
+        assert_eq!((many(&pieces).0.op, many(&pieces).0.code), (Op::WRITE, PIECE));
+        pieces.next = 104;
+        assert!(pieces.peek_many(place, |_| true).is_none());
+    }
 }

@@ -1,6 +1,6 @@
 //! Requests for many pieces that are parked.
 
-use super::{Many, Shape, Span, Strided};
+use super::{Many, Shape, Signal, Span, Strided};
 use crate::core::poster::{Later, Poster};
 use crate::core::submit::FLAG_DONE;
 use crate::engine::command::Op;
@@ -13,6 +13,7 @@ pub(super) struct Kept {
     peer: u32,
     flags: u32,
     shape: KeptShape,
+    signal: Option<Signal>,
     on_complete: Completion,
 }
 
@@ -28,13 +29,13 @@ unsafe impl Sync for Kept {}
 
 impl Kept {
     pub(super) fn of(many: &Many) -> Kept {
-        let Many { op, peer, flags, on_complete, .. } = *many;
+        let Many { op, peer, flags, signal, on_complete, .. } = *many;
         let shape = match &many.shape {
             Shape::Strided(strided) => KeptShape::Strided(strided.clone()),
             Shape::Lists(ours, theirs) => KeptShape::Lists(ours.to_vec(), theirs.to_vec()),
         };
         // Its caller is told that its completion fires.
-        Kept { op, peer, flags: flags & !FLAG_DONE, shape, on_complete }
+        Kept { op, peer, flags: flags & !FLAG_DONE, shape, signal, on_complete }
     }
 }
 
@@ -44,12 +45,12 @@ impl Later for Kept {
     }
 
     fn post(&self, poster: &Poster) -> Result<()> {
-        let Kept { op, peer, flags, on_complete, .. } = *self;
+        let Kept { op, peer, flags, signal, on_complete, .. } = *self;
         let shape = match &self.shape {
             KeptShape::Strided(strided) => Shape::Strided(strided.clone()),
             KeptShape::Lists(ours, theirs) => Shape::Lists(ours, theirs),
         };
-        poster.submit_many(&Many { op, peer, flags, shape, on_complete }).map(drop)
+        poster.submit_many(&Many { op, peer, flags, shape, signal, on_complete }).map(drop)
     }
 
     fn completions(&self) -> [Completion; 2] {
