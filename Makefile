@@ -6,6 +6,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 BINDIR ?= $(PREFIX)/bin
 DOCDIR ?= $(PREFIX)/share/doc/llcl
 MANDIR ?= $(PREFIX)/share/man
+DATADIR ?= $(PREFIX)/share/llcl
 # Modules are files of one compiler.
 FMODDIR ?= $(LIBDIR)/llcl/fortran
 DESTDIR ?=

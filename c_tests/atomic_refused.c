@@ -15,6 +15,24 @@ static void tiers(llcl_context_t *context, const llcl_atomic_params_t *atomic, l
     CHECK_STATUS(llcl_atomic(context, atomic), expected);
 }
 
+/* The cost on memory that is mapped. */
+static uint32_t by_instruction(uint32_t op, uint32_t type)
+{
+    int floating = type == LLCL_TYPE_F32 || type == LLCL_TYPE_F64;
+    switch (op) {
+    case LLCL_OP_LOAD: case LLCL_OP_STORE: case LLCL_OP_SWAP: case LLCL_OP_COMPARE_SWAP:
+        return LLCL_COST_INSTRUCTION;
+    case LLCL_OP_ADD: case LLCL_OP_SUB:
+        return floating ? LLCL_COST_LOOP : LLCL_COST_INSTRUCTION;
+#if !defined __x86_64__
+    case LLCL_OP_AND: case LLCL_OP_OR: case LLCL_OP_XOR:
+        return LLCL_COST_INSTRUCTION;
+#endif
+    default:
+        return LLCL_COST_LOOP;
+    }
+}
+
 static void query(llcl_context_t *context, const struct shared *target, uint32_t peer)
 {
     int mine = peer == llcl_rank(context);
@@ -27,14 +45,16 @@ static void query(llcl_context_t *context, const struct shared *target, uint32_t
             CHECK_OK(llcl_atomic_query(context, peer, target->remote[peer], all_ops[o],
                                        all_types[t], &info));
             CHECK_EQUAL(info.supported, is_offered(all_ops[o], all_types[t]));
-            if (!info.supported)
+            if (!info.supported) {
+                CHECK(info.cost == 0 && info.domain == 0);
                 continue;
+            }
             if (target->kind == ALLOCATED) {
                 CHECK_EQUAL(info.domain, LLCL_DOMAIN_PROCESSOR);
-                CHECK_EQUAL(info.native, 1);
+                CHECK_EQUAL(info.cost, by_instruction(all_ops[o], all_types[t]));
             } else {
                 CHECK_EQUAL(info.domain, LLCL_DOMAIN_OWNER);
-                CHECK_EQUAL(info.native, mine);
+                CHECK_EQUAL(info.cost, mine ? by_instruction(all_ops[o], all_types[t]) : LLCL_COST_MESSAGES);
             }
         }
     }

@@ -1419,6 +1419,23 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
  */
 #define LLCL_DOMAIN_OWNER 2u
 
+/**
+ * One atomic instruction of the calling processor: some 5 ns on a word that no other core uses.
+ */
+#define LLCL_COST_INSTRUCTION 1u
+
+/**
+ * A loop of the calling processor around a compare-and-swap, because it has no instruction for the
+ * operation: as LLCL_COST_INSTRUCTION, and once more for each other change that comes between.
+ */
+#define LLCL_COST_LOOP 2u
+
+/**
+ * A request to the owner and its answer: some 0.3 us where a thread of the owner is awake, and the
+ * time to wake one, 10 us and more, where none is.
+ */
+#define LLCL_COST_MESSAGES 3u
+
 /** How an atomic operation would be executed. */
 typedef struct llcl_atomic_info_t {
     /** Bytes of this struct, set by the caller before the call. */
@@ -1427,8 +1444,11 @@ typedef struct llcl_atomic_info_t {
     uint32_t supported;
     /** One of LLCL_DOMAIN_*; 0 where it is not supported. */
     uint32_t domain;
-    /** 1: the calling processor executes it; 0: the owner does, asked by a message. */
-    uint32_t native;
+    /**
+     * One of LLCL_COST_*; 0 where it is not supported. Beside LLCL_EXECUTION_OFFLOAD, which hands
+     * everything to the progress thread first.
+     */
+    uint32_t cost;
     /** 0. */
     uint32_t reserved;
 } llcl_atomic_info_t;

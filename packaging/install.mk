@@ -2,7 +2,7 @@
 MANIFEST = $(LIBDIR)/libllcl.so.$(VERSION) $(LIBDIR)/$(SONAME) $(LIBDIR)/libllcl.so $(LIBDIR)/libllcl.a \
 	$(INCLUDEDIR)/llcl.h $(INCLUDEDIR)/llcl.hpp $(BINDIR)/llcl-run $(BINDIR)/llcl-info $(LIBDIR)/pkgconfig/llcl.pc \
 	$(LIBDIR)/cmake/LLCL/LLCLConfig.cmake $(LIBDIR)/cmake/LLCL/LLCLConfigVersion.cmake \
-	$(addprefix $(DOCDIR)/,README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE)
+	$(addprefix $(DOCDIR)/,README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE) $(DATADIR)/tsan.supp
 
 MAN_PAGES = $(addprefix $(MANDIR)/,$(shell scripts/make-man --list))
 
@@ -29,6 +29,7 @@ install-library: man $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/ll
 	$(INSTALL) -m 644 include/llcl.h include/llcl.hpp $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(DESTDIR)$(DOCDIR)/
+	sed 's|/usr/local/share/llcl|$(DATADIR)|' packaging/tsan.supp > $(DESTDIR)$(DATADIR)/tsan.supp
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MAN_PAGES))))
 	for s in 1 3 7; do $(INSTALL) -m 644 $(BUILD)/man/man$$s/* $(DESTDIR)$(MANDIR)/man$$s/ || exit 1; done
 	$(FILL) packaging/llcl.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/llcl.pc
@@ -43,6 +44,6 @@ endif
 # Directories of other packages stay; ours go when they are empty.
 uninstall: uninstall-conduit
 	rm -f $(addprefix $(DESTDIR),$(MANIFEST) $(FORTRAN_MANIFEST) $(MAN_PAGES))
-	-rmdir $(DESTDIR)$(FMODDIR) $(DESTDIR)$(LIBDIR)/llcl $(DESTDIR)$(LIBDIR)/cmake/LLCL $(DESTDIR)$(DOCDIR) 2>/dev/null
+	-rmdir $(DESTDIR)$(FMODDIR) $(DESTDIR)$(LIBDIR)/llcl $(DESTDIR)$(LIBDIR)/cmake/LLCL $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR) 2>/dev/null
 
 .PHONY: install install-library install-conduit uninstall uninstall-conduit

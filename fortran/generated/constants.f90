@@ -76,6 +76,9 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_OP_MAX = 11
   integer(c_int32_t), parameter :: LLCL_DOMAIN_PROCESSOR = 1
   integer(c_int32_t), parameter :: LLCL_DOMAIN_OWNER = 2
+  integer(c_int32_t), parameter :: LLCL_COST_INSTRUCTION = 1
+  integer(c_int32_t), parameter :: LLCL_COST_LOOP = 2
+  integer(c_int32_t), parameter :: LLCL_COST_MESSAGES = 3
   integer(c_int32_t), parameter :: LLCL_ALL_PEERS = not(0_c_int32_t)
   integer(c_int32_t), parameter :: LLCL_WAIT_FROM_PEER = 1
   integer(c_int32_t), parameter :: LLCL_WAIT_MESSAGES = 1

@@ -159,7 +159,7 @@ module llcl_types
     integer(c_int64_t) :: struct_size = 24
     integer(c_int32_t) :: supported = 0
     integer(c_int32_t) :: domain = 0
-    integer(c_int32_t) :: native = 0
+    integer(c_int32_t) :: cost = 0
     integer(c_int32_t) :: reserved = 0
   end type
 

@@ -56,6 +56,15 @@ pub const LLCL_DOMAIN_PROCESSOR: u32 = 1;
 /// program with the atomics of C.
 pub const LLCL_DOMAIN_OWNER: u32 = 2;
 
+/// One atomic instruction of the calling processor: some 5 ns on a word that no other core uses.
+pub const LLCL_COST_INSTRUCTION: u32 = 1;
+/// A loop of the calling processor around a compare-and-swap, because it has no instruction for the
+/// operation: as LLCL_COST_INSTRUCTION, and once more for each other change that comes between.
+pub const LLCL_COST_LOOP: u32 = 2;
+/// A request to the owner and its answer: some 0.3 us where a thread of the owner is awake, and the
+/// time to wake one, 10 us and more, where none is.
+pub const LLCL_COST_MESSAGES: u32 = 3;
+
 /// An atomic operation.
 #[repr(C)]
 pub struct llcl_atomic_params_t {
@@ -90,8 +99,9 @@ pub struct llcl_atomic_info_t {
     pub supported: u32,
     /// One of LLCL_DOMAIN_*; 0 where it is not supported.
     pub domain: u32,
-    /// 1: the calling processor executes it; 0: the owner does, asked by a message.
-    pub native: u32,
+    /// One of LLCL_COST_*; 0 where it is not supported. Beside LLCL_EXECUTION_OFFLOAD, which hands
+    /// everything to the progress thread first.
+    pub cost: u32,
     /// 0.
     pub reserved: u32,
 }
@@ -165,7 +175,7 @@ pub unsafe extern "C" fn llcl_atomic_query(
                 Some(_) => LLCL_DOMAIN_PROCESSOR,
                 None => 0,
             },
-            native: execution.is_some_and(|execution| execution.native).into(),
+            cost: execution.map_or(0, |execution| execution.cost as u32),
             reserved: 0,
         };
         // SAFETY: as above.

@@ -173,8 +173,10 @@ impl Context {
         kind: u32,
     ) -> Result<Option<AtomicExecution>> {
         let port = self.port(peer)?;
-        let width = match checked(op, kind) {
-            Ok((_, kind)) => atomic::width(kind).unwrap_or(8),
+        let (width, one) = match checked(op, kind) {
+            Ok((op, kind)) => {
+                (atomic::width(kind).unwrap_or(8), atomic::is_one_instruction(op, kind))
+            }
             Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -183,15 +185,31 @@ impl Context {
             true => self.regions.is_registered(Key(target.key)),
             false => !native,
         };
-        Ok(Some(AtomicExecution { native, owners }))
+        let cost = match native {
+            true if one => Cost::Instruction,
+            true => Cost::Loop,
+            false => Cost::Messages,
+        };
+        Ok(Some(AtomicExecution { cost, owners }))
     }
+}
+
+/// What an atomic operation takes, numbered as in the C interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// One atomic instruction.
+    Instruction = 1,
+    /// A loop around one.
+    Loop = 2,
+    /// A request to the owner and its answer.
+    Messages = 3,
 }
 
 /// How an atomic operation is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicExecution {
-    /// By the calling processor.
-    pub native: bool,
+    /// What it takes.
+    pub cost: Cost,
     /// Only the owner's process touches the word: it is registered memory.
     pub owners: bool,
 }

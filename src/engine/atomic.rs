@@ -61,6 +61,18 @@ pub fn supported(op: u8, kind: u8) -> bool {
         }
 }
 
+/// Whether a supported operation is one instruction of the processor; else it is a loop around a
+/// compare-and-swap.
+pub fn is_one_instruction(op: u8, kind: u8) -> bool {
+    match op {
+        op::LOAD..=op::COMPARE_SWAP => true,
+        op::ADD | op::SUB => !matches!(kind, kind::F32 | kind::F64),
+        // What the word held before is answered, which instructions of x86 do for sums only.
+        op::AND | op::OR | op::XOR => !cfg!(target_arch = "x86_64"),
+        _ => false,
+    }
+}
+
 /// Executes a supported operation and returns what the word held before, in the low-order bytes.
 ///
 /// # Safety

@@ -61,8 +61,11 @@ pub(super) fn take_bytes(command: &Command, mut bytes: &[u8]) -> bool {
     fits
 }
 
+/// Where a piece begins, and its size.
+type Entry = (Address, usize);
+
 /// The entries of a request, and the bytes behind them. A peer may send anything.
-fn parts<'m>(message: &Message, bytes: &'m [u8]) -> Result<(Vec<(Address, usize)>, &'m [u8])> {
+fn parts<'m>(message: &Message, bytes: &'m [u8]) -> Result<(Vec<Entry>, &'m [u8])> {
     let [key, count, size, ..] = message.words;
     let invalid = || Error::bare(Status::ERR_INVALID);
     let listed = usize::try_from(count).ok().and_then(|count| count.checked_mul(ENTRY));
