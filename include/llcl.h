@@ -13,8 +13,8 @@
  * - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened and nothing was
  *   kept; its name gives the reason. The one exception is LLCL_DONE, which only requests with
  *   LLCL_FLAG_DONE are answered: the operation has ended, and none of its completions fires. A
- *   negative status is an error; llcl_last_error() then has a
- *   sentence that names the parameter, its value and what was expected.
+ *   negative status is an error; llcl_last_error() then has a sentence that names the parameter,
+ *   its value and what was expected.
  * - Handles are opaque pointers, made and ended by matching calls. Contexts, regions, teams and
  *   plans that have ended are refused with LLCL_ERR_STATE, also after the end of their context,
  *   until 256 later ones of their kind have ended. Any other handle that has ended must not be
@@ -29,25 +29,27 @@
  *   fires.
  * - Callbacks run on whatever thread ends the operation: the caller, before the call returns
  *   (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this library; or
- *   one of its own threads. In offload mode it is the progress thread.
- *   They may post requests by the try functions; they must not block. What they post may end at
- *   once; its callback then runs after the present one has returned, so a chain of any length
- *   needs no more stack than one link. A thread keeps at most 64 such callbacks waiting; beyond
- *   that the try functions answer LLCL_RETRY_QUEUE_FULL.
+ *   one of its own threads. In offload mode it is the progress thread; but a thread that posts
+ *   while the command queue is full, or while another thread posts, may execute commands from the
+ *   queue, and then runs their callbacks.
+ *   Callbacks may post requests by the try functions; they must not block. What a callback posts
+ *   may end at once; its own callback then runs after the present one has returned, so a chain of
+ *   any length needs no more stack than one link. A thread keeps at most 64 such callbacks
+ *   waiting; beyond that the try functions answer LLCL_RETRY_QUEUE_FULL.
  * - Order. Operations of one thread or of several may take effect in any order, except that the
  *   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
  *   done before an operation was accepted is seen by every thread that sees its effect.
  * - First use. A peer is contacted when it is first used: its memory is mapped as soon as it has
  *   called llcl_init, which takes some 0.1 ms. Until then the try functions answer
- *   LLCL_RETRY_CONNECTING, without waiting, while the contact goes on behind them; all other
- *   functions wait. A message to a receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank
+ *   LLCL_RETRY_CONNECTING, without waiting, while the contact goes on behind them; other functions
+ *   that need the peer wait. A message to a receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank
  *   that keeps the counter of a share. llcl_connect contacts peers beforehand.
  * - Threads. Every function may be called by any thread at any time, except where it says else. No
  *   panic leaves the library; there is no process-wide state to set up, no signal handler and no
  *   constructor.
- * - Signal handlers must not call any function of this library but llcl_abort with NULL: it
- *   allocates memory and takes locks that the interrupted thread may hold. Let the handler set a
- *   flag, or write to a descriptor, and a thread act on it.
+ * - Signal handlers may call llcl_abort with NULL, and no other function of this library: the
+ *   others allocate memory and take locks that the interrupted thread may hold. Let the handler
+ *   set a flag, or write to a descriptor, and a thread act on it.
  * - Callbacks and handlers end by returning. One that leaves by an exception, pthread_exit or
  *   cancellation ends the process, with a message that names it; one that leaves by longjmp leaves
  *   behind what its thread held, and other threads may wait for that for ever.
