@@ -250,25 +250,40 @@ pub unsafe extern "C" fn llcl_am_poll(
     most: u32,
     handled: *mut u32,
 ) -> llcl_status_t {
-    // SAFETY: the caller gives NULL or a live context.
-    if let (Some(context), 1..) = (unsafe { context.as_ref() }, most)
-        && context.is_live()
-        && context.context.am_poll_finds_nothing()
-    {
-        if !handled.is_null() {
-            // SAFETY: the caller gives NULL or a place for a number.
-            unsafe { handled.write(0) };
-        }
+    // SAFETY: as the caller promises.
+    if unsafe { finds_nothing(context, most, handled, Context::am_poll_finds_nothing) } {
         return LLCL_OK;
     }
     // SAFETY: as the caller promises.
     unsafe { poll(context, most, handled) }
 }
 
-/// A poll that has more to do than to look. Apart, so that one that finds nothing saves no
+/// Whether a poll that only looks, by `look`, is all that is to be done.
+#[inline(always)]
+unsafe fn finds_nothing(
+    context: *const llcl_context_t,
+    most: u32,
+    handled: *mut u32,
+    look: impl FnOnce(&Context) -> bool,
+) -> bool {
+    // SAFETY: the caller gives NULL or a live context.
+    let Some(context) = (unsafe { context.as_ref() }) else { return false };
+    let nothing = most > 0 && context.is_live() && look(&context.context);
+    if nothing && !handled.is_null() {
+        // SAFETY: the caller gives NULL or a place for a number.
+        unsafe { handled.write(0) };
+    }
+    nothing
+}
+
+/// A poll that has more to do than a look. Apart, so that one that finds nothing saves no
 /// registers.
 #[inline(never)]
 unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    if unsafe { finds_nothing(context, most, handled, Context::am_poll_finds_nothing_anywhere) } {
+        return LLCL_OK;
+    }
     guard(|| {
         // SAFETY: the caller gives a live context.
         let context = unsafe { live(context)? };
@@ -317,14 +332,13 @@ unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_
     let (Some(context), Some(p)) = (unsafe { (context.as_ref(), params.as_ref()) }) else {
         return false;
     };
-    let plain = p.flags | p.kind == 0
-        && p.on_local.as_engine().is_nothing()
-        && p.on_complete.as_engine().is_nothing()
-        && p.reply.is_null()
-        && p.reply_capacity == 0
-        && p.reply_size.is_null();
+    // Joined before one branch: each of its own costs as much as the look.
+    let what = u64::from(p.flags | p.kind)
+        | p.on_local.as_engine().head()
+        | p.on_complete.as_engine().head();
+    let answer = p.reply.addr() | p.reply_capacity | p.reply_size.addr();
     // SAFETY: as the caller promises.
-    plain
+    what | answer as u64 == 0
         && unsafe {
             context.context.am_quickly(
                 (p.peer, p.id, p.tag),

@@ -64,7 +64,8 @@ pub unsafe extern "C" fn llcl_am_view(
             unsafe { given(view, "view").map(|_| ()) }
         });
     };
-    let ((header, header_size), (payload, here)) = (am.0.header(), am.0.payload());
+    let arrived = am.0.arrived();
+    let ((header, header_size), (payload, here)) = (arrived.header(), am.0.payload());
     let none = llcl_remote_t { offset: 0, key: 0 };
     let (address, payload_size) = match am.0.body() {
         Body::Here(..) => (none, here),
@@ -74,11 +75,11 @@ pub unsafe extern "C" fn llcl_am_view(
     };
     let wants = if am.0.wants_reply() { LLCL_AM_WANTS_REPLY } else { 0 };
     let filled = llcl_am_view_t {
-        source: am.0.source,
-        id: am.0.id.into(),
-        kind: am.0.kind.into(),
-        tag: am.0.label,
-        flags: wants | if am.0.response { LLCL_AM_RESPONSE } else { 0 },
+        source: arrived.source(),
+        id: arrived.id().into(),
+        kind: arrived.kind().into(),
+        tag: arrived.label(),
+        flags: wants | if arrived.response { LLCL_AM_RESPONSE } else { 0 },
         header: header.cast(),
         header_size,
         payload: payload.cast(),

@@ -55,8 +55,8 @@ pub struct Context {
 
 /// What the short way of reads and writes needs, in one place: no pointer is followed twice.
 pub(super) struct Quick {
-    /// Peers whose mapped memory the caller may touch itself: none in offload mode and during
-    /// finalize, else all.
+    /// Peers that the caller may reach itself: none in offload mode and during finalize, else
+    /// all.
     pub(super) peers: AtomicU32,
     ports: *const OnceBox<Port>,
     pub(super) own: OwnTable,
@@ -70,6 +70,12 @@ unsafe impl Send for Quick {}
 unsafe impl Sync for Quick {}
 
 impl Quick {
+    /// Whether the caller may reach a peer itself, as far as it is known.
+    #[inline(always)]
+    pub(super) fn has(&self, peer: u32) -> bool {
+        peer < self.peers.load(Ordering::Relaxed)
+    }
+
     /// The port to a peer whose mapped memory the caller may touch itself. Peer and flags come as
     /// one number, flags in the upper half: any flag makes a peer that does not exist.
     #[inline(always)]

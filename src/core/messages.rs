@@ -66,18 +66,21 @@ impl Context {
         (header, header_size): (*const u8, usize),
         (payload, payload_size): (*const u8, usize),
     ) -> bool {
-        // No peer in offload mode and during finalize; nor one that was never contacted.
-        let Some(_port) = self.quick.port(peer.into()) else { return false };
-        let Some(message_sender) = self.routes.fabric().known_sender(peer) else { return false };
-        let fits = !completion::in_response()
-            && header_size <= HEADER
-            && payload_size <= message_sender.medium()
-            && (header_size == 0 || !header.is_null())
-            && (payload_size == 0 || !payload.is_null());
-        if !fits
+        // No peer in offload mode and during finalize; nor one that was never sent to.
+        if !self.quick.has(peer) {
+            return false;
+        }
+        let fabric = self.routes.fabric();
+        let Some(message_sender) = fabric.known_sender(peer) else { return false };
+        let bytes_are_missing =
+            header.is_null() & (header_size != 0) | (payload.is_null() & (payload_size != 0));
+        if bytes_are_missing
+            || header_size > HEADER
+            || payload_size > message_sender.medium()
+            || completion::in_response()
             || !message_sender.admits()
             || !message_sender.head().has_handler(id)
-            || self.routes.fabric().is_dead(peer)
+            || fabric.is_dead(peer)
         {
             return false;
         }

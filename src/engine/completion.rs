@@ -12,6 +12,12 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+mod of_thread;
+
+pub use of_thread::{
+    polled_in_vain, polled_in_vain_again, polled_with_result, serving, set_serving,
+};
+
 /// The C function that a completion calls.
 pub type Callback = unsafe extern "C-unwind" fn(data: *mut c_void, status: Status);
 
@@ -85,9 +91,10 @@ impl Completion {
         self.head() == 0
     }
 
-    /// Kind and reserved as the one number that lies there: read and compared at once.
+    /// Kind and reserved as the one number that lies there: read and compared at once. 0: see
+    /// is_nothing().
     #[inline(always)]
-    fn head(&self) -> u64 {
+    pub fn head(&self) -> u64 {
         u64::from(self.kind) | u64::from(self.reserved) << 32
     }
 
@@ -203,6 +210,8 @@ struct Trampoline {
     count: Cell<usize>,
     /// It runs the handler of a response.
     responding: Cell<bool>,
+    /// See set_serving().
+    serving: Cell<*const c_void>,
     /// Polls for messages without result since the last one with one; see polled_in_vain().
     polls: Cell<u32>,
 }
@@ -214,6 +223,7 @@ thread_local! {
         first: Cell::new(0),
         count: Cell::new(0),
         responding: Cell::new(false),
+        serving: Cell::new(std::ptr::null()),
         polls: Cell::new(0),
     } };
 }
@@ -277,13 +287,15 @@ impl Drop for Place {
 /// Whether this thread runs a callback at the moment.
 #[inline(always)]
 pub fn in_callback() -> bool {
-    mine().is_running()
+    // SAFETY: as in mine(). A thread without callbacks runs none.
+    unsafe { known::get().as_ref() }.is_some_and(Trampoline::is_running)
 }
 
 /// Whether this thread runs the handler of a response, which sends nothing.
 #[inline(always)]
 pub fn in_response() -> bool {
-    mine().responding.get()
+    // SAFETY: as in mine(). A thread without callbacks runs none.
+    unsafe { known::get().as_ref() }.is_some_and(|trampoline| trampoline.responding.get())
 }
 
 /// Like enter(), for the handler of a response.
@@ -296,33 +308,6 @@ pub fn enter_response(function: *const c_void, call: impl FnOnce()) {
     });
 }
 
-/// Counts a poll of this thread that found nothing; returns how many there were one after the
-/// other.
-pub fn polled_in_vain() -> u32 {
-    let polls = &mine().polls;
-    polls.set(polls.get().wrapping_add(1));
-    polls.get()
-}
-
-/// Counts such a poll, unless it would be the next of each `every`, or the thread runs a callback.
-/// False: it was not counted. Here, since a poll has no time to look two things up that belong to
-/// its thread.
-#[inline(always)]
-pub fn polled_in_vain_again(every: u32) -> bool {
-    let t = mine();
-    let next = t.polls.get().wrapping_add(1);
-    let again = !t.is_running() && !next.is_multiple_of(every);
-    if again {
-        t.polls.set(next);
-    }
-    again
-}
-
-/// A poll of this thread has found something.
-pub fn polled_with_result() {
-    mine().polls.set(0);
-}
-
 /// Whether `count` more callbacks of this thread have room to wait. Asked before an operation is
 /// accepted inside a callback, so that what is accepted can always fire.
 pub fn has_room(count: usize) -> bool {
@@ -332,10 +317,13 @@ pub fn has_room(count: usize) -> bool {
 }
 
 /// Refuses what waits, inside a callback.
+#[inline(always)]
 pub fn must_not_be_in_callback() -> Result<()> {
-    if !in_callback() {
-        return Ok(());
-    }
+    if in_callback() { refuse_to_wait() } else { Ok(()) }
+}
+
+#[cold]
+fn refuse_to_wait() -> Result<()> {
     let running = user_function::describe(mine().running.get());
     fail!(
         ERR_STATE,

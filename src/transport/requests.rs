@@ -16,7 +16,7 @@ fn words<const WORDS: usize>((bytes, size): (*const u8, usize)) -> [u64; WORDS] 
 
 /// What came in the place of a payload.
 pub fn payload(arrived: &Arrived) -> &[u8] {
-    match arrived.payload {
+    match arrived.payload() {
         (bytes, _) if bytes.is_null() => &[],
         // SAFETY: the slot holds `size` bytes, and is ours until it is done with.
         (bytes, size) => unsafe { std::slice::from_raw_parts(bytes, size) },
@@ -31,14 +31,14 @@ fn bytes(words: &[u64]) -> &[u8] {
 
 /// A request, as it has come.
 pub fn message_of(arrived: &Arrived) -> Message {
-    let Arrived { kind, source, tag, header, .. } = *arrived;
-    Message { kind: kind.into(), source, tag, words: words::<MESSAGE_WORDS>(header) }
+    let (kind, source, tag) = (arrived.kind().into(), arrived.source(), arrived.tag());
+    Message { kind, source, tag, words: words::<MESSAGE_WORDS>(arrived.header()) }
 }
 
 /// An answer, as it has come.
 pub fn reply_of(arrived: &Arrived) -> Reply {
-    let [result] = words::<1>(arrived.header);
-    Reply { tag: arrived.tag, status: Status(-i32::from(arrived.id)), result }
+    let [result] = words::<1>(arrived.header());
+    Reply { tag: arrived.tag(), status: Status(-i32::from(arrived.id())), result }
 }
 
 /// A request, as it is to be sent.

@@ -26,6 +26,8 @@ struct Pin {
     epoch: AtomicU64,
     /// Whether a living thread uses it; a pin is reused, never freed.
     taken: AtomicBool,
+    /// How many pins there were before it.
+    number: usize,
 }
 
 /// Counts the calls of quiesce(). Read by every pin; its line changes when memory is unmapped.
@@ -70,10 +72,21 @@ own_word! {
     quick, "rs_llcl_pin", super::Pin
 }
 
-/// A number that differs between threads that have been pinned, to spread what they count.
+/// A small number that no other living thread has. What a thread has stored under its number
+/// happens before what a later thread with this number does. None in a thread that has never been
+/// pinned, and where the kernel does not run the fence.
 #[inline(always)]
-pub fn thread_stripe() -> usize {
-    quick::get() as usize / size_of::<CachePadded<Pin>>()
+pub fn thread_number() -> Option<usize> {
+    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    unsafe { quick::get().as_ref() }.map(|pin| pin.number)
+}
+
+/// Gives the calling thread a number, where one can be had.
+#[cold]
+pub fn number_thread() {
+    if registry().asymmetric && MINE.try_with(|mine| mine.0.get().is_null()).unwrap_or(false) {
+        adopt();
+    }
 }
 
 /// While this lives, nothing that this thread looks up is unmapped.
@@ -158,7 +171,8 @@ fn adopt() -> &'static Pin {
         match pins.iter().find(|pin| !pin.taken.load(Ordering::Acquire)) {
             Some(pin) => pin,
             None => {
-                let pin: &'static CachePadded<Pin> = Box::leak(Box::default());
+                let fresh = Pin { number: pins.len(), ..Pin::default() };
+                let pin: &'static CachePadded<Pin> = Box::leak(Box::new(fresh.into()));
                 pins.push(pin);
                 pin
             }

@@ -16,11 +16,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl Context {
-    /// A poll without result, unless one has to do more than to look. Never in a callback, where it
-    /// does nothing: the long way tells why.
+    /// A poll without result, unless one has to do more than to look where messages came last.
+    /// Never in a callback, where it does nothing: the long way tells why.
     #[inline(always)]
     pub fn am_poll_finds_nothing(&self) -> bool {
         self.routes.gate().is_open() && self.dispatcher.finds_nothing()
+    }
+
+    /// Likewise, unless one has to do more than to look wherever something may have come.
+    #[inline(always)]
+    pub fn am_poll_finds_nothing_anywhere(&self) -> bool {
+        self.routes.gate().is_open() && self.dispatcher.finds_nothing_anywhere()
     }
 
     /// Runs up to `most` handlers of what has come; returns how many messages were taken.

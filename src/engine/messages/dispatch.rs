@@ -16,7 +16,7 @@
 //! With polled handlers (`HandlerMode::Polled`) no thread of the library runs any: `poll` has what
 //! the threads of the program do, `sleep` how they sleep until a message comes.
 
-use crate::engine::completion::in_callback;
+use crate::engine::completion::{in_callback, set_serving};
 use crate::engine::messages::Handler;
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::role::{Held, Role};
@@ -90,6 +90,8 @@ unsafe impl Send for Requests {}
 pub struct Dispatcher {
     /// By which threads remember it, see `poll`.
     name: u64,
+    /// Ranks of the world.
+    size: u32,
     post: Arc<MessagePost>,
     requests: Role<Requests>,
     replies: Role<MessageReceiver>,
@@ -115,24 +117,21 @@ pub struct Dispatcher {
     parked: Mutex<u32>,
 }
 
-thread_local! {
-    /// The table of the agent for which this thread runs a handler under the role.
-    static SERVING: Cell<*const Requests> = const { Cell::new(std::ptr::null()) };
-}
-
-/// While it lives this thread serves under the role.
+/// While it lives this thread serves under the role, whose table it has at hand.
 struct Serving;
 
 impl Serving {
+    #[inline(always)]
     fn begin(requests: &Requests) -> Serving {
-        SERVING.with(|serving| serving.set(requests));
+        set_serving(std::ptr::from_ref(requests).cast());
         Serving
     }
 }
 
 impl Drop for Serving {
+    #[inline(always)]
     fn drop(&mut self) {
-        SERVING.with(|serving| serving.set(std::ptr::null()));
+        set_serving(std::ptr::null());
     }
 }
 
@@ -164,17 +163,15 @@ impl Requests {
         self.message_receiver.has_come() || self.responses.has_come()
     }
 
-    /// The next message: a response before a request, for which there must be `room`.
+    /// Whether a response is to be handled before a request. Whether any have come to another share
+    /// than their last one is looked at between turns of requests.
     #[inline(always)]
-    fn next(&mut self, room: bool) -> Option<Arrived> {
-        match self.responses.has_come() {
-            true => self.responses.peek(),
-            false if room => self.message_receiver.peek(),
-            false => None,
-        }
+    fn response_is_next(&mut self) -> bool {
+        let turn = self.message_receiver.has_had_its_turn();
+        self.responses.is_ready() || turn && self.responses.has_come_anywhere()
     }
 
-    /// The message that next() gave has been consumed.
+    /// The message that was handled has been consumed.
     #[inline(always)]
     fn done(&mut self, response: bool) {
         if response { self.responses.done() } else { self.message_receiver.done() }
@@ -184,7 +181,7 @@ impl Requests {
     #[inline]
     fn entry(&self, arrived: &Arrived) -> Entry {
         let none = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
-        self.table.get(usize::from(arrived.id)).map_or(none, Cell::get)
+        self.table.get(usize::from(arrived.id())).map_or(none, Cell::get)
     }
 }
 
@@ -203,6 +200,7 @@ impl Dispatcher {
         let table = (0..IDS).map(|_| Cell::new(empty)).collect();
         Dispatcher {
             name: poll::new_name(),
+            size: post.routes.size(),
             lookouts: [message_receiver.lookout(), replies.lookout(), responses.lookout()],
             requests: Role::new(Requests {
                 message_receiver,
@@ -371,33 +369,74 @@ impl Dispatcher {
         most: usize,
         done: &impl Fn() -> bool,
     ) -> usize {
-        let parallel = self.mode == HandlerMode::Parallel;
-        let _serving = (!parallel).then(|| Serving::begin(&requests));
-        let mut lingered = 0;
         self.post.send_parked();
+        if self.mode == HandlerMode::Parallel {
+            return self.serve_outside(requests, most, done);
+        }
+        let _serving = Serving::begin(&requests);
+        let waiters = self.post.routes.waiters();
+        let (mut count, mut lingered) = (0, 0);
+        while count < most {
+            if count > 0 && (done() || self.registering.load(Ordering::Relaxed) != 0) {
+                return count;
+            }
+            if requests.response_is_next() {
+                self.serve_response(&mut requests);
+            } else if self.post.parked.has_room()
+                && let Some(request) = requests.message_receiver.peek()
+            {
+                let entry = requests.entry(&request);
+                self.handle(entry, request);
+                requests.message_receiver.done();
+            } else if requests.responses.has_come() {
+                self.serve_response(&mut requests);
+            } else if count - lingered >= MANY {
+                lingered = count;
+                (0..LINGER).for_each(|_| std::hint::spin_loop());
+                continue;
+            } else {
+                return count;
+            }
+            if waiters.any() {
+                self.notify_in_time(&mut requests.notified);
+            }
+            count += 1;
+        }
+        most
+    }
+
+    /// Handles the response that has come, under the role.
+    #[inline(never)]
+    fn serve_response(&self, requests: &mut Held<'_, Requests, false>) {
+        if let Some(response) = requests.responses.peek() {
+            let entry = requests.entry(&response);
+            self.handle_other(entry, response);
+            requests.responses.done();
+        }
+    }
+
+    /// As serve(), with the role given up while a handler runs.
+    #[inline(never)]
+    fn serve_outside<'a>(
+        &'a self,
+        mut requests: Held<'a, Requests, false>,
+        most: usize,
+        done: &impl Fn() -> bool,
+    ) -> usize {
         for count in 0..most {
             if count > 0 && (done() || self.registering.load(Ordering::Relaxed) != 0) {
                 return count;
             }
-            let room = self.post.parked.has_room();
-            let mut next = requests.next(room);
-            if next.is_none() && count - lingered >= MANY {
-                lingered = count;
-                (0..LINGER).for_each(|_| std::hint::spin_loop());
-                next = requests.next(room);
-            }
+            let response = requests.response_is_next() || !self.post.parked.has_room();
+            let next = match response {
+                true => requests.responses.peek(),
+                false => requests.message_receiver.peek().or_else(|| requests.responses.peek()),
+            };
             let Some(arrived) = next else { return count };
-            if parallel {
-                self.handle_outside(requests, &arrived);
-                match self.requests.take_unfenced() {
-                    Some(again) => requests = again,
-                    None => return count + 1,
-                }
-            } else {
-                let entry = requests.entry(&arrived);
-                self.handle(&entry, &arrived);
-                requests.done(arrived.response);
-                self.owe(&mut requests.notified);
+            self.handle_outside(requests, arrived);
+            match self.requests.take_unfenced() {
+                Some(again) => requests = again,
+                None => return count + 1,
             }
         }
         most

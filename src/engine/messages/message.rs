@@ -1,7 +1,7 @@
 //! A message as its handler sees it.
 
 use crate::engine::messages::sender::MessagePost;
-use crate::engine::messages::{BULK, HEADER, LONG, MEDIUM, PLACE};
+use crate::engine::messages::{BULK, HEADER, LONG, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::frame::{Arrived, Frame, LARGEST};
@@ -9,7 +9,7 @@ use crate::util::pin::pin;
 use crate::util::reserve::boxed;
 use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What a message brings besides its header.
 #[derive(Clone, Copy)]
@@ -25,32 +25,44 @@ pub enum Body {
     },
 }
 
-/// See the head of the file.
+/// See the head of the file. Nothing is done when it goes: the message of a handler is made and
+/// forgotten where it is used.
+#[repr(C)]
 pub struct Message {
     /// From an Arc that the maker of the message holds as long as the message lives.
     post: *const MessagePost,
-    /// The rank that sent it.
-    pub source: u32,
-    /// For which handler.
-    pub id: u16,
-    /// What its sender calls it.
-    pub label: u16,
-    /// What it brings: MEDIUM, LONG, BULK.
-    pub kind: u8,
-    /// It answers a message of this rank's.
-    pub response: bool,
-    /// Of the request, where its sender waits for its end.
-    tag: u64,
-    header: (*const u8, usize),
-    body: Body,
-    /// The payload lies in the receiver's own memory and stays there.
-    long: bool,
-    /// Nobody has answered it, and nobody has taken over the right to.
-    open: AtomicBool,
-    responded: AtomicBool,
-    retained: AtomicBool,
-    /// Of a message that was retained: its bytes, header first, and its own hold on the post.
-    copy: Option<(Arc<MessagePost>, Box<[u64]>)>,
+    /// What has come, or the copy of it that was retained.
+    arrived: Arrived,
+    body: Held,
+    /// ANSWERED, RESPONDED, RETAINED, COPY.
+    state: AtomicU8,
+}
+
+/// It was answered, or something else has taken over the right to.
+const ANSWERED: u8 = 1;
+/// It was answered by a response.
+const RESPONDED: u8 = 2;
+/// A copy was made.
+const RETAINED: u8 = 4;
+/// It is one.
+const COPY: u8 = 8;
+
+/// Where the payload is.
+#[derive(Clone, Copy)]
+enum Held {
+    /// With the header.
+    Along,
+    /// Elsewhere; bytes that are here lie in the receiver's own memory and stay there.
+    Elsewhere(Body),
+}
+
+/// A message that was retained, with its bytes, header first, and its own hold on the post.
+#[repr(C)]
+struct Retained {
+    /// First: what leads to it leads to all.
+    message: Message,
+    _hold: Arc<MessagePost>,
+    _bytes: Box<[u64]>,
 }
 
 /// Reads where a payload is.
@@ -64,29 +76,18 @@ fn place(bytes: (*const u8, usize)) -> Result<(Address, usize)> {
 }
 
 impl Message {
-    /// What has arrived, as a message; the bytes are used until the message goes.
+    /// What has arrived with its payload, as a message; the bytes are used until the message goes.
     #[inline(always)]
-    pub fn new(post: &Arc<MessagePost>, arrived: &Arrived) -> Result<Message> {
-        let Arrived { id, label, kind, source, header, payload, response, .. } = *arrived;
-        // A response ends its request, whose tag it bears; nobody waits for its own end.
-        let tag = if response { 0 } else { arrived.tag };
-        let body = match u32::from(kind) {
-            MEDIUM => Body::Here(payload.0, payload.1),
-            _ => Self::body_elsewhere(post, kind.into(), payload)?,
-        };
-        let (post, open) = (Arc::as_ptr(post), AtomicBool::new(tag != 0));
-        let (responded, retained) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (long, copy) = (u32::from(kind) == LONG, None);
-        #[rustfmt::skip]
-        let message = Message {
-            post, source, id, label, kind, response, tag, header, body, long, open, responded, retained, copy,
-        };
-        Ok(message)
+    pub fn new(post: &Arc<MessagePost>, arrived: &Arrived) -> Message {
+        let (post, state) = (Arc::as_ptr(post), AtomicU8::new(0));
+        Message { post, arrived: *arrived, body: Held::Along, state }
     }
 
-    #[inline(never)]
-    fn body_elsewhere(post: &MessagePost, kind: u32, payload: (*const u8, usize)) -> Result<Body> {
-        Ok(match kind {
+    /// Likewise, of another kind than MEDIUM.
+    #[cold]
+    pub fn with_body(post: &Arc<MessagePost>, arrived: &Arrived) -> Result<Message> {
+        let payload = arrived.payload();
+        let body = match u32::from(arrived.kind()) {
             LONG => {
                 let (address, size) = place(payload)?;
                 let _pinned = pin();
@@ -100,7 +101,8 @@ impl Message {
                 Body::Bulk { address, size }
             }
             _ => return Err(Error::bare(Status::ERR_INVALID)),
-        })
+        };
+        Ok(Message { body: Held::Elsewhere(body), ..Message::new(post, arrived) })
     }
 
     fn post(&self) -> &MessagePost {
@@ -108,14 +110,15 @@ impl Message {
         unsafe { &*self.post }
     }
 
-    /// Its header.
-    pub fn header(&self) -> (*const u8, usize) {
-        self.header
+    /// What its sender says of it.
+    #[inline(always)]
+    pub fn arrived(&self) -> &Arrived {
+        &self.arrived
     }
 
     /// Its payload, as far as it is here.
     pub fn payload(&self) -> (*const u8, usize) {
-        match self.body {
+        match self.body() {
             Body::Here(bytes, size) => (bytes, size),
             Body::Bulk { .. } => (std::ptr::null(), 0),
         }
@@ -123,12 +126,31 @@ impl Message {
 
     /// What it brings.
     pub fn body(&self) -> Body {
-        self.body
+        match self.body {
+            Held::Along => {
+                let (bytes, size) = self.arrived.payload();
+                Body::Here(bytes, size)
+            }
+            Held::Elsewhere(body) => body,
+        }
     }
 
-    /// Whether the sender waits for its end.
+    /// Whether the sender waits for its end. Nobody waits for that of a response, which bears the
+    /// tag of its request.
+    #[inline(always)]
     pub fn wants_reply(&self) -> bool {
-        self.tag != 0
+        self.arrived.tag() != 0 && !self.arrived.response
+    }
+
+    /// Sets a bit of the state; the state before.
+    fn note(&self, bit: u8) -> u8 {
+        // Of the threads that may answer a retained message one does.
+        self.state.fetch_or(bit, Ordering::AcqRel)
+    }
+
+    /// Whether a bit of the state is set.
+    fn is(&self, bit: u8) -> bool {
+        self.state.load(Ordering::Acquire) & bit != 0
     }
 
     /// Answers, with bytes of the caller's.
@@ -139,11 +161,12 @@ impl Message {
         if !self.wants_reply() {
             return Ok(());
         }
-        let most = self.post().reply_limit(self.source);
-        if size > most && !self.post().routes.is_dead(self.source) {
+        let source = self.arrived.source();
+        let most = self.post().reply_limit(source);
+        if size > most && !self.post().routes.is_dead(source) {
             fail!(ERR_RANGE, "size is {size}, expected at most {most}, am_medium of the sender");
         }
-        if !self.open.swap(false, Ordering::AcqRel) {
+        if self.note(ANSWERED) & ANSWERED != 0 {
             fail!(ERR_STATE, "the message has been answered or retained before");
         }
         let bytes = match size {
@@ -151,24 +174,24 @@ impl Message {
             // SAFETY: as the caller promises.
             _ => unsafe { std::slice::from_raw_parts(data, size) },
         };
-        self.post().reply(self.source, self.tag, Status::OK, bytes);
+        self.post().reply(source, self.arrived.tag(), Status::OK, bytes);
         Ok(())
     }
 
     /// Answers by a message that runs a handler at the sender. `kind` of the frame is MEDIUM; its
     /// tag is set here.
     pub fn respond(&self, frame: &Frame) -> Result<()> {
-        if self.response {
+        if self.arrived.response {
             fail!(ERR_STATE, "the message is a response, to which there is none");
         }
-        let retained = self.copy.is_some() || self.retained.load(Ordering::Acquire);
-        let answered = self.wants_reply() && !self.open.load(Ordering::Acquire);
-        if retained || answered || self.responded.swap(true, Ordering::AcqRel) {
+        let answered = self.wants_reply() && self.is(ANSWERED);
+        // From here on the response ends the request, and no reply does.
+        if answered || self.is(RETAINED | COPY) || self.note(RESPONDED | ANSWERED) & RESPONDED != 0
+        {
             fail!(ERR_STATE, "the message has been answered or retained before");
         }
-        // From here on the response ends the request, and no reply does.
-        self.open.store(false, Ordering::Release);
-        self.post().respond(self.source, &Frame { tag: self.tag, ..*frame });
+        let (source, tag) = (self.arrived.source(), self.arrived.tag());
+        self.post().respond(source, &Frame { tag, ..*frame });
         Ok(())
     }
 
@@ -179,10 +202,10 @@ impl Message {
         if payload_size > LARGEST {
             fail!(ERR_RANGE, "payload_size is {payload_size}, expected at most {LARGEST}");
         }
-        let Ok(message_sender) = self.post().routes.fabric().message_sender(self.source) else {
+        let source = self.arrived.source();
+        let Ok(message_sender) = self.post().routes.fabric().message_sender(source) else {
             return Ok(());
         };
-        let source = self.source;
         if !message_sender.head().has_handler(id) && !self.post().routes.is_dead(source) {
             fail!(ERR_NO_HANDLER, "id is {id}, and rank {source} has no such handler");
         }
@@ -200,8 +223,8 @@ impl Message {
 
     #[inline(never)]
     fn close_owing(&self, status: Status) {
-        if self.open.swap(false, Ordering::AcqRel) {
-            self.post().reply(self.source, self.tag, status, &[]);
+        if self.note(ANSWERED) & ANSWERED == 0 {
+            self.post().reply(self.arrived.source(), self.arrived.tag(), status, &[]);
         }
     }
 }
@@ -209,26 +232,26 @@ impl Message {
 /// Makes a copy that outlives the handler and takes over the right to answer. Its header and
 /// payload lie where they are valid as long as it is.
 pub fn retain(message: &Message) -> Result<*mut Message> {
-    let responded = message.responded.load(Ordering::Acquire);
-    let answered = responded || message.wants_reply() && !message.open.load(Ordering::Acquire);
-    if message.copy.is_some() || answered || message.retained.swap(true, Ordering::AcqRel) {
+    let answered = message.is(RESPONDED) || message.wants_reply() && message.is(ANSWERED);
+    if answered || message.is(COPY) || message.note(RETAINED) & RETAINED != 0 {
         fail!(ERR_STATE, "the message has been answered or retained before");
     }
     let (count, most) = &message.post().retained;
     let not_retained = |error| {
         count.fetch_sub(1, Ordering::Relaxed);
-        message.retained.store(false, Ordering::Release);
+        message.state.fetch_and(!RETAINED, Ordering::Release);
         error
     };
     if count.fetch_add(1, Ordering::Relaxed) >= *most {
         let text = format!("{most} messages are retained, LLCL_AM_RETAINED, expected fewer");
         return Err(not_retained(Error::new(Status::ERR_NO_MEMORY, text)));
     }
-    let (header, header_size) = message.header;
-    let (from, inline) = match message.body {
-        Body::Here(from, size) if !message.long => (from, size),
-        _ => (std::ptr::null(), 0),
+    let (header, header_size) = message.arrived.header();
+    let (from, size) = match message.body {
+        Held::Along => message.arrived.payload(),
+        Held::Elsewhere(_) => (std::ptr::null(), 0),
     };
+    let inline = if from.is_null() { 0 } else { size };
     let words = HEADER / 8 + inline.div_ceil(8);
     let bytes = boxed("words of a retained message", (0..words).map(|_| 0_u64));
     let mut bytes = bytes.map_err(not_retained)?;
@@ -241,22 +264,18 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
             std::ptr::copy_nonoverlapping(from, payload, inline);
         }
     }
-    let body = if from.is_null() { message.body } else { Body::Here(payload, inline) };
-    let open = AtomicBool::new(message.open.swap(false, Ordering::AcqRel));
     // SAFETY: the pointer is from an Arc that is held while the message lives.
     let hold = unsafe {
         Arc::increment_strong_count(message.post);
         Arc::from_raw(message.post)
     };
-    let Message { post, source, id, label, kind, response, tag, long, .. } = *message;
-    let (header, copy) = ((base.cast_const(), header_size), Some((hold, bytes)));
-    let retained = AtomicBool::new(true);
-    let responded = AtomicBool::new(false);
-    #[rustfmt::skip]
-    let copy = Message {
-        post, source, id, label, kind, response, tag, header, body, long, open, responded, retained, copy,
-    };
-    Ok(Box::into_raw(Box::new(copy)))
+    let payload = if from.is_null() { from } else { payload.cast_const() };
+    let arrived = Arrived { header: base.cast_const(), payload, ..message.arrived };
+    // The right to answer goes over to the copy.
+    let state = AtomicU8::new(COPY | message.note(ANSWERED) & ANSWERED);
+    let message = Message { arrived, state, ..*message };
+    let copy = Box::new(Retained { message, _hold: hold, _bytes: bytes });
+    Ok(Box::into_raw(copy).cast())
 }
 
 /// Ends a retained message.
@@ -265,7 +284,7 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
 /// It is from retain(), and nobody uses it any more.
 pub unsafe fn release(message: *mut Message) {
     // SAFETY: as the caller promises.
-    let message = unsafe { Box::from_raw(message) };
-    message.close(Status::OK);
-    message.post().retained.0.fetch_sub(1, Ordering::Relaxed);
+    let retained = unsafe { Box::from_raw(message.cast::<Retained>()) };
+    retained.message.close(Status::OK);
+    retained.message.post().retained.0.fetch_sub(1, Ordering::Relaxed);
 }

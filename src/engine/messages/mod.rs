@@ -9,6 +9,7 @@ pub mod requests;
 pub mod sender;
 
 use crate::engine::messages::message::Message;
+pub use crate::transport::frame::HEADER;
 use std::ffi::c_void;
 
 /// The C function that handles a message.
@@ -21,7 +22,5 @@ pub const LONG: u32 = 1;
 /// The payload is still with its sender; the slot says where.
 pub const BULK: u32 = 2;
 
-/// Most bytes of a header.
-pub const HEADER: usize = 64;
 /// Bytes by which a slot says where a payload is: offset, key, size.
 pub const PLACE: usize = 24;

@@ -6,7 +6,7 @@
 //! once.
 
 use crate::engine::completion::Completion;
-use crate::util::pin::thread_stripe;
+use crate::util::pin::thread_number;
 use crate::util::sync::{
     AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, UnsafeCell, fence, fence_behind_rmw,
 };
@@ -141,7 +141,7 @@ impl Requests {
     /// Makes an entry and names it; None: all are in use. The second is how many are, now, or 0 if
     /// there were as many in its part of the table before.
     pub fn insert(&self, waiting: Waiting) -> Option<(u64, u64)> {
-        let first = thread_stripe();
+        let first = thread_number().unwrap_or(0);
         let index = (0..self.free.len()).find_map(|step| {
             let at = (first + step) % self.free.len();
             claim_bit(&self.free[at]).map(|bit| at * 64 + bit)

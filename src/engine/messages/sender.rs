@@ -146,12 +146,7 @@ impl MessagePost {
 
     /// The response to the request `tag` has been handled here, or could not be: ends the request.
     pub fn responded(&self, tag: u64, status: Status) {
-        let none = (std::ptr::null(), 0);
-        let id = status.0.unsigned_abs() as u16;
-        let (kind, label, response) = (REPLY, 0, true);
-        let reply =
-            Arrived { id, kind, source: 0, tag, header: none, payload: none, label, response };
-        self.answered(&reply, || {});
+        self.ended(tag, status, (std::ptr::null(), 0), || {});
     }
 
     /// Keeps an answer to a peer that cannot be contacted now, for want of a descriptor for
@@ -199,9 +194,17 @@ impl MessagePost {
     /// Takes in a reply, whose bytes are then no longer needed: `consumed` is called before
     /// anything is told to the user.
     pub fn answered(&self, reply: &Arrived, consumed: impl FnOnce()) {
-        let Some(waiting) = self.pending.take(reply.tag) else { return consumed() };
-        let (bytes, size) = reply.payload;
-        let mut status = Status(-i32::from(reply.id));
+        self.ended(reply.tag(), Status(-i32::from(reply.id())), reply.payload(), consumed);
+    }
+
+    fn ended(
+        &self,
+        tag: u64,
+        mut status: Status,
+        (bytes, size): (*const u8, usize),
+        consumed: impl FnOnce(),
+    ) {
+        let Some(waiting) = self.pending.take(tag) else { return consumed() };
         if status == Status::OK && !waiting.reply.is_null() {
             if size > waiting.capacity {
                 status = Status::ERR_RANGE;
@@ -216,8 +219,8 @@ impl MessagePost {
             unsafe { waiting.reply_size.write(size) };
         }
         consumed();
-        self.pending.release(reply.tag);
-        self.fire(reply.tag, &waiting, status, false);
+        self.pending.release(tag);
+        self.fire(tag, &waiting, status, false);
     }
 
     /// Ends everything that waits for peers that fit; returns how much that was.

@@ -17,9 +17,22 @@ struct Look {
     awaited: AtomicU64,
 }
 
+impl Look {
+    #[inline(always)]
+    fn has_come(&self) -> bool {
+        // SAFETY: always a slot of the lookout's segment, of which holds() reads the mark, an
+        // atomic word.
+        let slot = unsafe { &*self.slot.load(Ordering::Relaxed) };
+        // Relaxed, both: a hint; see the head of the file.
+        slot.holds(self.awaited.load(Ordering::Relaxed))
+    }
+}
+
 /// See the head of the file.
 pub struct Lookout {
     looks: Box<[Look]>,
+    /// That of the share from which the receiver takes at present.
+    front: AtomicPtr<Look>,
     /// Holds the slots.
     _own: Arc<Segment>,
 }
@@ -31,26 +44,39 @@ impl Lookout {
             slot: AtomicPtr::new(std::ptr::from_ref(share.slot(FIRST)).cast_mut()),
             awaited: AtomicU64::new(mark(FIRST)),
         };
-        Lookout { looks: shares.iter().map(look).collect(), _own: own }
+        let looks: Box<[Look]> = shares.iter().map(look).collect();
+        let front = AtomicPtr::new(std::ptr::from_ref(&looks[0]).cast_mut());
+        Lookout { looks, front, _own: own }
     }
 
-    /// Whether a message waits, as far as a look tells.
+    /// Whether a message waits in any share, as far as a look tells.
     #[inline(always)]
     pub fn has_come(&self) -> bool {
-        self.looks.iter().any(|look| {
-            // SAFETY: always a slot of `_own`, of which holds() reads the mark, an atomic word.
-            let slot = unsafe { &*look.slot.load(Ordering::Relaxed) };
-            // Relaxed, both: a hint; see the head of the file.
-            slot.holds(look.awaited.load(Ordering::Relaxed))
-        })
+        self.looks.iter().any(Look::has_come)
     }
 
-    /// The receiver has come to this slot of a share, where it awaits this mark.
     #[inline(always)]
-    pub(super) fn moved(&self, share: usize, slot: &'static Slot, awaited: u64) {
-        if let Some(look) = self.looks.get(share) {
-            look.slot.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
-            look.awaited.store(awaited, Ordering::Relaxed);
-        }
+    fn front(&self) -> &Look {
+        // SAFETY: always one of `looks`.
+        unsafe { &*self.front.load(Ordering::Relaxed) }
+    }
+
+    /// Whether a message waits in the share from which the receiver takes at present, likewise.
+    #[inline(always)]
+    pub fn next_has_come(&self) -> bool {
+        self.front().has_come()
+    }
+
+    /// The receiver takes from this share now.
+    pub(super) fn turned_to(&self, share: usize) {
+        self.front.store(std::ptr::from_ref(&self.looks[share]).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// The receiver has come to this slot of the present share, where it awaits this mark.
+    #[inline(always)]
+    pub(super) fn moved(&self, slot: &'static Slot, awaited: u64) {
+        let look = self.front();
+        look.slot.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
+        look.awaited.store(awaited, Ordering::Relaxed);
     }
 }

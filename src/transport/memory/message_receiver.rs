@@ -1,7 +1,7 @@
 //! The receiving side of active messages: the shares of this rank, one after the other. The thread
 //! that has a MessageReceiver is the one receiver of its shares.
 
-use crate::transport::frame::{Arrived, Class};
+use crate::transport::frame::{Arrived, Class, Envelope, HEADER};
 use crate::transport::memory::lookout::Lookout;
 use crate::transport::memory::message_area::{
     ANSWERS, Door, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea, Policy,
@@ -23,6 +23,9 @@ const BATCH: u32 = 32;
 const LOOKS: u32 = 1024;
 /// Looks without result after which a sender that sleeps for credit is woken: about a microsecond.
 const QUIET: u32 = 32;
+/// Of so many looks without result one is at all shares of messages; the others are at the share of
+/// the last message. Shares of large payloads are waited for less often than a look costs.
+const ASKEW: u32 = 8;
 /// Looks after which another one is woken, since nothing comes from that one: longer than it takes
 /// to wake.
 const AGAIN: u32 = 4096;
@@ -75,6 +78,8 @@ pub struct MessageReceiver {
     /// needs.
     slot: &'static Slot,
     awaited: u64,
+    /// See ASKEW; for the lane, which looks seldom, 1.
+    askew: u32,
     /// How many looks may still be in vain before more is to be done, and how many there were.
     spare: u32,
     granted: u32,
@@ -150,6 +155,7 @@ impl MessageReceiver {
             at: 0,
             slot,
             awaited: mark(FIRST),
+            askew: if matches!(class, Class::Lib | Class::Answers) { 1 } else { ASKEW },
             spare: 0,
             granted: 0,
             batch: 0,
@@ -180,7 +186,7 @@ impl MessageReceiver {
         unsafe { self.stands.get_unchecked_mut(self.at) }
     }
 
-    /// The present share, or its next ticket, is another one.
+    /// The next ticket of the present share is another one.
     #[inline(always)]
     fn aim(&mut self) {
         let stand = self.present();
@@ -188,14 +194,27 @@ impl MessageReceiver {
         self.present_aside = None;
     }
 
+    /// Another share is the present one.
+    fn turn_to(&mut self, at: usize) {
+        self.at = at;
+        self.lookout.turned_to(at);
+        self.aim();
+    }
+
+    /// Whether the present share has had its turn.
+    #[inline(always)]
+    pub fn has_had_its_turn(&self) -> bool {
+        self.batch >= BATCH
+    }
+
     /// The next message, which stays in its slot until done() is called.
     #[inline(always)]
     pub fn peek(&mut self) -> Option<Arrived> {
-        if self.batch >= BATCH || !self.is_ready() {
+        if self.has_had_its_turn() {
             self.search();
-            if !self.is_ready() {
-                return None;
-            }
+        }
+        if !self.has_come() {
+            return None;
         }
         self.batch += 1;
         Some(self.read())
@@ -210,11 +229,18 @@ impl MessageReceiver {
         }
         if self.spare > 0 {
             self.spare -= 1;
-            // Of a single share the look above was all.
-            let others = self.stands.len() > 1 && self.lookout.has_come();
-            if !others && self.asides.is_empty() {
+            if !self.spare.is_multiple_of(self.askew) {
                 return false;
             }
+        }
+        self.has_come_anywhere()
+    }
+
+    /// Whether there is a message in any share.
+    #[inline(never)]
+    pub fn has_come_anywhere(&mut self) -> bool {
+        if self.spare > 0 && self.asides.is_empty() && !self.lookout.has_come() {
+            return false;
         }
         self.search();
         self.grant();
@@ -223,7 +249,7 @@ impl MessageReceiver {
 
     /// Whether there is a message at the place of the last look.
     #[inline(always)]
-    fn is_ready(&self) -> bool {
+    pub fn is_ready(&self) -> bool {
         self.slot.holds(self.awaited)
     }
 
@@ -250,11 +276,7 @@ impl MessageReceiver {
             self.batch = 0;
             self.settle();
             self.missed();
-            self.at += 1;
-            if self.at == self.stands.len() {
-                self.at = 0;
-            }
-            self.aim();
+            self.turn_to(if self.at + 1 == self.stands.len() { 0 } else { self.at + 1 });
             if self.is_ready() {
                 return;
             }
@@ -287,37 +309,30 @@ impl MessageReceiver {
         let body: *const u64 = self.slot.body().with(|body| body.cast());
         // SAFETY: published and not given back, so it is ours; what a hostile peer writes into it
         // meanwhile is read once and bounded below.
-        let (first, about, tag) = unsafe {
-            (body.read_volatile(), body.add(1).read_volatile(), body.add(2).read_volatile())
-        };
-        let header = ((first >> 24) as usize & 127).min(64);
-        let absent = about >> 48 & 1 == 1;
-        // A peer can write anything here: what is absent has no bytes, whatever it says.
-        let size = match absent {
-            true => 0,
-            false => (about as u32 as usize).min(self.largest_payload()),
-        };
-        let bytes: *const u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
-        let room = header.next_multiple_of(8);
-        let payload = match room + size > INLINE_BYTES {
-            true => self.payload(),
-            false if absent => std::ptr::null(),
-            false => bytes.wrapping_add(room),
-        };
-        Arrived {
-            id: first as u16,
-            kind: (first >> 16) as u8,
-            source: (first >> 32) as u32,
-            tag,
-            header: (bytes, header),
-            payload: (payload, size),
-            label: (about >> 32) as u16,
-            response: self.class == Class::Responses,
+        let mut envelope = Envelope(unsafe {
+            [body.read_volatile(), body.add(1).read_volatile(), body.add(2).read_volatile()]
+        });
+        let header: *const u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
+        let room = |it: &Envelope| (it.header_size() + 7) & !7;
+        let outside = |it: &Envelope| room(it) + it.payload_size() > INLINE_BYTES;
+        let mut payload = header.wrapping_add(room(&envelope));
+        if outside(&envelope) || envelope.header_size() > HEADER {
+            envelope = envelope.bounded(self.largest_payload());
+            payload = match outside(&envelope) {
+                true => self.payload(),
+                false => header.wrapping_add(room(&envelope)),
+            };
         }
+        if envelope.is_absent() {
+            payload = std::ptr::null();
+            if envelope.payload_size() != 0 {
+                envelope = envelope.bounded(0);
+            }
+        }
+        Arrived { envelope, header, payload, response: self.class == Class::Responses }
     }
 
     /// Most bytes of a payload in the present share.
-    #[inline(always)]
     fn largest_payload(&self) -> usize {
         self.message_area.sizes.payload_of(self.stands[self.at].number)
     }
@@ -339,9 +354,10 @@ impl MessageReceiver {
         stand.unfinished = None;
         stand.misses = 0;
         let lot_is_full = stand.next.wrapping_sub(stand.returned) >= stand.lot;
-        (self.quiet, self.granted, self.spare) = (0, 0, 0);
+        // More will come soon: nothing else is done for so many looks.
+        (self.quiet, self.granted, self.spare) = (0, QUIET, QUIET);
         self.aim();
-        self.lookout.moved(self.at, self.slot, self.awaited);
+        self.lookout.moved(self.slot, self.awaited);
         if lot_is_full {
             self.settle();
         }

@@ -1,7 +1,7 @@
 //! The sending side of active messages towards one peer: takes a credit by the peer's policy,
 //! writes the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
-use crate::transport::frame::{Frame, LARGEST};
+use crate::transport::frame::{Envelope, Frame, HEADER, LARGEST};
 use crate::transport::memory::message_area::{
     ANSWERS, Door, KINDS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea,
     MessageHead, Policy, REPLIES, RESPONSES,
@@ -19,8 +19,8 @@ use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 use std::time::{Duration, Instant};
 
-/// Words of a slot's body before its bytes: id, kind, header size and source; payload size; tag.
-pub const ENVELOPE_WORDS: usize = 3;
+/// Words of a slot's body before its bytes.
+pub const ENVELOPE_WORDS: usize = size_of::<Envelope>() / 8;
 /// Bytes that travel in the slot itself: the header, rounded up to words, and then the payload, if
 /// both fit.
 pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
@@ -35,12 +35,6 @@ use tally::{Toll, Uncounted};
 use turns::TURN;
 pub use turns::Watched;
 
-/// The word of a slot that holds all that is said of the payload.
-#[inline(always)]
-fn about_payload(frame: &Frame) -> u64 {
-    frame.payload.len() as u64 | u64::from(frame.label) << 32 | u64::from(frame.absent) << 48
-}
-
 /// One peer as the senders of this process see it.
 pub struct MessageSender<'a> {
     message_area: MessageArea<'a>,
@@ -50,8 +44,12 @@ pub struct MessageSender<'a> {
     source: u32,
     /// Whose slots they are.
     peer: u32,
-    /// By share: whose counters are known, and what was last seen of RecvCNT.
-    shares: Box<[Near<'a>]>,
+    /// The first share, whose counters all lie with the peer, and what was last seen of its
+    /// RecvCNT.
+    first: SlotShare<'a>,
+    first_cached: CachePadded<AtomicU64>,
+    /// The other shares of policy `distributed`: whose counters are known, and likewise.
+    further: Box<[Near<'a>]>,
     /// What is known of the shares whose counters lie with the peer: from REPLIES on.
     others: [Near<'a>; KINDS - SHARES],
     /// The share whose host is nearest, the one in use, and for how many messages still.
@@ -90,8 +88,10 @@ impl Near<'_> {
     }
 }
 
-/// Finds the words of a rank that hosts a share; None: it cannot be reached.
-pub type FindHost<'f, 'a> = &'f dyn Fn(usize) -> Result<&'a MessageHead>;
+/// Finds the words of a rank that hosts a share.
+pub trait FindHost<'a>: Fn(usize) -> Result<&'a MessageHead> + Copy {}
+
+impl<'a, T: Fn(usize) -> Result<&'a MessageHead> + Copy> FindHost<'a> for T {}
 
 impl<'a> MessageSender<'a> {
     /// The message_sender of rank `me` to `peer`, the owner of `message_area`, whose progress
@@ -116,7 +116,9 @@ impl<'a> MessageSender<'a> {
             me,
             source: me,
             peer,
-            shares: (0..message_area.sizes.shares).map(near).collect(),
+            first: message_area.share(0, message_area.head),
+            first_cached: near(0).cached,
+            further: (1..message_area.sizes.shares).map(near).collect(),
             others,
             home,
             current: AtomicU32::new(home as u32),
@@ -169,66 +171,80 @@ impl<'a> MessageSender<'a> {
         self.message_area.head
     }
 
-    /// Sends a message. False: there is no credit.
+    /// Sends a message. False: there is no credit. What is not the short way gets a copy of the
+    /// frame, so that the short one need not have it in memory.
     #[inline(always)]
-    pub fn send(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
+    pub fn send(&self, frame: &Frame, find: impl FindHost<'a>, counts: &Counters) -> bool {
         if frame.payload.len() > self.message_area.sizes.medium {
-            return self.send_beside(LARGE, frame, counts);
+            return self.send_beside(LARGE, *frame, counts);
         }
         match self.message_area.sizes.policy {
-            Policy::Acquire => self.send_by(0, frame, find, counts),
-            Policy::Limit => self.send_limited(frame, find, counts),
-            Policy::Distributed => self.send_distributed(frame, find, counts),
+            Policy::Acquire => self.send_in(0, &self.first, &self.first_cached, frame, counts),
+            Policy::Limit => self.send_limited(*frame, counts),
+            Policy::Distributed => self.send_distributed(*frame, find, counts),
         }
     }
 
-    /// Sends with a ticket of one share.
+    /// Sends with a ticket of the share number `at`.
     #[inline(always)]
-    fn send_by(&self, at: usize, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
-        let near = &self.shares[at];
+    fn send_in(
+        &self,
+        at: usize,
+        share: &SlotShare<'a>,
+        cached: &AtomicU64,
+        frame: &Frame,
+        counts: &Counters,
+    ) -> bool {
+        let Taken::Ticket(ticket) = share.take(self.me, cached, &Toll(counts, at)) else {
+            return false;
+        };
+        self.fill(share, at, ticket, frame);
+        let door = &self.message_area.head.requests;
+        self.knock(door, door.bell(), counts);
+        // What the message need not wait for.
+        counts.message_sent(at);
+        share.fetch_ahead(ticket, cached);
+        true
+    }
+
+    /// Sends with a ticket of a share that any rank may host.
+    fn send_by(
+        &self,
+        at: usize,
+        frame: &Frame,
+        find: impl FindHost<'a>,
+        counts: &Counters,
+    ) -> bool {
+        let Some(further) = at.checked_sub(1) else {
+            return self.send_in(0, &self.first, &self.first_cached, frame, counts);
+        };
+        let near = &self.further[further];
         let share = match near.share.get() {
             Some(share) => share,
             None => self.open_share(at, find),
         };
-        let Some(share) = share else { return false };
-        match share.take(self.me, &near.cached, &Toll(counts, at)) {
-            Taken::Ticket(ticket) => {
-                self.fill(share, at, ticket, frame);
-                self.knock(
-                    &self.message_area.head.requests,
-                    self.message_area.head.requests.bell(),
-                    counts,
-                );
-                // What the message need not wait for.
-                counts.message_sent(at);
-                share.fetch_ahead(ticket, &near.cached);
-                true
-            }
-            Taken::Full => false,
-        }
+        let share = share.as_ref();
+        share.is_some_and(|share| self.send_in(at, share, &near.cached, frame, counts))
     }
 
     /// Sends a response. False: there is no credit.
     pub fn respond(&self, frame: &Frame, counts: &Counters) -> bool {
         let large = frame.payload.len() > self.message_area.sizes.medium;
-        self.send_beside(if large { LARGE_RESPONSES } else { RESPONSES }, frame, counts)
+        self.send_beside(if large { LARGE_RESPONSES } else { RESPONSES }, *frame, counts)
     }
 
     /// Sends with a ticket of a share that no policy governs.
     #[inline(never)]
-    fn send_beside(&self, at: usize, frame: &Frame, counts: &Counters) -> bool {
+    fn send_beside(&self, at: usize, frame: Frame, counts: &Counters) -> bool {
         let near = &self.others[at - REPLIES];
         let Some(Some(share)) = near.share.get() else { return false };
         let Taken::Ticket(ticket) = share.take(self.me, &near.cached, &Toll(counts, SHARES - 1))
         else {
             return false;
         };
-        self.fill(share, at, ticket, frame);
-        self.knock(
-            &self.message_area.head.requests,
-            self.message_area.head.requests.bell(),
-            counts,
-        );
+        self.fill(share, at, ticket, &frame);
+        let door = &self.message_area.head.requests;
+        self.knock(door, door.bell(), counts);
         match at {
             LARGE => counts.message_sent(0),
             _ => counts.replies.up(),
@@ -239,20 +255,20 @@ impl<'a> MessageSender<'a> {
     /// The first use of a share. None of a host that cannot be opened now is kept, but where it is
     /// dead.
     #[cold]
-    fn open_share(&self, at: usize, find: FindHost<'_, 'a>) -> &Option<SlotShare<'a>> {
+    fn open_share(&self, at: usize, find: impl FindHost<'a>) -> &Option<SlotShare<'a>> {
         let share = match find(at) {
             Ok(host) => Some(self.message_area.share(at, host)),
             Err(error) if error.status == Status::ERR_PEER_DEAD => None,
             Err(_) => return &None,
         };
-        self.shares[at].share.get_or_init(|| share)
+        self.further[at - 1].share.get_or_init(|| share)
     }
 
     /// Policy limit: an addition tells how many messages are under way; where they are too many it
     /// is taken back. A sender that dies in between leaves a credit out, which the receiver finds
     /// (`message_receiver`).
     #[inline(never)]
-    fn send_limited(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
+    fn send_limited(&self, frame: Frame, counts: &Counters) -> bool {
         let head = self.message_area.head;
         let limit = self.message_area.sizes.slots as i64;
         let full = |number: u64| {
@@ -273,7 +289,7 @@ impl<'a> MessageSender<'a> {
             counts.update_lost(0);
             return false;
         }
-        let sent = self.send_by(0, frame, find, counts);
+        let sent = self.send_in(0, &self.first, &self.first_cached, &frame, counts);
         if !sent {
             head.sent.0.fetch_sub(1, Ordering::Relaxed);
             counts.update_lost(0);
@@ -285,8 +301,8 @@ impl<'a> MessageSender<'a> {
     /// it found credit for a while, so that credits that nobody near them uses serve senders that
     /// lack some.
     #[inline(never)]
-    fn send_distributed(&self, frame: &Frame, find: FindHost<'_, 'a>, counts: &Counters) -> bool {
-        let count = self.shares.len();
+    fn send_distributed(&self, frame: Frame, find: impl FindHost<'a>, counts: &Counters) -> bool {
+        let count = 1 + self.further.len();
         let mut first = self.current.load(Ordering::Relaxed) as usize;
         if first != self.home && self.away.fetch_sub(1, Ordering::Relaxed) == 0 {
             first = self.home;
@@ -294,7 +310,7 @@ impl<'a> MessageSender<'a> {
         }
         for step in 0..count {
             let at = (first + step) & (count - 1);
-            if self.send_by(at, frame, find, counts) {
+            if self.send_by(at, &frame, find, counts) {
                 if at as u32 != self.current.load(Ordering::Relaxed) {
                     self.away.store(AWAY, Ordering::Relaxed);
                     self.current.store(at as u32, Ordering::Relaxed);
@@ -380,29 +396,41 @@ impl<'a> MessageSender<'a> {
     /// Writes the slot of a ticket and publishes it.
     #[inline(always)]
     fn fill(&self, share: &SlotShare, at: usize, ticket: u64, frame: &Frame) {
+        if !frame.payload.is_empty() || frame.header.len() != 8 {
+            return self.fill_with_bytes(*share, at, ticket, *frame);
+        }
+        let body: *mut u64 = share.slot(ticket).body().with_mut(|body| body.cast());
+        // SAFETY: the slot is the caller's until it is published, see SlotShare; the header has as
+        // many bytes.
+        unsafe {
+            body.cast::<[u64; ENVELOPE_WORDS]>().write(Envelope::of(frame, self.source).0);
+            let bytes = frame.header.as_ptr().cast::<u64>().read_unaligned();
+            body.add(ENVELOPE_WORDS).write(bytes);
+        }
+        share.publish(ticket);
+    }
+
+    /// Likewise, where bytes are to be copied: apart, since a call in between makes everything
+    /// else slower.
+    #[inline(never)]
+    fn fill_with_bytes(&self, share: SlotShare, at: usize, ticket: u64, frame: Frame) {
         let (header, payload) = (frame.header, frame.payload);
-        let first = u64::from(frame.id)
-            | u64::from(frame.kind) << 16
-            | (header.len() as u64) << 24
-            | u64::from(self.source) << 32;
-        let room = header.len().next_multiple_of(8);
-        let outside = room + payload.len() > INLINE_BYTES;
-        // Not inside: a closure with so much in it is called, and all of it stored before.
+        debug_assert!(header.len() <= HEADER);
+        // At most HEADER, so nothing overflows.
+        let room = header.len().wrapping_add(7) & !7;
         let body: *mut u64 = share.slot(ticket).body().with_mut(|body| body.cast());
         let bytes: *mut u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
-        let place = match outside {
+        let place = match room + payload.len() > INLINE_BYTES {
             true => self.message_area.payload(at, share.index(ticket)),
             false => bytes.wrapping_add(room),
         };
-        // SAFETY: the slot is the caller's until it is published, see SlotShare; the header was
-        // checked to be at most 64 bytes, the payload at most what the share's slots hold.
+        // SAFETY: as in fill(); the header was checked to be at most HEADER bytes, the payload at
+        // most what the share's slots hold.
         unsafe {
             // First what takes long: the receiver, which looks at the slot, takes its line away
             // meanwhile.
             copy_short(payload, place);
-            body.write(first);
-            body.add(1).write(about_payload(frame));
-            body.add(2).write(frame.tag);
+            body.cast::<[u64; ENVELOPE_WORDS]>().write(Envelope::of(&frame, self.source).0);
             copy_short(header, bytes);
         }
         share.publish(ticket);

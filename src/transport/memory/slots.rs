@@ -99,7 +99,7 @@ pub struct SlotShare<'a> {
     pub send: &'a AtomicU64,
     /// RecvCNT.
     pub recv: &'a AtomicU64,
-    /// One for each slot.
+    /// One for each slot, as many as there are.
     pub claims: &'a [AtomicU64],
     /// A power of two.
     pub slots: &'a [Slot],
@@ -146,9 +146,9 @@ impl<'a> SlotShare<'a> {
 
     #[inline(always)]
     fn claim_of(&self, ticket: u64) -> &'a AtomicU64 {
-        debug_assert!(self.claims.len().is_power_of_two());
-        // SAFETY: below the length, which is a power of two.
-        unsafe { self.claims.get_unchecked(ticket as usize & (self.claims.len() - 1)) }
+        debug_assert!(self.claims.len() == self.slots.len());
+        // SAFETY: there are as many as slots, among which the place is.
+        unsafe { self.claims.get_unchecked(self.index(ticket)) }
     }
 
     /// The slot of a ticket.
@@ -156,10 +156,10 @@ impl<'a> SlotShare<'a> {
     pub fn slot(&self, ticket: u64) -> &'a Slot {
         debug_assert!(self.slots.len().is_power_of_two());
         // SAFETY: below the length, which is a power of two.
-        unsafe { self.slots.get_unchecked(ticket as usize & (self.slots.len() - 1)) }
+        unsafe { self.slots.get_unchecked(self.index(ticket)) }
     }
 
-    /// The place of a ticket's slot among all.
+    /// The place of a ticket's slot among all, and of its claim.
     #[inline(always)]
     pub fn index(&self, ticket: u64) -> usize {
         ticket as usize & (self.slots.len() - 1)
@@ -231,7 +231,7 @@ impl<'a> SlotShare<'a> {
     /// own, or, for a sender that began at an old SendCNT, one of a later round.
     #[inline(always)]
     fn is_free(&self, ticket: u64, seen: u64) -> bool {
-        let before = ticket.wrapping_sub(self.claims.len() as u64);
+        let before = ticket.wrapping_sub(self.slots.len() as u64);
         seen >> RANK_BITS == claim(before, 0) >> RANK_BITS
     }
 

@@ -326,7 +326,7 @@ impl Carrier for Node {
 
     #[inline(always)]
     fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool {
-        to.put(class, frame, &|share| self.host(to.peer(), share), counts)
+        to.put(class, frame, |share| self.host(to.peer(), share), counts)
     }
 }
 

@@ -1,7 +1,7 @@
 //! How handlers are set, replaced and removed while messages arrive.
 
-use super::{Dispatcher, Entry, RUNNING, Requests, SERVING};
-use crate::engine::completion::in_callback;
+use super::{Dispatcher, Entry, RUNNING, Requests};
+use crate::engine::completion::{in_callback, serving};
 use crate::engine::messages::Handler;
 use crate::fail;
 use crate::transport::frame::IDS;
@@ -18,9 +18,8 @@ impl Dispatcher {
         if id as usize >= IDS {
             fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
         }
-        let serving = SERVING.with(|serving| serving.get());
         if in_callback() {
-            return self.register_inside(serving, id, handler, data);
+            return self.register_inside(serving().cast(), id, handler, data);
         }
         let mut backoff = Backoff::new(Duration::from_micros(50));
         let mut pause = || {

@@ -12,6 +12,8 @@ use crate::engine::completion::{
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Of so many empty polls one looks at all shares; the others look at those of the last messages.
+const ASKEW: u32 = 8;
 /// Polls without result after which a thread does, under the roles, what is due when nothing comes:
 /// it skips what dead senders have begun, and wakes senders that sleep for credit.
 const EMPTY: u32 = 128;
@@ -76,14 +78,17 @@ impl Polls {
 }
 
 impl Dispatcher {
-    /// A poll without result: nothing has come, and nothing else is due. False: poll() must be
-    /// called.
+    /// A poll without result: nothing has come to where the last messages came from, and nothing
+    /// else is due. False: finds_nothing_anywhere() must be called.
     #[inline(always)]
     pub fn finds_nothing(&self) -> bool {
-        if self.something_has_come() {
-            return false;
-        }
-        polled_in_vain_again(EMPTY)
+        !self.next_has_come() && polled_in_vain_again(|number| !number.is_multiple_of(ASKEW))
+    }
+
+    /// Likewise, wherever something may have come. False: poll() must be called.
+    #[inline(always)]
+    pub fn finds_nothing_anywhere(&self) -> bool {
+        !self.something_has_come() && polled_in_vain_again(|number| !number.is_multiple_of(EMPTY))
     }
 
     /// Runs up to `most` handlers of what has come, if nobody else does; returns how many messages
@@ -113,11 +118,23 @@ impl Dispatcher {
         }
     }
 
+    /// Whether a poll has something to do, as far as a look tells at the shares from which the
+    /// last messages were taken.
+    #[inline(always)]
+    fn next_has_come(&self) -> bool {
+        let [requests, replies, responses] = &self.lookouts;
+        requests.next_has_come()
+            || responses.next_has_come()
+            || !self.offload && replies.next_has_come()
+            || self.post.parked.any()
+    }
+
     /// Whether a poll has something to do, as far as a look tells.
     #[inline(always)]
     fn something_has_come(&self) -> bool {
         let [requests, replies, responses] = &self.lookouts;
-        requests.has_come()
+        requests.next_has_come()
+            || requests.has_come()
             || responses.has_come()
             || !self.offload && replies.has_come()
             || self.post.parked.any()
@@ -126,16 +143,8 @@ impl Dispatcher {
     #[inline(never)]
     fn take_up_to(&self, most: usize, know: bool) -> usize {
         self.end_messages();
-        let [requests, _, responses] = &self.lookouts;
-        if self.post.parked.any() {
-            self.post.send_parked();
-        }
-        // Responses that one peer has no credit for hold up no requests of others while there is
-        // room.
-        let may_serve = self.post.parked.has_room();
-        if !(responses.has_come() || may_serve && requests.has_come()) {
-            return 0;
-        }
+        // Another thread may be in a handler for long.
+        self.post.send_parked();
         let handled = &self.post.counts.handled;
         match self.requests_to_serve() {
             Some(requests) => {

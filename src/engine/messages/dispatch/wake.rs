@@ -56,16 +56,9 @@ impl Dispatcher {
         }
     }
 
-    /// A handler has run.
-    #[inline]
-    pub(super) fn owe(&self, notified: &mut Notified) {
-        if self.post.routes.waiters().any() {
-            self.notify_in_time(notified);
-        }
-    }
-
+    /// A handler has run, and threads sleep.
     #[cold]
-    fn notify_in_time(&self, notified: &mut Notified) {
+    pub(super) fn notify_in_time(&self, notified: &mut Notified) {
         // Release: the words that the handler changed come before; pairs with notify_sleepers().
         self.owes.store(true, Ordering::Release);
         if notified.is_due() {

@@ -55,7 +55,7 @@ impl MessageReceiver {
         };
         while let Some(found) = turn(self) {
             let Aside { at, passed, over, .. } = self.asides[found];
-            self.at = at;
+            self.turn_to(at);
             let stand = &mut self.stands[at];
             stand.unsent += 1;
             if over {
@@ -76,7 +76,7 @@ impl MessageReceiver {
             return false;
         };
         let Aside { at, ticket, .. } = self.asides[found];
-        self.at = at;
+        self.turn_to(at);
         (self.slot, self.awaited) = (self.aside_slot(at, ticket), mark(ticket));
         self.present_aside = Some(found);
         true

@@ -19,7 +19,7 @@ impl MessageReceiver {
         loop {
             let at = self.at;
             self.pass_asides();
-            self.at = at;
+            self.turn_to(at);
             let stand = &mut self.stands[self.at];
             stand.misses = 0;
             let (share, next) = (stand.share, stand.next);
@@ -111,8 +111,7 @@ impl MessageReceiver {
 
     fn look_after_all(&mut self) {
         for at in 0..self.stands.len() {
-            self.at = at;
-            self.aim();
+            self.turn_to(at);
             self.look_after_the_unfinished();
         }
     }

@@ -14,7 +14,7 @@ impl<'a> MessageSender<'a> {
         &self,
         class: Class,
         frame: &Frame,
-        find: FindHost<'_, 'a>,
+        find: impl FindHost<'a>,
         counts: &Counters,
     ) -> bool {
         match class {
@@ -49,10 +49,10 @@ impl<'a> MessageSender<'a> {
             head.sent.0.load(Ordering::Relaxed).wrapping_sub(consumed) as i64
         };
         (self.message_area.sizes.policy != Policy::Limit || under_way() < limit)
-            && self.shares.iter().any(|near| {
-                near.share
-                    .get()
-                    .map_or(unknown, |share| share.as_ref().is_some_and(SlotShare::has_room))
-            })
+            && (self.first.has_room()
+                || self.further.iter().any(|near| {
+                    let share = near.share.get();
+                    share.map_or(unknown, |share| share.as_ref().is_some_and(SlotShare::has_room))
+                }))
     }
 }

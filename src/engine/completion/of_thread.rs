@@ -1,0 +1,44 @@
+//! What the message layer keeps for each thread: here, beside the thread's callbacks, where one
+//! load finds it.
+
+use super::{known, mine};
+use std::ffi::c_void;
+
+/// For whom this thread runs handlers, kept here where it is at hand; null: for nobody.
+#[inline(always)]
+pub fn set_serving(whom: *const c_void) {
+    mine().serving.set(whom);
+}
+
+/// What set_serving() was told last.
+pub fn serving() -> *const c_void {
+    mine().serving.get()
+}
+
+/// Counts a poll of this thread that found nothing; returns how many there were one after the
+/// other.
+pub fn polled_in_vain() -> u32 {
+    let polls = &mine().polls;
+    polls.set(polls.get().wrapping_add(1));
+    polls.get()
+}
+
+/// Counts such a poll, unless the one of this number may not be, or the thread runs a callback.
+/// False: it was not counted. Here, since a poll has no time to look two things up that belong to
+/// its thread.
+#[inline(always)]
+pub fn polled_in_vain_again(may: impl FnOnce(u32) -> bool) -> bool {
+    // SAFETY: as in mine().
+    let Some(t) = (unsafe { known::get().as_ref() }) else { return false };
+    let next = t.polls.get().wrapping_add(1);
+    let again = !t.is_running() && may(next);
+    if again {
+        t.polls.set(next);
+    }
+    again
+}
+
+/// A poll of this thread has found something.
+pub fn polled_with_result() {
+    mine().polls.set(0);
+}
