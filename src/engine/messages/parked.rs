@@ -77,6 +77,12 @@ impl Parked {
         self.count.fetch_add(1, Ordering::Relaxed) == 0
     }
 
+    /// Names the peers of those that wait, some more than once.
+    pub fn each_peer(&self, mut name: impl FnMut(u32)) {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.iter().for_each(|response| name(response.peer));
+    }
+
     /// Gives each that waits to `send`, which answers whether it is done with; a peer that has
     /// refused one is not asked again. Returns how many were done. Nothing where another thread
     /// does the same.

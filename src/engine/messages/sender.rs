@@ -144,6 +144,20 @@ impl MessagePost {
         }
     }
 
+    /// Asks the peers for which responses wait to ring when they have slots: before a sleep. The
+    /// caller then executes the kernel's fence, and calls send_parked() once more. False: one of
+    /// them does not ring.
+    pub fn wish_for_slots(&self) -> bool {
+        let (fabric, mut all_ring) = (self.routes.fabric(), true);
+        if self.parked.any() {
+            self.parked.each_peer(|peer| {
+                let sender = fabric.known_sender(peer).filter(|_| fabric.frees_wake(peer));
+                sender.map_or_else(|| all_ring = false, MessageSender::wish_for_responses);
+            });
+        }
+        all_ring
+    }
+
     /// The response to the request `tag` has been handled here, or could not be: ends the request.
     pub fn responded(&self, tag: u64, status: Status) {
         self.ended(tag, status, (std::ptr::null(), 0), || {});

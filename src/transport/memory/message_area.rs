@@ -9,9 +9,11 @@ use crate::util::fence::{heavy_fence, light_fence};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 mod sizes;
+mod wishes;
 
 pub(super) use sizes::Numbers;
 pub use sizes::Sizes;
+pub use wishes::Wishes;
 
 #[cfg(all(test, loom))]
 mod models;
@@ -73,6 +75,8 @@ pub struct MessageHead {
     pub lane: Door,
     /// Senders that sleep until slots are free.
     pub credit: Credit,
+    /// Ranks that want to be rung when slots for responses are free.
+    pub wishes: Wishes,
     /// Policy limit: messages that were sent, and that were consumed.
     pub sent: Line,
     /// See `sent`.

@@ -62,6 +62,12 @@ impl Stand {
     }
 }
 
+/// What a receiver asks of whatever knows the other ranks.
+pub trait Peers: Send + Sync {
+    /// Rings for the threads that run a rank's handlers; None: those of all ranks that are known.
+    fn ring_handlers(&self, rank: Option<u32>);
+}
+
 /// See the head of the file.
 pub struct MessageReceiver {
     class: Class,
@@ -70,6 +76,7 @@ pub struct MessageReceiver {
     _own: Arc<Segment>,
     lookout: Arc<Lookout>,
     dead: Arc<[AtomicBool]>,
+    peers: Arc<dyn Peers>,
     counts: Arc<Counters>,
     stands: Box<[Stand]>,
     /// Below their number.
@@ -102,7 +109,7 @@ impl MessageReceiver {
     /// The receiver of messages of a class; each to be made once.
     pub fn new(
         own: Arc<Segment>,
-        dead: Arc<[AtomicBool]>,
+        (dead, peers): (Arc<[AtomicBool]>, Arc<dyn Peers>),
         counts: Arc<Counters>,
         class: Class,
     ) -> MessageReceiver {
@@ -150,6 +157,7 @@ impl MessageReceiver {
             lookout: Arc::new(Lookout::new(own.clone(), &shares)),
             _own: own,
             dead,
+            peers,
             counts,
             stands,
             at: 0,
@@ -373,6 +381,9 @@ impl MessageReceiver {
         }
         stand.share.give_back(stand.next);
         stand.returned = stand.next;
+        if self.class == Class::Responses {
+            self.message_area.head.wishes.grant(|rank| self.peers.ring_handlers(rank));
+        }
         let requests = self.class == Class::Requests;
         if stand.most == 0 && requests {
             stand.most = 1;

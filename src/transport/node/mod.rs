@@ -14,7 +14,7 @@ use crate::transport::imports::ImportTable;
 use crate::transport::memory::control::Control;
 use crate::transport::memory::directory::{DirectoryEntry, KIND_ADDRESS, KIND_FILE};
 use crate::transport::memory::message_area::{MessageHead, host_of, nearest_share};
-use crate::transport::memory::message_receiver::MessageReceiver;
+use crate::transport::memory::message_receiver::{MessageReceiver, Peers};
 use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::{HUGE, Segment};
 use crate::transport::port::Port;
@@ -34,9 +34,37 @@ pub struct Node {
     bootstrap: Arc<Bootstrap>,
     // Declared before what they point into.
     senders: Box<[OnceBox<MessageSender<'static>>]>,
-    links: Box<[Once<Box<Link>>]>,
+    links: Arc<Links>,
     dead: Arc<[AtomicBool]>,
     kernel_copies: bool,
+}
+
+/// What is kept of the peers that were talked to.
+struct Links {
+    own: Arc<Segment>,
+    me: u32,
+    peers: Box<[Once<Box<Link>>]>,
+}
+
+impl Links {
+    fn get(&self, rank: u32) -> Option<&Link> {
+        self.peers.get(rank as usize)?.get().map(|link| &**link)
+    }
+}
+
+impl Peers for Links {
+    fn ring_handlers(&self, rank: Option<u32>) {
+        let ranks = rank.map_or(0..self.peers.len() as u32, |rank| rank..rank + 1);
+        for rank in ranks {
+            let control = match rank == self.me {
+                true => Some(self.own.control()),
+                false => self.get(rank).map(|link| &link.control),
+            };
+            if let Some(control) = control {
+                control.message_head().requests.bell().ring();
+            }
+        }
+    }
 }
 
 /// What is kept of a peer that was talked to.
@@ -66,7 +94,8 @@ impl Node {
     /// The transport of the rank whose memory is `own`.
     pub fn new(own: Arc<Segment>, bootstrap: Arc<Bootstrap>, kernel_copies: bool) -> Node {
         let size = bootstrap.size() as usize;
-        let links = (0..size).map(|_| Once::new()).collect();
+        let peers = (0..size).map(|_| Once::new()).collect();
+        let links = Arc::new(Links { own: own.clone(), me: bootstrap.rank(), peers });
         let dead = (0..size).map(|_| AtomicBool::new(false)).collect();
         let senders = (0..size).map(|_| OnceBox::new()).collect();
         Node { own, bootstrap, senders, links, dead, kernel_copies }
@@ -74,7 +103,12 @@ impl Node {
 
     /// The receiving end; to be taken once.
     pub fn receiver(&self, counts: Arc<Counters>) -> receiver::NodeReceiver {
-        receiver::NodeReceiver::new(self.own.clone(), self.dead.clone(), counts)
+        receiver::NodeReceiver::new(self.own.clone(), self.ranks(), counts)
+    }
+
+    /// What receivers know of the others.
+    fn ranks(&self) -> (Arc<[AtomicBool]>, Arc<dyn Peers>) {
+        (self.dead.clone(), self.links.clone())
     }
 
     /// Whether mark_dead() was called for a peer.
@@ -85,7 +119,7 @@ impl Node {
 
     /// The path to a peer that has shown its card. Called once at a time.
     pub fn connect(&self, peer: u32, card: Card) -> Result<Port> {
-        let link = self.links[peer as usize]
+        let link = self.links.peers[peer as usize]
             .get_or_try_init(|| self.open(peer, card).map(Box::new))
             .map(|link| &**link)?;
         let (waiters, imports) = (link.control.waiters(), ImportTable::new()?);
@@ -112,20 +146,20 @@ impl Node {
 
     /// Wakes a peer's agent; nothing where the peer has not been talked to.
     pub fn ring(&self, peer: u32) {
-        if let Some(link) = self.links.get(peer as usize).and_then(Once::get) {
+        if let Some(link) = self.links.get(peer) {
             link.control.bell().ring();
         }
     }
 
     /// Whether a peer that was connected to refuses a name. Asked until it does, once.
     pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
-        let link = self.links.get(peer as usize).and_then(|link| link.get());
+        let link = self.links.get(peer);
         link.is_some_and(|link| link.control.names().hear_refusal(name))
     }
 
     /// The place of this name at a peer that was connected to.
     pub fn announced(&self, peer: u32, name: u64) -> Option<Address> {
-        self.links.get(peer as usize)?.get()?.control.names().find(name)
+        self.links.get(peer)?.control.names().find(name)
     }
 
     /// Whose memory is behind a port, for the kernel.
@@ -135,7 +169,7 @@ impl Node {
 
     /// The link behind a port: made by connect() before there was a port.
     fn linked(&self, port: &Port) -> &Link {
-        match self.links[port.peer as usize].get() {
+        match self.links.get(port.peer) {
             Some(link) => link,
             None => unreachable!("a port without a link"),
         }
@@ -256,7 +290,7 @@ impl Transport for Node {
 impl Node {
     /// The receiver of messages of one kind; each to be made once.
     pub fn message_receiver(&self, counts: Arc<Counters>, class: Class) -> MessageReceiver {
-        MessageReceiver::new(self.own.clone(), self.dead.clone(), counts, class)
+        MessageReceiver::new(self.own.clone(), self.ranks(), counts, class)
     }
 
     /// The control area of a rank that was contacted, or of oneself; of another rank its contact
@@ -265,7 +299,7 @@ impl Node {
         if rank == self.bootstrap.rank() {
             return Ok(self.own.control());
         }
-        if let Some(link) = self.links[rank as usize].get() {
+        if let Some(link) = self.links.get(rank) {
             return Ok(&link.control);
         }
         if self.is_dead(rank) {

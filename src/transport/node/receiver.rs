@@ -8,7 +8,7 @@
 
 use crate::transport::frame::{Arrived, Class};
 use crate::transport::memory::message_area::MessageArea;
-use crate::transport::memory::message_receiver::MessageReceiver;
+use crate::transport::memory::message_receiver::{MessageReceiver, Peers};
 use crate::transport::memory::segment::Segment;
 use crate::transport::requests::{message_of, payload, reply_of};
 use crate::transport::{Receiver, Sink};
@@ -32,10 +32,11 @@ pub struct NodeReceiver {
 impl NodeReceiver {
     pub(super) fn new(
         own: Arc<Segment>,
-        dead: Arc<[AtomicBool]>,
+        (dead, peers): (Arc<[AtomicBool]>, Arc<dyn Peers>),
         counts: Arc<Counters>,
     ) -> NodeReceiver {
-        let take = |class| MessageReceiver::new(own.clone(), dead.clone(), counts.clone(), class);
+        let ranks = || (dead.clone(), peers.clone());
+        let take = |class| MessageReceiver::new(own.clone(), ranks(), counts.clone(), class);
         NodeReceiver { requests: take(Class::Lib), answers: take(Class::Answers), own }
     }
 

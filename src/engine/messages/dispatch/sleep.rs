@@ -47,14 +47,23 @@ impl Dispatcher {
         }
         let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
         // Under the role: a handler that has just run may have left a response behind.
-        if self.post.parked.any() {
-            return NAP.min(longest);
-        }
+        let all_ring = self.post.wish_for_slots();
         // What has come already is not slept over; what is just coming may be long in coming.
-        requests.arm(longest).unwrap_or_else(|| match requests.has_come() {
-            true => Duration::ZERO,
-            false => NAP,
-        })
+        let Some(longest) = requests.arm(longest) else {
+            return if requests.has_come() { Duration::ZERO } else { NAP };
+        };
+        drop(requests);
+        self.time_without(longest, all_ring)
+    }
+
+    /// How long a thread may sleep that has wished for slots and executed the fence of arm(), where
+    /// `all_ring` that it asked.
+    fn time_without(&self, longest: Duration, all_ring: bool) -> Duration {
+        match () {
+            () if self.post.send_parked() > 0 => Duration::ZERO,
+            () if all_ring || !self.post.parked.any() => longest,
+            () => NAP.min(longest),
+        }
     }
 
     /// It is awake again.
@@ -140,8 +149,10 @@ impl Dispatcher {
                 // before it has opened the door; one that knocks later rings, and `llcl-handlers`
                 // wakes all sleepers.
                 let door = &routes.fabric().own_words().requests;
-                let woken =
-                    routes.sleep(awaited, within(longest), || enough() || !door.is_closed());
+                // Nor is a ring lost that came before.
+                let sent = || self.post.send_parked() > 0;
+                let woken = routes
+                    .sleep(awaited, within(longest), || enough() || !door.is_closed() || sent());
                 self.unpark_polling();
                 woken
             }
@@ -159,16 +170,14 @@ impl Dispatcher {
         let Some(mut requests) = self.requests.take_unfenced() else { return Parked::Nap(BUSY) };
         // Under the role: a handler that has just run on another thread may have left a response
         // behind, whose ring came before this thread is known to sleep.
-        if self.post.parked.any() {
-            return Parked::Nap(NAP);
-        }
+        let all_ring = self.post.wish_for_slots();
         let armed = requests.arm(LONGEST);
         let come = armed.is_none() && requests.has_come();
         drop(requests);
         match armed {
             Some(longest) => {
                 *parked += 1;
-                Parked::Yes(longest)
+                Parked::Yes(self.time_without(longest, all_ring))
             }
             None => {
                 // arm() has opened the door again, on which others may rely.

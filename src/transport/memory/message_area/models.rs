@@ -65,3 +65,39 @@ fn sleeper(words: &Arc<(Credit, AtomicU64, Door)>, rank: u32) -> JoinHandle<()> 
         }
     })
 }
+
+/// A rank that finds no slot notes its wish, executes its fence, looks once more and sleeps; the
+/// receiver gives a slot back and then looks for wishes. Another rank wishes at the same place. The rank is rung or sees the slot: it does not sleep for ever.
+#[test]
+fn loom_a_rank_that_wishes_is_rung_or_finds_a_slot() {
+    check(3, || {
+        let words = Arc::new((Wishes::default(), AtomicU64::new(0), Bell::new()));
+        let waiter = {
+            let words = words.clone();
+            thread::spawn(move || {
+                let (wishes, free, bell) = &*words;
+                // Acquire: pairs with the Release of the slot.
+                while free.load(Ordering::Acquire) == 0 {
+                    let ticket = bell.ticket();
+                    wishes.note(0);
+                    heavy_fence();
+                    if free.load(Ordering::Acquire) == 0 {
+                        bell.wait(ticket, None);
+                    }
+                }
+            })
+        };
+        let other = {
+            let words = words.clone();
+            thread::spawn(move || words.0.note(1))
+        };
+        let (wishes, free, bell) = &*words;
+        free.store(1, Ordering::Release);
+        wishes.grant(|rank| {
+            if rank != Some(1) {
+                bell.ring();
+            }
+        });
+        [waiter, other].map(|thread| thread.join().unwrap());
+    });
+}
