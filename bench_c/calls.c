@@ -1,5 +1,9 @@
-/* Requests of 8 bytes on mapped memory, one function for each kind: what bench_c/instructions counts the instructions of. */
+/* Requests of 8 bytes on mapped memory and messages of 8 bytes to oneself, one function for each kind: what bench_c/instructions
+   counts the instructions of. */
 #include "world.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #define EACH 10000
 
@@ -41,10 +45,56 @@ KIND(write_done, llcl_try_write_async(context, &request->as.write))
 KIND(write_callback, llcl_try_write_async(context, &request->as.write))
 KIND(write_blocking, llcl_write(context, &request->as.write))
 
+/* Messages: BATCH are sent, and taken by one poll. */
+#define BATCH 50
+
+static void handle(llcl_am_t *message, void *data)
+{
+    (void)message;
+    ++*(uint64_t *)data;
+}
+
+__attribute__((noinline)) void calls_message_send(llcl_context_t *context, const llcl_am_params_t *message)
+{
+    for (int i = 0; i < BATCH; i++)
+        llcl_try_am_async(context, message);
+}
+
+__attribute__((noinline)) void calls_message_take(llcl_context_t *context)
+{
+    llcl_am_poll(context, BATCH, NULL);
+}
+
+__attribute__((noinline)) void calls_poll_empty(llcl_context_t *context)
+{
+    for (int i = 0; i < EACH; i++)
+        llcl_am_poll(context, BATCH, NULL);
+}
+
+static void messages(const bench_world_t *world)
+{
+    uint64_t handled = 0, word = 0;
+    llcl_am_params_t message;
+    memset(&message, 0, sizeof message);
+    message.peer = world->rank;
+    message.header = &word;
+    message.header_size = sizeof word;
+    bench_check(llcl_am_register(world->context, 0, handle, &handled), "llcl_am_register");
+    bench_check(llcl_am(world->context, &message), "llcl_am"); /* what is made at the first use is there */
+    for (int i = 0; i < EACH / BATCH; i++) {
+        calls_message_send(world->context, &message);
+        calls_message_take(world->context);
+    }
+    if (handled != EACH + 1)
+        bench_die("calls: %llu messages were handled", (unsigned long long)handled);
+    calls_poll_empty(world->context);
+}
+
 int main(int argc, char **argv)
 {
     bench_options_t options = bench_parse(argc, argv, about);
     bench_world_t world;
+    setenv("LLCL_AM_HANDLERS", "polled", 1);
     world_open(&world, &options, 4096);
     if (options.show) {
         llcl_completion_t none = llcl_no_completion(), call = llcl_callback(count, &fired);
@@ -59,6 +109,7 @@ int main(int argc, char **argv)
             (op == BENCH_READ ? calls_read_callback : calls_write_callback)(world.context, &told);
             (op == BENCH_READ ? calls_read_blocking : calls_write_blocking)(world.context, &quiet);
         }
+        messages(&world);
         calls_bare_loop();
         calls_bare_callback();
         if (fired < 2 * EACH)

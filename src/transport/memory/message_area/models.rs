@@ -98,6 +98,6 @@ fn loom_a_rank_that_wishes_is_rung_or_finds_a_slot() {
                 bell.ring();
             }
         });
-        [waiter, other].map(|thread| thread.join().unwrap());
+        let _ = [waiter, other].map(|thread| thread.join().unwrap());
     });
 }

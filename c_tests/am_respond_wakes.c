@@ -1,0 +1,76 @@
+/* Broken if this fails: a rank whose responses wait for slots sleeps on when its peer has freed some: the peer's handlers are
+ * held up, one response has the only slot, the others wait, and then each that is taken lets the next one come.
+ * modes: auto
+ * threads: yes
+ */
+#include "am.h"
+
+enum { ASK, ANSWER, HOLD };
+enum { ASKED = 32, ROUNDS = 3 }; /* a sleep ends after a second at the latest, the test's patience after ten */
+
+struct rank {
+    uint64_t asked, answered, held, let_go;
+};
+
+static void configure(llcl_config_t *config)
+{
+    config->am_slots = 1;
+    config->am_handlers = LLCL_AM_HANDLERS_SERIAL;
+}
+
+static void ask(llcl_am_t *message, void *data)
+{
+    llcl_am_params_t am = am_to(0, ANSWER, NULL, 0);
+    CHECK_OK(llcl_am_respond(message, &am));
+    word_add(&((struct rank *)data)->asked, 1);
+}
+
+static void answer(llcl_am_t *message, void *data)
+{
+    (void)message;
+    word_add(&((struct rank *)data)->answered, 1);
+}
+
+/* Until it returns this rank handles nothing else. */
+static void hold(llcl_am_t *message, void *data)
+{
+    struct rank *rank = data;
+    (void)message;
+    word_add(&rank->held, 1);
+    AWAIT(&rank->let_go, word_get(&rank->held));
+}
+
+/* Neither waits in the library, so the thread of the library runs the handlers. */
+static void hold_up(llcl_context_t *context, struct rank *rank, uint64_t round)
+{
+    llcl_am_params_t am = am_to(llcl_rank(context), HOLD, NULL, 0), question = am_to(1, ASK, NULL, 0);
+    uint64_t i;
+    POST(llcl_try_am_async(context, &am));
+    AWAIT(&rank->held, round);
+    for (i = 0; i < ASKED; i++)
+        POST(llcl_try_am_async(context, &question));
+}
+
+static void run(llcl_context_t *context)
+{
+    struct rank *rank = am_new(sizeof *rank);
+    uint64_t round;
+    am_register(context, ASK, ask, rank);
+    am_register(context, ANSWER, answer, rank);
+    am_register(context, HOLD, hold, rank);
+    fence(context);
+    for (round = 1; round <= ROUNDS; round++) {
+        if (llcl_rank(context) == 0)
+            hold_up(context, rank, round);
+        else
+            AWAIT(&rank->asked, ASKED * round);
+        fence(context);
+        if (llcl_rank(context) == 0) {
+            word_add(&rank->let_go, 1);
+            AWAIT(&rank->answered, ASKED * round);
+        }
+        fence(context);
+    }
+}
+
+TEST_MAIN_CONFIG(run, configure)
