@@ -32,6 +32,7 @@ use std::time::Duration;
 mod handle;
 mod handlers;
 mod poll;
+mod serve;
 mod sleep;
 mod wake;
 
@@ -41,12 +42,6 @@ const LOOKS: usize = 48;
 const MOST: usize = 1024;
 /// Messages handled before the role is given up for a moment.
 const BATCH: usize = 64;
-/// Where so many messages came at once, more will, and the receiver that has caught up with them
-/// waits for so many pauses before it looks again: a receiver that polls the very slot that is
-/// being written takes its line away from the sender each time.
-const MANY: usize = 4;
-/// See MANY.
-const LINGER: usize = 64;
 /// How long a sleeper naps while others help.
 pub const NAP: Duration = Duration::from_micros(200);
 
@@ -163,6 +158,14 @@ impl Requests {
         self.message_receiver.has_come() || self.responses.has_come()
     }
 
+    /// Whether there is something to take, wherever it has come. If so one of the receivers has it
+    /// before it.
+    #[inline]
+    fn has_come_anywhere(&mut self) -> bool {
+        let responses = self.responses.has_come_anywhere();
+        self.message_receiver.has_come_anywhere() || responses
+    }
+
     /// Whether a response is to be handled before a request. Whether any have come to another share
     /// than their last one is looked at between turns of requests.
     #[inline(always)]
@@ -230,7 +233,12 @@ impl Dispatcher {
 
     /// Whether a message has come that no thread handles now.
     pub fn has_message(&self) -> bool {
-        self.requests.take_unfenced().is_some_and(|mut requests| requests.has_come())
+        self.requests.take_unfenced().is_some_and(|mut requests| requests.has_come_anywhere())
+    }
+
+    /// Whether none has come. False also where a thread handles messages now.
+    fn has_no_message(&self) -> bool {
+        self.requests.take_unfenced().is_some_and(|mut requests| !requests.has_come_anywhere())
     }
 
     /// Whether there is anything that a waiting thread could look after.
@@ -248,8 +256,7 @@ impl Dispatcher {
     /// where somebody is at it.
     pub fn has_handled_all(&self) -> bool {
         !self.has_handlers.load(Ordering::Relaxed)
-            || self.requests.take_unfenced().is_some_and(|mut requests| !requests.has_come())
-                && !self.post.parked.any()
+            || self.has_no_message() && !self.post.parked.any()
     }
 
     /// Whether there ever was a message whose end is waited for.
@@ -358,87 +365,5 @@ impl Dispatcher {
             return 0;
         }
         self.requests_to_serve().map_or(0, |requests| self.serve(requests, BATCH, &|| false))
-    }
-
-    /// Handles up to `most` messages until `done`, and gives the role up; returns how many there
-    /// were. notify_sleepers() is left to the caller.
-    #[inline(always)]
-    fn serve<'a>(
-        &'a self,
-        mut requests: Held<'a, Requests, false>,
-        most: usize,
-        done: &impl Fn() -> bool,
-    ) -> usize {
-        self.post.send_parked();
-        if self.mode == HandlerMode::Parallel {
-            return self.serve_outside(requests, most, done);
-        }
-        let _serving = Serving::begin(&requests);
-        let waiters = self.post.routes.waiters();
-        let (mut count, mut lingered) = (0, 0);
-        while count < most {
-            if count > 0 && (done() || self.registering.load(Ordering::Relaxed) != 0) {
-                return count;
-            }
-            if requests.response_is_next() {
-                self.serve_response(&mut requests);
-            } else if self.post.parked.has_room()
-                && let Some(request) = requests.message_receiver.peek()
-            {
-                let entry = requests.entry(&request);
-                self.handle(entry, request);
-                requests.message_receiver.done();
-            } else if requests.responses.has_come() {
-                self.serve_response(&mut requests);
-            } else if count - lingered >= MANY {
-                lingered = count;
-                (0..LINGER).for_each(|_| std::hint::spin_loop());
-                continue;
-            } else {
-                return count;
-            }
-            if waiters.any() {
-                self.notify_in_time(&mut requests.notified);
-            }
-            count += 1;
-        }
-        most
-    }
-
-    /// Handles the response that has come, under the role.
-    #[inline(never)]
-    fn serve_response(&self, requests: &mut Held<'_, Requests, false>) {
-        if let Some(response) = requests.responses.peek() {
-            let entry = requests.entry(&response);
-            self.handle_other(entry, response);
-            requests.responses.done();
-        }
-    }
-
-    /// As serve(), with the role given up while a handler runs.
-    #[inline(never)]
-    fn serve_outside<'a>(
-        &'a self,
-        mut requests: Held<'a, Requests, false>,
-        most: usize,
-        done: &impl Fn() -> bool,
-    ) -> usize {
-        for count in 0..most {
-            if count > 0 && (done() || self.registering.load(Ordering::Relaxed) != 0) {
-                return count;
-            }
-            let response = requests.response_is_next() || !self.post.parked.has_room();
-            let next = match response {
-                true => requests.responses.peek(),
-                false => requests.message_receiver.peek().or_else(|| requests.responses.peek()),
-            };
-            let Some(arrived) = next else { return count };
-            self.handle_outside(requests, arrived);
-            match self.requests.take_unfenced() {
-                Some(again) => requests = again,
-                None => return count + 1,
-            }
-        }
-        most
     }
 }

@@ -50,7 +50,7 @@ impl Dispatcher {
         let all_ring = self.post.wish_for_slots();
         // What has come already is not slept over; what is just coming may be long in coming.
         let Some(longest) = requests.arm(longest) else {
-            return if requests.has_come() { Duration::ZERO } else { NAP };
+            return if requests.has_come_anywhere() { Duration::ZERO } else { NAP };
         };
         drop(requests);
         self.time_without(longest, all_ring)
@@ -172,7 +172,7 @@ impl Dispatcher {
         // behind, whose ring came before this thread is known to sleep.
         let all_ring = self.post.wish_for_slots();
         let armed = requests.arm(LONGEST);
-        let come = armed.is_none() && requests.has_come();
+        let come = armed.is_none() && requests.has_come_anywhere();
         drop(requests);
         match armed {
             Some(longest) => {

@@ -86,7 +86,7 @@ mod tests {
         let (wishes, mut rung) = (Wishes::default(), Vec::new());
         wishes.grant(|rank| rung.push(rank));
         assert!(rung.is_empty());
-        [3, 7, 3, 9, 9 + PLACES as u32].map(|rank| wishes.note(rank));
+        [3, 7, 3, 9, 9 + PLACES as u32].iter().for_each(|rank| wishes.note(*rank));
         wishes.grant(|rank| rung.push(rank));
         wishes.grant(|rank| rung.push(rank));
         assert_eq!(rung, [Some(3), Some(7), None]);

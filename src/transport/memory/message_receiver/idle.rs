@@ -110,10 +110,13 @@ impl MessageReceiver {
     }
 
     fn look_after_all(&mut self) {
+        let present = self.at;
         for at in 0..self.stands.len() {
             self.turn_to(at);
             self.look_after_the_unfinished();
         }
+        // That is where the next message is looked for first.
+        self.turn_to(present);
     }
 
     /// Whether a sender has begun with a message that has not been taken.
