@@ -117,10 +117,12 @@ impl Cache {
             let fits = right && kept.alike == *alike && kept.tables == mine;
             votes[at / WORD as usize] |= u64::from(fits) << (at % WORD as usize);
         }
-        // The plan reads the first half and writes the second one.
+        // The plan reads the first half and writes the second one, by addresses. From here on all
+        // uses of the vector go by the pointer that the addresses were made of.
+        let base = votes.as_mut_ptr();
         let place = |at: usize| {
-            let word = votes.as_ptr().wrapping_add(at).cast_mut();
-            Address { key: ANY.0, offset: word.expose_provenance() as u64 }
+            let word = base.wrapping_add(at).expose_provenance();
+            Address { key: ANY.0, offset: word as u64 }
         };
         let places = [place(0), place(words)];
         let ballot = match &self.ballot {
@@ -128,10 +130,10 @@ impl Cache {
             None => self.ballot.insert(make(team, &by_vote(words, places))?),
         };
         ballot.start_with(places).and_then(|()| ballot.wait(None))?;
-        // SAFETY: the vector has as many words. Volatile: the plan has written there by another
-        // pointer.
+        // SAFETY: the vector has as many words, and is not used otherwise until it is dropped at
+        // the end of this function. Volatile: the plan has written there.
         let fits = |at: &usize| unsafe {
-            let word = votes.as_ptr().add(words + at / WORD as usize).read_volatile();
+            let word = base.add(words + at / WORD as usize).read_volatile();
             word >> (at % WORD as usize) & 1 != 0
         };
         Ok((0..self.kept.len()).find(fits))
