@@ -97,6 +97,7 @@ header:
 	scripts/make-fortran include/llcl.h fortran/generated
 
 include fortran/build.mk
+include modules/mpi/build.mk
 include packaging/install.mk
 include conduit/gasnet/packaging/install.mk
 include scripts/check.mk

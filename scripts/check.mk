@@ -85,6 +85,13 @@ check-wire-seeds: check-wire-library
 	for seed in 2 3 4 5 6 7 8 9 10; do $(WIRE) --wire $$seed --mode auto --filter 'am_*' || exit 1; done
 	@echo "$@: passed (C tests behind a simulated network, nine more seeds)"
 
+# By hand: the module for each MPI that is installed, and two nodes of one machine that it joins. mpirun of Open MPI needs --oversubscribe here.
+check-mpi: library
+	for mpi in openmpi mpich; do \
+		command -v mpicc.$$mpi mpirun.$$mpi >/dev/null || { echo "check-mpi: no $$mpi here"; continue; }; \
+		modules/mpi/tests/run $(BUILD) $$mpi || exit 1; done
+	@echo "$@: passed (two nodes of one machine, joined by MPI)"
+
 check-wire-library: all
 	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 		$(MAKE) --no-print-directory BUILD=$(BUILD)/wire FEATURES=simulated library
@@ -116,4 +123,4 @@ check-conduit-tsan: all
 	. scripts/sanitizer-options && conduit/gasnet/tests/run $(abspath $(BUILD)) tsan
 	@echo "$@: passed (the conduit's tests, instrumented)"
 
-.PHONY: check check-more check-all check-tools check-wire-library $(CHECKS) $(MORE)
+.PHONY: check check-more check-all check-tools check-wire-library check-mpi $(CHECKS) $(MORE)

@@ -13,6 +13,7 @@ use llcl::coll::select::{OPERATIONS, choose, forced};
 use llcl::core::context::{Context, Place};
 use llcl::engine::queue_entry::INLINE;
 use llcl::transport::Access;
+use llcl::transport::fabric::modules;
 use llcl::transport::fabric::placement::NODE_ID;
 use llcl::util::config::{Config, EXECUTIONS, Origin, TABLE};
 use llcl::util::cores::PROGRESS_CPUS;
@@ -95,11 +96,21 @@ fn print_capabilities(config: Config) -> Result<()> {
     println!("  allocated memory   mapped: loads, stores, atomic instructions");
     println!("  registered memory  {registered}; atomics by the owner");
     println!("  sleepers are woken {wake}");
+    print_modules();
     std::thread::scope(|scope| {
         // Collective: both ranks leave at the same time.
         let leaving = scope.spawn(|| other.finalize());
         context.finalize().and(leaving.join().unwrap_or(Ok(())))
     })
+}
+
+/// The wires that lie in shared objects of their own.
+fn print_modules() {
+    let modules = modules();
+    println!("\nwire modules         {}", if modules.is_empty() { "none" } else { "" });
+    for (file, what) in modules {
+        println!("  {file}: {what}");
+    }
 }
 
 /// One variable per paragraph: the values in columns, then what is accepted and what it does.

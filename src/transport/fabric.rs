@@ -1,8 +1,8 @@
 //! All transports of one rank, and which of them leads to which peer: oneself by [`Loopback`],
 //! ranks of the same node by [`Node`], others by a wire. Which it is follows from the cards
-//! ([`placement`]), and is decided once, when a peer is contacted. There is a wire with the feature
-//! `simulated` only, where `LLCL_TRANSPORT` asks for it; it then leads to all peers, or, where
-//! `LLCL_NODE_ID` says which ranks share a node, to those of other nodes.
+//! ([`placement`]), and is decided once, when a peer is contacted. There is a wire only where
+//! `LLCL_TRANSPORT` asks for one; it then leads to all peers, or, where `LLCL_NODE_ID` says which
+//! ranks share a node, to those of other nodes.
 //!
 //! What lies above this folder knows this module and the contracts beside it, and no transport.
 //!
@@ -22,28 +22,24 @@ use crate::transport::memory::message_receiver::MessageReceiver;
 use crate::transport::memory::segment::Segment;
 use crate::transport::node::{self, Node};
 use crate::transport::port::{Port, Reach};
-#[cfg(feature = "simulated")]
 use crate::transport::wire::endpoint::Endpoint;
 use crate::transport::{Receiver, Transport};
 use crate::util::counters::Counters;
 use crate::util::status::{Error, Result, Status};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-#[cfg(feature = "simulated")]
 use std::sync::atomic::AtomicBool;
 
-#[cfg(feature = "simulated")]
 mod by_wire;
+pub use by_wire::modules;
 pub mod placement;
 
 use placement::Placement;
 
 /// See the head of the file.
 pub struct Fabric {
-    #[cfg(feature = "simulated")]
     wire: Option<Endpoint>,
     /// Which peers that were contacted the wire leads to.
-    #[cfg(feature = "simulated")]
     behind_wire: Box<[AtomicBool]>,
     me: u32,
     placement: Placement,
@@ -65,12 +61,8 @@ impl Fabric {
         }
         let (me, size) = (bootstrap.rank(), bootstrap.size());
         let card = node::card(&own).to_vec();
-        #[cfg(feature = "simulated")]
-        let (wire, card) = by_wire::join(&own, me, card)?;
-        #[cfg(feature = "simulated")]
+        let (wire, card) = by_wire::join(&own, (me, size), card)?;
         let networked = wire.is_some();
-        #[cfg(not(feature = "simulated"))]
-        let networked = false;
         let placement = Placement::own(me, size, networked)?;
         let card = [&placement.encode()[..], &card].concat();
         bootstrap.publish(&card, own.descriptor().as_fd())?;
@@ -78,9 +70,7 @@ impl Fabric {
         let loopback = unsafe { Loopback::new(own.control().waiters()) };
         let node = Node::new(own.clone(), bootstrap.clone(), kernel_copies);
         Ok(Fabric {
-            #[cfg(feature = "simulated")]
             wire,
-            #[cfg(feature = "simulated")]
             behind_wire: (0..size).map(|_| AtomicBool::new(false)).collect(),
             me,
             placement,
@@ -105,7 +95,6 @@ impl Fabric {
     pub fn connect(&self, peer: u32, mut card: Card) -> Result<Port> {
         let placement = Placement::take(&mut card.blob, peer)?;
         let reach = self.reach(peer, placement)?;
-        #[cfg(feature = "simulated")]
         let card = self.connect_wire(peer, card, reach)?;
         Ok(self.node.connect(peer, card)?.by(reach, placement.number))
     }
@@ -113,7 +102,6 @@ impl Fabric {
     /// What leads to a peer at this place.
     fn reach(&self, peer: u32, placement: Placement) -> Result<Reach> {
         let near = placement.shares_memory_with(self.placement);
-        #[cfg(feature = "simulated")]
         if self.wire.is_some() && !(near && placement::is_chosen()) {
             return Ok(Reach::Wire);
         }
@@ -130,7 +118,6 @@ impl Fabric {
 
     /// The transport that leads to a peer.
     pub fn transport(&self, port: &Port) -> &dyn Transport {
-        #[cfg(feature = "simulated")]
         if port.reach == Reach::Wire {
             return self;
         }
@@ -151,7 +138,6 @@ impl Fabric {
 
     /// The peer is dead: what it has half sent may be passed over. True the first time.
     pub fn mark_dead(&self, peer: u32) -> bool {
-        #[cfg(feature = "simulated")]
         if let Some(wire) = &self.wire {
             // Frames of a peer come whether or not it was contacted.
             wire.mark_dead(peer);
@@ -225,7 +211,6 @@ impl Fabric {
     /// Sends a message of a class; see [`Carrier::put`].
     #[inline(always)]
     pub fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool {
-        #[cfg(feature = "simulated")]
         if let Some(wire) = self.wire_to(to.peer()) {
             return Carrier::put(wire, to, class, frame, counts);
         }
@@ -234,7 +219,6 @@ impl Fabric {
 
     /// Whether there is a credit for a message of a class; see [`Carrier::has_credit`].
     pub fn has_credit(&self, to: &Peer, class: Class) -> bool {
-        #[cfg(feature = "simulated")]
         if let Some(wire) = self.wire_to(to.peer()) {
             return Carrier::has_credit(wire, to, class);
         }
@@ -242,19 +226,13 @@ impl Fabric {
     }
 
     /// Whether a peer that frees a slot wakes the senders that sleep for it.
-    pub fn frees_wake(&self, _peer: u32) -> bool {
-        #[cfg(feature = "simulated")]
-        return self.wire_to(_peer).is_none();
-        #[cfg(not(feature = "simulated"))]
-        true
+    pub fn frees_wake(&self, peer: u32) -> bool {
+        self.wire_to(peer).is_none()
     }
 
     /// Whether all that this rank has sent lies in slots of its receivers.
     pub fn has_delivered_all(&self) -> bool {
-        #[cfg(feature = "simulated")]
-        return self.wire.as_ref().is_none_or(Endpoint::has_delivered_all);
-        #[cfg(not(feature = "simulated"))]
-        true
+        self.wire.as_ref().is_none_or(Endpoint::has_delivered_all)
     }
 
     /// This rank's own words of messages.

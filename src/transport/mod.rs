@@ -20,7 +20,6 @@ pub mod port;
 pub mod requests;
 pub mod sleepers;
 pub mod waiters;
-#[cfg(feature = "simulated")]
 pub mod wire;
 
 use crate::util::status::{Result, Status};

@@ -5,18 +5,20 @@ use crate::util::cores::PROGRESS_CPUS;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the launcher sets, what tests of programs find it by, and what is no number or word.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 9] = [
     "LLCL_RANK",
     "LLCL_SIZE",
     "LLCL_HUB_FD",
     "LLCL_RUN",
     "LLCL_NODE_ID",
+    "LLCL_TRANSPORT",
+    "LLCL_MODULES",
     "LLCL_COLL_TABLE",
     PROGRESS_CPUS,
 ];
 /// What the simulated network reads, where it is built in.
 const WIRE: &[&str] = match cfg!(feature = "simulated") {
-    true => &["LLCL_TRANSPORT", "LLCL_WIRE_SEED"],
+    true => &["LLCL_WIRE_SEED"],
     false => &[],
 };
 

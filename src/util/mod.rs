@@ -25,6 +25,7 @@ pub mod random;
 pub mod rendezvous;
 pub mod reserve;
 pub mod rounding;
+pub mod shared_object;
 pub mod shells;
 pub mod socket;
 pub mod status;

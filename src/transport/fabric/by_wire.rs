@@ -1,4 +1,4 @@
-//! Peers behind the simulated network: messages travel over it, and a peer's memory is touched
+//! Peers behind a wire: messages travel over it, and a peer's memory is touched
 //! by its owner only. The directory of regions, the names and the list of handlers are read in the
 //! peer's memory, as on a node.
 
@@ -13,36 +13,94 @@ use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::Segment;
 use crate::transport::port::{Port, Reach};
 use crate::transport::requests::{frame_of, frame_of_reply};
+use crate::transport::wire::Wire;
 use crate::transport::wire::endpoint::Endpoint;
+use crate::transport::wire::module::{self, Module};
+#[cfg(feature = "simulated")]
 use crate::transport::wire::simulated::{Nature, Simulated};
 use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
+use crate::util::shared_object::has_symbol;
 use crate::util::status::{Error, Result, Status};
 use std::collections::HashMap;
+use std::ffi::CStr;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of the node's part of a card.
 const NODE: usize = 16;
 
-/// Whether the environment asks for the simulated network.
-fn is_wanted() -> Result<bool> {
-    match std::env::var("LLCL_TRANSPORT") {
-        Err(_) => Ok(false),
-        Ok(name) if name == "simulated" => Ok(true),
-        Ok(name) => fail!(ERR_INVALID, "LLCL_TRANSPORT is {name}, expected simulated"),
+/// The variable that names the wire.
+const TRANSPORT: &str = "LLCL_TRANSPORT";
+
+/// The wire that the environment asks for.
+fn wanted() -> Option<String> {
+    let name = std::env::var_os(TRANSPORT).filter(|name| !name.is_empty())?;
+    Some(name.to_string_lossy().into_owned())
+}
+
+/// The module for MPI: of the one that is in the process, else of the one whose launcher's variables
+/// are there.
+fn mpi_module() -> Result<&'static str> {
+    /// Module, a symbol of the MPI's, a variable of its launcher's.
+    const MPIS: [(&str, &CStr, &str); 2] = [
+        ("mpi-openmpi", c"ompi_mpi_comm_world", "OMPI_COMM_WORLD_SIZE"),
+        ("mpi-mpich", c"MPIR_Dup_fn", "PMI_SIZE"),
+    ];
+    let here = MPIS.iter().find(|(_, symbol, _)| has_symbol(symbol));
+    let started = || MPIS.iter().find(|(_, _, variable)| std::env::var_os(variable).is_some());
+    match here.or_else(started) {
+        Some((module, _, _)) => Ok(module),
+        None => fail!(
+            ERR_UNSUPPORTED,
+            "{TRANSPORT} is mpi, but neither Open MPI nor MPICH is in this process, nor has mpirun \
+             or mpiexec started it"
+        ),
     }
+}
+
+/// Opens a wire by its name. Collective.
+fn open(name: &str, me: u32, size: u32) -> Result<Box<dyn Wire>> {
+    #[cfg(feature = "simulated")]
+    if name == "simulated" {
+        return Ok(Box::new(Simulated::new(me, Nature::from_environment())?));
+    }
+    let module = if name == "mpi" { mpi_module()? } else { name };
+    Ok(Box::new(Module::find(module)?.open(me, size)?))
+}
+
+/// What is in the folders of modules, by file: what it is, or why it is refused; and whether it is
+/// used.
+pub fn modules() -> Vec<(String, String)> {
+    let used = wanted().map(|name| match &*name {
+        "mpi" => mpi_module().map_or(name, str::to_owned),
+        _ => name,
+    });
+    let paths = module::folders().into_iter().flat_map(module::files);
+    let tell = |path: PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let told = Module::load(&path).and_then(|module| {
+            let [_, version, built_for] = module.names();
+            module.probe()?;
+            let use_ = match used.as_ref().is_some_and(|name| module::file_name(name) == file) {
+                true => format!("used: {TRANSPORT} asks for it"),
+                false => format!("not used: {TRANSPORT} does not ask for it"),
+            };
+            Ok(format!("{version}, built for {built_for}; {use_}"))
+        });
+        (path.display().to_string(), told.unwrap_or_else(|error| format!("not used: {error}")))
+    };
+    paths.map(tell).collect()
 }
 
 /// This rank's end, if the environment asks for it, and its card behind the node's.
 pub(super) fn join(
     own: &Arc<Segment>,
-    me: u32,
+    (me, size): (u32, u32),
     mut card: Vec<u8>,
 ) -> Result<(Option<Endpoint>, Vec<u8>)> {
-    if !is_wanted()? {
-        return Ok((None, card));
-    }
+    let Some(name) = wanted() else { return Ok((None, card)) };
     let medium = own.control().message_sizes().medium;
     let (senders, own, counts) = (Mutex::new(HashMap::new()), own.clone(), Counters::default());
     let deliver = move |source: u32, class: Class, frame: &Frame| {
@@ -59,17 +117,16 @@ pub(super) fn join(
         };
         sender.put(class, frame, &host, &counts)
     };
-    let network = Simulated::new(me, Nature::from_environment())?;
-    let wire = Endpoint::join(me, &network, medium, Box::new(deliver))?;
+    let wire = Endpoint::join(me, &*open(&name, me, size)?, medium, Box::new(deliver))?;
     card.extend(wire.card());
     Ok((Some(wire), card))
 }
 
 impl Fabric {
     pub(super) fn wire_to(&self, peer: u32) -> Option<&Endpoint> {
-        let behind = self.behind_wire.get(peer as usize)?;
+        let wire = self.wire.as_ref()?;
         // Acquire: pairs with connect_wire().
-        self.wire.as_ref().filter(|_| behind.load(Ordering::Acquire))
+        self.behind_wire.get(peer as usize)?.load(Ordering::Acquire).then_some(wire)
     }
 
     /// Shows the wire its part of a card, if it leads to the peer; answers the node's.

@@ -133,7 +133,6 @@ impl<'a> MessageSender<'a> {
     }
 
     /// For what another rank sends and this one puts into slots for it.
-    #[cfg(feature = "simulated")]
     pub fn on_behalf_of(self, source: u32) -> MessageSender<'a> {
         MessageSender { source, ..self }
     }

@@ -209,7 +209,6 @@ impl Node {
 
     /// Where `size` bytes at `address` begin for their owner, by whom alone they are to be reached.
     /// Of a region in its memory file, from that file's beginning on.
-    #[cfg(feature = "simulated")]
     pub fn place(&self, port: &Port, address: Address, size: u64) -> Result<u64> {
         self.look_up(port, address, size).map(|(_, base, _)| base + address.offset)
     }

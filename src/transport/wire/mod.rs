@@ -11,12 +11,14 @@
 
 pub mod endpoint;
 pub mod grants;
+pub mod module;
 mod outgoing;
 mod packet;
 mod pieces;
 mod receipts;
 #[cfg(feature = "simulated")]
 pub mod simulated;
+mod table;
 
 use crate::util::status::{Result, Status};
 use std::os::fd::RawFd;

@@ -1,0 +1,121 @@
+//! MPI as a wire of libllcl (llcl_wire.h): frames by MPI_Isend and receives from anybody that are
+//! posted before, a tag for each class, on a communicator of its own.
+//!
+//! The module uses the MPI that it is linked to, which is the program's own where the program has
+//! one. It takes MPI_THREAD_MULTIPLE only, since threads of libllcl call MPI beside the program's.
+
+mod lane;
+mod mpi;
+mod table;
+
+use lane::Lane;
+use mpi::Communicator;
+use std::ffi::{CString, c_char, c_void};
+use std::time::Duration;
+use table::{Caps, Card, Host, Open, Status, Table};
+
+/// One network as one rank uses it.
+pub struct Wire {
+    lane: Lane,
+}
+
+fn guarded(host: *const Host, call: impl FnOnce() -> Result<(), (i32, String)>) -> i32 {
+    match call() {
+        Ok(()) => Status::OK,
+        Err((status, why)) => {
+            let why = CString::new(why).unwrap_or_default();
+            // SAFETY: libllcl's, valid as long as the wire.
+            unsafe { ((*host).log)((*host).host, 0, why.as_ptr()) };
+            status
+        }
+    }
+}
+
+unsafe extern "C" fn probe(_: *const Host, why: *mut c_char, size: usize) -> i32 {
+    let Err(sentence) = mpi::usable() else { return Status::OK };
+    let bytes = &sentence.as_bytes()[..sentence.len().min(size.saturating_sub(1))];
+    // SAFETY: `why` has `size` bytes.
+    unsafe {
+        why.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        why.add(bytes.len()).write(0);
+    }
+    Status::ERR_UNSUPPORTED
+}
+
+unsafe extern "C" fn open(host: *const Host, how: *const Open, wire: *mut *mut Wire) -> i32 {
+    guarded(host, || {
+        // SAFETY: libllcl's, valid during the call.
+        let (rank, size) = unsafe { ((*how).rank, (*how).size) };
+        let communicator = Communicator::open(rank, size)?;
+        let opened = Box::new(Wire { lane: Lane::new(communicator)? });
+        // SAFETY: the place of a pointer.
+        unsafe { wire.write(Box::into_raw(opened)) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close(wire: *mut Wire, drain_ns: i64) -> i32 {
+    // SAFETY: open() has made it, and it is closed once.
+    let wire = unsafe { Box::from_raw(wire) };
+    wire.lane.close(Duration::from_nanos(drain_ns.max(0) as u64))
+}
+
+unsafe extern "C" fn caps(_: *mut Wire, caps: *mut Caps) -> i32 {
+    // SAFETY: libllcl's; of this major version it has all these fields.
+    let caps = unsafe { &mut *caps };
+    caps.frame = 1;
+    caps.two_sided = 1;
+    caps.frame_most = lane::FRAME_MOST as u32;
+    caps.card_bytes = size_of::<Card>() as u32;
+    caps.depth = lane::DEPTH as u32;
+    caps.lanes = 1;
+    Status::OK
+}
+
+unsafe extern "C" fn card(wire: *mut Wire, bytes: *mut c_void, size: usize) -> i32 {
+    if size != size_of::<Card>() {
+        return Status::ERR_INVALID;
+    }
+    // SAFETY: the wire is open; `bytes` has `size` bytes.
+    unsafe { bytes.cast::<Card>().write_unaligned((*wire).lane.card()) };
+    Status::OK
+}
+
+unsafe extern "C" fn lane_of(wire: *mut Wire, number: u32, lane: *mut *mut Lane) -> i32 {
+    if number != 0 {
+        return Status::ERR_UNSUPPORTED;
+    }
+    // SAFETY: the wire is open; `lane` is the place of a pointer.
+    unsafe { lane.write(&raw mut (*wire).lane) };
+    Status::OK
+}
+
+/// The table; its functions are in `table` and here.
+#[unsafe(no_mangle)]
+pub extern "C" fn llcl_wire_module(_host_major: u32, _host_size: u64) -> *const Table {
+    static TABLE: Table = Table {
+        major: table::MAJOR,
+        reserved: 0,
+        struct_size: size_of::<Table>() as u64,
+        name: c"mpi".as_ptr(),
+        version: concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast(),
+        built_for: concat!(env!("LLCL_MPI_BUILT_FOR"), "\0").as_ptr().cast(),
+        probe,
+        open,
+        close,
+        caps,
+        card,
+        register: None,
+        deregister: None,
+        lane: lane_of,
+        connect: table::connect,
+        post: table::post,
+        poll: table::poll,
+        give_back: table::give_back,
+        arm: table::arm,
+        disarm: table::disarm,
+        fence: table::fence,
+        describe: None,
+    };
+    &TABLE
+}

@@ -1,0 +1,333 @@
+//! A wire that lives in a shared object of its own, by the table of `llcl_wire.h`. libllcl needs no
+//! network's library to start: where a wire is asked for, its module is looked for and loaded, and
+//! what does not fit is refused with a sentence. A module that was loaded stays.
+
+use super::table::{
+    self, ArmedTable, CapsTable, HostTable, LaneHandle, OpenTable, Table, WireHandle,
+};
+use super::{Armed, CARD, Caps, Command, Event, Wire, WireLane};
+use crate::fail;
+use crate::util::shared_object::{self, SharedObject};
+use crate::util::status::{Error, Result, Status};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The variable with the folders that are searched instead.
+pub const MODULES: &str = "LLCL_MODULES";
+
+/// The folders in which modules are looked for, in this order.
+pub fn folders() -> Vec<PathBuf> {
+    if let Some(listed) = std::env::var_os(MODULES).filter(|listed| !listed.is_empty()) {
+        return std::env::split_paths(&listed).collect();
+    }
+    let own = shared_object::own_folder();
+    // Beside the library; of a program in bin, which has the library in itself, beside bin.
+    own.map(|own| vec![own.join("llcl"), own.join("../lib/llcl")]).unwrap_or_default()
+}
+
+/// The file name of a module.
+pub fn file_name(name: &str) -> String {
+    format!("libllcl-{name}.so")
+}
+
+/// The modules in a folder, in the order of their names.
+pub fn files(folder: PathBuf) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_module = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libllcl-") && name.ends_with(".so")
+    };
+    let mut found: Vec<_> = entries.map(|entry| entry.path()).filter(is_module).collect();
+    found.sort();
+    found
+}
+
+/// A module that fits: a copy of its table.
+#[derive(Clone, Copy)]
+pub struct Module(Table);
+
+fn text(text: *const c_char) -> String {
+    match text.is_null() {
+        true => "?".into(),
+        // SAFETY: a module's texts are terminated and stay.
+        false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
+    }
+}
+
+impl Module {
+    /// The module `name`, from the first folder that has one.
+    pub fn find(name: &str) -> Result<Module> {
+        let (file, folders) = (file_name(name), folders());
+        let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists());
+        let Some(path) = found else {
+            let places: Vec<_> = folders.iter().map(|at| at.display().to_string()).collect();
+            fail!(
+                ERR_UNSUPPORTED,
+                "LLCL_TRANSPORT is {name}, but there is no {file} in {} ({MODULES} names other folders)",
+                places.join(" or ")
+            );
+        };
+        Module::load(&path)
+    }
+
+    /// The module in a file.
+    pub fn load(path: &Path) -> Result<Module> {
+        let refuse = |why: String| {
+            Error::new(Status::ERR_UNSUPPORTED, format!("module {}: {why}", path.display()))
+        };
+        let object = SharedObject::open(path).map_err(refuse)?;
+        let symbol = object.symbol(c"llcl_wire_module");
+        let Some(symbol) = symbol else {
+            return Err(refuse(
+                "it has no symbol llcl_wire_module, so it is no wire module".into(),
+            ));
+        };
+        // SAFETY: what has this name has this type.
+        let table = unsafe { std::mem::transmute::<*mut c_void, table::Symbol>(symbol) };
+        // SAFETY: as llcl_wire.h has it.
+        let table = unsafe { table(table::MAJOR, size_of::<Table>() as u64) };
+        if table.is_null() {
+            return Err(refuse("it answers no table".into()));
+        }
+        // SAFETY: every table begins with these two; it is constant, and the object stays.
+        let (major, size) = unsafe { ((*table).major, (*table).struct_size as usize) };
+        if major != table::MAJOR {
+            let ours = table::MAJOR;
+            return Err(refuse(format!("it is of version {major}, this library takes {ours}")));
+        }
+        if size < table::NEEDED {
+            let needed = table::NEEDED;
+            return Err(refuse(format!("its table has {size} bytes, expected {needed} or more")));
+        }
+        // SAFETY: it has so many bytes, and no more are read.
+        let table = unsafe { Table::copied(table, size) };
+        if let Some(missing) = table.missing() {
+            return Err(refuse(format!("its table has no {missing}")));
+        }
+        Ok(Module(table))
+    }
+
+    /// What it is called, its version, and what it was built for.
+    pub fn names(self) -> [String; 3] {
+        [self.0.name, self.0.version, self.0.built_for].map(text)
+    }
+
+    /// Why it cannot be used in this process.
+    pub fn probe(self) -> Result<()> {
+        let (host, mut why) = (Host::new(), [0 as c_char; 512]);
+        let Some(probe) = self.0.probe else { return Ok(()) };
+        // SAFETY: both live through the call.
+        match unsafe { probe(&host.table, why.as_mut_ptr(), why.len() - 1) } {
+            0 => Ok(()),
+            _ => fail!(ERR_UNSUPPORTED, "wire {}: {}", text(self.0.name), text(why.as_ptr())),
+        }
+    }
+
+    /// The wire of one rank. Collective.
+    pub fn open(self, rank: u32, size: u32) -> Result<Opened> {
+        self.probe()?;
+        let (host, mut wire) = (Host::new(), std::ptr::null_mut());
+        let struct_size = size_of::<OpenTable>() as u64;
+        let (node, reserved, foreign) = (0, 0, std::ptr::null());
+        let open = OpenTable { struct_size, rank, size, node, reserved, foreign };
+        let handle = Handle { table: self.0, wire: std::ptr::null_mut(), host };
+        // SAFETY: all of it lives through the call, and the host as long as the wire.
+        let status = unsafe { self.0.open.map(|call| call(&handle.host.table, &open, &mut wire)) };
+        handle.check("open", status)?;
+        Ok(Opened(Arc::new(Handle { wire, ..handle })))
+    }
+}
+
+/// What a module may call, and what it has said last.
+struct Host {
+    table: HostTable,
+    said: Box<Mutex<String>>,
+}
+
+extern "C" fn log(host: *mut c_void, _: c_int, said: *const c_char) {
+    // SAFETY: `host` is the box of new().
+    let place = unsafe { &*host.cast::<Mutex<String>>() };
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = text(said);
+}
+
+extern "C" fn config(_: *mut c_void, name: *const c_char) -> *const c_char {
+    // SAFETY: a terminated name; nobody changes the environment beside this, as elsewhere.
+    unsafe { libc::getenv(name) }
+}
+
+impl Host {
+    fn new() -> Host {
+        let said = Box::new(Mutex::new(String::new()));
+        let table = HostTable {
+            struct_size: size_of::<HostTable>() as u64,
+            host: (&raw const *said).cast_mut().cast(),
+            log,
+            config,
+            wake: None,
+        };
+        Host { table, said }
+    }
+}
+
+/// A wire that is open.
+struct Handle {
+    table: Table,
+    wire: *mut WireHandle,
+    host: Host,
+}
+
+// SAFETY: llcl_wire.h lets any thread use a wire, and one thread at a time each lane.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    /// An error for a status other than 0, with what the module has said.
+    fn check(&self, what: &str, status: Option<i32>) -> Result<()> {
+        let said = &mut *self.host.said.lock().unwrap_or_else(PoisonError::into_inner);
+        match status {
+            Some(0) => Ok(()),
+            _ => {
+                let status = Status(status.unwrap_or(Status::ERR_INTERNAL.0));
+                let why =
+                    if said.is_empty() { format!("{status:?}") } else { std::mem::take(said) };
+                let name = text(self.table.name);
+                Err(Error::new(status, format!("wire {name}: {what}: {why}")))
+            }
+        }
+    }
+}
+
+/// See [`Module::open`].
+pub struct Opened(Arc<Handle>);
+
+impl Opened {
+    fn caps_table(&self) -> CapsTable {
+        let mut caps = CapsTable::default();
+        caps.struct_size = size_of::<CapsTable>() as u64;
+        // SAFETY: the wire is open.
+        let status = unsafe { self.0.table.caps.map(|call| call(self.0.wire, &mut caps)) };
+        if status == Some(0) { caps } else { CapsTable::default() }
+    }
+}
+
+impl Wire for Opened {
+    fn caps(&self) -> Caps {
+        let caps = self.caps_table();
+        let frame_most = if caps.frame == 0 { 0 } else { caps.frame_most as usize };
+        Caps { frame_most, can_fence: caps.can_fence != 0 }
+    }
+
+    fn card(&self) -> Result<Vec<u8>> {
+        let size = self.caps_table().card_bytes as usize;
+        if size > CARD {
+            fail!(ERR_UNSUPPORTED, "a wire's card has {size} bytes, expected at most {CARD}");
+        }
+        let mut card = vec![0_u8; size];
+        // SAFETY: the wire is open, and the card has so many bytes.
+        let status = unsafe {
+            self.0.table.card.map(|call| call(self.0.wire, card.as_mut_ptr().cast(), size))
+        };
+        self.0.check("card", status).map(|()| card)
+    }
+
+    fn lane(&self) -> Result<Box<dyn WireLane>> {
+        if self.caps_table().threads != 0 {
+            let name = text(self.0.table.name);
+            fail!(ERR_UNSUPPORTED, "wire {name} is for one thread only, expected any thread");
+        }
+        let mut lane = std::ptr::null_mut();
+        // SAFETY: the wire is open.
+        let status = unsafe { self.0.table.lane.map(|call| call(self.0.wire, 0, &mut lane)) };
+        self.0.check("lane", status)?;
+        Ok(Box::new(Lane { lane, of: self.0.clone() }))
+    }
+}
+
+/// The lane of a wire, whose functions load() has seen.
+struct Lane {
+    lane: *mut LaneHandle,
+    of: Arc<Handle>,
+}
+
+// SAFETY: llcl_wire.h lets one thread at a time use a lane.
+unsafe impl Send for Lane {}
+
+// In all of these: SAFETY: the lane is open until close(), and the caller has it alone.
+impl WireLane for Lane {
+    fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
+        let call = self.of.table.connect;
+        // SAFETY: as above; the card is read during the call.
+        let status =
+            unsafe { call.map(|call| call(self.lane, peer, card.as_ptr().cast(), card.len())) };
+        self.of.check("connect", status)
+    }
+
+    unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
+        let (mut why, call) = (0, self.of.table.post);
+        let count = commands.len() as u32;
+        // SAFETY: as above; Command is llcl_wire_command_t, and the caller vouches for the pieces.
+        let taken = unsafe {
+            call.map(|call| call(self.lane, peer, class, commands.as_ptr(), count, &mut why))
+        };
+        let taken = (taken.unwrap_or_default() as usize).min(commands.len());
+        let all = taken == commands.len();
+        (
+            taken,
+            if all {
+                Status::OK
+            } else if why == 0 {
+                Status::RETRY_QUEUE_FULL
+            } else {
+                Status(why)
+            },
+        )
+    }
+
+    fn poll(&mut self, events: &mut [Event]) -> usize {
+        let call = self.of.table.poll;
+        // SAFETY: as above; Event is llcl_wire_event_t.
+        let count =
+            unsafe { call.map(|call| call(self.lane, events.as_mut_ptr(), events.len() as u32)) };
+        (count.unwrap_or_default() as usize).min(events.len())
+    }
+
+    fn give_back(&mut self, frame: u64) {
+        // SAFETY: as above.
+        unsafe { self.of.table.give_back.map(|call| call(self.lane, frame)) };
+    }
+
+    fn arm(&mut self) -> Armed {
+        let mut armed = ArmedTable::default();
+        // SAFETY: as above.
+        unsafe { self.of.table.arm.map(|call| call(self.lane, &mut armed)) };
+        let time = Duration::from_nanos(armed.after_ns.max(0) as u64);
+        match (armed.how, time) {
+            (1, Duration::ZERO) => Armed::Fd(armed.fd, Duration::MAX),
+            (1, time) => Armed::Fd(armed.fd, time),
+            (2, time) => Armed::PollAfter(time),
+            _ => Armed::PollNow,
+        }
+    }
+
+    fn disarm(&mut self) {
+        // SAFETY: as above.
+        unsafe { self.of.table.disarm.map(|call| call(self.lane)) };
+    }
+
+    fn fence(&mut self, peer: u32) {
+        // SAFETY: as above.
+        unsafe { self.of.table.fence.map(|call| call(self.lane, peer)) };
+    }
+
+    fn close(&mut self, drain: Duration) -> Result<()> {
+        let (call, drain) = (self.of.table.close, drain.as_nanos() as i64);
+        // SAFETY: the wire is open and has this one lane.
+        self.of.check("close", unsafe { call.map(|call| call(self.of.wire, drain)) })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

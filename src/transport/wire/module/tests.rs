@@ -1,0 +1,109 @@
+use super::*;
+use crate::transport::frame::{Class, Frame};
+use crate::transport::wire::endpoint::Endpoint;
+use std::process::Command as Process;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+/// `tests/modules/NAME`, compiled with these options.
+fn built(name: &str, options: &[&str]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("target/tmp/modules").join(std::process::id().to_string());
+    std::fs::create_dir_all(&folder).unwrap();
+    let out = folder.join(format!("libllcl-{}.so", [&[name], options].concat().join("")));
+    let source = root.join("tests/modules").join(name).with_extension("c");
+    let compiled = Process::new("cc")
+        .args([
+            "-std=c99",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+            "-pthread",
+        ])
+        .args(options)
+        .args(["-I", root.join("include").to_str().unwrap(), "-o"])
+        .args([&out, &source])
+        .status();
+    assert!(compiled.unwrap().success());
+    out
+}
+
+fn refused(options: &[&str]) -> String {
+    let loaded = Module::load(&built("trivial", options)).and_then(|module| {
+        module.probe()?;
+        Ok(module)
+    });
+    let error = loaded.err().expect("it was taken");
+    assert_eq!(error.status, Status::ERR_UNSUPPORTED);
+    error.message().into()
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_a_sentence() {
+    for (options, why) in [
+        ("-DMAJOR=2", "it is of version 2, this library takes 1"),
+        ("-DMISSING=16", "its table has 152 bytes, expected 160 or more"),
+        ("-DNO_POST", "its table has no post"),
+        ("-DUSELESS", "wire trivial: it is never of use"),
+    ] {
+        let said = refused(&[options]);
+        assert!(said.contains(why), "{said}");
+    }
+    let other = Module::load(&built("no_module", &[])).err().unwrap();
+    assert!(other.message().contains("has no symbol llcl_wire_module"), "{other}");
+    let none = Module::load(Path::new("/nowhere/libllcl-none.so")).err().unwrap();
+    assert!(none.message().contains("module /nowhere/libllcl-none.so: "), "{none}");
+    let absent = Module::find("none").err().unwrap();
+    assert!(absent.message().contains("there is no libllcl-none.so in "), "{absent}");
+}
+
+/// A table that ends where this library needs no more, one with fields that it does not know, and
+/// one as it knows it: each carries frames.
+#[test]
+fn modules_that_fit_carry_frames() {
+    for options in [&[][..], &["-DMISSING=8"], &["-DMORE"]] {
+        let module = Module::load(&built("trivial", options)).unwrap();
+        assert_eq!(module.names(), ["trivial", "0.2.0", "threads of one process"]);
+        let (sender, came) = channel();
+        let ends = [0, 1].map(|me| {
+            let sender = sender.clone();
+            let deliver = move |from, _, frame: &Frame| {
+                sender.send((me, from, frame.tag, frame.payload.to_vec())).is_ok()
+            };
+            Endpoint::join(me, &module.open(me, 2).unwrap(), 4096, Box::new(deliver)).unwrap()
+        });
+        ends[0].connect(1, ends[1].card()).unwrap();
+        let sizes = [0, 8, 500, 5000, 65536];
+        for (tag, size) in sizes.iter().enumerate() {
+            let payload = vec![tag as u8; *size];
+            let (id, kind, tag, header, label) = (1, 0, tag as u64, &[][..], 0);
+            let frame = Frame { id, kind, tag, header, payload: &payload, label, absent: false };
+            assert!(ends[0].put(1, Class::Requests, &frame, 4096));
+        }
+        let next = |_: &usize| came.recv_timeout(Duration::from_secs(10)).unwrap();
+        let mut all: Vec<_> = sizes.iter().map(next).collect();
+        all.sort();
+        let expected = sizes.iter().enumerate();
+        let expected = expected.map(|(tag, size)| (1, 0, tag as u64, vec![tag as u8; *size]));
+        assert!(all.into_iter().eq(expected));
+        let limit = Instant::now() + Duration::from_secs(10);
+        while !ends[0].has_delivered_all() {
+            assert!(Instant::now() < limit);
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn what_a_module_says_is_in_the_error() {
+    let module = Module::load(&built("trivial", &[])).unwrap();
+    let error = module.open(64, 65).err().unwrap();
+    assert_eq!(error.status, Status::ERR_RANGE);
+    assert_eq!(error.message(), "wire trivial: open: more than 64 ranks");
+    let wire = module.open(0, 2).unwrap();
+    let error = wire.lane().unwrap().connect(1, &[1]).unwrap_err();
+    assert!(error.message().starts_with("wire trivial: connect: ERR_INVALID"), "{error}");
+}

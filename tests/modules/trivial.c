@@ -1,0 +1,244 @@
+/* The smallest wire module: ranks are threads of one process, and a frame that is posted lies in its receiver's queue. Tests load it, also in
+ * forms that have to be refused:
+ *   MAJOR    the version that it says it has
+ *   MISSING  the bytes that its table lacks at the end
+ *   MORE     it has fields that libllcl does not know
+ *   NO_POST  a function that must be there is not
+ *   USELESS  it says that it cannot be used */
+#include "llcl_wire.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef MAJOR
+#define MAJOR LLCL_WIRE_MAJOR
+#endif
+#ifndef MISSING
+#define MISSING 0
+#endif
+
+enum { RANKS = 64, DEPTH = 8, FRAME_MOST = 1024 };
+
+typedef struct frame {
+    struct frame *next;
+    llcl_wire_event_t event;
+    unsigned char bytes[];
+} frame_t;
+
+struct llcl_wire_lane {
+    frame_t *first, **end;
+    int under_way; /* commands whose end was not told */
+};
+
+struct llcl_wire {
+    uint32_t number; /* of this end in the process */
+    uint32_t rank;
+    llcl_wire_lane_t lane;
+    uint32_t peers[RANKS]; /* number of each peer's end, and 1 */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static llcl_wire_t *ends[4096];
+
+static void queue(llcl_wire_lane_t *lane, const llcl_wire_event_t *event, const void *bytes)
+{
+    frame_t *frame = malloc(sizeof *frame + (size_t)event->size);
+    if (frame == NULL)
+        abort();
+    frame->next = NULL;
+    frame->event = *event;
+    frame->event.frame = (uint64_t)(uintptr_t)frame;
+    frame->event.bytes = frame->bytes;
+    if (event->size > 0)
+        memcpy(frame->bytes, bytes, (size_t)event->size);
+    *lane->end = frame;
+    lane->end = &frame->next;
+}
+
+static int32_t probe(const llcl_wire_host_t *host, char *why, size_t size)
+{
+#ifdef USELESS
+    (void)host;
+    snprintf(why, size, "it is never of use");
+    return -6;
+#else
+    (void)why, (void)size;
+    return host->struct_size >= sizeof *host ? 0 : -6;
+#endif
+}
+
+static int32_t open_wire(const llcl_wire_host_t *host, const llcl_wire_open_t *how, llcl_wire_t **wire)
+{
+    uint32_t number;
+    if (how->rank >= RANKS) {
+        host->log(host->host, 0, "more than 64 ranks");
+        return -2;
+    }
+    *wire = calloc(1, sizeof **wire);
+    if (*wire == NULL)
+        return -3;
+    (*wire)->rank = how->rank;
+    (*wire)->lane.end = &(*wire)->lane.first;
+    pthread_mutex_lock(&lock);
+    for (number = 0; number < 4095 && ends[number] != NULL; number++)
+        ;
+    (*wire)->number = number;
+    ends[number] = *wire;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static int32_t close_wire(llcl_wire_t *wire, int64_t drain_ns)
+{
+    frame_t *frame;
+    (void)drain_ns;
+    pthread_mutex_lock(&lock);
+    ends[wire->number] = NULL;
+    pthread_mutex_unlock(&lock);
+    while ((frame = wire->lane.first) != NULL) {
+        wire->lane.first = frame->next;
+        free(frame);
+    }
+    free(wire);
+    return 0;
+}
+
+static int32_t caps(llcl_wire_t *wire, llcl_wire_caps_t *can)
+{
+    (void)wire;
+    can->frame = can->can_fence = 1;
+    can->frame_most = FRAME_MOST;
+    can->card_bytes = sizeof wire->number;
+    can->depth = DEPTH;
+    return 0;
+}
+
+static int32_t card(llcl_wire_t *wire, void *bytes, size_t size)
+{
+    memcpy(bytes, &wire->number, size);
+    return 0;
+}
+
+static int32_t lane(llcl_wire_t *wire, uint32_t number, llcl_wire_lane_t **it)
+{
+    (void)number;
+    *it = &wire->lane;
+    return 0;
+}
+
+/* The wire that a lane is in. */
+static llcl_wire_t *wire_of(llcl_wire_lane_t *it)
+{
+    return (llcl_wire_t *)((char *)it - offsetof(llcl_wire_t, lane));
+}
+
+static int32_t connect_peer(llcl_wire_lane_t *it, uint32_t peer, const void *bytes, size_t size)
+{
+    uint32_t number;
+    llcl_wire_event_t event = {LLCL_WE_CONNECTED, peer, 0, 0, 0, 0, 0, NULL, 0, 0};
+    if (size != sizeof number || peer >= RANKS)
+        return -1;
+    memcpy(&number, bytes, size);
+    pthread_mutex_lock(&lock);
+    wire_of(it)->peers[peer] = number + 1;
+    queue(it, &event, NULL);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static uint32_t post(llcl_wire_lane_t *it, uint32_t peer, uint32_t cls, const llcl_wire_command_t *commands, uint32_t count, int32_t *stopped_by)
+{
+    uint32_t taken, number = wire_of(it)->peers[peer];
+    if (number == 0) {
+        *stopped_by = 5;
+        return 0;
+    }
+    pthread_mutex_lock(&lock);
+    for (taken = 0; taken < count && it->under_way < DEPTH; taken++) {
+        const llcl_wire_command_t *command = commands + taken;
+        llcl_wire_event_t done = {LLCL_WE_DONE, peer, 0, 0, command->tag, 0, 0, NULL, 0, 0};
+        llcl_wire_event_t comes = {LLCL_WE_FRAME, wire_of(it)->rank, 0, cls, 0, 0, 0, NULL, command->size, 0};
+        if (ends[number - 1] != NULL) {
+            ends[number - 1]->peers[wire_of(it)->rank] = wire_of(it)->number + 1;
+            queue(&ends[number - 1]->lane, &comes, command->piece->address);
+        }
+        queue(it, &done, NULL);
+        it->under_way++;
+    }
+    pthread_mutex_unlock(&lock);
+    *stopped_by = taken < count ? 1 : 0;
+    return taken;
+}
+
+static uint32_t poll(llcl_wire_lane_t *it, llcl_wire_event_t *events, uint32_t count)
+{
+    uint32_t told = 0;
+    pthread_mutex_lock(&lock);
+    while (told < count && it->first != NULL) {
+        frame_t *frame = it->first;
+        it->first = frame->next;
+        if (it->first == NULL)
+            it->end = &it->first;
+        events[told++] = frame->event;
+        it->under_way -= frame->event.event == LLCL_WE_DONE;
+        if (frame->event.event != LLCL_WE_FRAME)
+            free(frame);
+    }
+    pthread_mutex_unlock(&lock);
+    return told;
+}
+
+static void give_back(llcl_wire_lane_t *it, uint64_t frame)
+{
+    (void)it;
+    free((void *)(uintptr_t)frame);
+}
+
+static int32_t arm(llcl_wire_lane_t *it, llcl_wire_armed_t *armed)
+{
+    pthread_mutex_lock(&lock);
+    armed->how = it->first == NULL ? 2 : 0;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static void disarm(llcl_wire_lane_t *it)
+{
+    (void)it;
+}
+
+static int32_t fence(llcl_wire_lane_t *it, uint32_t peer)
+{
+    llcl_wire_event_t event = {LLCL_WE_FENCED, peer, 0, 0, 0, 0, 0, NULL, 0, 0};
+    pthread_mutex_lock(&lock);
+    queue(it, &event, NULL);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+#ifndef NO_POST
+#define POST post
+#else
+#define POST 0
+#endif
+
+static const struct {
+    llcl_wire_module_t known;
+#ifdef MORE
+    void *unknown[5];
+#endif
+} table = {{MAJOR, 0, sizeof table - MISSING, "trivial", "0.2.0", "threads of one process", probe, open_wire, close_wire, caps, card, 0, 0, lane,
+            connect_peer, POST, poll, give_back, arm, disarm, fence, 0}
+#ifdef MORE
+           , {0}
+#endif
+};
+
+const llcl_wire_module_t *llcl_wire_module(uint32_t host_major, uint64_t host_size)
+{
+    /* Not called: what is only there in a form without it. */
+    (void)post;
+    return host_major == LLCL_WIRE_MAJOR && host_size >= sizeof(llcl_wire_module_t) ? &table.known : NULL;
+}
