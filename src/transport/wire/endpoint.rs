@@ -143,8 +143,11 @@ impl Shared {
                 }
             }
             Event::FRAME => {
-                // SAFETY: the lane keeps them until they are given back.
-                let bytes = unsafe { std::slice::from_raw_parts(event.bytes, event.size as usize) };
+                let bytes = match event.size {
+                    0 => &[],
+                    // SAFETY: the lane keeps them until they are given back.
+                    size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
+                };
                 let taken = state.take(peer, bytes, self.medium, out);
                 state.lane.give_back(event.frame);
                 match taken {
@@ -213,7 +216,9 @@ impl Shared {
             let fd = fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
             let fds = [Some(self.wake.as_fd()), fd].into_iter().flatten();
             let mut waits: Vec<_> = fds.map(|fd| interest(fd, libc::POLLIN)).collect();
-            let _ = poll_for(&mut waits, limit);
+            if poll_for(&mut waits, limit).is_ok_and(|ready| ready > 0) {
+                *nap = SHORTEST;
+            }
             state = self.lock();
         }
         state.asleep = Asleep::No;
