@@ -115,7 +115,7 @@ pub(super) fn join(
             0 => Ok(sender.head()),
             _ => Err(Error::bare(Status::ERR_PEER_DEAD)),
         };
-        sender.put(class, frame, &host, &counts)
+        sender.put(class, frame, host, &counts)
     };
     let wire = Endpoint::join(me, &*open(&name, me, size)?, medium, Box::new(deliver))?;
     card.extend(wire.card());
