@@ -75,6 +75,7 @@ static usage_t contact(llcl_context_t *context, const llcl_remote_t *words)
     after.mappings -= before.mappings;
     after.address_kib -= before.address_kib;
     after.own_kib -= before.own_kib;
+    after.private_kib -= before.private_kib;
     return after;
 }
 
@@ -108,6 +109,7 @@ static void report(const bench_options_t *options, uint32_t size, const resident
     show(size, "per contacted peer; mappings", "", touched.mappings / peers);
     show(size, "per contacted peer; address space", "KiB", touched.address_kib / peers);
     show(size, "per contacted peer; resident with page tables", "KiB", touched.own_kib / peers);
+    show(size, "per contacted peer; of that private", "KiB", touched.private_kib / peers);
     bench_note("own memory: resident pages but those of program and libraries that reflect their files; contacted: a word was written to a region of each");
     bench_end();
 }

@@ -57,7 +57,7 @@ static double entries_of(const char *path)
     return entries;
 }
 
-/* "VmSize:" or "VmPTE:" of /proc/self/status, KiB. */
+/* "VmSize:" and the like of /proc/self/status, KiB. */
 static double status_of(const char *name)
 {
     FILE *file = fopen("/proc/self/status", "r");
@@ -74,7 +74,8 @@ static double status_of(const char *name)
 
 usage_t usage(void)
 {
+    double tables = status_of("VmPTE:");
     usage_t now = {entries_of("/proc/self/fd"), lines_of("/proc/self/maps"), status_of("VmSize:"),
-                   resident().own + status_of("VmPTE:")};
+                   resident().own + tables, status_of("RssAnon:") + tables};
     return now;
 }

@@ -10,9 +10,10 @@ typedef struct resident {
 /* From /proc/self/smaps, which counts pages exactly. */
 resident_t resident(void);
 
-/* What the kernel counts of this process; `own_kib` with page tables. */
+/* What the kernel counts of this process. With page tables: `own_kib`, and of it `private_kib`, which is no page of any
+   memory file, its own or a peer's. */
 typedef struct usage {
-    double descriptors, mappings, address_kib, own_kib;
+    double descriptors, mappings, address_kib, own_kib, private_kib;
 } usage_t;
 
 usage_t usage(void);

@@ -43,7 +43,7 @@ static void refused(int line, llcl_context_t *context, llcl_am_params_t am, llcl
             /* A blocking call may have learned it from the peer, who says less. */
             if (tier == 2 && am.kind != LLCL_AM_MEDIUM)
                 name = "";
-            CHECK(strlen(llcl_last_error()) > 3);
+            CHECK(strncmp(llcl_last_error(), "llcl_am: ", 9) == 0 && strlen(llcl_last_error()) > 12);
             if (!strstr(llcl_last_error(), name))
                 fprintf(stderr, "line %d: the sentence does not name %s\n", line, name);
             CHECK(strstr(llcl_last_error(), name) != NULL);

@@ -7,7 +7,7 @@
 //! Messages of one sender to one peer may be handled in any order.
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{given, guard};
+use crate::api::guard::{given, guard, guard_of};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::{LLCL_OK, llcl_status_t};
@@ -284,7 +284,7 @@ unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> ll
     if unsafe { finds_nothing(context, most, handled, Context::am_poll_finds_nothing_anywhere) } {
         return LLCL_OK;
     }
-    guard(|| {
+    guard_of("llcl_am_poll", || {
         // SAFETY: the caller gives a live context.
         let context = unsafe { live(context)? };
         if most == 0 {
@@ -354,7 +354,7 @@ unsafe fn send(
     params: *const llcl_am_params_t,
     tier: fn(&Context, &Send) -> Result<()>,
 ) -> i32 {
-    guard(|| {
+    guard_of("llcl_am", || {
         // SAFETY: as the caller promises.
         let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
         tier(context, &params.send())

@@ -12,6 +12,14 @@ pub fn guard<T: Into<Status>, F: FnOnce() -> Result<T>>(body: F) -> i32 {
     }
 }
 
+/// Like `guard`, for what the forms of one function share, whose message begins with `name`.
+pub fn guard_of<T: Into<Status>>(name: &str, body: impl FnOnce() -> Result<T>) -> i32 {
+    match answer(body) {
+        Ok(accepted) => accepted.into().0,
+        Err(error) => error.record(name).0,
+    }
+}
+
 /// Like `guard`, for a function that answers something else than a status; `otherwise` on errors.
 pub fn guard_value<T, F: FnOnce() -> Result<T>>(otherwise: T, body: F) -> T {
     match answer(body) {

@@ -228,7 +228,7 @@ pub unsafe extern "C" fn llcl_region_register(
 /// with your peers first. A peer that is in the middle of a copy by the kernel may still touch
 /// registered memory. A late store of a peer into allocated memory is lost: no other region gets
 /// the bytes before every living peer that has used this one has let go of them (the memory itself
-/// goes back to the kernel at once).
+/// goes back to the kernel at once); a peer's read that this overtakes may bring zeros.
 /// `region`: ended by this call if it answers LLCL_OK. Any other answer than those named here is a
 /// failure of the wait: the region has ended, but its memory stays mapped here until a later free.
 /// LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;

@@ -12,7 +12,6 @@ use llcl::coll::schedule::QUEUES;
 use llcl::coll::select::{OPERATIONS, choose, forced};
 use llcl::core::context::{Context, Place};
 use llcl::engine::queue_entry::INLINE;
-use llcl::transport::Access;
 use llcl::transport::fabric::modules;
 use llcl::transport::fabric::placement::NODE_ID;
 use llcl::util::config::{Config, EXECUTIONS, Origin, TABLE};
@@ -69,21 +68,54 @@ fn main() -> ExitCode {
     }
 }
 
+/// The errno with which the kernel refuses another process of this user to copy from this one, or
+/// into it; 0: it copies. Asked by a child: a process may always copy from itself, and under Yama's
+/// ptrace_scope 1 from its children, too.
+fn refusal(write: bool) -> i32 {
+    let mut word = [0u8; 8];
+    let last = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+    // SAFETY: the child makes two system calls and ends.
+    match unsafe { libc::fork() } {
+        -1 => last(),
+        0 => {
+            let span = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: word.len() };
+            let call = if write { libc::process_vm_writev } else { libc::process_vm_readv };
+            // SAFETY: the word has the same address here and in the parent, where nobody looks.
+            let copied = unsafe { call(libc::getppid(), &span, 1, &span, 1, 0) };
+            // SAFETY: ends this process at once.
+            unsafe { libc::_exit(if copied == word.len() as isize { 0 } else { last() }) }
+        }
+        child => {
+            let mut state = 0;
+            // SAFETY: plain numbers, and a place for one.
+            let waited = unsafe { libc::waitpid(child, &raw mut state, 0) };
+            if waited == child { libc::WEXITSTATUS(state) } else { last() }
+        }
+    }
+}
+
+/// How registered memory of other ranks is reached.
+fn registered_access(kernel_copies: bool) -> String {
+    if !kernel_copies {
+        return "messages to the owner: LLCL_CMA is off".to_string();
+    }
+    let text = |errno| std::io::Error::from_raw_os_error(errno);
+    match (refusal(false), refusal(true)) {
+        (0, 0) => "process_vm_readv, process_vm_writev".to_string(),
+        (0, errno) => {
+            format!("process_vm_readv; writes by messages: process_vm_writev: {}", text(errno))
+        }
+        (errno, _) => format!("messages to the owner: process_vm_readv: {}", text(errno)),
+    }
+}
+
 /// What a context of this machine can do, seen by making one.
 fn print_capabilities(config: Config) -> Result<()> {
     let (execution, kernel_copies) = (EXECUTIONS[config.execution as usize], config.cma == 1);
-    let world = World::create(2)?;
-    let context = Context::create(config.clone(), Place::World(&world, 0))?;
-    let other = Context::create(config, Place::World(&world, 1))?;
-    let (routes, port) = (context.routes(), context.port(1)?);
-    let registered = match routes.transport(port).registered_access(port) {
-        Access::Kernel(_) => "process_vm_readv, process_vm_writev",
-        _ if kernel_copies => &format!(
-            "messages to the owner, staged: process_vm_readv: {}",
-            std::io::Error::from_raw_os_error(routes.transport(port).kernel_refusals(port).0)
-        ),
-        _ => "messages to the owner, staged: LLCL_CMA is off",
-    };
+    let world = World::create(1)?;
+    // Before the kernel is asked: it lets other processes copy, where they may not otherwise.
+    let context = Context::create(config, Place::World(&world, 0))?;
+    let registered = registered_access(kernel_copies);
     let wake = match joins_global_fence() {
         true => "by every store of the library (membarrier)",
         false => "by naps: the kernel has no membarrier",
@@ -97,11 +129,7 @@ fn print_capabilities(config: Config) -> Result<()> {
     println!("  registered memory  {registered}; atomics by the owner");
     println!("  sleepers are woken {wake}");
     print_modules();
-    std::thread::scope(|scope| {
-        // Collective: both ranks leave at the same time.
-        let leaving = scope.spawn(|| other.finalize());
-        context.finalize().and(leaving.join().unwrap_or(Ok(())))
-    })
+    context.finalize()
 }
 
 /// The wires that lie in shared objects of their own.

@@ -159,7 +159,7 @@ impl Client {
         let mut gathered = Vec::new();
         if gathered.try_reserve_exact(all.len()).is_err() {
             self.exchange_refused(mine.len())?;
-            fail!(ERR_NO_MEMORY, "exchange: no memory for {} bytes", all.len());
+            fail!(ERR_NO_MEMORY, "no memory for {} bytes of all ranks", all.len());
         }
         gathered.resize(all.len(), 0);
         for (round, chunk) in mine.chunks(most).enumerate() {
@@ -186,7 +186,7 @@ impl Client {
         let bytes = self.ask_all(request)?.bytes;
         let expected = chunk.len() * self.shared.gone.len();
         if bytes.len() != expected {
-            fail!(ERR_INTERNAL, "exchange: {} bytes came, expected {expected}", bytes.len());
+            fail!(ERR_INTERNAL, "{} bytes of all ranks came, expected {expected}", bytes.len());
         }
         Ok(bytes)
     }

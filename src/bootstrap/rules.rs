@@ -324,7 +324,7 @@ impl Rules {
             let fenced =
                 |m: &Member| m.waiting.as_ref().is_some_and(|w| matches!(w.1, Collective::Fence));
             let other = self.members.iter().position(fenced)?;
-            let text = format!("exchange: rank {other} is finalizing, expected it to take part");
+            let text = format!("rank {other} is finalizing, expected it to take part");
             return Some((Status::ERR_INVALID, text));
         }
         if self.exchanging < self.members.len() {
@@ -340,7 +340,7 @@ impl Rules {
         let other = self.members.iter().position(|m| shape(m) != first)?;
         let size = shape(&self.members[other]).0;
         let text = format!(
-            "exchange: size is {} in rank 0 and {size} in rank {other}, expected the same size \
+            "size is {} in rank 0 and {size} in rank {other}, expected the same size \
              in every rank",
             first.0
         );
