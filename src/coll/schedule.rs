@@ -114,7 +114,7 @@ impl Action {
     }
 }
 
-/// Whom a step tells when it is done.
+/// The signal that a step sends when it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
     /// The rank.

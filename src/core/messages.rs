@@ -256,7 +256,7 @@ struct Kept {
     header: [u8; HEADER],
 }
 
-// SAFETY: what its pointers lead to is the user's, who lets any thread use it until the completion.
+// SAFETY: the pointers lead to memory of the user, which any thread may use until the completion.
 unsafe impl std::marker::Send for Kept {}
 // SAFETY: as above; nothing in it changes.
 unsafe impl Sync for Kept {}

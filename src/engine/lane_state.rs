@@ -40,7 +40,7 @@ pub struct LaneState {
     pub(super) unserved: Unserved,
     /// Active messages without credit.
     pub(super) deferred: DeferredQueue,
-    /// Whom to tell that the queue is half empty again.
+    /// Wakes the threads that wait for room, when the queue is half empty again.
     room: Arc<Admission>,
     half: usize,
     /// Slots that are given back at a time: one by one each costs producers a look, and many would

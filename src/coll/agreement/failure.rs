@@ -47,8 +47,8 @@ mod models {
     use loom::thread;
 
     /// One rank fails in an exchange and then for good; a second one sees that on the first one's
-    /// board and says it on its own, where a third one looks. Whoever sees a number sees why, and a
-    /// number is never followed by a smaller one.
+    /// board and says it on its own, where a third one looks. A rank that sees a number sees why,
+    /// and a number is never followed by a smaller one.
     #[test]
     fn loom_a_failure_that_is_heard_has_a_reason() {
         const SAID: [(u64, u64); 2] = [(1, 11), (FOR_GOOD, 12)];

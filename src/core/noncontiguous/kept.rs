@@ -22,7 +22,7 @@ enum KeptShape {
     Lists(Vec<Span>, Vec<Span>),
 }
 
-// SAFETY: what its pointers lead to is the user's, who lets any thread use it until the completion.
+// SAFETY: the pointers lead to memory of the user, which any thread may use until the completion.
 unsafe impl Send for Kept {}
 // SAFETY: as above; nothing in it changes.
 unsafe impl Sync for Kept {}

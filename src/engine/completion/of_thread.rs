@@ -4,7 +4,7 @@
 use super::{known, mine};
 use std::ffi::c_void;
 
-/// For whom this thread runs handlers, kept here where it is at hand; null: for nobody.
+/// The context whose handlers this thread runs, kept here where it is at hand; null: none.
 #[inline(always)]
 pub fn set_serving(whom: *const c_void) {
     mine().serving.set(whom);

@@ -144,7 +144,7 @@ pub struct Deferred {
     pub order: u64,
 }
 
-// SAFETY: its payload is the user's, who lets any thread read it until on_local.
+// SAFETY: the payload is memory of the user, which any thread may read until on_local.
 unsafe impl Send for Deferred {}
 
 impl Deferred {

@@ -77,8 +77,8 @@ struct Requests {
     notified: wake::Notified,
 }
 
-// SAFETY: only the holder of the role reaches the table; data is the user's, who lets any thread
-// have it.
+// SAFETY: only the holder of the role reaches the table; the user lets any thread have the
+// data.
 unsafe impl Send for Requests {}
 
 /// See the head of the file.

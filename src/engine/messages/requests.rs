@@ -59,7 +59,7 @@ pub struct Requests {
 }
 
 // SAFETY: an entry's cell belongs to the thread that has claimed it, then to the one that has taken
-// its tag; the pointers in it are the user's, who lets any thread use them.
+// its tag; the pointers in it lead to memory of the user, which any thread may use.
 unsafe impl Send for Requests {}
 // SAFETY: as above.
 unsafe impl Sync for Requests {}

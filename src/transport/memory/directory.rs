@@ -1,5 +1,5 @@
 //! The directory of a rank's regions, which lies in its control area: how peers find a region, and
-//! how the owner knows who has.
+//! how the owner knows which peers have.
 //!
 //! # Who may touch a region that has ended
 //!

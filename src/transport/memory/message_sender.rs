@@ -40,7 +40,7 @@ pub struct MessageSender<'a> {
     message_area: MessageArea<'a>,
     /// This rank, by whose name tickets are taken.
     me: u32,
-    /// Who sends.
+    /// The rank that the envelopes name as the sender.
     source: u32,
     /// Whose slots they are.
     peer: u32,

@@ -60,7 +60,7 @@ fn seeds_cover_what_differs_between_networks() {
 }
 
 /// All frames come once; some out of order, some posts are taken in part, some not at all. The end
-/// of each command is told once. Who has got a frame can answer.
+/// of each command is reported once. A rank that has got a frame can answer.
 #[test]
 fn frames_overtake_each_other_and_posts_are_taken_in_part() {
     let (mut overtaken, mut part, mut none) = (false, false, false);
