@@ -4,9 +4,10 @@
  * threads: yes
  */
 #include "am.h"
+#include "shared.h"
 
 enum { ASK, ANSWER, HOLD };
-enum { ASKED = 32, ROUNDS = 3 }; /* a sleep ends after a second at the latest, the test's patience after ten */
+enum { ASKED = 200, ROUNDS = 2 }; /* a sleep ends after a second at the latest, the test's patience after ten */
 
 struct rank {
     uint64_t asked, answered, held, let_go;
@@ -51,10 +52,23 @@ static void hold_up(llcl_context_t *context, struct rank *rank, uint64_t round)
         POST(llcl_try_am_async(context, &question));
 }
 
+/* Wakes nobody at the other rank. */
+static void tell(llcl_context_t *context, const struct shared *target, uint64_t round)
+{
+    llcl_write_params_t write = LLCL_WRITE_PARAMS_INIT;
+    write.peer = 1;
+    write.source = llcl_local_address(&round);
+    write.destination = remote_at(target, 1, 0);
+    write.size = sizeof round;
+    CHECK_OK(llcl_write(context, &write));
+}
+
 static void run(llcl_context_t *context)
 {
     struct rank *rank = am_new(sizeof *rank);
+    struct shared target;
     uint64_t round;
+    share(context, ALLOCATED, 4096, &target);
     am_register(context, ASK, ask, rank);
     am_register(context, ANSWER, answer, rank);
     am_register(context, HOLD, hold, rank);
@@ -68,9 +82,14 @@ static void run(llcl_context_t *context)
         if (llcl_rank(context) == 0) {
             word_add(&rank->let_go, 1);
             AWAIT(&rank->answered, ASKED * round);
+            tell(context, &target, round);
+        } else {
+            /* Outside of the library: a thread that waits in it would send what waits. */
+            AWAIT(target.words, round);
         }
         fence(context);
     }
+    share_end(context, &target);
 }
 
 TEST_MAIN_CONFIG(run, configure)
