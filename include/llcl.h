@@ -2021,7 +2021,7 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
  * LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has
  * died or has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY,
  * LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * The completion may report LLCL_ERR_NO_HANDLER (removed meanwhile), LLCL_ERR_RANGE (the reply has
+ * The completion may report LLCL_ERR_NO_HANDLER (removed meanwhile, or a network leads to the peer), LLCL_ERR_RANGE (the reply has
  * more bytes than there is place for; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback or a handler. Where the completions run: see the
@@ -2173,10 +2173,10 @@ llcl_status_t llcl_am_view(const llcl_am_t *message,
  * looked at, the rest is 0.
  * LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the
  * message has been answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender
- * has no handler of this number, as far as it has been contacted; LLCL_ERR_INVALID or
- * LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an error nothing has
- * happened, and the message may be answered. A response whose handler was removed meanwhile is
- * dropped; the message then ends with LLCL_ERR_NO_HANDLER.
+ * has no handler of this number, as far as it has been contacted and shares memory with this rank;
+ * LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
+ * error nothing has happened, and the message may be answered. A response for which there is no
+ * handler when it comes is dropped; the message then ends with LLCL_ERR_NO_HANDLER.
  * To be called by the handler's thread. A response's handler sends nothing, by no means:
  * LLCL_ERR_STATE. It is GASNet's gasnet_AMReply.
  */
@@ -2275,9 +2275,9 @@ llcl_status_t llcl_team_split(llcl_team_t *team,
  * where the new team goes; it ends by llcl_team_free or with its context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0, a rank stands on the list twice, or the caller is not
  * on it;
- * LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large; LLCL_ERR_PEER_DEAD: a rank
- * on the list has died or has left; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at
- * another one; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread
+ * LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large, or the ranks run on several
+ * nodes; LLCL_ERR_PEER_DEAD: a rank on the list has died or has left; LLCL_ERR_NO_MEMORY: as
+ * llcl_team_world, at this rank or at another one; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread
  * may call it; calls with the same list by several threads of a rank meet those of others in
  * arbitrary order. The way to a team without the dead is that of MPI's ULFM (shrink), but for the
  * list, which comes from the caller.
@@ -2710,7 +2710,8 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
  * LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
  * rank;
- * LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this; LLCL_ERR_NO_MEMORY: the
+ * LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this, or ranks of the team run
+ * on several nodes (a team of those of one is made by llcl_team_create); LLCL_ERR_NO_MEMORY: the
  * plan would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a
  * rank of the team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or
  * the context is being finalized. If one rank is refused, all are. Threads of one rank must not

@@ -77,8 +77,8 @@ check-c-rest: all
 # Messages, reads, writes and atomics over the simulated network. The tests are those of check-c; the library is another.
 WIRE = c_tests/run --build $(BUILD)
 check-wire: check-wire-library
-	for what in 'am_*' 'rma_*' 'atomic_*' 'peer_node'; do $(WIRE) --wire 1 --filter "$$what" || exit 1; done
-	for what in 'am_*' 'rma_*' 'atomic_*' 'peer_node'; do $(WIRE) --wire 1 --nodes --filter "$$what" || exit 1; done
+	for what in 'am_*' 'rma_*' 'atomic_*' 'peer_*'; do $(WIRE) --wire 1 --filter "$$what" || exit 1; done
+	for what in 'am_*' 'rma_*' 'atomic_*' 'peer_*'; do $(WIRE) --wire 1 --nodes --filter "$$what" || exit 1; done
 	@echo "$@: passed (C tests behind a simulated network, and on two nodes that one joins)"
 
 check-wire-seeds: check-wire-library

@@ -157,7 +157,7 @@ pub unsafe extern "C" fn llcl_am_register(
 /// LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has
 /// died or has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY,
 /// LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_NO_HANDLER (removed meanwhile), LLCL_ERR_RANGE (the reply has
+/// The completion may report LLCL_ERR_NO_HANDLER (removed meanwhile, or a network leads to the peer), LLCL_ERR_RANGE (the reply has
 /// more bytes than there is place for; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback or a handler. Where the completions run: see the

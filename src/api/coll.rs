@@ -154,7 +154,8 @@ pub(super) unsafe fn now(
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
 /// LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
 /// rank;
-/// LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this; LLCL_ERR_NO_MEMORY: the
+/// LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this, or ranks of the team run
+/// on several nodes (a team of those of one is made by llcl_team_create); LLCL_ERR_NO_MEMORY: the
 /// plan would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a
 /// rank of the team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or
 /// the context is being finalized. If one rank is refused, all are. Threads of one rank must not

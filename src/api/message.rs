@@ -102,10 +102,10 @@ pub unsafe extern "C" fn llcl_am_view(
 /// looked at, the rest is 0.
 /// LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the
 /// message has been answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender
-/// has no handler of this number, as far as it has been contacted; LLCL_ERR_INVALID or
-/// LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an error nothing has
-/// happened, and the message may be answered. A response whose handler was removed meanwhile is
-/// dropped; the message then ends with LLCL_ERR_NO_HANDLER.
+/// has no handler of this number, as far as it has been contacted and shares memory with this rank;
+/// LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
+/// error nothing has happened, and the message may be answered. A response for which there is no
+/// handler when it comes is dropped; the message then ends with LLCL_ERR_NO_HANDLER.
 /// To be called by the handler's thread. A response's handler sends nothing, by no means:
 /// LLCL_ERR_STATE. It is GASNet's gasnet_AMReply.
 #[unsafe(no_mangle)]

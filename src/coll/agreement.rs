@@ -26,6 +26,7 @@ use crate::core::services::Services;
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
+use crate::transport::port::Reach;
 use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
@@ -194,6 +195,14 @@ impl Ring {
         (0..self.steps()).for_each(|step| drop(services.routes.port(self.target(step))));
         services.connect(std::iter::once(peer))?;
         let port = services.routes.port(peer)?;
+        if port.reach == Reach::Wire {
+            let me = services.rank();
+            fail!(
+                ERR_UNSUPPORTED,
+                "rank {peer} runs on another node than rank {me}: teams and collectives need ranks \
+                 that share memory"
+            );
+        }
         self.wait(services, || {
             if services.routes.hear_refusal(peer, self.name) {
                 return Ok(Some(None));

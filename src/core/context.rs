@@ -30,7 +30,7 @@ use crate::util::status::Result;
 use once_cell::race::OnceBox;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// See the head of the file. Everything in it may be used by any thread.
 pub struct Context {
@@ -52,6 +52,9 @@ pub struct Context {
     /// See [`Context::stay`].
     quick_in_child: OnceBox<ZeroInChild>,
 }
+
+/// How long a thread of the library that has just been started may take to stop.
+const STARTED: Duration = Duration::from_secs(1);
 
 /// What the short way of reads and writes needs, in one place: no pointer is followed twice.
 pub(super) struct Quick {
@@ -183,6 +186,15 @@ impl Context {
         };
         let progress = ProgressThread::start(routes.clone(), crew, (spin, alert), cores)?;
         let handling = HandlerThread::new(routes.clone(), dispatcher.clone(), spin, cores);
+        if routes.fabric().is_networked() {
+            // Ranks behind a wire do not see which numbers have handlers here; the end of a message
+            // tells them, so there must be somebody who ends it.
+            dispatcher.expect_messages();
+            if let Err(error) = handling.start() {
+                progress.stop(Instant::now() + STARTED);
+                return Err(error);
+            }
+        }
         let retired = Arc::downgrade(&routes);
         bootstrap.on_death(Box::new(move |peer| {
             if let Some(routes) = retired.upgrade() {

@@ -15,6 +15,7 @@ use crate::fail;
 use crate::transport::address::{ANY, Address, Key};
 use crate::transport::frame::{Class, Frame, IDS};
 use crate::transport::memory::message_sender::MessageSender;
+use crate::transport::port::Reach;
 use crate::util::pin::pin;
 use crate::util::reserve;
 use crate::util::status::{Error, Result, Status};
@@ -211,6 +212,12 @@ impl Poster {
         local: Local,
         tag: u64,
     ) -> Result<()> {
+        if send.kind == LONG
+            && self.routes.known(send.peer).is_some_and(|it| it.reach == Reach::Wire)
+        {
+            // The lane does not ask what the key leads to, nor waits for the answer.
+            by_caller::check(&self.routes, &write_of(send))?;
+        }
         let mut header = [0; HEADER];
         // SAFETY: the caller's bytes, valid during the call.
         let given = unsafe { bytes(send.header, send.header_size) };

@@ -115,6 +115,16 @@ pub fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outco
     }
 }
 
+/// As attempt(), of a command that was accepted: what it names at a peer behind a wire was looked at
+/// then, and its owner looks again.
+pub fn attempt_accepted(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
+    match attempt(routes, command, local) {
+        // It was known then, and is not any more.
+        Err(error) if error.status == Status::RETRY_CONNECTING => Ok(Outcome::NeedsAgent),
+        end => end,
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     FromPeer,

@@ -23,6 +23,8 @@ const LET_GO: u32 = 4;
 /// Words: key, number of pieces, bytes of all; see `many`.
 const READ_MANY: u32 = 5;
 const WRITE_MANY: u32 = 6;
+/// Words: key. The answer brings what `Fabric::describe` says of it.
+const IMPORT: u32 = 7;
 
 /// Which part of a command is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +140,10 @@ impl InFlight {
         let mut words = [0; MESSAGE_WORDS];
         let kind = match self.stage {
             Stage::Word if command.op == Op::LET_GO => LET_GO,
+            Stage::Word if command.op == Op::IMPORT => {
+                words[0] = command.remote.key;
+                IMPORT
+            }
             Stage::Word => {
                 let (address, kind) = match command.op {
                     Op::ATOMIC => (command.remote, command.kind),
@@ -231,6 +237,10 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
         WRITE => write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
         READ_MANY => many::read(routes, message, bytes, |bytes| answer(Status::OK, 0, bytes)),
         WRITE_MANY => many::write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
+        IMPORT => {
+            let described = routes.fabric().describe(message.words[0], message.source);
+            described.map(|bytes| answer(Status::OK, 0, &bytes))
+        }
         _ => Err(Error::bare(Status::ERR_INVALID)),
     };
     match done {

@@ -37,9 +37,16 @@ impl Op {
     pub const READ_MANY: Op = Op(9);
     /// As READ_MANY, of a write.
     pub const WRITE_MANY: Op = Op(10);
+    /// Asks a peer behind a wire what the key in `remote` leads to. The library's own, likewise.
+    pub const IMPORT: Op = Op(11);
 }
 
 impl Op {
+    /// Whether it is the library's own, which no flush waits for.
+    pub fn is_own(self) -> bool {
+        matches!(self, Op::LET_GO | Op::IMPORT)
+    }
+
     /// Whether a message of such a command brings or asks for many pieces.
     pub fn is_many(self) -> bool {
         matches!(self, Op::READ_MANY | Op::WRITE_MANY)

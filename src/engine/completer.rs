@@ -2,6 +2,7 @@
 //! operations in flight on.
 
 use crate::engine::by_owner::{self, InFlight, Served};
+use crate::engine::command::Op;
 use crate::engine::in_flight::{InFlightTable, Tag};
 use crate::engine::lane_state::{LaneState, Unserved};
 use crate::engine::routes::Routes;
@@ -49,6 +50,13 @@ impl Sink for Inflow<'_> {
         // An answer to an operation that was ended meanwhile finds nothing, nor does a second one.
         let operation = self.slots.get_mut(Tag(reply.tag)).filter(|operation| operation.sent);
         let Some(operation) = operation else { return };
+        if operation.command.op == Op::IMPORT {
+            let (peer, key) = (operation.command.peer, operation.command.remote.key);
+            if reply.status == Status::OK && !self.routes.fabric().learn(peer, key, bytes) {
+                reply.status = Status::ERR_INTERNAL;
+            }
+            return self.replies.push(reply);
+        }
         if reply.status == Status::OK && !operation.take_bytes(bytes) {
             reply.status = Status::ERR_INTERNAL;
         }
@@ -90,7 +98,10 @@ impl LaneState {
             return;
         }
         match operation.answered(reply) {
-            Some(status) => self.end(routes, tag, status),
+            Some(status) => {
+                self.end(routes, tag, status);
+                self.ask_again(routes);
+            }
             None => self.send_or_wait(routes, tag),
         }
     }

@@ -96,21 +96,22 @@ impl LaneState {
             }
             _ => {}
         }
-        let stage = match by_caller::attempt(routes, &command, Local::Pointer(command.local)) {
-            Ok(Outcome::Done) => {
-                fire(routes, &command, Status::OK);
-                return true;
-            }
-            // As in a signal handler, see Port::learn().
-            Err(error) if error.status.is_retry() => return false,
-            Err(error) => {
-                fire_failure(routes, &command, &error);
-                return true;
-            }
-            Ok(Outcome::SignalNeedsAgent) => Stage::Word,
-            Ok(Outcome::NeedsAgent) if command.op == Op::ATOMIC => Stage::Word,
-            Ok(Outcome::NeedsAgent) => Stage::Data { done: 0 },
-        };
+        let stage =
+            match by_caller::attempt_accepted(routes, &command, Local::Pointer(command.local)) {
+                Ok(Outcome::Done) => {
+                    fire(routes, &command, Status::OK);
+                    return true;
+                }
+                // As in a signal handler, see Port::learn().
+                Err(error) if error.status.is_retry() => return false,
+                Err(error) => {
+                    fire_failure(routes, &command, &error);
+                    return true;
+                }
+                Ok(Outcome::SignalNeedsAgent) => Stage::Word,
+                Ok(Outcome::NeedsAgent) if command.op == Op::ATOMIC => Stage::Word,
+                Ok(Outcome::NeedsAgent) => Stage::Data { done: 0 },
+            };
         self.start(routes, command, stage, carried)
     }
 

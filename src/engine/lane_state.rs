@@ -52,7 +52,7 @@ pub struct LaneState {
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: InFlightTable<InFlight>,
-    /// How many operations in the table are the library's own (Op::LET_GO). Neither flushes
+    /// How many operations in the table are the library's own (Op::is_own). Neither flushes
     /// wait for them nor threads that wait for the end of what was accepted.
     own: usize,
     /// How much has been taken from the queue and has not ended, but for the library's own; for
@@ -61,6 +61,8 @@ pub struct LaneState {
     /// For each place for an answer of many bytes the peer that it is set aside for. There are twice
     /// as many slots, since the dead may leave behind answers that are begun.
     places: [Option<u32>; CHUNKS / 2],
+    /// Questions for keys that found no room in the table.
+    questions: Vec<(u32, u64)>,
     /// Operations in the table whose message has not been sent, and their number.
     pub(super) waiting: SendQueue,
     pub(super) unsent: usize,
@@ -94,6 +96,7 @@ impl LaneState {
             own: 0,
             under_way: Arc::default(),
             places: [None; CHUNKS / 2],
+            questions: Vec::new(),
             waiting: SendQueue::default(),
             unsent: 0,
             flushes: Vec::new(),
@@ -143,8 +146,9 @@ impl LaneState {
         if !self.deferred.is_empty() {
             count += self.send_late(routes);
         }
-        if routes.take_deaths() {
+        if routes.take_news() {
             count += self.mark_dead(routes);
+            self.take_questions(routes);
         }
         count
     }
@@ -165,7 +169,7 @@ impl LaneState {
         self.unsent == 0
             && self.deferred.is_empty()
             && (self.unserved.messages.is_empty() || !self.unserved.may_go_on(routes))
-            && !routes.has_deaths()
+            && !routes.has_news()
             && self.consumer.try_wait()
             && self.receivers.iter_mut().all(|receiver| receiver.arm())
     }
@@ -197,7 +201,7 @@ impl LaneState {
 
     /// Puts an operation into the table and asks its agent; false: the table is full.
     pub(super) fn ask(&mut self, routes: &Routes, operation: InFlight) -> bool {
-        let is_own = operation.command.op == Op::LET_GO;
+        let is_own = operation.command.op.is_own();
         let Some(tag) = self.slots.insert(operation) else { return false };
         self.own += usize::from(is_own);
         self.count_under_way();
@@ -294,7 +298,7 @@ impl LaneState {
         if operation.has_place {
             self.give_place_back(operation.command.peer);
         }
-        self.own -= usize::from(operation.command.op == Op::LET_GO);
+        self.own -= usize::from(operation.command.op.is_own());
         if !operation.sent {
             self.unsent -= 1;
         }
@@ -304,7 +308,11 @@ impl LaneState {
             Op::READ | Op::WRITE if operation.command.code == PIECE => {
                 self.end_pieces(routes, &operation, status);
             }
+            Op::IMPORT => imported(routes, &operation.command, status),
             _ => fire(routes, &operation.command, status),
+        }
+        if status == Status::ERR_KEY {
+            refused(routes, &operation);
         }
         self.count_under_way();
         self.end_flushes(routes);
@@ -316,7 +324,7 @@ impl LaneState {
         while let Some((flush, order)) = self.flushes.get(at) {
             let fits = |peer: u32| flush.peer == ALL_PEERS || flush.peer == peer;
             let before = |it: &InFlight| {
-                it.order < *order && fits(it.command.peer) && it.command.op != Op::LET_GO
+                it.order < *order && fits(it.command.peer) && !it.command.op.is_own()
             };
             let busy = self.slots.iter().any(|(_, it)| before(it))
                 || self.deferred.has_before(*order, fits);
@@ -411,3 +419,6 @@ pub(super) fn fire_failure(routes: &Routes, command: &Command, error: &Error) {
 
 #[cfg(all(test, not(loom)))]
 mod tests;
+
+mod questions;
+use questions::{imported, refused};

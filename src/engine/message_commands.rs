@@ -23,7 +23,7 @@ impl LaneState {
         deferred.order = self.order;
         if deferred.needs_data {
             let mut write = deferred.write();
-            match by_caller::attempt(routes, &write, Local::Pointer(write.local)) {
+            match by_caller::attempt_accepted(routes, &write, Local::Pointer(write.local)) {
                 Ok(Outcome::Done) => deferred.needs_data = false,
                 Err(error) => deferred.end(&self.post, error.status),
                 Ok(_) => {

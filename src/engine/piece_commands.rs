@@ -19,7 +19,7 @@ impl LaneState {
             // ended the 1 of it. No borrow lasts over start(), which may end pieces.
             let pieces = unsafe { &mut *place };
             let Some(piece) = pieces.peek(place) else { break };
-            match by_caller::attempt(routes, &piece, Local::Pointer(piece.local)) {
+            match by_caller::attempt_accepted(routes, &piece, Local::Pointer(piece.local)) {
                 Ok(Outcome::Done) => pieces.next += 1,
                 Err(error) if error.status.is_retry() => return false,
                 Err(error) => pieces.fail(error),
@@ -70,7 +70,7 @@ impl LaneState {
             Some((whole, None)) => {
                 let signal = whole.signal_alone();
                 let nowhere = Local::Pointer(std::ptr::null_mut());
-                match by_caller::attempt(routes, &signal, nowhere) {
+                match by_caller::attempt_accepted(routes, &signal, nowhere) {
                     Ok(Outcome::Done) => fire(routes, &signal, Status::OK),
                     Err(error) if !error.status.is_retry() => {
                         fire_failure(routes, &signal, &error);

@@ -25,7 +25,7 @@ use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -46,8 +46,6 @@ pub struct Routes {
     failures: Mutex<HashMap<u32, Failure>>,
     failed: AtomicUsize,
     unreported: Unreported,
-    /// A peer has died, and what is pending on it has not been ended.
-    deaths_pending: AtomicBool,
     deaths: AtomicU32,
 }
 
@@ -86,7 +84,6 @@ impl Routes {
             contacts: AtomicU64::new(0),
             failures: Mutex::default(),
             failed: AtomicUsize::new(0),
-            deaths_pending: AtomicBool::new(false),
             deaths: AtomicU32::new(0),
         });
         let retired = Arc::downgrade(&routes);
@@ -305,7 +302,7 @@ impl Routes {
         };
         match found {
             true => Ok(Access::Mapped),
-            false => self.fabric.shared(port).locate(port, address, size),
+            false => self.fabric.map(port, address, size),
         }
     }
 
@@ -374,8 +371,8 @@ impl Routes {
             port.close();
         }
         if news {
-            // Release: the peer is known to be dead before; pairs with take_deaths().
-            self.deaths_pending.store(true, Ordering::Release);
+            // Release: the peer is known to be dead before; pairs with take_news().
+            self.fabric.news.store(true, Ordering::Release);
             self.deaths.fetch_add(1, Ordering::Release);
             // Threads that wait for a contact with it wait in vain.
             self.notify_contacts();
@@ -387,16 +384,16 @@ impl Routes {
         }
     }
 
-    /// Whether a peer has died since take_deaths().
-    pub fn has_deaths(&self) -> bool {
-        self.deaths_pending.load(Ordering::Relaxed)
+    /// Whether there is something for the holder of the lane's role since take_news().
+    pub fn has_news(&self) -> bool {
+        self.fabric.news.load(Ordering::Relaxed)
     }
 
-    /// Whether a peer has died since the last call: the caller must end what is pending on the
-    /// dead.
+    /// Whether a peer has died, or a question is to be sent, since the last call: the caller must
+    /// end what is pending on the dead, and ask.
     #[inline]
-    pub fn take_deaths(&self) -> bool {
-        // Acquire: pairs with mark_dead().
-        self.has_deaths() && self.deaths_pending.swap(false, Ordering::Acquire)
+    pub fn take_news(&self) -> bool {
+        // Acquire: pairs with mark_dead() and Fabric::locate_far().
+        self.has_news() && self.fabric.news.swap(false, Ordering::Acquire)
     }
 }

@@ -13,6 +13,7 @@
 //! whoever the senders are. What a carrier must do is [`Carrier`].
 
 use crate::bootstrap::{Bootstrap, Card};
+use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::carrier::{Carrier, Peer};
 use crate::transport::frame::{Class, Frame};
@@ -23,15 +24,16 @@ use crate::transport::memory::segment::Segment;
 use crate::transport::node::{self, Node};
 use crate::transport::port::{Port, Reach};
 use crate::transport::wire::endpoint::Endpoint;
-use crate::transport::{Receiver, Transport};
+use crate::transport::{Access, Receiver, Transport};
 use crate::util::counters::Counters;
-use crate::util::status::{Error, Result, Status};
+use crate::util::status::Result;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 mod by_wire;
 pub use by_wire::modules;
+pub mod far;
 pub mod placement;
 
 use placement::Placement;
@@ -39,8 +41,9 @@ use placement::Placement;
 /// See the head of the file.
 pub struct Fabric {
     wire: Option<Endpoint>,
-    /// Which peers that were contacted the wire leads to.
-    behind_wire: Box<[AtomicBool]>,
+    far: far::FarPeers,
+    /// There is something for the holder of the lane's role: a death, or a question to be sent.
+    pub news: AtomicBool,
     me: u32,
     placement: Placement,
     loopback: Loopback,
@@ -64,6 +67,7 @@ impl Fabric {
         let (wire, card) = by_wire::join(&own, (me, size), card)?;
         let networked = wire.is_some();
         let placement = Placement::own(me, size, networked)?;
+        let card = [&far::numbers(&own.control().message_sizes())[..], &card].concat();
         let card = [&placement.encode()[..], &card].concat();
         bootstrap.publish(&card, own.descriptor().as_fd())?;
         // SAFETY: the segment is kept below, longer than the transport; ports go before both.
@@ -71,13 +75,19 @@ impl Fabric {
         let node = Node::new(own.clone(), bootstrap.clone(), kernel_copies);
         Ok(Fabric {
             wire,
-            behind_wire: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            far: far::FarPeers::new(size)?,
+            news: AtomicBool::new(false),
             me,
             placement,
             loopback,
             node,
             own,
         })
+    }
+
+    /// Whether a wire leads anywhere.
+    pub fn is_networked(&self) -> bool {
+        self.wire.is_some()
     }
 
     /// The receiving ends of all transports; to be taken once.
@@ -95,8 +105,18 @@ impl Fabric {
     pub fn connect(&self, peer: u32, mut card: Card) -> Result<Port> {
         let placement = Placement::take(&mut card.blob, peer)?;
         let reach = self.reach(peer, placement)?;
+        let sizes = far::take_numbers(&mut card.blob, peer)?;
         let card = self.connect_wire(peer, card, reach)?;
-        Ok(self.node.connect(peer, card)?.by(reach, placement.number))
+        let port = match reach {
+            Reach::Wire => {
+                let process = Fabric::process_of(&card);
+                // First: nothing takes the peer for a neighbour.
+                self.node.set_far(peer);
+                self.far.connect(self.me, peer, process, sizes)?
+            }
+            _ => self.node.connect(peer, card)?,
+        };
+        Ok(port.by(reach, placement.number))
     }
 
     /// What leads to a peer at this place.
@@ -109,11 +129,11 @@ impl Fabric {
             return Ok(Reach::Node);
         }
         let (there, here) = (placement.number, self.placement.number);
-        let text = format!(
+        fail!(
+            ERR_UNSUPPORTED,
             "rank {peer} runs on another node (number {there}, this rank's is {here}), and no wire \
              leads there"
         );
-        Err(Error::new(Status::ERR_UNSUPPORTED, text))
     }
 
     /// The transport that leads to a peer.
@@ -124,9 +144,21 @@ impl Fabric {
         self.shared(port)
     }
 
-    /// The transport by which a peer's memory is mapped, for callers that touch it themselves or
-    /// not at all: collectives.
-    pub fn shared(&self, port: &Port) -> &dyn Transport {
+    /// Maps a peer's memory, for callers that touch it themselves or not at all: collectives.
+    /// ERR_UNSUPPORTED where a wire leads to the peer.
+    pub fn map(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
+        if port.reach == Reach::Wire {
+            fail!(
+                ERR_UNSUPPORTED,
+                "rank {} runs on another node: its memory is not mapped",
+                port.peer
+            );
+        }
+        self.shared(port).locate(port, address, size)
+    }
+
+    /// The transport by which the memory of a neighbour is reached, or one's own.
+    fn shared(&self, port: &Port) -> &dyn Transport {
         if port.peer == self.me { &self.loopback } else { &self.node }
     }
 
@@ -194,17 +226,23 @@ impl Fabric {
     /// What is known of a peer that was sent to before.
     #[inline(always)]
     pub fn known_sender(&self, peer: u32) -> Option<&Peer> {
-        self.node.known_sender(peer)
+        self.node.known_sender(peer).or_else(|| self.far.sender(peer))
     }
 
     /// The way of messages to oneself or to a peer that was contacted, made at first use.
     pub fn message_sender(&self, peer: u32) -> Result<&Peer> {
+        if let Some(far) = self.far.sender(peer) {
+            return Ok(far);
+        }
         self.node.message_sender(peer)
     }
 
     /// Which rank is to be contacted as well before one sends to a peer: it keeps a counter of the
     /// peer's. None: no other, or the peer was not contacted.
     pub fn nearest_host(&self, peer: u32) -> Option<u32> {
+        if self.wire_to(peer).is_some() {
+            return None;
+        }
         self.node.nearest_host(peer)
     }
 

@@ -100,7 +100,7 @@ pub struct Dispatcher {
     calls: Box<[[AtomicU32; 2]]>,
     /// Threads that want to change the table: nobody begins to serve before they had the role.
     registering: AtomicU32,
-    /// There are handlers, or were.
+    /// There are handlers, or were, or messages come whether or not there are.
     has_handlers: AtomicBool,
     visits: AtomicU64,
     /// Handlers have run, and threads that sleep for words that they may have changed have not been
@@ -239,6 +239,11 @@ impl Dispatcher {
     /// Whether none has come. False also where a thread handles messages now.
     fn has_no_message(&self) -> bool {
         self.requests.take_unfenced().is_some_and(|mut requests| !requests.has_come_anywhere())
+    }
+
+    /// Messages may come though there is no handler: each is taken, and told so.
+    pub fn expect_messages(&self) {
+        self.has_handlers.store(true, Ordering::Relaxed);
     }
 
     /// Whether there is anything that a waiting thread could look after.

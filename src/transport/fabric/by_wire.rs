@@ -1,6 +1,4 @@
-//! Peers behind a wire: messages travel over it, and a peer's memory is touched
-//! by its owner only. The directory of regions, the names and the list of handlers are read in the
-//! peer's memory, as on a node.
+//! Peers behind a wire: messages travel over it, and a peer's memory is touched by its owner only.
 
 use super::Fabric;
 use crate::bootstrap::Card;
@@ -25,7 +23,6 @@ use crate::util::status::{Error, Result, Status};
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of the node's part of a card.
@@ -124,9 +121,7 @@ pub(super) fn join(
 
 impl Fabric {
     pub(super) fn wire_to(&self, peer: u32) -> Option<&Endpoint> {
-        let wire = self.wire.as_ref()?;
-        // Acquire: pairs with connect_wire().
-        self.behind_wire.get(peer as usize)?.load(Ordering::Acquire).then_some(wire)
+        self.wire.as_ref().filter(|_| self.node.is_far(peer))
     }
 
     /// Shows the wire its part of a card, if it leads to the peer; answers the node's.
@@ -135,8 +130,6 @@ impl Fabric {
             let rest = card.blob.split_off(NODE.min(card.blob.len()));
             if reach == Reach::Wire {
                 wire.connect(peer, &rest)?;
-                // Release: a thread that sees it finds the wire's end of the peer.
-                self.behind_wire[peer as usize].store(true, Ordering::Release);
             }
         }
         Ok(card)
@@ -166,7 +159,7 @@ impl Carrier for Endpoint {
 /// To a peer behind the wire.
 impl Transport for Fabric {
     fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
-        self.node.place(port, address, size).map(Access::Message)
+        self.locate_far(port, address, size).map(|place| Access::Message(place.offset))
     }
 
     fn registered_access(&self, _: &Port) -> Access {

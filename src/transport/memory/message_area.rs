@@ -124,6 +124,11 @@ impl MessageHead {
         word.is_some_and(|word| word.load(Ordering::Relaxed) >> (id % 64) & 1 == 1)
     }
 
+    /// Senders that cannot know take every number for one of a handler.
+    pub fn set_all_handlers(&self) {
+        self.handlers.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+    }
+
     /// Tells senders that there is one, or none any more. Callers exclude one another.
     pub fn set_handler(&self, id: u32, exists: bool) {
         let Some(word) = self.handlers.get(id as usize / 64) else { return };
@@ -293,6 +298,12 @@ impl<'a> MessageArea<'a> {
             claims: &self.claims[first..first + count],
             slots: &self.slots[first..first + count],
         }
+    }
+
+    /// A share of a peer that is not mapped.
+    pub fn no_slots(&self) -> SlotShare<'a> {
+        let (send, recv) = (&self.head.hosted[0].0, &self.head.received[0].0);
+        SlotShare { send, recv, claims: &[], slots: &[] }
     }
 
     /// Where the payload of slot `index` of a share lies.

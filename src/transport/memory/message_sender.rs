@@ -1,7 +1,7 @@
 //! The sending side of active messages towards one peer: takes a credit by the peer's policy,
 //! writes the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
 
-use crate::transport::frame::{Envelope, Frame, HEADER, LARGEST};
+use crate::transport::frame::{Envelope, Frame, HEADER};
 use crate::transport::memory::message_area::{
     ANSWERS, Door, KINDS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea,
     MessageHead, Policy, REPLIES, RESPONSES,
@@ -28,6 +28,7 @@ pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
 const AWAY: u32 = 64;
 
 mod by_class;
+mod far;
 mod tally;
 mod turns;
 
@@ -88,6 +89,10 @@ impl Near<'_> {
     }
 }
 
+/// What is known of a peer's counters: the first share, the further ones, the others, and `consumed`.
+type Known<'a> =
+    ((SlotShare<'a>, CachePadded<AtomicU64>), Box<[Near<'a>]>, [Near<'a>; KINDS - SHARES], u64);
+
 /// Finds the words of a rank that hosts a share.
 pub trait FindHost<'a>: Fn(usize) -> Result<&'a MessageHead> + Copy {}
 
@@ -111,14 +116,27 @@ impl<'a> MessageSender<'a> {
             let _ = near.share.set(Some(message_area.share(number, message_area.head)));
             near
         });
+        let first = (message_area.share(0, message_area.head), near(0).cached);
+        let further = (1..message_area.sizes.shares).map(near).collect();
+        let near = (first, further, others, consumed);
+        Self::with(message_area, (me, peer), home, near, progress)
+    }
+
+    fn with(
+        message_area: MessageArea<'a>,
+        (me, peer): (u32, u32),
+        home: usize,
+        ((first, first_cached), further, others, consumed): Known<'a>,
+        progress: &'a Bell,
+    ) -> Self {
         MessageSender {
             message_area,
             me,
             source: me,
             peer,
-            first: message_area.share(0, message_area.head),
-            first_cached: near(0).cached,
-            further: (1..message_area.sizes.shares).map(near).collect(),
+            first,
+            first_cached,
+            further,
             others,
             home,
             current: AtomicU32::new(home as u32),
@@ -132,11 +150,6 @@ impl<'a> MessageSender<'a> {
         }
     }
 
-    /// For what another rank sends and this one puts into slots for it.
-    pub fn on_behalf_of(self, source: u32) -> MessageSender<'a> {
-        MessageSender { source, ..self }
-    }
-
     /// Whose slots they are.
     #[inline(always)]
     pub fn peer(&self) -> u32 {
@@ -147,21 +160,6 @@ impl<'a> MessageSender<'a> {
     #[inline(always)]
     pub fn medium(&self) -> usize {
         self.message_area.sizes.medium
-    }
-
-    /// How many slots the peer has for requests.
-    pub fn slots(&self) -> usize {
-        self.message_area.sizes.slots
-    }
-
-    /// The number of the peer's policy, as the configuration has it.
-    pub fn policy(&self) -> u32 {
-        self.message_area.sizes.policy as u32
-    }
-
-    /// Most bytes of a payload.
-    pub fn largest(&self) -> usize {
-        LARGEST
     }
 
     /// The peer's words.
@@ -257,12 +255,13 @@ impl<'a> MessageSender<'a> {
     }
 
     /// The first use of a share. None of a host that cannot be opened now is kept, but where it is
-    /// dead.
+    /// dead, or of another node.
     #[cold]
     fn open_share(&self, at: usize, find: impl FindHost<'a>) -> &Option<SlotShare<'a>> {
+        let out_of_reach = [Status::ERR_PEER_DEAD, Status::ERR_UNSUPPORTED];
         let share = match find(at) {
             Ok(host) => Some(self.message_area.share(at, host)),
-            Err(error) if error.status == Status::ERR_PEER_DEAD => None,
+            Err(error) if out_of_reach.contains(&error.status) => None,
             Err(_) => return &None,
         };
         self.further[at - 1].share.get_or_init(|| share)

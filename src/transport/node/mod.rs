@@ -36,6 +36,8 @@ pub struct Node {
     senders: Box<[OnceBox<MessageSender<'static>>]>,
     links: Arc<Links>,
     dead: Arc<[AtomicBool]>,
+    /// Ranks of other nodes, none of whose memory is mapped.
+    far: Box<[AtomicBool]>,
     kernel_copies: bool,
 }
 
@@ -98,7 +100,15 @@ impl Node {
         let links = Arc::new(Links { own: own.clone(), me: bootstrap.rank(), peers });
         let dead = (0..size).map(|_| AtomicBool::new(false)).collect();
         let senders = (0..size).map(|_| OnceBox::new()).collect();
-        Node { own, bootstrap, senders, links, dead, kernel_copies }
+        Node {
+            own,
+            bootstrap,
+            senders,
+            links,
+            dead,
+            far: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            kernel_copies,
+        }
     }
 
     /// The receiving end; to be taken once.
@@ -115,6 +125,17 @@ impl Node {
     pub fn is_dead(&self, peer: u32) -> bool {
         // Acquire: pairs with the Release in mark_dead().
         self.dead.get(peer as usize).is_some_and(|dead| dead.load(Ordering::Acquire))
+    }
+
+    /// A rank turns out to be of another node.
+    pub fn set_far(&self, peer: u32) {
+        // Release: pairs with the Acquire in is_far().
+        self.far[peer as usize].store(true, Ordering::Release);
+    }
+
+    /// Whether set_far() was called for a rank.
+    pub fn is_far(&self, peer: u32) -> bool {
+        self.far.get(peer as usize).is_some_and(|far| far.load(Ordering::Acquire))
     }
 
     /// The path to a peer that has shown its card. Called once at a time.
@@ -205,12 +226,6 @@ impl Node {
             entry.add_user(self.bootstrap.rank());
         }
         Ok((kind, base, length))
-    }
-
-    /// Where `size` bytes at `address` begin for their owner, by whom alone they are to be reached.
-    /// Of a region in its memory file, from that file's beginning on.
-    pub fn place(&self, port: &Port, address: Address, size: u64) -> Result<u64> {
-        self.look_up(port, address, size).map(|(_, base, _)| base + address.offset)
     }
 }
 
@@ -303,6 +318,9 @@ impl Node {
         }
         if self.is_dead(rank) {
             fail!(ERR_PEER_DEAD, "rank {rank} has died or has left");
+        }
+        if self.is_far(rank) {
+            fail!(ERR_UNSUPPORTED, "rank {rank} runs on another node");
         }
         self.bootstrap.ask_card(rank);
         Err(Error::bare(Status::RETRY_CONNECTING))

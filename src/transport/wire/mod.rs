@@ -11,6 +11,7 @@
 
 pub mod endpoint;
 pub mod grants;
+pub mod imports;
 pub mod module;
 mod outgoing;
 mod packet;

@@ -66,6 +66,15 @@ impl Sizes {
         Sizes { policy, slots, medium, shares, requests, chunks, lib, answers }
     }
 
+    /// What a peer behind a wire says of itself; of the rest nobody asks. None: it makes no sense.
+    pub fn of_far(policy: u32, slots: u32, medium: u32) -> Option<Sizes> {
+        let policy = Policy::of(policy.into())?;
+        let (slots, medium) = (slots as usize, medium as usize);
+        let (shares, requests, chunks, lib, answers) = (1, 1, 1, 1, 1);
+        let sizes = Sizes { policy, slots, medium, shares, requests, chunks, lib, answers };
+        sizes.are_sane().then_some(sizes)
+    }
+
     /// The slots of one share.
     pub fn slots_of(&self, share: usize) -> usize {
         match share {
@@ -158,6 +167,12 @@ impl Sizes {
     }
 }
 
+impl Policy {
+    fn of(number: u64) -> Option<Policy> {
+        [Policy::Acquire, Policy::Limit, Policy::Distributed].get(number as usize).copied()
+    }
+}
+
 impl Numbers {
     pub(in crate::transport) fn write(&self, sizes: &Sizes) {
         self.policy.store(sizes.policy as u64, Ordering::Relaxed);
@@ -173,12 +188,7 @@ impl Numbers {
     /// None: these are no numbers of ours.
     pub(in crate::transport) fn read(&self) -> Option<Sizes> {
         let number = |word: &AtomicU64| word.load(Ordering::Relaxed) as usize;
-        let policy = match number(&self.policy) {
-            0 => Policy::Acquire,
-            1 => Policy::Limit,
-            2 => Policy::Distributed,
-            _ => return None,
-        };
+        let policy = Policy::of(self.policy.load(Ordering::Relaxed))?;
         let (slots, medium) = (number(&self.slots), number(&self.medium));
         let (shares, requests) = (number(&self.shares), number(&self.requests));
         let (chunks, lib, answers) =

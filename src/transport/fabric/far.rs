@@ -1,0 +1,198 @@
+//! What this rank keeps of peers that a wire leads to. Nothing of them is mapped: what the layers
+//! above read of a neighbour in its memory stands here as far as a card has told it, or is asked for.
+//!
+//! | of a neighbour, read in its memory | of a peer behind a wire |
+//! |---|---|
+//! | how it takes messages | on its card |
+//! | its regions | asked for at the first use of a key (`wire::imports`) |
+//! | whether a number has a handler | the end of the message tells |
+//! | its sleeping threads | woken by their own rank, which executes what is stored there |
+//! | its names, by which teams meet | not at all: teams and collectives stay inside of a node |
+
+use super::Fabric;
+use crate::bootstrap::Card;
+use crate::fail;
+use crate::transport::address::{Address, Key};
+use crate::transport::imports::ImportTable;
+use crate::transport::memory::message_area::{MessageHead, Sizes};
+use crate::transport::memory::message_sender::MessageSender;
+use crate::transport::port::Port;
+use crate::transport::waiters::Waiters;
+use crate::transport::wire::imports::{Found, Import, Imports};
+use crate::util::memory::Mapping;
+use crate::util::status::{Error, Result, Status};
+use once_cell::race::OnceBox;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a card by which peers know how its rank takes messages: policy, slots, `medium`.
+pub(super) const NUMBERS: usize = 12;
+/// Bytes of an answer that describes a region.
+pub const IMPORT: usize = 16;
+
+/// Those numbers of this rank.
+pub(super) fn numbers(own: &Sizes) -> [u8; NUMBERS] {
+    let mut bytes = [0; NUMBERS];
+    let numbers = [own.policy as u32, own.slots as u32, own.medium as u32];
+    for (place, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+        place.copy_from_slice(&number.to_ne_bytes());
+    }
+    bytes
+}
+
+/// Takes them from the beginning of a card.
+pub(super) fn take_numbers(card: &mut Vec<u8>, peer: u32) -> Result<Sizes> {
+    let sizes = card.split_first_chunk::<NUMBERS>().and_then(|(bytes, _)| {
+        let number = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+        Sizes::of_far(number(0), number(4), number(8))
+    });
+    let Some(sizes) = sizes else {
+        fail!(ERR_SYSTEM, "card of rank {peer} says nothing that makes sense of its messages");
+    };
+    card.drain(..NUMBERS);
+    Ok(sizes)
+}
+
+/// What stands for the words of all these peers in this rank's memory: nobody sleeps there, nobody
+/// waits for credit, and every number has a handler (the end of a message tells if not).
+#[repr(C)]
+struct Blank {
+    waiters: Waiters,
+    head: MessageHead,
+}
+
+/// See the head of the file.
+pub(super) struct FarPeers {
+    // Declared before what they point into.
+    peers: Box<[OnceBox<Far>]>,
+    blank: Mapping,
+    /// Questions that nobody has sent yet: of whom, and for which key.
+    questions: Mutex<Vec<(u32, u64)>>,
+}
+
+struct Far {
+    sender: MessageSender<'static>,
+    imports: Mutex<Imports>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl FarPeers {
+    pub(super) fn new(size: u32) -> Result<FarPeers> {
+        let peers = (0..size).map(|_| OnceBox::new()).collect();
+        let blank = Mapping::anonymous(size_of::<Blank>())?;
+        let far = FarPeers { peers, blank, questions: Mutex::default() };
+        far.blank().head.set_all_handlers();
+        Ok(far)
+    }
+
+    fn blank(&self) -> &'static Blank {
+        // SAFETY: the mapping has so many bytes, is aligned to pages, and zeroes are valid; it is
+        // kept longer than what points into it: the peers here, and ports (see Routes).
+        unsafe { &*self.blank.base().cast::<Blank>() }
+    }
+
+    fn get(&self, peer: u32) -> Option<&Far> {
+        self.peers.get(peer as usize)?.get()
+    }
+
+    pub(super) fn sender(&self, peer: u32) -> Option<&MessageSender<'static>> {
+        self.get(peer).map(|far| &far.sender)
+    }
+
+    /// The path to a peer whose card the wire has been shown. Called once at a time.
+    pub(super) fn connect(&self, me: u32, peer: u32, process: u32, sizes: Sizes) -> Result<Port> {
+        let Blank { waiters, head } = self.blank();
+        let sender = MessageSender::over_wire(head, sizes, (me, peer));
+        let imports = ImportTable::new()?;
+        self.peers[peer as usize]
+            .get_or_init(|| Box::new(Far { sender, imports: Mutex::default() }));
+        // SAFETY: the routes drop their ports before the fabric, which has this.
+        Ok(unsafe { Port::new(peer, process, waiters, imports) })
+    }
+}
+
+impl Fabric {
+    /// The number of a process, from the node's part of a card, whose descriptor is closed unseen.
+    pub(super) fn process_of(card: &Card) -> u32 {
+        let bytes = card.blob.first_chunk::<8>().copied();
+        bytes.map_or(0, |bytes| u64::from_ne_bytes(bytes) as u32)
+    }
+
+    /// As Transport::locate(), of a peer behind the wire. At the first use of a key
+    /// RETRY_CONNECTING: the question is sent by whoever has the lane's role next.
+    pub(super) fn locate_far(&self, port: &Port, address: Address, size: u64) -> Result<Address> {
+        let (key, peer) = (Key(address.key), port.peer);
+        if self.is_dead(peer) {
+            fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
+        }
+        if address.key != 0 && key.owner() != peer {
+            let owner = key.owner();
+            fail!(ERR_KEY, "key {:#x} is of rank {owner}, expected one of peer {peer}", key.0);
+        }
+        let far = self.far.get(peer).filter(|_| address.key != 0);
+        match far.map_or(Found::Ended, |far| lock(&far.imports).look(key.0)) {
+            Found::Living(import) => {
+                address.check(size, import.length)?;
+                Ok(Address { offset: import.base + address.offset, ..address })
+            }
+            Found::Ended => fail!(ERR_KEY, "key {:#x} names no live region of rank {peer}", key.0),
+            Found::Unknown => {
+                lock(&self.far.questions).push((peer, key.0));
+                // Release: the question stands there before; pairs with take_news().
+                self.news.store(true, Ordering::Release);
+                self.own.control().bell().ring();
+                Err(Error::bare(Status::RETRY_CONNECTING))
+            }
+            Found::Asked => Err(Error::bare(Status::RETRY_CONNECTING)),
+        }
+    }
+
+    /// Questions that the caller, the holder of the lane's role, is to send.
+    pub fn take_questions(&self) -> Vec<(u32, u64)> {
+        std::mem::take(&mut lock(&self.far.questions))
+    }
+
+    /// Answers a question of a peer, in the way of an operation's bytes.
+    pub fn describe(&self, key: u64, asker: u32) -> Result<[u8; IMPORT]> {
+        let entry = self.own.control().directory(Key(key).index());
+        let found = entry.and_then(|entry| Some((entry, entry.snapshot(key)?)));
+        let Some((entry, (_, base, length))) = found else {
+            return Err(Error::bare(Status::ERR_KEY));
+        };
+        entry.add_user(asker);
+        let mut bytes = [0; IMPORT];
+        bytes[..8].copy_from_slice(&base.to_ne_bytes());
+        bytes[8..].copy_from_slice(&length.to_ne_bytes());
+        Ok(bytes)
+    }
+
+    /// A peer has described a region. False: those are no such bytes.
+    pub fn learn(&self, peer: u32, key: u64, bytes: &[u8]) -> bool {
+        let Ok::<[u8; IMPORT], _>(bytes) = bytes.try_into() else { return false };
+        let word = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
+        let import = Import { base: word(0), length: word(8) };
+        if let Some(far) = self.far.get(peer) {
+            lock(&far.imports).answered(key, Some(import));
+        }
+        true
+    }
+
+    /// The question for a key has ended, otherwise than by learn().
+    pub fn not_learned(&self, peer: u32, key: u64, status: Status) {
+        let Some(far) = self.far.get(peer) else { return };
+        match status {
+            Status::ERR_KEY => lock(&far.imports).answered(key, None),
+            _ => lock(&far.imports).unanswered(key),
+        }
+    }
+
+    /// A peer has refused an operation that named this key.
+    pub fn forget(&self, peer: u32, key: u64) {
+        if let Some(far) = self.far.get(peer) {
+            lock(&far.imports).forget(key);
+        }
+    }
+}
