@@ -3,7 +3,7 @@
 //!
 //! A thread that sends takes the lock and posts at once. What the lane does not take stays queued
 //! (`outgoing`) and is posted by the polling thread. That thread sleeps on the lane's descriptor; where
-//! the wire has none, it naps, at most [`LONGEST`]; a send wakes it, since an answer will come.
+//! the wire has none, it naps, at most `LONGEST`; a send wakes it, since an answer will come.
 
 use super::grants::{Grants, Line, Out, Packet, line_of};
 use super::outgoing::Outgoing;

@@ -56,7 +56,7 @@ pub enum Packet {
     Grants([u64; LINES], [u64; LINES]),
     /// Grants have been taken in.
     Taken,
-    /// So many frames were sent: tell when they lie in slots. See [`super::receipts`].
+    /// So many frames were sent: tell when they lie in slots. See `super::receipts`.
     Asked(u64),
     /// So many frames lie in slots.
     Told(u64),

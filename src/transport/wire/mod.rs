@@ -1,7 +1,7 @@
 //! Ranks that only a network reaches. Everything is posted and completes later.
 //!
 //! A [`Wire`] is one network as one rank uses it, a [`WireLane`] what one thread at a time posts to
-//! and polls. What a network must do is stated here; [`simulated`] is the shortest one to read.
+//! and polls. What a network must do is stated here; `simulated` is the shortest one to read.
 //! [`endpoint`] is what is done once for every wire: credits ([`grants`]), frames as bytes
 //! (`packet`), their pieces (`pieces`), acknowledgements (`receipts`), and the thread that polls.
 //!
