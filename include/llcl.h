@@ -578,6 +578,20 @@ llcl_status_t llcl_context_duplicate(llcl_context_t *context,
 llcl_status_t llcl_finalize(llcl_context_t *context);
 
 /**
+ * Leaves the world as llcl_finalize does, but waits for the other ranks no longer than a time.
+ *
+ * `context`: as of llcl_finalize. `timeout_ns`: nanoseconds; negative: for ever.
+ * LLCL_ERR_TIMEOUT: not all ranks have come in time, or a call of llcl_allgather_bytes_within that
+ * has timed out was not gone on with; or as of llcl_finalize, which the sentence tells. The context
+ * has ended all the same. Ranks that have not come find that this one has left
+ * (LLCL_ERR_PEER_DEAD), and may until then touch memory that it had registered. LLCL_OK, other
+ * statuses, and threads: as of llcl_finalize.
+ * After the time that each call of GASPI takes.
+ */
+llcl_status_t llcl_finalize_within(llcl_context_t *context,
+                                   int64_t timeout_ns);
+
+/**
  * Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a
  * system has the low 8 bits: 0 is success, other codes in which these bits are 0 count as 1.
  *
@@ -973,6 +987,25 @@ llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
                                    const void *mine,
                                    size_t size,
                                    void *all);
+
+/**
+ * Gathers bytes from every rank as llcl_allgather_bytes does, but waits for the others no longer
+ * than a time.
+ *
+ * `context`, `mine`, `size`, `all`: as there. `timeout_ns`: nanoseconds; negative: for ever; 0:
+ * only looks.
+ * LLCL_ERR_TIMEOUT: some rank has not made its call yet, and `all` is unchanged. This rank's bytes
+ * have been given: a further call with the `size` of this one, of either function, goes on waiting,
+ * and its `mine` must hold what this one's did. Until one has ended no other collective function
+ * of the world may be called, but llcl_finalize_within; one of another size answers
+ * LLCL_ERR_STATE. LLCL_OK, other statuses, and threads: as there.
+ * After gaspi_barrier and gaspi_allreduce of GASPI, which are called again after a time-out.
+ */
+llcl_status_t llcl_allgather_bytes_within(llcl_context_t *context,
+                                          const void *mine,
+                                          size_t size,
+                                          void *all,
+                                          int64_t timeout_ns);
 
 /**
  * Where a peer's memory is mapped in this process: loads, stores and atomic instructions through

@@ -90,6 +90,13 @@ module llcl_c_life
       integer(c_int32_t) :: answer
     end function
 
+    function llcl_finalize_within(context, timeout_ns) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_int32_t) :: answer
+    end function
+
     subroutine llcl_abort(context, exit_code) bind(c)
       import
       type(llcl_context_t), value :: context
@@ -241,6 +248,17 @@ module llcl_c_life
       type(c_ptr), value :: mine
       integer(c_size_t), value :: size
       type(c_ptr), value :: all
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_allgather_bytes_within(context, mine, size, all, &
+        timeout_ns) bind(c) result(answer)
+      import
+      type(llcl_context_t), value :: context
+      type(c_ptr), value :: mine
+      integer(c_size_t), value :: size
+      type(c_ptr), value :: all
+      integer(c_int64_t), value :: timeout_ns
       integer(c_int32_t) :: answer
     end function
 

@@ -7,12 +7,15 @@ module llcl_calls_life
   use llcl_c_life, only: c_config_default => llcl_config_default, &
       c_world_create => llcl_world_create, c_world_free => llcl_world_free, c_init => llcl_init, &
       c_context_duplicate => llcl_context_duplicate, c_finalize => llcl_finalize, &
-      c_query => llcl_query, c_peer_alive => llcl_peer_alive, c_connect => llcl_connect, &
-      c_query_peer => llcl_query_peer, c_region_allocate => llcl_region_allocate, &
+      c_finalize_within => llcl_finalize_within, c_query => llcl_query, &
+      c_peer_alive => llcl_peer_alive, c_connect => llcl_connect, c_query_peer => llcl_query_peer, &
+      c_region_allocate => llcl_region_allocate, &
       c_region_allocate_shared => llcl_region_allocate_shared, &
       c_region_register => llcl_region_register, c_region_free => llcl_region_free, &
-      c_allgather_bytes => llcl_allgather_bytes, c_region_allocate_at => llcl_region_allocate_at, &
-      c_region_alias => llcl_region_alias, c_region_unalias => llcl_region_unalias
+      c_allgather_bytes => llcl_allgather_bytes, &
+      c_allgather_bytes_within => llcl_allgather_bytes_within, &
+      c_region_allocate_at => llcl_region_allocate_at, c_region_alias => llcl_region_alias, &
+      c_region_unalias => llcl_region_unalias
   use llcl_finish, only: finish
   implicit none
   private
@@ -28,6 +31,8 @@ module llcl_calls_life
   interface llcl_context_duplicate; procedure call_context_duplicate; end interface
   public :: llcl_finalize
   interface llcl_finalize; procedure call_finalize; end interface
+  public :: llcl_finalize_within
+  interface llcl_finalize_within; procedure call_finalize_within; end interface
   public :: llcl_query
   interface llcl_query; procedure call_query; end interface
   public :: llcl_peer_alive
@@ -46,6 +51,8 @@ module llcl_calls_life
   interface llcl_region_free; procedure call_region_free; end interface
   public :: llcl_allgather_bytes
   interface llcl_allgather_bytes; procedure call_allgather_bytes; end interface
+  public :: llcl_allgather_bytes_within
+  interface llcl_allgather_bytes_within; procedure call_allgather_bytes_within; end interface
   public :: llcl_region_allocate_at
   interface llcl_region_allocate_at; procedure call_region_allocate_at; end interface
   public :: llcl_region_alias
@@ -94,6 +101,13 @@ contains
     type(llcl_context_t), intent(in) :: context
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_finalize'//c_null_char, c_finalize(context), status)
+  end subroutine
+
+  subroutine call_finalize_within(context, timeout_ns, status)
+    type(llcl_context_t), intent(in) :: context
+    integer(c_int64_t), intent(in) :: timeout_ns
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_finalize_within'//c_null_char, c_finalize_within(context, timeout_ns), status)
   end subroutine
 
   subroutine call_query(context, capabilities, status)
@@ -171,6 +185,17 @@ contains
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_allgather_bytes'//c_null_char, c_allgather_bytes(context, mine, size, all), &
         status)
+  end subroutine
+
+  subroutine call_allgather_bytes_within(context, mine, size, all, timeout_ns, status)
+    type(llcl_context_t), intent(in) :: context
+    type(c_ptr), value :: mine
+    integer(c_size_t), intent(in) :: size
+    type(c_ptr), value :: all
+    integer(c_int64_t), intent(in) :: timeout_ns
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_allgather_bytes_within'//c_null_char, c_allgather_bytes_within(context, &
+        mine, size, all, timeout_ns), status)
   end subroutine
 
   subroutine call_region_allocate_at(context, address, size, flags, region, status)

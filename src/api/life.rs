@@ -3,17 +3,20 @@
 use crate::api::config::{create, duplicate_of, llcl_config_t, resolve};
 use crate::api::guard::{give, given, guard, known_size};
 use crate::api::status::llcl_status_t;
+use crate::api::wait::timeout;
 use crate::coll::choices::Choices;
 use crate::coll::collectives::Collectives;
 use crate::core::context::Context;
+use crate::core::finalize::Ended;
 use crate::engine::queue_entry::INLINE;
 use crate::fail;
 use crate::util::memory::page_size;
 use crate::util::shells::Shells;
-use crate::util::status::{Result, Status};
+use crate::util::status::Result;
 use std::ffi::c_char;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Major version: grows when programs must be changed.
 pub const LLCL_VERSION_MAJOR: u32 = 0;
@@ -192,28 +195,52 @@ pub unsafe extern "C" fn llcl_context_duplicate(
 /// they post is refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives a context of llcl_init.
-        let live = unsafe { live(context)? };
-        live.may_finalize()?;
-        let ended = live.finalize();
-        // SAFETY: made by llcl_init, not ended before, and nobody uses it any more.
-        let mut shell = unsafe { Box::from_raw(context) };
-        shell.ended.store(true, Ordering::Relaxed);
-        if matches!(&ended, Err(error) if error.status == Status::ERR_TIMEOUT) {
-            // One of its threads is in a function of the user, and uses all of this when it comes
-            // back.
-            Box::leak(shell);
-            return ended;
-        }
-        // SAFETY: once, as `ended` says; nobody reaches them behind it.
-        unsafe {
-            ManuallyDrop::drop(&mut shell.context);
-            ManuallyDrop::drop(&mut shell.collectives);
-        }
-        ENDED.keep([shell]);
-        ended
-    })
+    // SAFETY: the caller gives a context of llcl_init.
+    guard(|| unsafe { end(context, None) })
+}
+
+/// Leaves the world as llcl_finalize does, but waits for the other ranks no longer than a time.
+///
+/// `context`: as of llcl_finalize. `timeout_ns`: nanoseconds; negative: for ever.
+/// LLCL_ERR_TIMEOUT: not all ranks have come in time, or a call of llcl_allgather_bytes_within that
+/// has timed out was not gone on with; or as of llcl_finalize, which the sentence tells. The context
+/// has ended all the same. Ranks that have not come find that this one has left
+/// (LLCL_ERR_PEER_DEAD), and may until then touch memory that it had registered. LLCL_OK, other
+/// statuses, and threads: as of llcl_finalize.
+/// After the time that each call of GASPI takes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_finalize_within(
+    context: *mut llcl_context_t,
+    timeout_ns: i64,
+) -> llcl_status_t {
+    // SAFETY: the caller gives a context of llcl_init.
+    guard(|| unsafe { end(context, timeout(timeout_ns)) })
+}
+
+/// Ends a context, and gives back what it has.
+///
+/// # Safety
+/// `context` is NULL or was made by llcl_init, and nobody else uses it any more.
+unsafe fn end(context: *mut llcl_context_t, timeout: Option<Duration>) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let live = unsafe { live(context)? };
+    live.may_finalize()?;
+    let Ended { status, stuck } = live.finalize(timeout);
+    // SAFETY: made by llcl_init, not ended before, and nobody uses it any more.
+    let mut shell = unsafe { Box::from_raw(context) };
+    shell.ended.store(true, Ordering::Relaxed);
+    if stuck {
+        // One of its threads is in a function of the user, and uses all of this when it comes back.
+        Box::leak(shell);
+        return status;
+    }
+    // SAFETY: once, as `ended` says; nobody reaches them behind it.
+    unsafe {
+        ManuallyDrop::drop(&mut shell.context);
+        ManuallyDrop::drop(&mut shell.collectives);
+    }
+    ENDED.keep([shell]);
+    status
 }
 
 /// Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a

@@ -3,6 +3,7 @@
 use crate::api::guard::{give, given, guard, guard_value};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
+use crate::api::wait::timeout;
 use crate::core::region::Wanted;
 use crate::core::region_handle::{RegionHandle, free_region};
 use crate::fail;
@@ -10,6 +11,7 @@ use crate::transport::address::{ANY, Address};
 use crate::util::narrow::narrow;
 use crate::util::status::Result;
 use std::ffi::c_void;
+use std::time::Duration;
 
 /// A piece of this rank's memory that operations may name, here and at peers.
 pub struct llcl_region_t(pub(super) RegionHandle);
@@ -316,25 +318,59 @@ pub unsafe extern "C" fn llcl_allgather_bytes(
     size: usize,
     all: *mut c_void,
 ) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives a live context.
-        let context = unsafe { live(context)? };
-        let ranks = context.size() as usize;
-        let Some(total) = size.checked_mul(ranks).filter(|total| *total <= MOST) else {
-            // The others wait for this rank, and are told that the sizes differ.
-            context.exchange_refused(size)?;
-            fail!(ERR_RANGE, "size is {size}, expected at most {} for {ranks} ranks", MOST / ranks);
-        };
-        if size == 0 {
-            return context.exchange(&[], &mut []);
-        }
-        // SAFETY: the caller gives `size` and `total` bytes that do not overlap.
-        unsafe {
-            let mine = std::slice::from_raw_parts(given(mine.cast::<u8>(), "mine")?, size);
-            given(all.cast::<u8>(), "all")?;
-            context.exchange(mine, std::slice::from_raw_parts_mut(all.cast(), total))
-        }
-    })
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { allgather(context, mine, size, all, None) })
+}
+
+/// Gathers bytes from every rank as llcl_allgather_bytes does, but waits for the others no longer
+/// than a time.
+///
+/// `context`, `mine`, `size`, `all`: as there. `timeout_ns`: nanoseconds; negative: for ever; 0:
+/// only looks.
+/// LLCL_ERR_TIMEOUT: some rank has not made its call yet, and `all` is unchanged. This rank's bytes
+/// have been given: a further call with the `size` of this one, of either function, goes on waiting,
+/// and its `mine` must hold what this one's did. Until one has ended no other collective function
+/// of the world may be called, but llcl_finalize_within; one of another size answers
+/// LLCL_ERR_STATE. LLCL_OK, other statuses, and threads: as there.
+/// After gaspi_barrier and gaspi_allreduce of GASPI, which are called again after a time-out.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_allgather_bytes_within(
+    context: *mut llcl_context_t,
+    mine: *const c_void,
+    size: usize,
+    all: *mut c_void,
+    timeout_ns: i64,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    guard(|| unsafe { allgather(context, mine, size, all, timeout(timeout_ns)) })
+}
+
+/// # Safety
+/// As the two functions above say.
+unsafe fn allgather(
+    context: *mut llcl_context_t,
+    mine: *const c_void,
+    size: usize,
+    all: *mut c_void,
+    timeout: Option<Duration>,
+) -> Result<()> {
+    // SAFETY: the caller gives a live context.
+    let context = unsafe { live(context)? };
+    let ranks = context.size() as usize;
+    let Some(total) = size.checked_mul(ranks).filter(|total| *total <= MOST) else {
+        // The others wait for this rank, and are told that the sizes differ.
+        context.exchange_refused(size)?;
+        fail!(ERR_RANGE, "size is {size}, expected at most {} for {ranks} ranks", MOST / ranks);
+    };
+    if size == 0 {
+        return context.exchange_within(&[], &mut [], timeout);
+    }
+    // SAFETY: the caller gives `size` and `total` bytes that do not overlap.
+    unsafe {
+        let mine = std::slice::from_raw_parts(given(mine.cast::<u8>(), "mine")?, size);
+        given(all.cast::<u8>(), "all")?;
+        context.exchange_within(mine, std::slice::from_raw_parts_mut(all.cast(), total), timeout)
+    }
 }
 
 /// Where a peer's memory is mapped in this process: loads, stores and atomic instructions through

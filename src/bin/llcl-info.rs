@@ -129,7 +129,7 @@ fn print_capabilities(config: Config) -> Result<()> {
     println!("  registered memory  {registered}; atomics by the owner");
     println!("  sleepers are woken {wake}");
     print_modules();
-    context.finalize()
+    context.finalize(None).status
 }
 
 /// The wires that lie in shared objects of their own.

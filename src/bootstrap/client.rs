@@ -1,9 +1,11 @@
 //! A rank's end of the connection to the hub: requests from any thread, one thread that listens.
 
+mod gathering;
 mod listen;
 
 use crate::bootstrap::Card;
-use crate::bootstrap::protocol::{PAYLOAD, Request};
+use crate::bootstrap::client::gathering::Gathering;
+use crate::bootstrap::protocol::Request;
 use crate::bootstrap::wanted::Wanted;
 use crate::fail;
 use crate::util::once::Once;
@@ -14,7 +16,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a thread that has something else to do sleeps between two looks at it.
 const NAP: Duration = Duration::from_micros(100);
@@ -85,8 +87,8 @@ struct Shared {
 /// One rank's connection.
 pub(super) struct Client {
     shared: Arc<Shared>,
-    /// Held through a collective call: the hub knows one per rank at a time.
-    collective: Mutex<()>,
+    /// Held through a collective call: the hub knows one per rank at a time. What has timed out.
+    collective: Mutex<Option<Gathering>>,
     /// What a thread does that waits for other ranks.
     meanwhile: Once<Meanwhile>,
     watcher: Mutex<Option<Thread>>,
@@ -113,7 +115,7 @@ impl Client {
         let watcher = spawn_quiet("llcl-watch", STACK, move || listener.watch(&socket))?;
         let client = Client {
             shared,
-            collective: Mutex::new(()),
+            collective: Mutex::default(),
             meanwhile: Once::new(),
             watcher: Mutex::new(Some(watcher)),
         };
@@ -146,71 +148,22 @@ impl Client {
         *lock(&self.shared.on_cards) = Some(call);
     }
 
-    /// See `Bootstrap::exchange`; `all` is as long as it has to be, and written on success only.
-    pub(super) fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
-        let _turn = lock(&self.collective);
-        let ranks = self.shared.gone.len();
-        let most = PAYLOAD / ranks;
-        if mine.len() <= most {
-            let bytes = self.round(mine, 0, mine.len())?;
-            all.copy_from_slice(&bytes);
-            return Ok(());
-        }
-        let mut gathered = Vec::new();
-        if gathered.try_reserve_exact(all.len()).is_err() {
-            self.exchange_refused(mine.len())?;
-            fail!(ERR_NO_MEMORY, "no memory for {} bytes of all ranks", all.len());
-        }
-        gathered.resize(all.len(), 0);
-        for (round, chunk) in mine.chunks(most).enumerate() {
-            let offset = round * most;
-            let bytes = self.round(chunk, offset, mine.len())?;
-            for (rank, part) in bytes.chunks_exact(chunk.len()).enumerate() {
-                let at = rank * mine.len() + offset;
-                gathered[at..at + part.len()].copy_from_slice(part);
-            }
-        }
-        all.copy_from_slice(&gathered);
-        Ok(())
-    }
-
-    /// See `Bootstrap::exchange_refused`.
-    pub(super) fn exchange_refused(&self, size: usize) -> Result<()> {
-        self.round(&[], usize::MAX, size).map(drop)
-    }
-
-    /// One packet of an exchange: everybody's bytes for `chunk`, in the order of the ranks.
-    fn round(&self, chunk: &[u8], offset: usize, total: usize) -> Result<Vec<u8>> {
-        let request =
-            Request::Exchange { total: total as u64, offset: offset as u64, bytes: chunk.to_vec() };
-        let bytes = self.ask_all(request)?.bytes;
-        let expected = chunk.len() * self.shared.gone.len();
-        if bytes.len() != expected {
-            fail!(ERR_INTERNAL, "{} bytes of all ranks came, expected {expected}", bytes.len());
-        }
-        Ok(bytes)
-    }
-
-    pub(super) fn fence_survivors(&self) -> Result<()> {
-        let _turn = lock(&self.collective);
-        self.ask_all(Request::Fence).map(drop)
-    }
-
     /// See `Bootstrap::while_waiting`.
     pub(super) fn while_waiting(&self, call: Meanwhile) {
         let _ = self.meanwhile.set(call);
     }
 
-    /// Sends a request whose answer needs all ranks, and waits for it.
-    fn ask_all(&self, request: Request) -> Result<Answer> {
-        let token = self.shared.begin(request, None)?;
+    /// Waits for the answer to a request that needs all ranks. None: the deadline has come, and the
+    /// answer may still come.
+    fn wait_for(&self, token: u32, deadline: Option<Instant>) -> Result<Option<Answer>> {
         if let Some(meanwhile) = self.meanwhile.get() {
-            while !self.shared.has_answer(token) {
+            let in_time = || deadline.is_none_or(|deadline| Instant::now() < deadline);
+            while !self.shared.has_answer(token) && in_time() {
                 meanwhile();
                 self.shared.nap(token);
             }
         }
-        self.shared.answer(token)
+        self.shared.answer(token, deadline)
     }
 
     pub(super) fn is_dead(&self, peer: u32) -> bool {
@@ -271,7 +224,7 @@ impl Shared {
     /// Sends a request and waits for its answer.
     fn ask(&self, request: Request, fd: Option<BorrowedFd<'_>>) -> Result<Answer> {
         let token = self.begin(request, fd)?;
-        self.answer(token)
+        self.answer(token, None)?.ok_or(Error::bare(Status::ERR_INTERNAL))
     }
 
     /// Sends a request; the token names its answer.
@@ -306,19 +259,33 @@ impl Shared {
         }
     }
 
-    /// Waits for the answer to a request.
-    fn answer(&self, token: u32) -> Result<Answer> {
+    /// Nobody waits for the answer any more.
+    fn forget(&self, token: u32) {
+        lock(&self.pending).answers.remove(&token);
+    }
+
+    /// Waits for the answer to a request; None: not until the deadline.
+    fn answer(&self, token: u32, deadline: Option<Instant>) -> Result<Option<Answer>> {
         let mut pending = lock(&self.pending);
         loop {
             if let Some(Some(answer)) = pending.answers.get_mut(&token).map(Option::take) {
                 pending.answers.remove(&token);
-                return checked(answer);
+                return checked(answer).map(Some);
             }
             if let Some(over) = pending.over {
                 pending.answers.remove(&token);
                 return Err(over.error());
             }
-            pending = self.arrived.wait(pending).unwrap_or_else(PoisonError::into_inner);
+            let Some(deadline) = deadline else {
+                pending = self.arrived.wait(pending).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let woken = self.arrived.wait_timeout(pending, left);
+            pending = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 

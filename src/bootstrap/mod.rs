@@ -26,6 +26,7 @@ use client::{Client, lock};
 use external::HubThread;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Mutex;
+use std::time::Instant;
 use world::Seat;
 
 /// What a rank has published: bytes, and a descriptor that is now the receiver's.
@@ -159,6 +160,17 @@ impl Bootstrap {
     /// `ERR_PEER_DEAD`, at once, when a rank is dead or has left or does so meanwhile;
     /// `ERR_INVALID` in every rank when the lengths differ.
     pub fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        self.exchange_by(mine, all, None)
+    }
+
+    /// Like `exchange`, with a deadline: `ERR_TIMEOUT` then, and the next call must be one with as
+    /// many bytes, which goes on with this one.
+    pub fn exchange_by(
+        &self,
+        mine: &[u8],
+        all: &mut [u8],
+        deadline: Option<Instant>,
+    ) -> Result<()> {
         let (size, given) = (mine.len(), all.len());
         if size.checked_mul(self.size as usize) != Some(given) {
             fail!(
@@ -169,7 +181,7 @@ impl Bootstrap {
         }
         match &self.link {
             Link::Alone(alone) => alone.exchange(mine, all),
-            Link::Hub(client) => client.exchange(mine, all),
+            Link::Hub(client) => client.exchange(mine, all, deadline),
         }
     }
 
@@ -185,9 +197,14 @@ impl Bootstrap {
     /// Collective: returns when every rank that still lives has called it. Dead ranks and those
     /// that have left count as arrived, so it fails only where the hub has gone.
     pub fn fence_survivors(&self) -> Result<()> {
+        self.fence_survivors_by(None)
+    }
+
+    /// Like `fence_survivors`, with a deadline: `ERR_TIMEOUT` then, and only leave() may follow.
+    pub fn fence_survivors_by(&self, deadline: Option<Instant>) -> Result<()> {
         match &self.link {
             Link::Alone(alone) => alone.fence(),
-            Link::Hub(client) => client.fence_survivors(),
+            Link::Hub(client) => client.fence_survivors(deadline),
         }
     }
 

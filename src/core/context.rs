@@ -324,8 +324,19 @@ impl Context {
 
     /// Gathers `mine` of every rank, in the order of ranks.
     pub fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        self.exchange_within(mine, all, None)
+    }
+
+    /// Like `exchange`, but not for longer than `timeout`; None: for ever.
+    pub fn exchange_within(
+        &self,
+        mine: &[u8],
+        all: &mut [u8],
+        timeout: Option<Duration>,
+    ) -> Result<()> {
         self.may_block()?;
-        self.bootstrap.exchange(mine, all)
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        self.bootstrap.exchange_by(mine, all, deadline)
     }
 
     /// In the place of an exchange of `size` bytes that this rank cannot do.

@@ -1,9 +1,8 @@
 //! The end of a context.
 
 use crate::core::context::Context;
-use crate::fail;
 use crate::util::backoff::Backoff;
-use crate::util::status::{Result, Status};
+use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,15 @@ use std::time::{Duration, Instant};
 const STUCK: Duration = Duration::from_secs(1);
 /// How long it sleeps between two looks at what other threads handle.
 const NAP: Duration = Duration::from_micros(100);
+
+/// How a context has ended.
+pub struct Ended {
+    /// What the user is told.
+    pub status: Result<()>,
+    /// One of its threads is in a function of the user still, and uses the context when that
+    /// returns.
+    pub stuck: bool,
+}
 
 impl Context {
     /// Refuses finalize() where it would wait for itself.
@@ -20,15 +28,16 @@ impl Context {
 
     /// Ends what is under way, by success or cancellation, each operation once; waits for the other
     /// ranks to come here too, serving them meanwhile; and stops the threads. Collective. The
-    /// context is over, whatever the answer is; after ERR_TIMEOUT one of its threads is in a
-    /// function of the user still, and uses the context when that returns.
-    pub fn finalize(&self) -> Result<()> {
+    /// context is over, whatever the answer is. It waits no longer than `timeout` for other ranks, if
+    /// that is given, and then leaves them: ERR_TIMEOUT.
+    pub fn finalize(&self, timeout: Option<Duration>) -> Ended {
         self.quick.peers.store(0, Ordering::Relaxed);
         self.routes.gate().close();
         // Threads that wait for a contact see that it is over.
         self.routes.notify_contacts();
         let time = Duration::from_millis(self.config().finalize_ms);
-        let limit = Instant::now() + time;
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let limit = Instant::now() + timeout.map_or(time, |timeout| timeout.min(time));
         self.let_finish(limit);
         if !self.background.settle() {
             // Others may rely on this rank's threads, which do not wait for these tasks any more.
@@ -40,9 +49,10 @@ impl Context {
         // From here on this rank asks for nothing; its progress thread still serves the others, and
         // messages are still handled. Behind the first fence no message is sent but responses to
         // what has come, behind the second one none at all.
-        let fenced = self.bootstrap.fence_survivors();
-        self.handle_the_rest(Instant::now() + if free { time } else { Duration::ZERO });
-        let fenced = fenced.and(self.bootstrap.fence_survivors());
+        let fenced = self.bootstrap.fence_survivors_by(deadline);
+        let rest = if free && fenced.is_ok() { time } else { Duration::ZERO };
+        self.handle_the_rest(Instant::now() + rest);
+        let fenced = fenced.and_then(|()| self.bootstrap.fence_survivors_by(deadline));
         let limit = Instant::now() + if free { time.max(STUCK) } else { Duration::ZERO };
         // With polled handlers nobody else handles them.
         while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
@@ -56,13 +66,13 @@ impl Context {
         self.bootstrap.leave();
         if !free {
             let time = self.config().finalize_ms;
-            fail!(
-                ERR_TIMEOUT,
+            let text = format!(
                 "a callback or handler of this context has not returned, expected it to within {time} ms \
                  (LLCL_FINALIZE_MS); what waits behind it is not told, and the context's memory stays"
             );
+            return Ended { status: Err(Error::new(Status::ERR_TIMEOUT, text)), stuck: true };
         }
-        fenced
+        Ended { status: fenced, stuck: false }
     }
 
     /// Lets operations end, until `limit`.

@@ -5,7 +5,7 @@ pub mod background;
 mod blocking;
 pub mod context;
 mod duplicate;
-mod finalize;
+pub mod finalize;
 mod handler_thread;
 pub mod messages;
 pub mod noncontiguous;

@@ -61,5 +61,5 @@ fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
     assert_eq!(context.am_poll(1).expect("a poll"), 1);
     assert!(context.dispatcher.has_handled_all());
     assert_eq!(answered.load(Ordering::Relaxed), 1);
-    context.finalize().expect("the end");
+    context.finalize(None).status.expect("the end");
 }

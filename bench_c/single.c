@@ -1,0 +1,157 @@
+/* What the interface costs where the machine costs little: one put and one blocking write of 8 bytes, the barrier of the world by
+ * its name, and boxes with strides. The limits are what a program does by itself: an inlined store through llcl_remote_pointer, a
+ * plan of its own for the barrier, a loop over mapped memory; and for memory that only its owner can touch (run with
+ * LLCL_CMA=off) a write for each piece. */
+#include <string.h>
+
+#include "world.h"
+
+#define CALLS 200000
+#define BARRIERS 20000
+#define PIECES 64
+#define BOXES 2000
+#define STRIDE 64
+
+static const char *about = "Puts and blocking writes of 8 bytes, the barrier by its name, boxes with strides; each call's mean.";
+
+static double since(uint64_t begin, double calls)
+{
+    return (double)(bench_ticks() - begin) / bench_ticks_per_ns() / calls;
+}
+
+static double stores(const bench_world_t *world)
+{
+    uint64_t *word = (uint64_t *)(void *)world->mapped_pointer, *source = (uint64_t *)(void *)world->source_memory;
+    uint64_t begin = bench_ticks();
+    for (int i = 0; i < CALLS; i++) {
+        __atomic_store_n(word, __atomic_load_n(source, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+        __asm__ volatile("" ::: "memory");
+    }
+    return since(begin, CALLS);
+}
+
+static double writes(const bench_world_t *world, int blocking)
+{
+    bench_request_t request = world_request(world, BENCH_WRITE, BENCH_MAPPED, 0, 8, llcl_no_completion(), 0);
+    uint64_t begin = bench_ticks();
+    for (int i = 0; i < CALLS; i++) {
+        if (blocking)
+            bench_check(llcl_write(world->context, &request.as.write), "llcl_write");
+        else
+            bench_post(world->context, BENCH_WRITE, &request);
+    }
+    return since(begin, CALLS);
+}
+
+/* By every rank. */
+static double barriers(const bench_world_t *world, llcl_coll_t *plan)
+{
+    bench_check(llcl_barrier(world->context), "llcl_barrier");
+    uint64_t begin = bench_ticks();
+    for (int i = 0; i < BARRIERS; i++) {
+        if (plan == NULL) {
+            bench_check(llcl_barrier(world->context), "llcl_barrier");
+        } else {
+            bench_check(llcl_coll_start(plan), "llcl_coll_start");
+            bench_check(llcl_coll_wait(plan, -1), "llcl_coll_wait");
+        }
+    }
+    return since(begin, BARRIERS);
+}
+
+static llcl_strided_params_t box(const bench_world_t *world, bench_memory_t memory, size_t size)
+{
+    llcl_strided_params_t params = LLCL_STRIDED_PARAMS_INIT;
+    params.peer = world->peer;
+    params.local = llcl_local_address(world->source_memory);
+    params.remote = world->remote[memory];
+    params.size = size;
+    params.dimensions = 1;
+    params.extents[0] = PIECES;
+    params.local_strides[0] = params.remote_strides[0] = STRIDE;
+    return params;
+}
+
+static double boxes(const bench_world_t *world, bench_memory_t memory, size_t size)
+{
+    llcl_strided_params_t params = box(world, memory, size);
+    uint64_t begin = bench_ticks();
+    for (int i = 0; i < BOXES; i++)
+        bench_check(llcl_write_strided(world->context, &params), "llcl_write_strided");
+    return since(begin, BOXES);
+}
+
+/* What somebody writes by hand who has the pointer. */
+static double loops(const bench_world_t *world, size_t size)
+{
+    uint64_t begin = bench_ticks();
+    for (int i = 0; i < BOXES; i++) {
+        const char *from = world->source_memory;
+        char *to = world->mapped_pointer;
+        for (int piece = 0; piece < PIECES; piece++, from += STRIDE, to += STRIDE) {
+            if (size == 8)
+                memcpy(to, from, 8);
+            else
+                memcpy(to, from, size);
+        }
+        __asm__ volatile("" ::: "memory");
+    }
+    return since(begin, BOXES);
+}
+
+static double one_by_one(const bench_world_t *world, size_t size)
+{
+    uint64_t begin = bench_ticks();
+    for (int i = 0; i < BOXES / 10; i++) {
+        for (size_t piece = 0; piece < PIECES; piece++) {
+            bench_request_t request = world_request(world, BENCH_WRITE, BENCH_REGISTERED, piece * STRIDE, size, llcl_no_completion(), 0);
+            bench_check(llcl_write_async(world->context, &request.as.write), "llcl_write_async");
+        }
+        bench_check(llcl_flush(world->context, world->peer), "llcl_flush");
+    }
+    return since(begin, BOXES / 10);
+}
+
+static void emit(const bench_world_t *world, const char *what, const char *limit, const char *target, size_t size, uint64_t count,
+                 const bench_series_t *series)
+{
+    bench_record_t record = {.what = what, .unit = "ns", .limit_name = limit, .target = target, .ranks = (int)world->size,
+                             .threads = 1, .size = size, .count = count, .series = *series};
+    bench_emit(&record);
+}
+
+int main(int argc, char **argv)
+{
+    bench_options_t options = bench_parse(argc, argv, about);
+    bench_world_t world;
+    bench_series_t put = {0}, blocking = {0}, barrier = {0}, small = {0}, large = {0}, message = {0};
+    llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
+    llcl_coll_t *plan;
+    world_open(&world, &options, 2 * PIECES * STRIDE);
+    bench_check(llcl_team_world(world.context, &params.team), "llcl_team_world");
+    bench_check(llcl_barrier_init(&params, &plan), "llcl_barrier_init");
+    for (int i = 0; i < options.repeats; i++) {
+        double planned = barriers(&world, plan);
+        bench_add(&barrier, planned, barriers(&world, NULL), NAN);
+    }
+    bench_check(llcl_coll_free(plan), "llcl_coll_free");
+    if (options.show) {
+        for (int i = 0; i < options.repeats; i++) {
+            bench_add(&put, stores(&world), writes(&world, 0), NAN);
+            bench_add(&blocking, stores(&world), writes(&world, 1), NAN);
+            bench_add(&small, loops(&world, 8), boxes(&world, BENCH_MAPPED, 8), NAN);
+            bench_add(&large, loops(&world, 48), boxes(&world, BENCH_MAPPED, 48), NAN);
+            bench_add(&message, one_by_one(&world, 8), boxes(&world, BENCH_REGISTERED, 8), NAN);
+        }
+        bench_begin(&options, about);
+        emit(&world, "put", "inlined store", "ratio<=1.3", 8, CALLS, &put);
+        emit(&world, "blocking write", "inlined store", "value<=10", 8, CALLS, &blocking);
+        emit(&world, "llcl_barrier", "a plan's barrier", "ratio<=1.2", 0, BARRIERS, &barrier);
+        emit(&world, "box of 64 pieces", "loop over mapped memory", "ratio<=1.11", 8, BOXES, &small);
+        emit(&world, "box of 64 pieces", "loop over mapped memory", "ratio<=1.11", 48, BOXES, &large);
+        emit(&world, "box of 64 pieces; registered", "64 writes and a flush", NULL, 8, BOXES, &message);
+        bench_end();
+    }
+    world_close(&world);
+    return 0;
+}
