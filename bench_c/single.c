@@ -9,6 +9,7 @@
 #define CALLS 200000
 #define BARRIERS 20000
 #define PIECES 64
+#define MANY 4096
 #define BOXES 2000
 #define STRIDE 64
 
@@ -59,7 +60,7 @@ static double barriers(const bench_world_t *world, llcl_coll_t *plan)
     return since(begin, BARRIERS);
 }
 
-static llcl_strided_params_t box(const bench_world_t *world, bench_memory_t memory, size_t size)
+static llcl_strided_params_t box(const bench_world_t *world, bench_memory_t memory, size_t size, size_t pieces)
 {
     llcl_strided_params_t params = LLCL_STRIDED_PARAMS_INIT;
     params.peer = world->peer;
@@ -67,28 +68,30 @@ static llcl_strided_params_t box(const bench_world_t *world, bench_memory_t memo
     params.remote = world->remote[memory];
     params.size = size;
     params.dimensions = 1;
-    params.extents[0] = PIECES;
+    params.extents[0] = pieces;
     params.local_strides[0] = params.remote_strides[0] = STRIDE;
     return params;
 }
 
-static double boxes(const bench_world_t *world, bench_memory_t memory, size_t size)
+static double boxes(const bench_world_t *world, bench_memory_t memory, size_t size, size_t pieces)
 {
-    llcl_strided_params_t params = box(world, memory, size);
+    llcl_strided_params_t params = box(world, memory, size, pieces);
     uint64_t begin = bench_ticks();
-    for (int i = 0; i < BOXES; i++)
+    int count = (int)(BOXES * PIECES / pieces);
+    for (int i = 0; i < count; i++)
         bench_check(llcl_write_strided(world->context, &params), "llcl_write_strided");
-    return since(begin, BOXES);
+    return since(begin, count);
 }
 
 /* What somebody writes by hand who has the pointer. */
-static double loops(const bench_world_t *world, size_t size)
+static double loops(const bench_world_t *world, size_t size, size_t pieces)
 {
     uint64_t begin = bench_ticks();
-    for (int i = 0; i < BOXES; i++) {
+    int count = (int)(BOXES * PIECES / pieces);
+    for (int i = 0; i < count; i++) {
         const char *from = world->source_memory;
         char *to = world->mapped_pointer;
-        for (int piece = 0; piece < PIECES; piece++, from += STRIDE, to += STRIDE) {
+        for (size_t piece = 0; piece < pieces; piece++, from += STRIDE, to += STRIDE) {
             if (size == 8)
                 memcpy(to, from, 8);
             else
@@ -96,7 +99,7 @@ static double loops(const bench_world_t *world, size_t size)
         }
         __asm__ volatile("" ::: "memory");
     }
-    return since(begin, BOXES);
+    return since(begin, count);
 }
 
 static double one_by_one(const bench_world_t *world, size_t size)
@@ -124,10 +127,10 @@ int main(int argc, char **argv)
 {
     bench_options_t options = bench_parse(argc, argv, about);
     bench_world_t world;
-    bench_series_t put = {0}, blocking = {0}, barrier = {0}, small = {0}, large = {0}, message = {0};
+    bench_series_t put = {0}, blocking = {0}, barrier = {0}, small = {0}, large = {0}, many = {0}, wide = {0}, message = {0};
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
     llcl_coll_t *plan;
-    world_open(&world, &options, 2 * PIECES * STRIDE);
+    world_open(&world, &options, MANY * STRIDE);
     bench_check(llcl_team_world(world.context, &params.team), "llcl_team_world");
     bench_check(llcl_barrier_init(&params, &plan), "llcl_barrier_init");
     for (int i = 0; i < options.repeats; i++) {
@@ -139,9 +142,11 @@ int main(int argc, char **argv)
         for (int i = 0; i < options.repeats; i++) {
             bench_add(&put, stores(&world), writes(&world, 0), NAN);
             bench_add(&blocking, stores(&world), writes(&world, 1), NAN);
-            bench_add(&small, loops(&world, 8), boxes(&world, BENCH_MAPPED, 8), NAN);
-            bench_add(&large, loops(&world, 48), boxes(&world, BENCH_MAPPED, 48), NAN);
-            bench_add(&message, one_by_one(&world, 8), boxes(&world, BENCH_REGISTERED, 8), NAN);
+            bench_add(&small, loops(&world, 8, PIECES), boxes(&world, BENCH_MAPPED, 8, PIECES), NAN);
+            bench_add(&large, loops(&world, 48, PIECES), boxes(&world, BENCH_MAPPED, 48, PIECES), NAN);
+            bench_add(&many, loops(&world, 8, MANY), boxes(&world, BENCH_MAPPED, 8, MANY), NAN);
+            bench_add(&wide, loops(&world, 48, MANY), boxes(&world, BENCH_MAPPED, 48, MANY), NAN);
+            bench_add(&message, one_by_one(&world, 8), boxes(&world, BENCH_REGISTERED, 8, PIECES), NAN);
         }
         bench_begin(&options, about);
         emit(&world, "put", "inlined store", "ratio<=1.3", 8, CALLS, &put);
@@ -149,6 +154,8 @@ int main(int argc, char **argv)
         emit(&world, "llcl_barrier", "a plan's barrier", "ratio<=1.2", 0, BARRIERS, &barrier);
         emit(&world, "box of 64 pieces", "loop over mapped memory", "ratio<=1.11", 8, BOXES, &small);
         emit(&world, "box of 64 pieces", "loop over mapped memory", "ratio<=1.11", 48, BOXES, &large);
+        emit(&world, "box of 4096 pieces", "loop over mapped memory", "ratio<=1.11", 8, BOXES * PIECES / MANY, &many);
+        emit(&world, "box of 4096 pieces", "loop over mapped memory", "ratio<=1.11", 48, BOXES * PIECES / MANY, &wide);
         emit(&world, "box of 64 pieces; registered", "64 writes and a flush", NULL, 8, BOXES, &message);
         bench_end();
     }

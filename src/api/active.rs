@@ -7,11 +7,10 @@
 //! Messages of one sender to one peer may be handled in any order.
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{given, guard, guard_of};
+use crate::api::guard::{given, guard, guard_of, timeout};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::{LLCL_OK, llcl_status_t};
-use crate::api::wait::timeout;
 use crate::core::context::Context;
 use crate::core::messages::Send;
 use crate::engine::completion::in_callback;

@@ -3,6 +3,7 @@
 
 use crate::util::status::{Error, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 /// Runs the body of a function of the interface.
 pub fn guard<T: Into<Status>, F: FnOnce() -> Result<T>>(body: F) -> i32 {
@@ -88,6 +89,11 @@ pub fn known_size(given: u64, expected: usize) -> Result<()> {
         crate::fail!(ERR_INVALID, "struct_size is {given}, expected {expected}");
     }
     Ok(())
+}
+
+/// A time-out of the interface, in nanoseconds; negative, and so None: for ever.
+pub fn timeout(timeout_ns: i64) -> Option<Duration> {
+    u64::try_from(timeout_ns).ok().map(Duration::from_nanos)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! 3. Life: contexts, from their beginning to their end.
 
 use crate::api::config::{create, duplicate_of, llcl_config_t, resolve};
-use crate::api::guard::{give, given, guard, known_size};
+use crate::api::guard::{give, given, guard, known_size, timeout};
 use crate::api::status::llcl_status_t;
-use crate::api::wait::timeout;
 use crate::coll::choices::Choices;
 use crate::coll::collectives::Collectives;
 use crate::core::context::Context;

@@ -1,9 +1,8 @@
 //! 5. Memory: regions, the addresses that name places in them, and how ranks tell each other.
 
-use crate::api::guard::{give, given, guard, guard_value};
+use crate::api::guard::{give, given, guard, guard_value, timeout};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
-use crate::api::wait::timeout;
 use crate::core::region::Wanted;
 use crate::core::region_handle::{RegionHandle, free_region};
 use crate::fail;

@@ -8,11 +8,10 @@
 //! the progress thread.
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{give, given, guard, known_size};
+use crate::api::guard::{give, given, guard, known_size, timeout};
 use crate::api::memory::llcl_local_t;
 use crate::api::status::llcl_status_t;
 use crate::api::team::llcl_team_t;
-use crate::api::wait::timeout;
 use crate::coll::objects::PlanHandle;
 use std::ffi::{c_char, c_void};
 

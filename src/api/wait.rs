@@ -1,13 +1,12 @@
 //! 10. Waiting
 
-use crate::api::guard::{give, given, guard};
+use crate::api::guard::{give, given, guard, timeout};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
 use crate::core::watch::{Changer, Watched};
 use crate::fail;
 use crate::util::status::Result;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 /// Waits until the operations of this context towards one peer that were accepted before have
 /// ended.
@@ -235,11 +234,6 @@ pub unsafe extern "C" fn llcl_wait_fd(
         // SAFETY: the caller gives a place for a number.
         unsafe { give(descriptor, "descriptor", number) }
     })
-}
-
-/// None: for ever.
-pub(super) fn timeout(timeout_ns: i64) -> Option<Duration> {
-    u64::try_from(timeout_ns).ok().map(Duration::from_nanos)
 }
 
 /// Whether messages end the wait.
