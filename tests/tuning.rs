@@ -113,7 +113,7 @@ const NAMES: &[&str] = &[
 /// Files in which such a name is something else: tests, the interface, tools.
 const OTHERS: &[&str] = &["tests", "models", "src/api", "simulator", "src/bin", "conformance"];
 /// Constants that are laid down, not measured.
-const LAID_DOWN: &[&str] = &["SHARES", "LARGE_RESPONSES"];
+const LAID_DOWN: &[&str] = &["SHARES", "LARGE_RESPONSES", "STARTED"];
 
 struct Constant {
     file: String,
