@@ -5,7 +5,7 @@ use crate::transport::address::{Address, Key};
 use crate::transport::imports::{ImportTable, OwnTable};
 use crate::transport::waiters::Waiters;
 use crate::util::memory::Mapping;
-use crate::util::pin::quiesce;
+use crate::util::pin::{is_pinned, quiesce};
 use crate::util::status::{Error, Result, Status};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -138,16 +138,18 @@ impl Port {
         unsafe { &*self.waiters }
     }
 
-    /// Makes a region findable. RETRY_BUSY inside a signal handler that interrupts just this.
+    /// Makes a region findable. RETRY_BUSY inside a signal handler that interrupts just this, or a
+    /// call that is pinned, for which quiesce() would wait.
     /// `make` maps it, and is called only if nobody was faster; what it replaces is unmapped when
-    /// no thread uses it any more. The caller is not pinned.
+    /// no thread uses it any more.
     pub fn learn(
         &self,
         key: Key,
         live: *mut AtomicU64,
         make: impl FnOnce() -> Result<(Option<Mapping>, *mut u8, u64)>,
     ) -> Result<()> {
-        let Some(_learning) = Learning::begin() else {
+        let learning = Learning::begin().filter(|_| !is_pinned());
+        let Some(_learning) = learning else {
             return Err(Error::bare(Status::RETRY_BUSY));
         };
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);

@@ -89,6 +89,14 @@ pub fn number_thread() {
     }
 }
 
+/// Whether the calling thread is pinned: it runs a signal handler that has interrupted a pinned
+/// call, and must not call quiesce(), which would wait for that call.
+pub fn is_pinned() -> bool {
+    let mine = MINE.try_with(|mine| mine.0.get()).unwrap_or(std::ptr::null());
+    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    unsafe { mine.as_ref() }.is_some_and(|pin| pin.epoch.load(Ordering::Relaxed) != 0)
+}
+
 /// While this lives, nothing that this thread looks up is unmapped.
 #[must_use]
 pub struct Pinned<'a> {
@@ -285,8 +293,10 @@ mod tests {
         EPOCH.fetch_add(1, Ordering::SeqCst);
         drop(pin());
         assert_eq!(outer.pin.epoch.load(Ordering::Relaxed), epoch);
+        assert!(is_pinned());
         let word = outer.pin;
         drop(outer);
+        assert!(!is_pinned());
         assert_eq!(word.epoch.load(Ordering::Relaxed), 0);
     }
 
