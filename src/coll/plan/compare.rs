@@ -126,14 +126,19 @@ struct Table {
 /// Collective; a contradiction is found by all.
 pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
     let ranks = team.size();
+    let used = tables_used(problem);
     let mut mine = vec![asked.count];
-    for blocks in [&asked.send_blocks, &asked.receive_blocks] {
+    for (blocks, used) in [&asked.send_blocks, &asked.receive_blocks].into_iter().zip(used) {
         let block = |at: usize| blocks.get(at).copied().unwrap_or_default();
-        (0..ranks).for_each(|at| mine.extend([block(at).offset, block(at).size]));
+        let count = if used { ranks } else { 0 };
+        (0..count).for_each(|at| mine.extend([block(at).offset, block(at).size]));
     }
     let bytes = mine.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
-    let tables = team.exchange(&bytes)?;
-    let tables = tables.iter().map(|bytes| table(bytes, ranks)).collect::<Vec<_>>();
+    // What was exchanged is given back before the problem's blocks are made of it: each of the two
+    // grows with the square of the ranks.
+    let gathered = team.exchange(&bytes)?;
+    let tables = gathered.iter().map(|bytes| table(bytes, used, ranks)).collect::<Vec<_>>();
+    drop(gathered);
     let mut varied = blocks(problem, &tables);
     check(problem, &varied, &tables)?;
     for block in varied.send.iter_mut().chain(&mut varied.receive).flatten() {
@@ -143,13 +148,25 @@ pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
     Ok(varied)
 }
 
-fn table(bytes: &[u8], ranks: usize) -> Table {
+/// Which of a rank's two tables, of its input and of its output, the operation needs; alike at all
+/// ranks. All but an alltoall need one.
+fn tables_used(problem: &Problem) -> [bool; 2] {
+    match problem.operation {
+        Operation::Scatter => [true, false],
+        Operation::Alltoall => [!problem.in_place, true],
+        _ => [false, true],
+    }
+}
+
+fn table(bytes: &[u8], used: [bool; 2], ranks: usize) -> Table {
     let numbers = numbers(bytes);
-    let blocks = |from: usize| {
-        let pairs = numbers[from..from + 2 * ranks].chunks_exact(2);
-        pairs.map(|pair| Block { offset: pair[0], size: pair[1] }).collect()
-    };
-    Table { count: numbers[0], send: blocks(1), receive: blocks(1 + 2 * ranks) }
+    let mut rest = numbers.get(1..).unwrap_or_default();
+    let [send, receive] = used.map(|used| {
+        let (mine, others) = rest.split_at(if used { 2 * ranks } else { 0 });
+        rest = others;
+        mine.chunks_exact(2).map(|pair| Block { offset: pair[0], size: pair[1] }).collect()
+    });
+    Table { count: numbers[0], send, receive }
 }
 
 /// The blocks in elements.
