@@ -3341,8 +3341,8 @@ llcl_status_t llcl_write_strided(llcl_context_t *context,
  * Reads a box with strides from a peer, if that is possible now.
  *
  * The destination is undefined until `on_complete`.
- * `context` and `params`: as of llcl_try_write_strided_async, with `signal_op` 0. Order, overlap,
- * LLCL_OK, all other statuses and what the completion reports: as there.
+ * `context` and `params`: as of llcl_try_write_strided_async, with `signal_op` 0; order and
+ * overlap: as there. LLCL_OK and all other statuses, and what the completion reports: as there.
  * Any thread may call it, also inside a callback. After the strided get of ARMCI and of GASNet.
  */
 llcl_status_t llcl_try_read_strided_async(llcl_context_t *context,
@@ -3418,8 +3418,8 @@ llcl_status_t llcl_writev(llcl_context_t *context, const llcl_vector_params_t *p
  * Reads a list of places of a peer into a list of places, if that is possible now.
  *
  * The destination is undefined until `on_complete`.
- * `context` and `params`: as of llcl_try_writev_async, with `signal_op` 0. Order, overlap, LLCL_OK,
- * all other statuses and what the completion reports: as there.
+ * `context` and `params`: as of llcl_try_writev_async, with `signal_op` 0; order and overlap: as
+ * there. LLCL_OK and all other statuses, and what the completion reports: as there.
  * Any thread may call it, also inside a callback. After POSIX's readv.
  */
 llcl_status_t llcl_try_readv_async(llcl_context_t *context,
