@@ -1,6 +1,6 @@
 /* Broken if this fails: a rank's steps are not run by whoever delivers their signals: a process that has
  * started its round and was then stopped, so that no thread of its own can run, keeps the others from
- * their results, or has not got its own when it goes on.
+ * their results, or does not get its own when it goes on.
  * ranks: 3
  * modes: auto direct
  */
@@ -16,8 +16,7 @@ static void one_round(struct busy *busy, struct coll_run *run, uint32_t stopped)
         busy->through += run->ranks - 1;
         busy_tell(busy, first, 0);
         busy_compute(busy);
-        CHECK_OK(llcl_coll_test(run->plan));
-        coll_verify(run);
+        coll_finish(run); /* a thread of another rank may still be in this rank's last step */
     } else if (run->me == first) {
         pid_t pid;
         AWAIT(busy->words.words, ++busy->started);
