@@ -93,7 +93,7 @@ pub extern "C" fn llcl_local_at(local: llcl_local_t, offset: u64) -> llcl_local_
 /// that offers it: LLCL_ERR_UNSUPPORTED.
 pub const LLCL_REGION_DEVICE_ATOMICS: u32 = 1;
 
-pub(super) fn check_size(size: usize, flags: u32) -> Result<()> {
+fn check_size(size: usize, flags: u32) -> Result<()> {
     if size == 0 {
         fail!(ERR_INVALID, "size is 0, expected at least 1 byte");
     }
@@ -107,6 +107,28 @@ pub(super) fn check_size(size: usize, flags: u32) -> Result<()> {
         fail!(ERR_INVALID, "flags is {flags:#x}, expected 0");
     }
     Ok(())
+}
+
+/// What the functions have in common that make a region of one rank.
+///
+/// # Safety
+/// `context` is NULL or live, `region` is NULL or has place for a pointer.
+pub(super) unsafe fn make_region(
+    context: *mut llcl_context_t,
+    size: usize,
+    flags: u32,
+    region: *mut *mut llcl_region_t,
+    wanted: impl FnOnce() -> Result<Wanted>,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let context = unsafe {
+        given(region, "region")?;
+        live(context)?
+    };
+    check_size(size, flags)?;
+    let made = context.make_region(wanted()?, size)?;
+    // SAFETY: checked above; a handle is all that a llcl_region_t holds.
+    unsafe { give(region, "region", made.cast()) }
 }
 
 /// Allocates a region of zeroed memory that the peers of the machine map when they first use it:
@@ -132,17 +154,9 @@ pub unsafe extern "C" fn llcl_region_allocate(
     flags: u32,
     region: *mut *mut llcl_region_t,
 ) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives a live context and a place for a pointer.
-        let context = unsafe {
-            given(region, "region")?;
-            live(context)?
-        };
-        check_size(size, flags)?;
-        let made = context.make_region(Wanted::Fresh(std::ptr::null_mut()), size)?;
-        // SAFETY: checked above; a handle is all that a llcl_region_t holds.
-        unsafe { give(region, "region", made.cast()) }
-    })
+    let anywhere = || Ok(Wanted::Fresh(std::ptr::null_mut()));
+    // SAFETY: the caller gives a live context and a place for a pointer.
+    guard(|| unsafe { make_region(context, size, flags, region, anywhere) })
 }
 
 /// Allocates a region at every rank and tells every rank where all of them are. Collective.
@@ -206,20 +220,12 @@ pub unsafe extern "C" fn llcl_region_register(
     flags: u32,
     region: *mut *mut llcl_region_t,
 ) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives a live context and a place for a pointer.
-        let context = unsafe {
-            given(region, "region")?;
-            live(context)?
-        };
-        check_size(size, flags)?;
-        if address.is_null() {
-            fail!(ERR_INVALID, "address is NULL");
-        }
-        let made = context.make_region(Wanted::Own(address.cast()), size)?;
-        // SAFETY: checked above; a handle is all that a llcl_region_t holds.
-        unsafe { give(region, "region", made.cast()) }
-    })
+    let own = || match address.is_null() {
+        true => fail!(ERR_INVALID, "address is NULL"),
+        false => Ok(Wanted::Own(address.cast())),
+    };
+    // SAFETY: the caller gives a live context and a place for a pointer.
+    guard(|| unsafe { make_region(context, size, flags, region, own) })
 }
 
 /// Ends a region. Its addresses fit nothing from now on, at any rank; memory that it allocated is

@@ -2,8 +2,8 @@
 //!     region, for symmetric heaps and for shared memory that is managed page by page.
 
 use crate::api::guard::{give, given, guard};
-use crate::api::life::{live, llcl_context_t};
-use crate::api::memory::{check_size, llcl_region_t};
+use crate::api::life::llcl_context_t;
+use crate::api::memory::{llcl_region_t, make_region};
 use crate::api::status::llcl_status_t;
 use crate::core::region::Wanted;
 use crate::fail;
@@ -37,21 +37,15 @@ pub unsafe extern "C" fn llcl_region_allocate_at(
     flags: u32,
     region: *mut *mut llcl_region_t,
 ) -> llcl_status_t {
-    guard(|| {
-        // SAFETY: the caller gives a live context and a place for a pointer.
-        let context = unsafe {
-            given(region, "region")?;
-            live(context)?
-        };
-        check_size(size, flags)?;
+    let there = || {
         let page = page_size();
         if address.is_null() || !(address as usize).is_multiple_of(page) {
             fail!(ERR_INVALID, "address is {address:?}, expected a multiple of {page}, not NULL");
         }
-        let made = context.make_region(Wanted::Fresh(address.cast()), size)?;
-        // SAFETY: checked above; a handle is all that a llcl_region_t holds.
-        unsafe { give(region, "region", made.cast()) }
-    })
+        Ok(Wanted::Fresh(address.cast()))
+    };
+    // SAFETY: the caller gives a live context and a place for a pointer.
+    guard(|| unsafe { make_region(context, size, flags, region, there) })
 }
 
 /// Maps a part of an allocated region a second time in this process: the bytes are those of the
