@@ -353,3 +353,13 @@ fn ranks_are_bound_in_turn() {
     bound.dedup();
     assert_eq!(bound.len(), count, "each processor has its two ranks");
 }
+
+#[test]
+fn llcl_info_lists_what_there_is_where_the_wire_that_is_asked_for_cannot_be_opened() {
+    for wire in ["mpi", "nothing"] {
+        let mut info = Command::new(env!("CARGO_BIN_EXE_llcl-info"));
+        let output = info.env("LLCL_TRANSPORT", wire).output().unwrap();
+        assert!(output.status.success(), "{wire}: {}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("wire modules"), "{wire}");
+    }
+}

@@ -112,6 +112,10 @@ fn registered_access(kernel_copies: bool) -> String {
 /// What a context of this machine can do, seen by making one.
 fn print_capabilities(config: Config) -> Result<()> {
     let (execution, kernel_copies) = (EXECUTIONS[config.execution as usize], config.cma == 1);
+    let modules = modules();
+    // A context of one rank needs no wire, and one that cannot be opened is what the list explains.
+    // SAFETY: this process has no other thread yet.
+    unsafe { std::env::remove_var("LLCL_TRANSPORT") };
     let world = World::create(1)?;
     // Before the kernel is asked: it lets other processes copy, where they may not otherwise.
     let context = Context::create(config, Place::World(&world, 0))?;
@@ -128,13 +132,12 @@ fn print_capabilities(config: Config) -> Result<()> {
     println!("  allocated memory   mapped: loads, stores, atomic instructions");
     println!("  registered memory  {registered}; atomics by the owner");
     println!("  sleepers are woken {wake}");
-    print_modules();
+    print_modules(&modules);
     context.finalize(None).status
 }
 
 /// The wires that lie in shared objects of their own.
-fn print_modules() {
-    let modules = modules();
+fn print_modules(modules: &[(String, String)]) {
     println!("\nwire modules         {}", if modules.is_empty() { "none" } else { "" });
     for (file, what) in modules {
         println!("  {file}: {what}");
