@@ -88,7 +88,7 @@ impl Port {
         Port { peer, process, reach, node, imports, waiters, learned: Mutex::default() }
     }
 
-    /// The same port, by what leads there and on which node its rank runs.
+    /// Notes what leads to the peer, and on which node the peer runs.
     pub fn by(self, reach: Reach, node: u32) -> Port {
         Port { reach, node, ..self }
     }
