@@ -211,13 +211,32 @@ fn constants() -> Vec<Constant> {
     found
 }
 
+/// A paragraph in lines of at most 120 columns.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut column) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        if column + 1 + word.len() > 120 {
+            lines.push('\n');
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines += word;
+        column += word.len();
+    }
+    lines + "\n"
+}
+
 fn page() -> String {
-    let mut page = "# Constants that were measured\n\n\
-        Looks before a sleep, lengths of naps, batches, and sizes at which the library does something else. They were chosen on machines\n\
-        with two cores; where yours has more, the command of a group shows what a change brings. Each constant stands in the source beside the\n\
-        code that uses it; `tests/tuning.rs` writes this page and fails where it is stale. Algorithms of collectives are no constants:\n\
-        `bench_c/tune` measures them and writes a table for `LLCL_COLL_TABLE`.\n"
-        .to_string();
+    let mut page = "# Constants that were measured\n\n".to_string();
+    page += &wrapped(
+        "Looks before a sleep, lengths of naps, batches, and sizes at which the library does something else. They were \
+         chosen on machines with two cores; where yours has more, the command of a group shows what a change brings. \
+         Each constant stands in the source beside the code that uses it; `tests/tuning.rs` writes this page and fails \
+         where it is stale. Algorithms of collectives are no constants: `bench_c/tune` measures them and writes a table \
+         for `LLCL_COLL_TABLE`.",
+    );
     let head = "| file | constant | value | what it decides |\n|---|---|---|---|\n";
     let mut all = constants();
     let benchmarks = fs::read_to_string(root().join("bench_c/run")).unwrap();
@@ -234,7 +253,8 @@ fn page() -> String {
             places.iter().any(|place| constant.file.starts_with(place))
         });
         all = others;
-        write!(page, "\n## {title}\n\nMeasured by {command}.\n\n{head}").unwrap();
+        let measured = wrapped(&format!("Measured by {command}."));
+        write!(page, "\n## {title}\n\n{measured}\n{head}").unwrap();
         assert!(!mine.is_empty(), "no constant of {title}");
         for Constant { file, name, value, doc } in mine {
             assert!(!doc.is_empty(), "{name} of src/{file}.rs has no comment");
