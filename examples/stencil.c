@@ -3,6 +3,7 @@
  * and llcl_wait_word_from; nothing else differs. The result is compared bit by bit with the same steps on the whole grid.
  * Run: llcl-run -n 4 ./stencil [n] [steps]; or, with both ways and their times: mpirun -n 4 ./stencil_mpi [n] [steps] */
 #include "world.h"
+#include <math.h>
 
 enum { UP, DOWN, LEFT, RIGHT }; /* side ^ 1 is the opposite one */
 
@@ -75,23 +76,23 @@ static void sweep(const double *from, double *to, size_t rows, size_t columns)
             to[i * w + j] = 0.2 * (from[i * w + j] + from[(i - 1) * w + j] + from[(i + 1) * w + j] + from[i * w + j - 1] + from[i * w + j + 1]);
 }
 
-static int rising(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : 1; }
 static double initial(size_t i, size_t j) { return (double)((i * 7919 + j * 104729) % 1000) / 7; }
 
-/* Returns the seconds that the middle one of the exchanges has taken. */
-static double run(void way(int), size_t steps, double *took)
+/* Returns the seconds that an exchange has taken on average: where ranks share a core, one exchange is short and the next one waits
+ * while other ranks compute, so no single one tells what they cost. */
+static double run(void way(int), size_t steps)
 {
+    double took = 0;
     memset(mine, 0, 2 * cells * sizeof *mine);
     for (size_t i = 1; i <= n; i++)
         for (size_t j = 1; j <= n; j++)
             *cell(0, i, j) = initial(my_down * n + i, my_across * n + j);
     LLCL_CHECK(llcl_barrier(context)); /* nobody writes into cells that are still being set */
     for (size_t step = 0; step < steps; step++) {
-        took[step] = exchange(way, step % 2);
+        took += exchange(way, step % 2);
         sweep(cell(step % 2, 0, 0), cell((step + 1) % 2, 0, 0), n, n);
     }
-    qsort(took, steps, sizeof *took, rising);
-    return took[steps / 2];
+    return took / (double)steps;
 }
 
 /* Whether this rank's cells are those that one rank alone would have computed. */
@@ -118,7 +119,7 @@ int main(int argc, char **argv)
     peers[LEFT] = my_across > 0 ? (int)rank - 1 : -1, peers[RIGHT] = my_across + 1 < across ? (int)rank + 1 : -1;
 
     llcl_region_t *region;
-    double *whole[2], *times = calloc(steps, sizeof *times);
+    double *whole[2];
     size_t all = (down * n + 2) * (across * n + 2);
     whole[0] = calloc(all, sizeof(double)), whole[1] = calloc(all, sizeof(double)), blocks = calloc(size, sizeof *blocks);
     LLCL_CHECK(llcl_region_allocate_shared(context, (2 * cells + 8 * n + 4) * sizeof(double), &region, blocks));
@@ -130,18 +131,19 @@ int main(int argc, char **argv)
         sweep(whole[step % 2], whole[(step + 1) % 2], down * n, across * n);
 
     const char *wrong = NULL;
-    double took = run(exchange_llcl, steps, times);
-    wrong = right_bits(whole, steps) ? wrong : "wrong by the library";
-    if (rank == 0)
-        printf("stencil: %zu x %zu ranks of %zu x %zu cells: an exchange takes %.2f us by the library", down, across, n, n, 1e6 * took);
+    double ours = HUGE_VAL, theirs = HUGE_VAL; /* the fastest of five rounds */
+    for (int round = 0; round < 5; round++) {
+        ours = fmin(ours, run(exchange_llcl, steps));
+        wrong = right_bits(whole, steps) ? wrong : "wrong by the library";
 #ifdef WITH_MPI
-    double by_mpi = run(exchange_mpi, steps, times);
-    wrong = right_bits(whole, steps) ? wrong : "wrong by MPI";
-    if (rank == 0)
-        printf(", %.2f us by MPI, ratio %.2f", 1e6 * by_mpi, took / by_mpi);
+        theirs = fmin(theirs, run(exchange_mpi, steps));
+        wrong = right_bits(whole, steps) ? wrong : "wrong by MPI";
 #endif
+    }
     if (rank == 0)
-        printf("\n");
-    free(whole[0]), free(whole[1]), free(times), free(blocks);
+        printf("stencil: %zu x %zu ranks of %zu x %zu cells: an exchange takes %.2f us by the library", down, across, n, n, 1e6 * ours);
+    if (rank == 0)
+        theirs < HUGE_VAL ? printf(", %.2f us by MPI, ratio %.2f\n", 1e6 * theirs, ours / theirs) : printf("\n");
+    free(whole[0]), free(whole[1]), free(blocks);
     return end(context, wrong);
 }
