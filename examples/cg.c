@@ -55,8 +55,17 @@ static void wait_mpi(void) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
 static void at_once_mpi(void) { start_mpi(), wait_mpi(); }
 #endif
 
+static double of_all(double mine)
+{
+    double all[size], sum = 0;
+    LLCL_CHECK(llcl_allgather_bytes(context, &mine, sizeof mine, all));
+    for (uint32_t i = 0; i < size; i++)
+        sum += all[i];
+    return sum / size;
+}
+
 /* Solves A x = b for the b that belongs to x = 1. Returns the steps, 0 if x is wrong; `each` becomes the seconds that the sums of a
- * step take of this thread's time. */
+ * step take of a thread's time, on average over the ranks: a rank that comes last does not wait. */
 static size_t solve(void start(void), void wait(void), double *each)
 {
     size_t n = rows * columns, steps = 0;
@@ -89,27 +98,34 @@ static size_t solve(void start(void), void wait(void), double *each)
     for (size_t i = 0; i < n; i++)
         error = fmax(error, fabs(x[i] - 1));
     free(x);
-    *each = took / (double)steps;
+    *each = of_all(took / (double)steps);
     return error < 1e-6 ? steps : 0;
 }
 
-/* Solves by sums that are waited for at once and by hidden ones, and tells what the hidden ones cost. */
+/* Solves by sums that are waited for at once and by hidden ones, in turn, and tells what both cost in the fastest of five rounds. */
 static const char *compare(const char *by, void start(void), void wait(void), void at_once(void))
 {
-    double plain, hidden;
+    double plain = HUGE_VAL, hidden = HUGE_VAL, each;
+    size_t steps = 0, other, wrong = 0;
     computed = 0;
-    size_t one = solve(at_once, nothing, &plain), other = solve(start, wait, &hidden);
+    for (int round = 0; round < 5; round++) {
+        steps = solve(at_once, nothing, &each);
+        plain = fmin(plain, each);
+        other = solve(start, wait, &each);
+        hidden = fmin(hidden, each);
+        wrong += steps == 0 || steps != other;
+    }
     if (rank == 0)
         printf("cg by %s: %" PRIu32 " ranks, %zu steps; sums take %.2f us of a step, beside a product of %.2f us %.2f: hidden to %.0f %%\n", by, size,
-               other, 1e6 * plain, 1e6 * computed / (double)(one + other), 1e6 * hidden, 100 * (1 - hidden / plain));
-    return one > 0 && one == other ? NULL : "the system is not solved";
+               steps, 1e6 * plain, 1e5 * computed / (double)steps, 1e6 * hidden, 100 * (1 - hidden / plain));
+    return wrong > 0 ? "the system is not solved" : NULL;
 }
 
 int main(int argc, char **argv)
 {
     context = begin(&argc, &argv, (llcl_config_t)LLCL_CONFIG_INIT);
     rank = llcl_rank(context), size = llcl_size(context);
-    rows = argument(argc, argv, 1, 64), columns = argument(argc, argv, 2, 64);
+    rows = argument(argc, argv, 1, 256), columns = argument(argc, argv, 2, 256);
     margins = calloc(size, sizeof *margins);
     llcl_region_t *region, *small;
     LLCL_CHECK(llcl_region_allocate_shared(context, (4 * columns + 2) * sizeof *margin, &region, margins));
