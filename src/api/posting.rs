@@ -158,7 +158,7 @@ pub unsafe fn try_post<P: Parameters>(context: *const llcl_context_t, params: *c
 }
 
 /// Goes on where try_post() does not get further: does an operation on a word and fires its
-/// completion. It has no frame either, since it ends with each of its calls.
+/// completion.
 ///
 /// # Safety
 /// As of try_post().
@@ -177,8 +177,11 @@ unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context
     } else if plain && on_complete.can_call() {
         // SAFETY: as the caller promises.
         match unsafe { p.do_word(&context.context, peer) } {
-            // SAFETY: can_call() was asked, and nothing was called since.
-            Quick::Done => return unsafe { call(context.context.waiters(), on_complete) },
+            Quick::Done => {
+                // SAFETY: can_call() was asked, and nothing was called since.
+                unsafe { on_complete.call_now(context.context.waiters()) };
+                return LLCL_OK;
+            }
             Quick::Wake(port) => return wake_and_complete(&context.context, port, p),
             Quick::No => {}
         }
@@ -194,19 +197,8 @@ unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context
     unsafe { try_post_any(context, p) }
 }
 
-/// The last thing that a posting function does where only a completion is left, which calls a
-/// function; of C's calling convention, as wake().
-///
-/// # Safety
-/// As of Completion::call_now().
-#[inline(never)]
-unsafe extern "C" fn call(waiters: &Waiters, on_complete: &Completion) -> i32 {
-    // SAFETY: as the caller promises.
-    unsafe { on_complete.call_now(waiters) };
-    unforeseen_ok()
-}
-
-/// Like call(), for any completion.
+/// The last thing that a posting function does where only a completion is left; of C's calling
+/// convention, as wake().
 #[inline(never)]
 extern "C" fn complete(waiters: &Waiters, on_complete: &Completion) -> i32 {
     on_complete.fire(Status::OK, waiters);

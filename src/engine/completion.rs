@@ -108,10 +108,11 @@ impl Completion {
     /// in no callback, and has been in one before.
     #[inline(always)]
     pub fn can_call(&self) -> bool {
+        if self.head() != CALL.into() || self.call.is_null() {
+            return false;
+        }
         // SAFETY: as in mine().
-        let known = unsafe { known::get().as_ref() };
-        let free = known.is_some_and(|t| !t.is_running());
-        self.head() == CALL.into() && !self.call.is_null() && free
+        unsafe { known::get().as_ref() }.is_some_and(|it| !it.is_running())
     }
 
     /// Whether it changes a word, and is well formed.
