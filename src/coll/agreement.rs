@@ -78,6 +78,11 @@ pub struct Cards {
 }
 
 impl Cards {
+    /// Bytes of each.
+    pub fn each(&self) -> usize {
+        self.each
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.ranks).map(|rank| &self[rank])

@@ -18,5 +18,6 @@ pub mod schedule;
 pub mod select;
 #[cfg(test)]
 mod simulator;
+pub mod tables;
 pub mod team;
 pub mod touched;

@@ -39,14 +39,48 @@ pub struct Block {
     pub size: u64,
 }
 
-/// The blocks of the forms with a count for each rank: by rank, then by peer. An operation that
-/// needs one row or one column only leaves the others empty.
+/// The blocks of a rank's input or output, by peer.
+#[derive(Clone, Debug)]
+pub enum Row {
+    /// One for each peer.
+    Each(Vec<Block>),
+    /// One for all peers. Of another rank: the only one that is known, that which the program of
+    /// the rank that knows it may name.
+    One(Block),
+}
+
+impl Row {
+    /// The block for a peer, or from it.
+    pub fn at(&self, peer: usize) -> Block {
+        match self {
+            Row::Each(blocks) => blocks[peer],
+            Row::One(block) => *block,
+        }
+    }
+
+    /// From elements of so many bytes. Empty blocks begin at 0.
+    pub fn in_bytes(self, width: u64) -> Row {
+        let bytes = |Block { offset, size }| match size {
+            0 => Block::default(),
+            _ => Block { offset: offset.wrapping_mul(width), size: size.wrapping_mul(width) },
+        };
+        match self {
+            Row::Each(blocks) => Row::Each(blocks.into_iter().map(bytes).collect()),
+            Row::One(block) => Row::One(bytes(block)),
+        }
+    }
+}
+
+/// The blocks of the forms with a count for each rank, by rank, as far as one rank knows them: its
+/// own, and of the others those that its program names (`coll::tables`).
 #[derive(Clone, Debug, Default)]
 pub struct Varied {
-    /// `send[r][p]`: what rank r's input holds for rank p.
-    pub send: Vec<Vec<Block>>,
-    /// `receive[r][p]`: where rank r's output takes what comes from rank p.
-    pub receive: Vec<Vec<Block>>,
+    /// `send[r]` at p: what rank r's input holds for rank p.
+    pub send: Vec<Row>,
+    /// `receive[r]` at p: where rank r's output takes what comes from rank p.
+    pub receive: Vec<Row>,
+    /// Bytes of the largest block of any rank, alike at all.
+    pub largest: u64,
 }
 
 /// See the head of the file.
@@ -80,11 +114,27 @@ impl Problem {
         self.count * self.width
     }
 
+    /// Bytes of the vector, or of the largest block of any rank.
+    pub fn largest(&self) -> u64 {
+        self.varied.as_ref().map_or(self.bytes(), |varied| varied.largest)
+    }
+
+    /// The problem as if all blocks of a v form were as large as the largest, and all at one place:
+    /// for questions about programs of other ranks, whose blocks this rank does not know. They touch
+    /// no buffer that these leave alone.
+    pub fn with_equal_blocks(&self) -> Problem {
+        let largest = self.largest();
+        let row = || vec![Row::One(Block { offset: 0, size: largest }); self.ranks];
+        let varied = self.varied.as_ref();
+        let varied = varied.map(|_| Varied { send: row(), receive: row(), largest });
+        Problem { varied, ..self.clone() }
+    }
+
     /// The block that rank `rank`'s input holds for `peer` (gather, allgather: its only block).
     pub fn send_block(&self, rank: usize, peer: usize) -> Block {
         let size = self.bytes();
         match (&self.varied, self.operation) {
-            (Some(varied), _) => varied.send[rank][peer],
+            (Some(varied), _) => varied.send[rank].at(peer),
             (None, Operation::Scatter | Operation::Alltoall | Operation::ReduceScatter) => {
                 Block { offset: peer as u64 * size, size }
             }
@@ -97,7 +147,7 @@ impl Problem {
     pub fn receive_block(&self, rank: usize, peer: usize) -> Block {
         let size = self.bytes();
         match (&self.varied, self.operation) {
-            (Some(varied), _) => varied.receive[rank][peer],
+            (Some(varied), _) => varied.receive[rank].at(peer),
             (None, Operation::Gather | Operation::Allgather | Operation::Alltoall) => {
                 Block { offset: peer as u64 * size, size }
             }

@@ -152,7 +152,7 @@ pub fn choose<'a>(
     ordered: bool,
 ) -> Result<(&'static Algorithm, &'static str)> {
     let suits = |row: &Algorithm| (row.ordered || !ordered) && (row.fits)(problem);
-    let (operation, bytes) = (problem.operation, size(problem));
+    let (operation, bytes) = (problem.operation, problem.largest());
     if let Some(called) = forced.filter(|called| *called != "auto") {
         let found = named(operation, called)?;
         if !suits(found) {
@@ -188,13 +188,6 @@ fn find(operation: Operation, called: &str) -> Option<&'static Algorithm> {
     all().find(|row| row.operation == operation && row.name == called)
 }
 
-/// The size that the table goes by.
-pub fn size(problem: &Problem) -> u64 {
-    let Some(varied) = &problem.varied else { return problem.bytes() };
-    let blocks = varied.send.iter().chain(&varied.receive).flatten();
-    blocks.map(|block| block.size).max().unwrap_or(0)
-}
-
 /// The names of those algorithms of an operation that `wanted` lets through.
 fn names(operation: Operation, wanted: impl Fn(&Algorithm) -> bool) -> String {
     let rows = all().filter(|row| row.operation == operation && wanted(row));
@@ -210,14 +203,14 @@ fn describe(problem: &Problem, ordered: bool) -> String {
         "{}{place}{blocks}{order} of {} ranks and {} bytes",
         name(problem.operation),
         problem.ranks,
-        size(problem)
+        problem.largest()
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coll::problem::Varied;
+    use crate::coll::problem::{Block, Row as Blocks, Varied};
     use crate::coll::schedule::QUEUES;
     use crate::util::status::Status;
 
@@ -303,8 +296,8 @@ mod tests {
             error.message(),
             "gather is to be done by \"ring\", expected auto, or direct, or binomial, or eager"
         );
-        let row = vec![Default::default(); 4];
-        let varied = Some(Varied { send: vec![row.clone(); 4], receive: vec![row; 4] });
+        let row = vec![Blocks::One(Block::default()); 4];
+        let varied = Some(Varied { send: row.clone(), receive: row, largest: 0 });
         let error =
             choose(&[], &Problem { varied, ..gather }, Some("binomial"), false).err().unwrap();
         assert_eq!(error.status, Status::ERR_UNSUPPORTED);

@@ -18,6 +18,7 @@ mod reference;
 mod rules;
 mod shadow;
 mod sweep;
+mod tables;
 mod tests;
 
 use crate::coll::algorithms::Algorithm;
@@ -29,19 +30,27 @@ use std::collections::VecDeque;
 
 pub use reference::Random;
 pub use sweep::sweep;
+pub use tables::Table;
 
 /// So often in a row each rank runs its program.
 const ROUNDS: usize = 3;
 
-/// Runs the algorithm on the problem. Panics with all that is needed to see an error again. False
-/// if the algorithm does not fit.
-pub fn check(algorithm: &Algorithm, problem: &Problem) -> bool {
-    if !(algorithm.fits)(problem) {
+/// Runs the algorithm on the problem; `tables`: what the ranks give, if it is one of a v form. Then
+/// each rank's program is made of what that rank hears of the tables. Panics with all that is needed
+/// to see an error again. False if the algorithm does not fit.
+pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>) -> bool {
+    let known = match tables {
+        Some(tables) => tables::heard(problem, tables),
+        None => vec![problem.clone(); problem.ranks],
+    };
+    if !(algorithm.fits)(&known[0]) {
         return false;
     }
     assert_eq!(algorithm.operation, problem.operation, "{}", algorithm.name);
-    let programs: Vec<Program> =
-        (0..problem.ranks).map(|rank| (algorithm.program)(problem, rank)).collect();
+    let program = |(rank, problem)| (algorithm.program)(problem, rank);
+    let programs = known.iter().enumerate().map(program).collect::<Vec<Program>>();
+    let whole = tables.map(|tables| tables::whole(problem, tables));
+    let problem = whole.as_ref().unwrap_or(problem);
     let seed = problem.ranks as u64 * 1_000_003 + problem.root as u64 * 1009 + problem.count;
     if let Err(what) = run(problem, &programs, algorithm.ordered, seed) {
         let Problem { operation, ranks, root, count, width, segment, in_place, .. } = problem;

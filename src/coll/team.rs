@@ -114,6 +114,13 @@ impl Team {
         Ok(self.exchange_with_status(Ok(()), mine)?)
     }
 
+    /// Like `exchange`, for what is too much to be kept: `take` sees one part of it after the
+    /// other, with the byte at which each begins. Collective.
+    pub fn exchange_parts(&self, mine: &[u8], take: impl FnMut(usize, &Cards)) -> Result<()> {
+        self.services.may_block()?;
+        Ok(self.board().exchange_parts(&self.services, Status::OK, mine, take)?)
+    }
+
     /// Like `exchange`, and every rank says whether it could do its part so far. An error of one is
     /// an error for all.
     pub fn exchange_with_status(

@@ -150,9 +150,28 @@ impl Board {
         status: Status,
         mine: &[u8],
     ) -> std::result::Result<Cards, Failure> {
-        let (ranks, me, each) = (self.ring.size(), self.ring.me, mine.len());
-        let (mut all, mut done) = (vec![0; ranks * each], 0);
-        let part = Verdict::of(me, status);
+        let (ranks, each) = (self.ring.size(), mine.len());
+        let mut bytes = vec![0; ranks * each];
+        self.exchange_parts(services, status, mine, |begin, part| {
+            for (rank, card) in part.iter().enumerate() {
+                bytes[rank * each + begin..][..card.len()].copy_from_slice(card);
+            }
+        })?;
+        Ok(Cards { bytes, each, ranks })
+    }
+
+    /// Like `exchange`, for what is too much to be kept: `take` sees one part of it after the
+    /// other, each with the same bytes of every rank, and at which byte the part begins: a multiple
+    /// of 8.
+    pub fn exchange_parts(
+        &mut self,
+        services: &Services,
+        status: Status,
+        mine: &[u8],
+        mut take: impl FnMut(usize, &Cards),
+    ) -> std::result::Result<(), Failure> {
+        let (ranks, me) = (self.ring.size(), self.ring.me);
+        let (part, mut begin) = (Verdict::of(me, status), 0);
         let first = &mine[..mine.len().min(self.ring.chunk())];
         for chunk in std::iter::once(first).chain(mine.chunks(self.ring.chunk()).skip(1)) {
             let (verdict, blocks) =
@@ -164,14 +183,16 @@ impl Board {
                 })?;
             verdict.check().map_err(|error| Failure { error, everywhere: true })?;
             // They come as they were gathered: from this rank down.
+            let each = chunk.len();
+            let mut bytes = vec![0; ranks * each];
             for at in 0..ranks {
-                let block = &blocks[at * chunk.len()..][..chunk.len()];
-                let place = (me + ranks - at) % ranks * each + done;
-                all[place..][..chunk.len()].copy_from_slice(block);
+                let place = (me + ranks - at) % ranks * each;
+                bytes[place..][..each].copy_from_slice(&blocks[at * each..][..each]);
             }
-            done += chunk.len();
+            take(begin, &Cards { bytes, each, ranks });
+            begin += each;
         }
-        Ok(Cards { bytes: all, each, ranks })
+        Ok(())
     }
 
     fn exchange_chunk(

@@ -23,7 +23,7 @@ fn ring(problem: &Problem, rank: usize) -> Program {
     let size = |peer| problem.receive_block(rank, peer).size;
     // Of two ranks the neighbour is both, and has said first that it is ready.
     let earlier = u32::from(left == right);
-    lanes(problem, (0..ranks).map(size), |lane, queue| {
+    lanes(problem, |lane, queue| {
         queue.signal(left, lane.number);
         queue.wait(right, 1);
         for step in 0..ranks - 1 {
@@ -100,7 +100,7 @@ fn bruck(problem: &Problem, rank: usize) -> Program {
 fn direct(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let size = |peer| problem.receive_block(rank, peer).size;
-    lanes(problem, (0..ranks).map(size), |lane, queue| {
+    lanes(problem, |lane, queue| {
         let offers = lane.carries(size(rank));
         if offers {
             // The left neighbour fetches from here first.

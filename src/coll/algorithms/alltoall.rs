@@ -11,12 +11,6 @@ fn size(problem: &Problem, rank: usize, peer: usize) -> u64 {
     problem.receive_block(rank, peer).size
 }
 
-/// The sizes of all blocks, of which every rank must find the same number of lanes.
-fn sizes(problem: &Problem, rank: usize) -> impl Iterator<Item = u64> {
-    let rows = if problem.varied.is_some() { 0..problem.ranks } else { rank..rank + 1 };
-    rows.flat_map(move |row| (0..problem.ranks).map(move |peer| size(problem, row, peer)))
-}
-
 /// Copies the block that rank `rank` has for itself.
 fn copy_own(lane: &Lane, queue: &mut Appender, rank: usize) {
     let problem = lane.problem;
@@ -33,7 +27,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
         return swap(problem, rank);
     }
     let ranks = problem.ranks;
-    lanes(problem, sizes(problem, rank), |lane, queue| {
+    lanes(problem, |lane, queue| {
         let gives = |peer: &usize| lane.carries(size(problem, *peer, rank));
         let takes = |peer: &usize| lane.carries(size(problem, rank, *peer));
         // The left neighbour fetches from here first.
@@ -55,10 +49,11 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 
 /// In place: one rank of each pair swaps their two blocks, piece by piece through a piece of its
 /// scratch memory, which stays in its cache: three copies for two pieces. Each rank does so with
-/// the half of the others that follows it; where that divides a pair the two share its lanes.
+/// the half of the others that follows it; where that divides a pair the two share its lanes. The
+/// blocks that two ranks have for each other are of one size, or no plan is made (`coll::tables`).
 fn swap(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
-    let mut program = lanes(problem, sizes(problem, rank), |lane, queue| {
+    let mut program = lanes(problem, |lane, queue| {
         // Whether a rank swaps with the one at this distance to its right.
         let swaps = |rank: usize, distance: usize| {
             2 * distance < ranks || (rank < distance) == lane.number.is_multiple_of(2)
@@ -90,8 +85,7 @@ fn swap(problem: &Problem, rank: usize) -> Program {
             queue.wait(left, 1);
         }
     });
-    let largest = sizes(problem, rank).max().unwrap_or(0);
-    program.scratch = program.queues.len() as u64 * problem.segment.min(largest);
+    program.scratch = program.queues.len() as u64 * problem.segment.min(problem.largest());
     program
 }
 
@@ -101,7 +95,7 @@ fn swap(problem: &Problem, rank: usize) -> Program {
 /// Gropp, "Optimization of collective communication operations in MPICH", 2005).
 fn pairwise(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
-    lanes(problem, sizes(problem, rank), |lane, queue| {
+    lanes(problem, |lane, queue| {
         copy_own(lane, queue, rank);
         for step in 1..ranks {
             let (right, left) = ((rank + step) % ranks, (rank + ranks - step) % ranks);
@@ -177,20 +171,9 @@ fn after_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place 
     scratch(rank, slot as u64 * problem.bytes())
 }
 
-/// Whether the blocks that two ranks have for each other are of one size, as is needed in place.
-fn is_symmetric(problem: &Problem) -> bool {
-    if problem.varied.is_none() {
-        return true;
-    }
-    let mut pairs = (0..problem.ranks).flat_map(|a| (0..a).map(move |b| (a, b)));
-    pairs.all(|(a, b)| size(problem, a, b) == size(problem, b, a))
-}
-
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::new(Operation::Alltoall, "direct", direct)
-        .only_if(|problem| !problem.in_place || is_symmetric(problem))
-        .copying_once(),
+    Algorithm::new(Operation::Alltoall, "direct", direct).copying_once(),
     Algorithm::new(Operation::Alltoall, "pairwise", pairwise)
         .only_if(|problem| !problem.in_place)
         .copying_once(),

@@ -52,7 +52,7 @@ pub fn with_root(
     ends: (Place, Place),
 ) -> Program {
     let root = problem.root;
-    lanes(problem, (0..problem.ranks).map(size), |lane, queue| {
+    lanes(problem, |lane, queue| {
         if rank != root {
             if lane.carries(size(rank)) {
                 queue.wait(root, 1);
@@ -74,12 +74,8 @@ pub fn with_root(
 
 /// A program of as many lanes as the largest of the blocks has segments, up to `most_lanes`; `fill`
 /// fills the queue of each.
-pub fn lanes(
-    problem: &Problem,
-    sizes: impl Iterator<Item = u64>,
-    fill: impl Fn(&Lane, &mut Appender),
-) -> Program {
-    let lanes = (sizes.max().unwrap_or(0) / problem.segment).clamp(1, most_lanes(problem)) as usize;
+pub fn lanes(problem: &Problem, fill: impl Fn(&Lane, &mut Appender)) -> Program {
+    let lanes = (problem.largest() / problem.segment).clamp(1, most_lanes(problem)) as usize;
     let mut program = Program::new(lanes);
     for number in 0..lanes {
         fill(&Lane { problem, number, lanes }, &mut program.queue(number));

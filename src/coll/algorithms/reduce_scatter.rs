@@ -16,9 +16,10 @@ pub const ALGORITHMS: &[Algorithm] = &[
         .only_if(|problem| problem.varied.is_none()),
 ];
 
-/// Bytes of rank `rank`'s block, which are as many in everybody's input.
-fn size(problem: &Problem, rank: usize) -> u64 {
-    problem.send_block(rank, rank).size
+/// Bytes of the block of `peer`, which are as many in everybody's input; `rank`: whose program this
+/// is.
+fn size(problem: &Problem, rank: usize, peer: usize) -> u64 {
+    problem.send_block(rank, peer).size
 }
 
 /// Each rank combines its block, straight from the inputs of all and in the order of ranks. Every
@@ -34,7 +35,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
         let share = |peer: usize| (block(peer), receive(peer, 0), problem.bytes());
         return single(all, |queue| by_one(queue, problem, rank, (block(0), all), share));
     }
-    let own = size(problem, rank);
+    let own = size(problem, rank, rank);
     if problem.in_place {
         let mut program = between_meetings(ranks, rank, 1, |queue, _| {
             for (offset, length) in pieces(problem, own, 0, 1) {
@@ -46,8 +47,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
         program.scratch = own;
         return program;
     }
-    let largest = (0..ranks).map(|rank| size(problem, rank)).max().unwrap_or(0);
-    let queues = queues(problem, largest);
+    let queues = queues(problem, problem.largest());
     let mut program = between_meetings(ranks, rank, queues, |queue, number| {
         let partial = scratch(rank, number as u64 * piece(problem));
         for (offset, length) in pieces(problem, own, number, queues) {
@@ -67,12 +67,12 @@ fn ring(problem: &Problem, rank: usize) -> Program {
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
     // From a rank that is both neighbours its ready signal comes first.
     let before = u32::from(left == right);
-    let place = |block: usize| (0..block).map(|rank| size(problem, rank)).sum::<u64>();
+    let place = |block: usize| (0..block).map(|peer| size(problem, rank, peer)).sum::<u64>();
     single(place(ranks), |queue| {
         queue.signal(left, 0).wait(right, 1);
         for step in 0..ranks {
             let block = (rank + 2 * ranks - 1 - step) % ranks;
-            let (own, size) = (problem.source(rank, block, 0), size(problem, block));
+            let (own, size) = (problem.source(rank, block, 0), size(problem, rank, block));
             let slot = scratch(rank, place(block));
             let next = scratch(right, place(block));
             if step > 0 {

@@ -1,11 +1,11 @@
 //! What one rank asks for when it makes a plan, and what can be said about it without the others.
 
-use crate::coll::plan::compare::rows;
-use crate::coll::problem::{Block, Operation, Problem, Varied};
+use crate::coll::problem::{Block, Operation, Problem, Row, Varied};
 use crate::coll::reduction::{self, Op, Type};
 use crate::coll::runner::shared::{Combiner, Reduction, UserFunction};
 use crate::coll::schedule::QUEUES;
 use crate::coll::select;
+use crate::coll::tables::{Given, rows};
 use crate::coll::touched::{Touched, extent, overlap, touched};
 use crate::core::services::{Own, Services};
 use crate::engine::completion::Completion;
@@ -283,15 +283,19 @@ impl Asked {
         }
     }
 
+    /// What this rank gives with a v form.
+    pub fn given(&self) -> Given<'_> {
+        Given { count: self.count, send: &self.send_blocks, receive: &self.receive_blocks }
+    }
+
     /// What of this rank's buffers is used, in bytes, if numbers can hold it.
     fn touched(&self, me: usize, ranks: usize, width: u64) -> Result<Touched> {
         use Operation::{Allgather, Alltoall, Gather, ReduceScatter, Scatter};
         let mut problem = self.problem(ranks, 1, 1);
         if self.form == Form::Varied {
-            let mut varied =
-                Varied { send: vec![Vec::new(); ranks], receive: vec![Vec::new(); ranks] };
-            let blocks = (&self.send_blocks[..], &self.receive_blocks[..]);
-            (varied.send[me], varied.receive[me]) = rows(&problem, me, self.count, blocks);
+            let unknown = || vec![Row::One(Block::default()); ranks];
+            let mut varied = Varied { send: unknown(), receive: unknown(), largest: 0 };
+            (varied.send[me], varied.receive[me]) = rows(&problem, me, self.given());
             problem.varied = Some(varied);
         } else if matches!(self.operation, Gather | Scatter | Allgather | Alltoall | ReduceScatter)
             && self.count.checked_mul(ranks as u64).is_none()

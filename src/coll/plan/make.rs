@@ -63,7 +63,7 @@ struct Layout {
 pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     team.services.may_block()?;
     let (me, ranks) = (team.me, team.size());
-    let checked = reserve::must_hold(takes(asked.form, ranks as u64))
+    let checked = reserve::must_hold(takes(ranks as u64))
         .and_then(|()| asked.check(&team.services, me, ranks));
     let configured = select::forced(&team.services.config, asked.operation);
     let forced = asked.wanted(&team.services.config);
@@ -101,11 +101,9 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     Site { team, asked, checked, problem, choice }.build()
 }
 
-/// About how many bytes of this process's memory it takes to make a plan. A v form gathers the
-/// tables of all ranks.
-fn takes(form: Form, ranks: u64) -> u64 {
-    let tables = if form == Form::Varied { 160 * ranks * ranks } else { 0 };
-    4096 * ranks + tables
+/// About how many bytes of this process's memory it takes to make a plan.
+fn takes(ranks: u64) -> u64 {
+    4096 * ranks
 }
 
 /// A plan that is being made.
@@ -219,8 +217,9 @@ impl Site<'_> {
             return [true; 2];
         }
         let mut touched = [false; 2];
+        let problem = self.problem.with_equal_blocks();
         for peer in (0..ranks).filter(|peer| *peer != me) {
-            let program = (self.choice.0.program)(&self.problem, peer);
+            let program = (self.choice.0.program)(&problem, peer);
             let places = program.queues.iter().flatten().flat_map(|step| step.action.places());
             for place in places.filter(|place| place.rank == me) {
                 match place.space {
@@ -354,7 +353,7 @@ impl Site<'_> {
             stage,
             (made, about, choice.1),
             (inputs, outputs, bound),
-            (program, &records, select::size(&problem)),
+            (program, &records, problem.largest()),
             (asked.on_complete, crowded, fenced),
         ));
         team.services.background.add(plan.clone() as Arc<dyn Task>);

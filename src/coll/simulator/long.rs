@@ -28,7 +28,7 @@ fn long_vectors_in_all_their_queues() {
                         varied: None,
                     };
                     most = most.max((algorithm.program)(&problem, ranks - 1).queues.len());
-                    check(algorithm, &problem);
+                    check(algorithm, &problem, None);
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! Many problems for each algorithm: all numbers of ranks up to 33, all roots, counts around the
 //! edges of segments, in place and not, with blocks alike and varied.
 
-use super::{Random, check};
+use super::{Random, Table, check};
 use crate::coll::algorithms::Algorithm;
-use crate::coll::problem::{Block, Operation, Problem, Varied};
+use crate::coll::problem::{Block, Operation, Problem};
 use crate::coll::schedule::QUEUES;
 
 /// Bytes of an element and of a segment.
@@ -14,8 +14,8 @@ pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     for algorithm in algorithms {
         let (mut turn, mut solved) = (0, 0);
         for ranks in 2..=33 {
-            problems(algorithm.operation, ranks, &mut turn, &mut |p| {
-                solved += u32::from(check(algorithm, p))
+            problems(algorithm.operation, ranks, &mut turn, &mut |problem, tables| {
+                solved += u32::from(check(algorithm, problem, tables))
             });
         }
         assert!(solved > 0, "{:?}/{} fits no problem", algorithm.operation, algorithm.name);
@@ -33,7 +33,12 @@ fn counts(edge: u64) -> [u64; 10] {
 }
 
 /// Every root of this number of ranks; all counts where ranks are few, else some of them by turns.
-fn problems(operation: Operation, ranks: usize, turn: &mut usize, each: &mut dyn FnMut(&Problem)) {
+fn problems(
+    operation: Operation,
+    ranks: usize,
+    turn: &mut usize,
+    each: &mut dyn FnMut(&Problem, Option<&[Table]>),
+) {
     let roots = if has_root(operation) { ranks } else { 1 };
     for root in 0..roots {
         let cases = match (operation, ranks, root) {
@@ -52,12 +57,12 @@ fn problems(operation: Operation, ranks: usize, turn: &mut usize, each: &mut dyn
             let in_place = *turn / 60 % 2 == 1;
             let queues = if *turn / 7 % 3 == 1 { 1 } else { QUEUES };
             let varied = None;
-            let mut problem =
+            let problem =
                 Problem { operation, ranks, root, count, width, segment, in_place, queues, varied };
-            each(&problem);
+            each(&problem, None);
             if turn.is_multiple_of(4) && can_vary(operation) {
-                problem.varied = Some(self::varied(&problem, &mut Random::new(*turn as u64)));
-                each(&problem);
+                let tables = tables(&problem, &mut Random::new(*turn as u64));
+                each(&problem, Some(&tables));
             }
         }
     }
@@ -69,59 +74,47 @@ fn can_vary(operation: Operation) -> bool {
 }
 
 /// Blocks of these sizes in a random order, with gaps.
-fn place(sizes: &[u64], width: u64, random: &mut Random) -> Vec<Block> {
+fn place(sizes: &[u64], random: &mut Random) -> Vec<Block> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     (1..order.len()).for_each(|i| order.swap(i, random.below(i as u64 + 1) as usize));
     let mut blocks = vec![Block::default(); sizes.len()];
     let mut end = 0;
     for i in order {
-        let offset = end + random.below(3) * random.below(3) * width;
+        let offset = end + random.below(3) * random.below(3);
         blocks[i] = Block { offset, size: sizes[i] };
         end = offset + sizes[i];
     }
     blocks
 }
 
-/// Random blocks, some of them empty. Rows that the operation does not need are empty; where a rank
-/// has one block only, all of its row is that block.
-pub fn varied(problem: &Problem, random: &mut Random) -> Varied {
+/// What each rank gives: random blocks, some of them empty. Tables that the operation does not need
+/// are empty.
+pub fn tables(problem: &Problem, random: &mut Random) -> Vec<Table> {
     use Operation::*;
-    let Problem { operation, ranks, root, width, in_place, .. } = *problem;
-    let mut size = || random.below(2) * random.below(problem.count + 3) * width;
+    let Problem { operation, ranks, root, in_place, .. } = *problem;
+    let mut size = || random.below(2) * random.below(problem.count + 3);
     let sizes: Vec<u64> = (0..ranks).map(|_| size()).collect();
     let mut matrix: Vec<Vec<u64>> =
         (0..ranks).map(|_| (0..ranks).map(|_| size()).collect()).collect();
-    let (mut send, mut receive) = (vec![Vec::new(); ranks], vec![Vec::new(); ranks]);
+    let mut tables = Vec::new();
     for rank in 0..ranks {
-        let alone = Block { offset: random.below(3) * width, size: sizes[rank] };
+        let (mut send, mut receive) = (Vec::new(), Vec::new());
         match operation {
-            Gather | Allgather => {
-                send[rank] = vec![alone; ranks];
-                if operation == Allgather || rank == root {
-                    receive[rank] = place(&sizes, width, random);
-                }
-            }
-            Scatter => {
-                receive[rank] = vec![alone; ranks];
-                if rank == root {
-                    send[rank] = place(&sizes, width, random);
-                }
-            }
-            ReduceScatter => {
-                send[rank] = place(&sizes, width, random);
-                receive[rank] = vec![Block { offset: 0, size: sizes[rank] }; ranks];
-            }
+            Gather if rank != root => {}
+            Scatter if rank != root => {}
+            Scatter => send = place(&sizes, random),
             Alltoall if in_place => {
                 (0..rank).for_each(|peer| matrix[rank][peer] = matrix[peer][rank]);
-                send[rank] = place(&matrix[rank], width, random);
-                receive[rank] = send[rank].clone();
+                receive = place(&matrix[rank], random);
             }
-            _ => {
+            Alltoall => {
                 let column: Vec<u64> = matrix.iter().map(|row| row[rank]).collect();
-                send[rank] = place(&matrix[rank], width, random);
-                receive[rank] = place(&column, width, random);
+                send = place(&matrix[rank], random);
+                receive = place(&column, random);
             }
+            _ => receive = place(&sizes, random),
         }
+        tables.push(Table { count: sizes[rank], send, receive });
     }
-    Varied { send, receive }
+    tables
 }

@@ -1,0 +1,46 @@
+//! Problems of v forms: as each rank knows them, by what all have told, and whole.
+
+use crate::coll::problem::{Block, Problem, Varied};
+use crate::coll::tables::{Given, Heard, rows, told};
+
+/// What one rank gives, in elements.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its own count.
+    pub count: u64,
+    /// The blocks of its input.
+    pub send: Vec<Block>,
+    /// The blocks of its output.
+    pub receive: Vec<Block>,
+}
+
+impl Table {
+    /// As the library has it.
+    pub fn given(&self) -> Given<'_> {
+        Given { count: self.count, send: &self.send, receive: &self.receive }
+    }
+}
+
+/// The problem as each rank knows it.
+pub fn heard(problem: &Problem, tables: &[Table]) -> Vec<Problem> {
+    let words = tables.iter().map(|table| told(problem, table.given())).collect::<Vec<_>>();
+    let row = |at: usize| words.iter().map(|words| words[at]).collect::<Vec<_>>();
+    let rows = (0..words[0].len()).map(row).collect::<Vec<_>>();
+    let by_rank = |rank: usize| {
+        let mut heard = Heard::new(problem, rank);
+        rows.iter().enumerate().for_each(|(at, row)| heard.take(at, row));
+        let varied = heard.blocks(tables[rank].given()).expect("tables that fit together");
+        Problem { varied: Some(varied), ..problem.clone() }
+    };
+    (0..problem.ranks).map(by_rank).collect()
+}
+
+/// The problem with all blocks of all ranks.
+pub fn whole(problem: &Problem, tables: &[Table]) -> Problem {
+    let row = |(rank, table): (usize, &Table)| {
+        let (send, receive) = rows(problem, rank, table.given());
+        (send.in_bytes(problem.width), receive.in_bytes(problem.width))
+    };
+    let (send, receive) = tables.iter().enumerate().map(row).unzip();
+    Problem { varied: Some(Varied { send, receive, largest: 0 }), ..problem.clone() }
+}
