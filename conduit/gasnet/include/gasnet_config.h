@@ -50,7 +50,7 @@
 /* Ranks that a team of libllcl can have. */
 #define GASNET_MAXNODES 4095
 /* Endpoints of a rank, the one of gex_Client_Init included. */
-#define GASNET_MAXEPS 33
+#define GASNET_MAXEPS 16
 #define GASNET_PAGESIZE 4096
 #define GASNET_PAGESHIFT 12
 #define GASNET_MAX_THREADS 256

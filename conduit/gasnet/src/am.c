@@ -1,22 +1,28 @@
 /* Active messages: requests, replies, and the handlers' table.
  *
  * A message of GASNet is a message of libllcl with the handler's index as its id and the arguments as its header;
- * the tag says how many there are and of which kind it is. A medium message has its payload; a long one is written
- * to its place by the sender, through the mapping, and its payload is a place_of_long. */
+ * the tag says how many there are, of which kind it is, and from which endpoint to which it goes. A medium message
+ * has its payload; a long one is written to its place by the sender, through the mapping, and its payload is a
+ * place_of_long. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LONGEST ((size_t)1 << 30)
-#define NOTIFIES 128u  /* bit of a tag: a request that runs a handler for replies, which must not reply */
+/* Bits of a tag, beside 2 for the kind and 5 for the number of arguments. */
+#define NOTIFIES 128u /* a request that runs a handler for replies, which must not reply */
+#define TO(tag) ((tag) >> 8 & 15)
+#define FROM(tag) ((tag) >> 12)
+#define ROUTE(from, to) ((unsigned)(to) << 8 | (unsigned)(from) << 12)
 
 struct place_of_long {
     uint64_t address;
     uint64_t size;
 };
 
-static gex_AM_Entry_t handlers[LLCL_AM_IDS];
+_Static_assert(GASNET_MAXEPS <= 16, "the bits of a tag");
+
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 static __thread int handlers_running;
 
@@ -55,7 +61,7 @@ static bool is_reply(const struct gexl_token *token) {
 gex_TI_t gex_Token_Info(gex_Token_t token, gex_Token_Info_t *info, gex_TI_t mask) {
     (void)mask;
     info->gex_srcrank = token->view.source;
-    info->gex_ep = &job.ep;
+    info->gex_ep = token->ep;
     info->gex_entry = token->entry;
     info->gex_is_req = !is_reply(token);
     info->gex_is_long = (token->view.tag & 3) == GEXL_LONG;
@@ -125,12 +131,13 @@ static void call(const gex_AM_Entry_t *entry, gex_Token_t token, unsigned kind, 
 /* Ends the job if the handler was not registered for such a message. */
 static void check_entry(const struct gexl_token *token, unsigned kind, unsigned n) {
     const gex_AM_Entry_t *entry = token->entry;
+    unsigned to = TO(token->view.tag);
     static const char *const kinds[] = {"short", "medium", "long"};
     gex_Flags_t is = GEX_FLAG_AM_SHORT << kind;
     gex_Flags_t way = is_reply(token) ? GEX_FLAG_AM_REPLY : GEX_FLAG_AM_REQUEST;
     if (!entry->gex_fnptr) {
-        fatal("rank %u has sent a message for handler %u, which is not registered here", token->view.source,
-              token->view.id);
+        fatal("rank %u has sent a message for handler %u%s, which is not registered here", token->view.source,
+              token->view.id, to ? " of a further endpoint" : "");
     }
     if (entry->gex_nargs != ANY_ARGS && (entry->gex_nargs != n || !(entry->gex_flags & is) ||
                                          !(entry->gex_flags & way))) {
@@ -141,8 +148,13 @@ static void check_entry(const struct gexl_token *token, unsigned kind, unsigned 
 }
 
 static void handle(struct gexl_token *token, void *data, size_t size) {
-    unsigned kind = token->view.tag & 3, n = token->view.tag >> 2 & 31;
-    token->entry = &handlers[token->view.id];
+    unsigned kind = token->view.tag & 3, n = token->view.tag >> 2 & 31, to = TO(token->view.tag);
+    token->ep = job.eps[to];
+    if (!token->ep || !token->ep->handlers) {
+        fatal("rank %u has sent a message to endpoint %u, which %s here", token->view.source, to,
+              token->ep ? "has no GEX_EP_CAPABILITY_AM" : "does not exist");
+    }
+    token->entry = &token->ep->handlers[token->view.id];
     check_entry(token, kind, n);
     handlers_running++;
     call(token->entry, token, kind, n, token->view.header, data, size);
@@ -150,7 +162,7 @@ static void handle(struct gexl_token *token, void *data, size_t size) {
 }
 
 static void run(llcl_am_t *message, void *nothing) {
-    struct gexl_token token = {message, LLCL_AM_VIEW_INIT, NULL, false};
+    struct gexl_token token = {message, LLCL_AM_VIEW_INIT, NULL, NULL, false};
     (void)nothing;
     llcl_am_view(message, &token.view);
     if ((token.view.tag & 3) == GEXL_LONG) {
@@ -164,7 +176,7 @@ static void run(llcl_am_t *message, void *nothing) {
 /* A message to oneself is handled in the call that sends it. So it needs nobody who polls: threads that wait for
  * its handler need not. A handler may write into the payload, so a medium one is copied. */
 static void handle_here(const struct gexl_message *message, const gex_AM_Arg_t *args, uint16_t tag, bool response) {
-    struct gexl_token token = {NULL, LLCL_AM_VIEW_INIT, NULL, false};
+    struct gexl_token token = {NULL, LLCL_AM_VIEW_INIT, NULL, NULL, false};
     _Alignas(16) char room[1024];
     void *data = message->kind == GEXL_LONG ? message->destination : room;
     token.view.source = job.rank;
@@ -191,7 +203,9 @@ void am_begin(void) {
     }
 }
 
-static int place_entry(gex_AM_Entry_t *wanted) {
+bool am_endpoint(gex_EP_t ep) { return (ep->handlers = calloc(LLCL_AM_IDS, sizeof *ep->handlers)); }
+
+static int place_entry(gex_AM_Entry_t *handlers, gex_AM_Entry_t *wanted) {
     unsigned index = wanted->gex_index;
     if (!index) {
         for (index = LLCL_AM_IDS - 1; index >= GEX_AM_INDEX_BASE && handlers[index].gex_fnptr; index--) {
@@ -215,15 +229,15 @@ static int place_entry(gex_AM_Entry_t *wanted) {
 /* Entries with an index go first, as the others take what is left. */
 int gex_EP_RegisterHandlers(gex_EP_t ep, gex_AM_Entry_t *table, size_t entries) {
     int answer = GASNET_OK;
-    if (!ep || !(ep->capabilities & GEX_EP_CAPABILITY_AM)) {
+    if (!ep || !ep->handlers) {
         return refuse(GASNET_ERR_BAD_ARG, "gex_EP_RegisterHandlers: an endpoint that takes no active messages");
     }
     pthread_mutex_lock(&registering);
     for (size_t i = 0; i < entries && answer == GASNET_OK; i++) {
-        answer = table[i].gex_index ? place_entry(&table[i]) : GASNET_OK;
+        answer = table[i].gex_index ? place_entry(ep->handlers, &table[i]) : GASNET_OK;
     }
     for (size_t i = 0; i < entries && answer == GASNET_OK; i++) {
-        answer = table[i].gex_index ? GASNET_OK : place_entry(&table[i]);
+        answer = table[i].gex_index ? GASNET_OK : place_entry(ep->handlers, &table[i]);
     }
     pthread_mutex_unlock(&registering);
     return answer;
@@ -232,15 +246,15 @@ int gex_EP_RegisterHandlers(gex_EP_t ep, gex_AM_Entry_t *table, size_t entries) 
 /* The destination of a message that only notifies, which has none of its own. */
 static char notifies[1];
 
-static uint16_t tag_of(const struct gexl_message *message) {
-    return (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0));
+static uint16_t tag_of(const struct gexl_message *message, unsigned route) {
+    return (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0) | route);
 }
 
 /* What the library is to send. `place` must live as long as `params`. */
 static void fill(llcl_am_params_t *params, const struct gexl_message *message, const gex_AM_Arg_t *args,
-                 struct place_of_long *place) {
+                 unsigned route, struct place_of_long *place) {
     params->id = message->handler;
-    params->tag = tag_of(message);
+    params->tag = tag_of(message, route);
     params->header = message->args ? args : NULL;
     params->header_size = message->args * sizeof *args;
     if (message->kind == GEXL_MEDIUM) {
@@ -275,20 +289,21 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
     if (in_handler()) {
         fatal("a request in a handler, where only replies may be sent");
     }
-    if (((struct team *)tm)->index) {
-        fatal("a request to endpoint %u of rank %u, which takes no active messages",
-              ((struct team *)tm)->index, rank);
+    const struct team *team = (const struct team *)tm;
+    unsigned route = ROUTE(team->from, team->index);
+    if (!job.eps[team->from]->handlers) {
+        fatal("a request from endpoint %u, which has no GEX_EP_CAPABILITY_AM", team->from);
     }
     params.peer = gex_TM_TranslateRankToJobrank(tm, rank);
     if (params.peer == job.rank) {
         if (message->kind == GEXL_LONG && message->size) {
             find(tm, rank, message->destination, message->size);
         }
-        handle_here(message, args, tag_of(message), false);
+        handle_here(message, args, tag_of(message, route), false);
         gexl_ended(lc);
         return 0;
     }
-    fill(&params, message, args, &place);
+    fill(&params, message, args, route, &place);
     if (message->kind == GEXL_LONG) {
         gex_RMA_PutBlocking(tm, rank, message->destination, message->source, message->size, 0);
     }
@@ -316,14 +331,19 @@ int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_
         fatal("handler %u replies twice to one request", token->view.id);
     }
     token->replied = true;
+    unsigned asker = FROM(token->view.tag), route = ROUTE(token->ep->index, asker);
+    gex_TM_t tm = route ? gex_TM_Pair(token->ep, (gex_EP_Index_t)asker) : gexl_world;
     if (!token->message) {
-        handle_here(message, args, tag_of(message), true);
+        if (message->kind == GEXL_LONG && message->size) {
+            find(tm, job.rank, message->destination, message->size);
+        }
+        handle_here(message, args, tag_of(message, route), true);
         gexl_ended(lc);
         return 0;
     }
-    fill(&params, message, args, &place);
+    fill(&params, message, args, route, &place);
     if (message->kind == GEXL_LONG) {
-        gex_RMA_PutBlocking(gexl_world, token->view.source, message->destination, message->source, message->size, 0);
+        gex_RMA_PutBlocking(tm, token->view.source, message->destination, message->source, message->size, 0);
     }
     must(llcl_am_respond(token->message, &params), "a reply");
     gexl_ended(lc);

@@ -1,10 +1,10 @@
-/* Clients and endpoints. The endpoint of gex_Client_Init does everything. Those that a client makes beside it name
- * further segments: they take part in accesses to memory, through pairs, as in GASNet's conduits. */
+/* Clients and endpoints. The endpoint of gex_Client_Init does everything. Those that a client makes beside it have
+ * segments and handlers of their own, which peers use through pairs; they are members of no team. */
 #include "internal.h"
 
 #include <stdlib.h>
 
-#define OF_MORE (GEX_EP_CAPABILITY_RMA | GEX_EP_CAPABILITY_VIS)
+#define OF_MORE (GEX_EP_CAPABILITY_RMA | GEX_EP_CAPABILITY_AM | GEX_EP_CAPABILITY_VIS)
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,6 +26,9 @@ void *gex_EP_QueryCData(gex_EP_t ep) { return (void *)ep->data; }
 
 void endpoint_begin(void) {
     job.ep.capabilities = GEX_EP_CAPABILITY_ALL;
+    if (!am_endpoint(&job.ep)) {
+        fatal("gex_Client_Init: no memory for handlers");
+    }
     job.eps[0] = &job.ep;
 }
 
@@ -48,7 +51,7 @@ int gex_EP_Create(gex_EP_t *ep, gex_Client_t client, gex_EP_Capabilities_t capab
     must_be_up("gex_EP_Create");
     if (!ep || client != &job.client || !capabilities || capabilities & ~OF_MORE || flags & ~GEX_FLAG_HINT_ACCEL_ALL) {
         return refuse(GASNET_ERR_BAD_ARG, "gex_EP_Create: capabilities %#x and flags %#x; expected a place for the "
-                      "endpoint, the client, some of GEX_EP_CAPABILITY_RMA and _VIS, and no flags but hints",
+                      "endpoint, the client, some of GEX_EP_CAPABILITY_RMA, _AM and _VIS, and no flags but hints",
                       capabilities, flags);
     }
     gex_EP_t made = calloc(1, sizeof *made);
@@ -58,8 +61,11 @@ int gex_EP_Create(gex_EP_t *ep, gex_Client_t client, gex_EP_Capabilities_t capab
     made->index = 1;
     made->capabilities = capabilities;
     made->flags = flags;
-    int answer = place_endpoint(made);
+    int answer = capabilities & GEX_EP_CAPABILITY_AM && !am_endpoint(made)
+                     ? refuse(GASNET_ERR_RESOURCE, "gex_EP_Create: no memory for handlers")
+                     : place_endpoint(made);
     if (answer != GASNET_OK) {
+        free(made->handlers);
         free(made);
         return answer;
     }
@@ -80,6 +86,7 @@ gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t remote) {
             fatal("gex_TM_Pair: no memory");
         }
         (*pair)->head = (struct gexl_tm){places_of(remote), job.rank, job.size, NULL};
+        (*pair)->from = ep->index;
         (*pair)->index = remote;
         (*pair)->is_pair = true;
     }

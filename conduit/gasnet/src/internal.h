@@ -33,13 +33,15 @@ struct gexl_client {
     gex_Flags_t flags;
     const void *data;
 };
-/* `segment` is set once, by gex_Segment_Attach or gex_EP_BindSegment. */
+/* `segment` is set once, by gex_Segment_Attach or gex_EP_BindSegment. `handlers`, by index: NULL without
+ * GEX_EP_CAPABILITY_AM. */
 struct gexl_ep {
     gex_EP_Index_t index;
     gex_EP_Capabilities_t capabilities;
     gex_Flags_t flags;
     const void *data;
     gex_Segment_t segment;
+    gex_AM_Entry_t *handlers;
 };
 struct gexl_segment {
     llcl_region_t *region;
@@ -68,6 +70,7 @@ struct plan;
 struct team {
     struct gexl_tm head;
     bool is_pair;
+    gex_EP_Index_t from;  /* of a pair: the endpoint of this rank */
     gex_EP_Index_t index; /* of a pair: the endpoint at its peers */
     llcl_team_t *llcl;
     llcl_region_t *region;
@@ -91,6 +94,7 @@ struct team {
 struct gexl_token {
     llcl_am_t *message;
     llcl_am_view_t view;
+    gex_EP_t ep; /* whose handler runs */
     const gex_AM_Entry_t *entry;
     bool replied;
 };
@@ -138,6 +142,8 @@ void must_be_a_team(gex_TM_t tm, const char *call);
 
 /* am.c */
 void am_begin(void);
+/* Gives an endpoint its table of handlers. False: no memory. */
+bool am_endpoint(gex_EP_t ep);
 /* launch.c: the place among ranks that mpirun has started, or NULL; then its files go, when all ranks have met */
 const llcl_bootstrap_t *launch_begin(void);
 void launch_end(void);

@@ -1,5 +1,6 @@
 /* Do segments that a client makes itself, of its own memory and of the library's, take puts, gets, strided accesses,
- * atomics and long messages, at the first endpoint and at further ones? */
+ * atomics and long messages, at the first endpoint and at further ones? Do messages run the handlers of the endpoint
+ * that they were sent to, and replies those of the endpoint that has asked? */
 #include "t.h"
 
 #define SIZE 10000
@@ -21,6 +22,67 @@ static void ask(gex_Token_t token, void *data, size_t size, gex_AM_Arg_t from, g
     EQUAL(size, 16);
     EQUAL(((uint64_t *)data)[1], 77 + (uint64_t)from);
     gex_AM_ReplyLong0(token, 201, &value, 8, (void *)(uintptr_t)there, GEX_EVENT_NOW, 0);
+}
+
+static gex_EP_t eps[1 + SECONDS];
+static gex_Segment_t segments[1 + SECONDS];
+static volatile int came[3]; /* replies by kind */
+
+static void check_endpoint(gex_Token_t token, gex_AM_Arg_t index, int is_request) {
+    gex_Token_Info_t info;
+    gex_Token_Info(token, &info, GEX_TI_ALL);
+    CHECK(info.gex_ep == eps[index]);
+    CHECK(info.gex_entry->gex_cdata == &eps[index]);
+    EQUAL(info.gex_is_req, is_request);
+    EQUAL(info.gex_srcrank, (me + (is_request ? all - 1 : 1)) % all);
+}
+static void short_reply(gex_Token_t token, gex_AM_Arg_t asker) {
+    check_endpoint(token, asker, 0);
+    came[0]++;
+}
+static void short_request(gex_Token_t token, gex_AM_Arg_t at, gex_AM_Arg_t asker, gex_AM_Arg_t a2, gex_AM_Arg_t a3,
+                          gex_AM_Arg_t a4, gex_AM_Arg_t a5, gex_AM_Arg_t a6, gex_AM_Arg_t a7, gex_AM_Arg_t a8,
+                          gex_AM_Arg_t a9, gex_AM_Arg_t a10, gex_AM_Arg_t a11, gex_AM_Arg_t a12, gex_AM_Arg_t a13,
+                          gex_AM_Arg_t a14, gex_AM_Arg_t a15) {
+    check_endpoint(token, at, 1);
+    EQUAL(a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11 + a12 + a13 + a14 + a15, 119);
+    gex_AM_ReplyShort1(token, 211, 0, asker);
+}
+static void medium_reply(gex_Token_t token, void *data, size_t size, gex_AM_Arg_t asker) {
+    check_endpoint(token, asker, 0);
+    EQUAL(size, 3000);
+    EQUAL(((char *)data)[2999], 5);
+    came[1]++;
+}
+static void medium_request(gex_Token_t token, void *data, size_t size, gex_AM_Arg_t at, gex_AM_Arg_t asker) {
+    check_endpoint(token, at, 1);
+    gex_AM_ReplyMedium1(token, 213, data, size, GEX_EVENT_NOW, 0, asker);
+}
+static void long_reply(gex_Token_t token, void *data, size_t size, gex_AM_Arg_t asker) {
+    check_endpoint(token, asker, 0);
+    CHECK((uint64_t *)data == (uint64_t *)gex_Segment_QueryAddr(segments[asker]) + 601);
+    EQUAL(*(uint64_t *)data, 77 + size);
+    came[2]++;
+}
+static void long_request(gex_Token_t token, void *data, size_t size, gex_AM_Arg_t at, gex_AM_Arg_t asker,
+                         gex_AM_Arg_t low, gex_AM_Arg_t high) {
+    uint64_t there = (uint64_t)(uint32_t)high << 32 | (uint32_t)low;
+    check_endpoint(token, at, 1);
+    CHECK((uint64_t *)data == (uint64_t *)gex_Segment_QueryAddr(segments[at]) + 600);
+    gex_AM_ReplyLong1(token, 215, data, size, (void *)(uintptr_t)there, GEX_EVENT_NOW, 0, asker);
+}
+
+/* The same numbers at each endpoint, whose entries differ in their client data. */
+static void register_at(int index) {
+    const gex_Flags_t request = GEX_FLAG_AM_REQUEST, reply = GEX_FLAG_AM_REPLY;
+    gex_AM_Entry_t table[] = {
+        {210, (gex_AM_Fn_t)short_request, GEX_FLAG_AM_SHORT | request, 16, &eps[index], NULL},
+        {211, (gex_AM_Fn_t)short_reply, GEX_FLAG_AM_SHORT | reply, 1, &eps[index], NULL},
+        {212, (gex_AM_Fn_t)medium_request, GEX_FLAG_AM_MEDIUM | request, 2, &eps[index], NULL},
+        {213, (gex_AM_Fn_t)medium_reply, GEX_FLAG_AM_MEDIUM | reply, 1, &eps[index], NULL},
+        {214, (gex_AM_Fn_t)long_request, GEX_FLAG_AM_LONG | request, 4, &eps[index], NULL},
+        {215, (gex_AM_Fn_t)long_reply, GEX_FLAG_AM_LONG | reply, 1, &eps[index], NULL}};
+    CHECK(gex_EP_RegisterHandlers(eps[index], table, 6) == GASNET_OK);
 }
 
 static uint64_t *far_base(gex_TM_t pair, unsigned rank, uintptr_t *size) {
@@ -58,6 +120,27 @@ static void access_all(gex_TM_t pair, uint64_t *mine) {
     EQUAL(mine[31], 30 + before);
 }
 
+/* From every endpoint to every one of the neighbour. */
+static void messages_of_endpoints(void) {
+    static char bytes[3000];
+    memset(bytes, 5, sizeof bytes);
+    for (int from = 0; from <= SECONDS; from++) {
+        uint64_t at = (uintptr_t)((uint64_t *)gex_Segment_QueryAddr(segments[from]) + 601);
+        for (int to = 0; to <= SECONDS; to++) {
+            gex_TM_t pair = gex_TM_Pair(eps[from], (gex_EP_Index_t)to);
+            unsigned next = (me + 1) % all;
+            uint64_t value = 85, *there = far_base(pair, next, NULL);
+            gex_AM_RequestShort16(pair, next, 210, 0, to, from, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            gex_AM_RequestMedium2(pair, next, 212, bytes, sizeof bytes, GEX_EVENT_NOW, 0, to, from);
+            gex_AM_RequestLong4(pair, next, 214, &value, 8, there + 600, GEX_EVENT_NOW, 0, to, from, (gex_AM_Arg_t)at,
+                                (gex_AM_Arg_t)(at >> 32));
+            int pairs = from * (1 + SECONDS) + to + 1;
+            GASNET_BLOCKUNTIL(came[0] == pairs && came[1] == pairs && came[2] == pairs);
+        }
+    }
+    barrier();
+}
+
 static void messages_and_atomics(void) {
     unsigned next = (me + 1) % all;
     uint64_t *there = far_base(tm, next, NULL), pair[2] = {me, 77 + me};
@@ -89,8 +172,6 @@ static void messages_and_atomics(void) {
 int main(void) {
     gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)ask, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 3, NULL, NULL},
                               {201, (gex_AM_Fn_t)answer, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REPLY, 0, NULL, NULL}};
-    gex_EP_t eps[1 + SECONDS];
-    gex_Segment_t segments[1 + SECONDS];
     gex_TM_t reverse;
     uintptr_t size = 99;
     CHECK(gex_Client_Init(&client, &ep, &tm, "TEST", NULL, NULL, 0) == GASNET_OK);
@@ -103,8 +184,10 @@ int main(void) {
     eps[0] = ep;
     for (int i = 0; i <= SECONDS; i++) {
         if (i) {
-            CHECK(gex_EP_Create(&eps[i], client, GEX_EP_CAPABILITY_RMA | GEX_EP_CAPABILITY_VIS, 0) == GASNET_OK);
+            CHECK(gex_EP_Create(&eps[i], client, GEX_EP_CAPABILITY_RMA | GEX_EP_CAPABILITY_AM | GEX_EP_CAPABILITY_VIS,
+                                0) == GASNET_OK);
         }
+        register_at(i);
         EQUAL(gex_EP_QueryIndex(eps[i]), i);
         /* Endpoint 1 has memory of the library's. */
         CHECK(gex_Segment_Create(&segments[i], client, i == 1 ? NULL : own[i], SIZE, GEX_MK_HOST, 0) == GASNET_OK);
@@ -116,6 +199,7 @@ int main(void) {
     for (int i = 0; i <= SECONDS; i++) {
         access_all(gex_TM_Pair(ep, (gex_EP_Index_t)i), gex_Segment_QueryAddr(segments[i]));
     }
+    messages_of_endpoints();
     messages_and_atomics();
     /* Teams made before the segments know them. */
     uint64_t *last = far_base(reverse, 0, &size);

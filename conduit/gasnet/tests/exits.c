@@ -20,6 +20,7 @@ static void leave(gex_Token_t token) {
 int main(int argc, char **argv) {
     gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)leave, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL}};
     const char *how = argc > 1 ? argv[1] : "all";
+    signal(SIGINT, SIG_DFL); /* jobs in the background of a shell ignore it, and the conduit leaves that alone */
     begin(table, 1);
     if (!strcmp(how, "told")) {
         signal(SIGQUIT, told);

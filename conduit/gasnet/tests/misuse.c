@@ -72,7 +72,14 @@ int main(int argc, char **argv) {
         gex_EP_BindSegment(second, segment, 0);
         gex_RMA_PutBlocking(gex_TM_Pair(ep, 1), all - 1, base_of(all - 1), bytes, 2, 0);
     } else if (me == 0 && !strcmp(how, "message to a second endpoint")) {
+        gex_EP_Create(&second, client, GEX_EP_CAPABILITY_AM, 0);
+        gex_AM_RequestShort0(gex_TM_Pair(second, 2), all - 1, 200, 0);
+    } else if (!strcmp(how, "an endpoint without messages")) {
+        gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0);
         gex_AM_RequestShort0(gex_TM_Pair(ep, 1), all - 1, 200, 0);
+    } else if (me == 0 && !strcmp(how, "from an endpoint without messages")) {
+        gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0);
+        gex_AM_RequestShort0(gex_TM_Pair(second, 0), all - 1, 200, 0);
     } else if (me == 0 && !strcmp(how, "barrier of a pair")) {
         gex_Coll_BarrierNB(gex_TM_Pair(ep, 0), 0);
     } else if (me == 0 && !strcmp(how, "attached segment")) {
