@@ -328,9 +328,11 @@ typedef void (*llcl_abort_fn)(void *data, int32_t exit_code);
 
 /**
  * The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or
- * the program itself. llcl_init is then collective over them. All run on one machine, in the name
- * of one user. Rank 0 serves the others, as llcl-run does elsewhere: when it dies the others hear
- * of the death of all ranks.
+ * the program itself. llcl_init is then collective over them. Ranks that can hand a descriptor to
+ * each other share memory; those of other machines are reached by a wire (LLCL_TRANSPORT, else
+ * MPI's), without which llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine run in the
+ * name of one user. The lowest rank of each machine serves the others there, as llcl-run does
+ * elsewhere: when it dies these hear of the death of all ranks.
  */
 typedef struct llcl_bootstrap_t {
     /** Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it. */
@@ -340,13 +342,13 @@ typedef struct llcl_bootstrap_t {
     /** How many ranks there are, 1 to 4096; the same at each. */
     uint32_t size;
     /**
-     * Called twice, inside llcl_init and by its thread. It may block, and must not call this
-     * library.
+     * Called two to four times, inside llcl_init and by its thread, with at most 300 bytes. It may
+     * block, and must not call this library.
      */
     llcl_allgather_fn allgather;
     /**
-     * Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: rank 0 ends the
-     * processes of all.
+     * Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: the lowest rank of
+     * each machine ends the processes there.
      */
     llcl_abort_fn abort;
     /**

@@ -91,7 +91,7 @@ fn a_card_is_found_before_and_after_it_is_published() {
                 let card = lookup(&me, peer).unwrap();
                 assert_eq!(card.blob, [peer as u8; MAX_BLOB]);
                 let mut byte = [0xff];
-                File::from(card.fd).read_exact(&mut byte).unwrap();
+                File::from(card.fd.unwrap()).read_exact(&mut byte).unwrap();
                 assert_eq!(byte, [peer as u8]);
             }
             me.fence_survivors().unwrap();

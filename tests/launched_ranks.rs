@@ -71,7 +71,7 @@ fn processes_exchange_bytes_and_descriptors() {
         for peer in 0..size {
             let card = lookup(&me, peer).unwrap();
             let mut byte = [0xff];
-            File::from(card.fd).read_exact(&mut byte).unwrap();
+            File::from(card.fd.unwrap()).read_exact(&mut byte).unwrap();
             assert_eq!((card.blob[0], byte[0]), (peer as u8, peer as u8));
         }
         let mine = vec![rank as u8; 100_000];

@@ -64,9 +64,11 @@ pub type llcl_allgather_fn = Option<
 pub type llcl_abort_fn = Option<unsafe extern "C" fn(data: *mut c_void, exit_code: i32)>;
 
 /// The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or
-/// the program itself. llcl_init is then collective over them. All run on one machine, in the name
-/// of one user. Rank 0 serves the others, as llcl-run does elsewhere: when it dies the others hear
-/// of the death of all ranks.
+/// the program itself. llcl_init is then collective over them. Ranks that can hand a descriptor to
+/// each other share memory; those of other machines are reached by a wire (LLCL_TRANSPORT, else
+/// MPI's), without which llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine run in the
+/// name of one user. The lowest rank of each machine serves the others there, as llcl-run does
+/// elsewhere: when it dies these hear of the death of all ranks.
 #[repr(C)]
 pub struct llcl_bootstrap_t {
     /// Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it.
@@ -75,11 +77,11 @@ pub struct llcl_bootstrap_t {
     pub rank: u32,
     /// How many ranks there are, 1 to 4096; the same at each.
     pub size: u32,
-    /// Called twice, inside llcl_init and by its thread. It may block, and must not call this
-    /// library.
+    /// Called two to four times, inside llcl_init and by its thread, with at most 300 bytes. It may
+    /// block, and must not call this library.
     pub allgather: llcl_allgather_fn,
-    /// Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: rank 0 ends the
-    /// processes of all.
+    /// Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: the lowest rank of
+    /// each machine ends the processes there.
     pub abort: llcl_abort_fn,
     /// The first argument of both functions; may be NULL. Stays valid until the context has ended.
     pub data: *mut c_void,

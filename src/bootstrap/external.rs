@@ -1,26 +1,43 @@
 //! A world whose ranks somebody else has started and numbered: MPI, PMI, or a start of the
-//! program's own. An allgather of theirs brings them together, twice; from then on they have a hub
-//! as under `llcl-run`, a thread of rank 0.
+//! program's own. An allgather of theirs brings them together; from then on the ranks of each
+//! machine have a hub as under `llcl-run`, a thread of the lowest rank there.
+//!
+//! | round of the allgather | what it brings |
+//! |---|---|
+//! | 1 | each rank's machine and user, and where it listens |
+//! | 2 | whose hub each rank has reached |
+//! | 3, several machines only | whether a wire can join them |
+//! | 4, several machines only | what each rank publishes, which the hubs keep for their ranks |
+//!
+//! A machine is where a descriptor passes. Ranks with one boot id (or one number of `LLCL_NODE_ID`)
+//! try to reach the lowest of them, then the next; a rank in a network namespace of its own reaches
+//! none, and so counts as on another machine.
 
 mod host;
 
 use crate::fail;
-use crate::util::machine::boot_id;
+use crate::util::machine::{boot_id, chosen_node};
 use crate::util::rendezvous::{Secret, connect, listen, secret, user};
-use crate::util::socket::{self, Room};
+use crate::util::socket::{self, Room, Wake};
 use crate::util::status::{Error, Result, Status};
-use host::Host;
-pub(super) use host::Host as HubThread;
+pub use host::Carry;
+pub(super) use host::{Host as HubThread, Inbox};
+use host::{Host, hello};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
-/// What the program hands over. `allgather` is called by the thread that joins only.
+/// The program's allgather: fills the second argument with the first of every rank, in their order.
+/// 0: done. Called by the thread that joins only.
+pub type Allgather<'a> = &'a dyn Fn(&[u8], &mut [u8]) -> i32;
+
+/// What the program hands over.
 pub struct Handed<'a> {
     /// This process's number.
     pub rank: u32,
     /// How many ranks there are.
     pub size: u32,
-    /// Fills the second argument with the first of every rank, in their order. 0: done.
-    pub allgather: &'a dyn Fn(&[u8], &mut [u8]) -> i32,
+    /// See there.
+    pub allgather: Allgather<'a>,
     /// Ends the whole job; may be absent.
     pub abort: Option<Abort>,
     /// Each rank is a process of its own.
@@ -30,10 +47,10 @@ pub struct Handed<'a> {
 /// Ends the whole job with a code, as Bootstrap::abort() does.
 pub type Abort = Box<dyn Fn(i32, u32) + Send + Sync>;
 
-/// Bytes of the longer of the two rounds.
+/// Bytes of the first round.
 pub const ROUND: usize = CARD;
 
-/// Bytes of the kernel's name for the time since this machine was started.
+/// Bytes of a machine's name: as many as the kernel has for the time since it was started.
 const MACHINE: usize = 36;
 
 /// What each rank tells all others at first.
@@ -44,7 +61,7 @@ struct Card {
     size: u32,
     user: u32,
     machine: [u8; MACHINE],
-    /// Where rank 0 listens, and what it wants to hear there.
+    /// Where the rank listens, and what it wants to hear there.
     name: Secret,
     secret: Secret,
 }
@@ -73,45 +90,89 @@ impl Card {
     }
 }
 
-/// A place in the world: the socket that leads to its hub, and at rank 0 the hub.
-pub(super) fn join(handed: &Handed<'_>) -> Result<(OwnedFd, Option<Host>)> {
-    let Handed { rank, size, .. } = *handed;
-    let prepared = prepare(rank, size);
-    let own = prepared.as_ref().map_or_else(|error| refused(error, rank, size), |it| it.1.encode());
-    let cards = meet(handed, &own);
-    // A rank's own reason says more than that it has one.
-    let (listener, card) = prepared?;
-    let first = compatible(&card, &cards?)?;
-    let joined = match listener {
-        Some(listener) => {
-            Host::start(listener, first.secret, size).map(|(end, it)| (end, Some(it)))
-        }
-        None => enter(&first, rank).map(|end| (end, None)),
-    };
-    let status = joined.as_ref().map_or_else(|error| error.status, |_| Status::OK);
-    let told = gather(handed, &status.0.to_ne_bytes())?;
-    let joined = joined?;
-    if let Some(at) = told.chunks_exact(4).position(|status| status != 0i32.to_ne_bytes()) {
-        fail!(ERR_SYSTEM, "rank {at} has not reached rank 0, and says why; so nobody has a world");
-    }
-    Ok(joined)
+/// A place in the world.
+pub(super) struct Place {
+    /// Leads to the hub of this machine.
+    pub end: OwnedFd,
+    /// The hub, at the lowest rank of a machine.
+    pub host: Option<Host>,
+    pub inbox: Option<Arc<Inbox>>,
+    /// The rank in whose process the hub of each rank runs; None: there is one machine.
+    pub hubs: Option<Arc<[u32]>>,
 }
 
-/// Where rank 0 listens, and what this rank tells the others.
-fn prepare(rank: u32, size: u32) -> Result<(Option<OwnedFd>, Card)> {
-    let mut card = Card {
+/// Takes a place in the world. `ready`: whether this rank can join, and whether ranks of several
+/// machines.
+pub(super) fn join(handed: &Handed<'_>, ready: &dyn Fn(bool) -> Result<()>) -> Result<Place> {
+    let Handed { rank, size, .. } = *handed;
+    let prepared = ready(false).and_then(|()| prepare(rank, size));
+    let own = prepared.as_ref().map_or_else(|error| refused(error, rank, size), |it| it.1.encode());
+    let cards = gather(handed.allgather, size, &own)?;
+    // A rank's own reason says more than that it has one.
+    let (listener, card) = prepared?;
+    let cards: Vec<Card> = cards.chunks_exact(CARD).filter_map(Card::decode).collect();
+    compatible(&card, &cards)?;
+    let joined = reach_hub(&cards, rank).and_then(|reached| match reached {
+        Some((hub, end)) => Ok((hub, end, None)),
+        None => Host::start(listener, card.secret, (rank, size))
+            .map(|(end, host)| (rank, end, Some(host))),
+    });
+    let hub = joined.as_ref().map_or(rank, |it| it.0);
+    let told = agree(handed, &joined, hub)?;
+    let (_, end, host) = joined?;
+    let hubs: Arc<[u32]> = told.into();
+    if let Some(host) = &host {
+        host.inbox().set_hubs(hubs.clone());
+    }
+    let inbox = host.as_ref().map(Host::inbox);
+    if hubs.iter().all(|hub| *hub == hubs[0]) {
+        return Ok(Place { end, host, inbox, hubs: None });
+    }
+    let wired = ready(true);
+    agree(handed, &wired, hub)?;
+    wired.map(|()| Place { end, host, inbox, hubs: Some(hubs) })
+}
+
+/// Whether a step went well at all ranks; what each of them tells with it. None where this rank's
+/// own reason is to be told instead.
+fn agree<T>(handed: &Handed<'_>, step: &Result<T>, number: u32) -> Result<Vec<u32>> {
+    let status = step.as_ref().map_or_else(|error| error.status, |_| Status::OK);
+    let mine = [status.0.to_ne_bytes(), number.to_ne_bytes()].concat();
+    let told = gather(handed.allgather, handed.size, &mine)?;
+    let word = |at: usize| told[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+    let failed = (0..handed.size as usize).find(|rank| word(8 * rank) != 0);
+    match failed.filter(|_| step.is_ok()) {
+        Some(at) => {
+            fail!(ERR_SYSTEM, "rank {at} cannot join, and says why; so nobody has a world")
+        }
+        None => Ok((0..handed.size as usize).map(|rank| word(8 * rank + 4)).collect()),
+    }
+}
+
+/// The machine's name: a number that was chosen, or the boot id.
+fn machine(rank: u32, size: u32) -> Result<[u8; MACHINE]> {
+    let mut name = [0; MACHINE];
+    let bytes = match chosen_node(rank, size)? {
+        Some(number) => format!("node {number}").into_bytes(),
+        // Where there is none, whether a rank can be reached tells enough.
+        None => boot_id(),
+    };
+    name.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
+    Ok(name)
+}
+
+/// Where this rank listens, and what it tells the others.
+fn prepare(rank: u32, size: u32) -> Result<(OwnedFd, Card)> {
+    let card = Card {
         status: Status::OK.0,
         rank,
         size,
         user: user(),
-        machine: [0; MACHINE],
+        machine: machine(rank, size)?,
         name: secret()?,
         secret: secret()?,
     };
-    // Where there is none, whether rank 0 can be reached tells enough.
-    card.machine.iter_mut().zip(boot_id()).for_each(|(place, byte)| *place = byte);
-    let listener = if rank == 0 { Some(listen(&card.name, size)?) } else { None };
-    Ok((listener, card))
+    Ok((listen(&card.name, size)?, card))
 }
 
 fn refused(error: &Error, rank: u32, size: u32) -> Vec<u8> {
@@ -120,22 +181,17 @@ fn refused(error: &Error, rank: u32, size: u32) -> Vec<u8> {
     Card { status, rank, size, user, machine, name, secret }.encode()
 }
 
-/// The program's allgather.
-fn gather(handed: &Handed<'_>, mine: &[u8]) -> Result<Vec<u8>> {
-    let mut all = vec![0; mine.len() * handed.size as usize];
-    match (handed.allgather)(mine, &mut all) {
+/// The bytes of all ranks.
+fn gather(allgather: Allgather<'_>, size: u32, mine: &[u8]) -> Result<Vec<u8>> {
+    let mut all = vec![0; mine.len() * size as usize];
+    match allgather(mine, &mut all) {
         0 => Ok(all),
         code => fail!(ERR_SYSTEM, "bootstrap.allgather answered {code}, expected 0"),
     }
 }
 
-fn meet(handed: &Handed<'_>, card: &[u8]) -> Result<Vec<Card>> {
-    Ok(gather(handed, card)?.chunks_exact(CARD).filter_map(Card::decode).collect())
-}
-
-/// The card of rank 0, if all ranks can be one world. All come to the same answer, but for its
-/// words.
-fn compatible(own: &Card, cards: &[Card]) -> Result<Card> {
+/// Whether all ranks can be one world. All come to the same answer, but for its words.
+fn compatible(own: &Card, cards: &[Card]) -> Result<()> {
     for (at, card) in (0..).zip(cards) {
         if card.rank != at || card.size != own.size {
             fail!(
@@ -150,31 +206,58 @@ fn compatible(own: &Card, cards: &[Card]) -> Result<Card> {
             let why = Status(card.status).text().trim_end_matches('\0');
             fail!(ERR_SYSTEM, "rank {at} cannot join, and so nobody can: {why}");
         }
-        if card.machine != cards[0].machine {
+        let neighbour = cards.iter().find(|other| other.machine == card.machine);
+        if let Some(first) = neighbour.filter(|first| first.user != card.user) {
+            let (user, rank, expected) = (card.user, first.rank, first.user);
             fail!(
-                ERR_UNSUPPORTED,
-                "ranks 0 and {at} are on different machines; this version connects those of one"
+                ERR_INVALID,
+                "rank {at} runs as user {user}, expected {expected} as rank {rank} does"
             );
         }
-        if card.user != cards[0].user {
-            let (user, first) = (card.user, cards[0].user);
-            fail!(ERR_INVALID, "rank {at} runs as user {user}, expected {first} as rank 0 does");
-        }
     }
-    match cards.first() {
-        Some(first) => Ok(*first),
-        None => fail!(ERR_INVALID, "bootstrap.size is 0, expected at least 1"),
+    if cards.is_empty() {
+        fail!(ERR_INVALID, "bootstrap.size is 0, expected at least 1");
     }
+    Ok(())
 }
 
-/// Connects to the hub of rank 0, and names this rank.
-fn enter(first: &Card, rank: u32) -> Result<OwnedFd> {
-    let end = connect(&first.name).map_err(|error| {
-        let text = format!("rank 0 cannot be reached, as in a container of its own: {error}");
-        Error::new(error.status, text)
-    })?;
-    match socket::send(end.as_fd(), &host::hello(&first.secret, rank), None, Room::Wait) {
-        Ok(()) => Ok(end),
-        Err(error) => fail!(ERR_SYSTEM, "sending to rank 0: {error}"),
+/// Reaches the lowest rank of this machine that can be reached, and names this rank there. None: it
+/// is this one.
+fn reach_hub(cards: &[Card], rank: u32) -> Result<Option<(u32, OwnedFd)>> {
+    let own = &cards[rank as usize];
+    for card in cards[..rank as usize].iter().filter(|card| card.machine == own.machine) {
+        let Some(end) = connect(&card.name)? else { continue };
+        // That one descriptor passes shows that others will.
+        let probe = Wake::new()?;
+        let hello = hello(&card.secret, rank);
+        return match socket::send(end.as_fd(), &hello, Some(probe.as_fd()), Room::Wait) {
+            Ok(()) => Ok(Some((card.rank, end))),
+            Err(error) => fail!(ERR_SYSTEM, "sending to rank {}: {error}", card.rank),
+        };
     }
+    Ok(None)
+}
+
+/// The last round of several machines: what each rank has published, `own` here. An error: this
+/// rank cannot join, or another one.
+pub(super) fn gather_cards<T>(
+    handed: &Handed<'_>,
+    own: &[u8],
+    made: &Result<T>,
+) -> Result<Vec<Vec<u8>>> {
+    const BLOB: usize = super::MAX_BLOB;
+    let status = made.as_ref().map_or_else(|error| error.status, |_| Status::OK);
+    let mut mine = [status.0.to_ne_bytes(), (own.len() as u32).to_ne_bytes()].concat();
+    mine.extend(own);
+    mine.resize(8 + BLOB, 0);
+    let all = gather(handed.allgather, handed.size, &mine)?;
+    let mut cards = Vec::with_capacity(handed.size as usize);
+    for (rank, bytes) in all.chunks_exact(8 + BLOB).enumerate() {
+        let word = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+        if word(0) != 0 && made.is_ok() {
+            fail!(ERR_SYSTEM, "rank {rank} cannot join, and says why; so nobody has a world");
+        }
+        cards.push(bytes[8..].iter().take(word(4) as usize).copied().collect());
+    }
+    Ok(cards)
 }

@@ -2,7 +2,12 @@
 //! them. It lives in `llcl-run`, or in a thread of a process whose threads are ranks.
 //!
 //! The hub never waits for a rank: what a rank does not read stays queued here.
+//!
+//! Where the ranks run on several machines, each machine has a hub (`several`).
 
+mod several;
+
+use crate::bootstrap::log::Log;
 use crate::bootstrap::protocol::{MAX_RANKS, PACKET, Reply, Request};
 use crate::bootstrap::rules::{Outgoing, Rules, Verdict};
 use crate::fail;
@@ -57,6 +62,10 @@ pub struct Hub {
     /// still holds the rank's socket, and the rank counts as dead when nothing of it runs any more.
     processes: Vec<Option<OwnedFd>>,
     buffer: Vec<u8>,
+    /// What joins it to the hubs of other machines, where there are some.
+    log: Option<Log>,
+    /// Ranks of this machine that have left or have died, as the log may not say yet.
+    departed: Vec<bool>,
 }
 
 impl Hub {
@@ -72,25 +81,42 @@ impl Hub {
 
     /// A hub whose sockets lead to the ranks 0, 1, ...
     pub fn of(sockets: Vec<OwnedFd>) -> Result<Hub> {
+        Hub::with(sockets.into_iter().map(Some).collect(), None)
+    }
+
+    /// A hub whose sockets lead to the ranks 0, 1, ... as far as they are on this machine; the log
+    /// leads to the others.
+    pub(super) fn with(sockets: Vec<Option<OwnedFd>>, log: Option<Log>) -> Result<Hub> {
         let size = sockets.len() as u32;
+        let is_near = |rank| log.as_ref().is_none_or(|log| log.is_near(rank));
         let mut hub = Hub {
             epoll: Epoll::new()?,
-            rules: Rules::new(size),
+            rules: Rules::of_machine(size, is_near),
             connections: Vec::with_capacity(size as usize),
             processes: (0..size).map(|_| None).collect(),
             buffer: vec![0; PACKET],
+            log,
+            departed: vec![false; size as usize],
         };
         for (rank, socket) in (0..).zip(sockets) {
             let interest = libc::EPOLLIN;
-            hub.epoll.add(socket.as_fd(), interest, rank)?;
-            hub.connections.push(Some(Connection { socket, queue: VecDeque::new(), interest }));
+            if let Some(socket) = &socket {
+                hub.epoll.add(socket.as_fd(), interest, rank)?;
+            }
+            let connection = |socket| Connection { socket, queue: VecDeque::new(), interest };
+            hub.connections.push(socket.map(connection));
         }
         Ok(hub)
     }
 
-    /// Whether no rank is in the world any more, nor will be.
+    /// Whether no rank of this machine is in the world any more, nor will be, and none of another
+    /// machine needs this hub.
     pub fn is_over(&self) -> bool {
-        self.rules.all_gone()
+        match &self.log {
+            None => self.rules.all_gone(),
+            Some(log) if log.decides() => self.rules.all_gone() && log.is_told(),
+            Some(log) => log.is_told() && self.near_ones_are_gone(log),
+        }
     }
 
     /// Sends a signal to every process that has joined and has neither left nor ended, but those of
@@ -147,7 +173,7 @@ impl Hub {
 
     fn ended(&mut self, rank: u32, events: &mut Vec<Event>) {
         self.read(rank, usize::MAX, events);
-        if self.rules.is_gone(rank) {
+        if self.is_gone(rank) {
             // It left in order. Another program may still hold the socket and try to join; it is
             // to be told why it may not, so the connection stays.
             self.forget_process(rank);
@@ -166,7 +192,7 @@ impl Hub {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => return self.closed(rank, events),
             };
-            match self.serve(rank, size, fd) {
+            match self.serve(rank, size, fd, events) {
                 Verdict::Fine => {}
                 Verdict::Abort { code, grace_ms } => {
                     events.push(Event::Abort { rank, code, grace_ms });
@@ -179,10 +205,19 @@ impl Hub {
         }
     }
 
-    fn serve(&mut self, rank: u32, size: usize, mut fd: Option<OwnedFd>) -> Verdict {
+    fn serve(
+        &mut self,
+        rank: u32,
+        size: usize,
+        mut fd: Option<OwnedFd>,
+        events: &mut Vec<Event>,
+    ) -> Verdict {
         let Some((token, request)) = Request::decode(&self.buffer[..size]) else {
             return Verdict::Nonsense("a packet that is not understood: of another release?");
         };
+        if self.log.is_some() && several::concerns_all(&request) {
+            return self.submit(rank, request, size, events);
+        }
         let was_gone = self.rules.is_gone(rank);
         if matches!(request, Request::Join { .. }) && !was_gone && !self.rules.is_joined(rank) {
             self.remember_process(rank, fd.take());
@@ -192,6 +227,11 @@ impl Hub {
             self.forget_process(rank);
         }
         verdict
+    }
+
+    /// Whether a rank has left or has died.
+    fn is_gone(&self, rank: u32) -> bool {
+        self.departed[rank as usize] || self.rules.is_gone(rank)
     }
 
     fn remember_process(&mut self, rank: u32, process: Option<OwnedFd>) {
@@ -212,7 +252,7 @@ impl Hub {
     /// The rank has closed its end. Others pass over what a dead rank has half sent, so it counts
     /// as dead only when its process, where that is known, has ended.
     fn closed(&mut self, rank: u32, events: &mut Vec<Event>) {
-        if self.rules.is_gone(rank) || self.processes[rank as usize].is_none() {
+        if self.is_gone(rank) || self.processes[rank as usize].is_none() {
             return self.disconnect(rank);
         }
         self.hang_up(rank);
@@ -227,13 +267,16 @@ impl Hub {
 
     /// The rank is dead from now on, unless it had left.
     fn disconnect(&mut self, rank: u32) {
-        if let (Some(process), false) = (&self.processes[rank as usize], self.rules.is_gone(rank)) {
+        if let (Some(process), false) = (&self.processes[rank as usize], self.is_gone(rank)) {
             // Nothing of it may run on; see closed().
             socket::kill(process.as_fd());
         }
         self.forget_process(rank);
         self.hang_up(rank);
-        self.rules.gone(rank, false);
+        match self.log {
+            None => self.rules.gone(rank, false),
+            Some(_) => self.submit_death(rank),
+        }
     }
 
     /// Queues and sends what the rules have decided.
@@ -309,115 +352,4 @@ fn refusal(rank: u32, error: &io::Error) -> Packet {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bootstrap::protocol::Departure;
-
-    fn say(end: &OwnedFd, token: u32, request: &Request) {
-        socket::send(end.as_fd(), &request.encode(token), None, Room::Now).unwrap();
-    }
-
-    fn hear(end: &OwnedFd) -> Option<(u32, Reply)> {
-        let mut buffer = vec![0; PACKET];
-        let (size, _) = socket::receive(end.as_fd(), &mut buffer).ok()?;
-        Reply::decode(&buffer[..size])
-    }
-
-    fn gone(rank: u32, left: bool) -> Reply {
-        Reply::Gone { ranks: vec![Departure { rank, left }] }
-    }
-
-    #[test]
-    fn nonsense_is_a_death_of_its_sender_and_of_nobody_else() {
-        let (mut hub, ends) = Hub::new(2).unwrap();
-        for (rank, end) in (0..).zip(&ends) {
-            say(end, 1, &Request::Join { rank, size: 2 });
-        }
-        assert_eq!(hub.turn().unwrap(), []);
-        let ok = Reply::Answer { status: 0, bytes: Vec::new() };
-        assert_eq!(hear(&ends[0]), Some((1, ok)));
-        socket::send(ends[1].as_fd(), b"what?", None, Room::Now).unwrap();
-        assert!(matches!(hub.turn().unwrap()[..], [Event::Nonsense { rank: 1, .. }]));
-        assert_eq!(hear(&ends[0]), Some((0, gone(1, false))));
-        // Also a packet that would make an answer larger than a packet may be.
-        let bytes = vec![0; crate::bootstrap::protocol::PAYLOAD];
-        say(&ends[0], 2, &Request::Exchange { total: 1, offset: 0, bytes });
-        assert!(matches!(hub.turn().unwrap()[..], [Event::Nonsense { rank: 0, .. }]));
-    }
-
-    #[test]
-    fn who_closes_is_dead_when_its_process_has_ended() {
-        // First, so that it holds nothing of the sockets, not even for a moment.
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let (mut hub, mut ends) = Hub::new(2).unwrap();
-        let process = socket::process(child.id()).unwrap();
-        say(&ends[0], 1, &Request::Join { rank: 0, size: 2 });
-        let join = Request::Join { rank: 1, size: 2 }.encode(1);
-        socket::send(ends[1].as_fd(), &join, Some(process.as_fd()), Room::Now).unwrap();
-        hub.turn().unwrap();
-        hear(&ends[0]).unwrap();
-        drop(ends.remove(1));
-        assert_eq!(hub.turn().unwrap(), [Event::Closed { rank: 1 }]);
-        assert_eq!((hear(&ends[0]), child.try_wait().unwrap()), (None, None));
-        assert!(!hub.has_deserted(1));
-        assert!(hub.evict(1) && !hub.evict(0));
-        child.wait().unwrap();
-        assert_eq!(hub.turn().unwrap(), []);
-        assert_eq!(hear(&ends[0]), Some((0, gone(1, false))));
-        assert!(hub.has_deserted(1) && !hub.evict(1));
-    }
-
-    #[test]
-    fn a_departure_is_heard_though_the_rank_left_answers_unread() {
-        let (mut hub, mut ends) = Hub::new(2).unwrap();
-        for (rank, end) in (0..).zip(&ends) {
-            say(end, 1, &Request::Join { rank, size: 2 });
-        }
-        hub.turn().unwrap();
-        say(&ends[0], 0, &Request::Abort { code: 3, grace_ms: 5 });
-        say(&ends[0], 0, &Request::Leave);
-        drop(ends.remove(0));
-        // As the launcher does when it learns of the end first.
-        assert_eq!(hub.process_ended(0), [Event::Abort { rank: 0, code: 3, grace_ms: 5 }]);
-        hear(&ends[0]).unwrap();
-        assert_eq!(hear(&ends[0]), Some((0, gone(0, true))));
-        hub.process_ended(0);
-        assert_eq!(hub.turn().unwrap(), []);
-        assert_eq!(hear(&ends[0]), None);
-    }
-
-    #[test]
-    fn who_does_not_read_blocks_nobody_and_loses_nothing() {
-        let (mut hub, ends) = Hub::new(2).unwrap();
-        for (rank, end) in (0..).zip(&ends) {
-            say(end, 1, &Request::Join { rank, size: 2 });
-        }
-        hub.turn().unwrap();
-        // Far more answers than the socket holds and than the hub is willing to queue.
-        let mut sent = 0;
-        let mut buffer = vec![0; PACKET];
-        for token in 0..4000 {
-            let packet = Request::Lookup { peers: vec![9] }.encode(token);
-            if socket::send(ends[0].as_fd(), &packet, None, Room::Now).is_ok() {
-                sent += 1;
-            }
-            hub.turn().unwrap();
-        }
-        assert!(sent > BACKLOG);
-        say(&ends[1], 5, &Request::Lookup { peers: vec![9] });
-        hub.turn().unwrap();
-        hear(&ends[1]).unwrap();
-        assert!(matches!(hear(&ends[1]), Some((0, Reply::Card { rank: 9, .. }))));
-        let (mut heard, mut idle) = (0, 0);
-        while idle < 3 {
-            if socket::receive(ends[0].as_fd(), &mut buffer).is_ok() {
-                (heard, idle) = (heard + 1, 0);
-            } else {
-                hub.turn().unwrap();
-                idle += 1;
-            }
-        }
-        // The answer to the join, too.
-        assert_eq!(heard, sent + 1);
-    }
-}
+mod tests;

@@ -1,7 +1,8 @@
 //! Layer 1: who am I, how many are we, exchange bytes, fence. Knows no transport.
 //!
-//! A hub serves all ranks of a world. It lives in `llcl-run` where ranks are processes, and in a
-//! thread of the process where ranks are threads ([`World`]). Each rank has one end of a packet
+//! A hub serves all ranks of a world, or those of one machine of several. It lives in `llcl-run` where
+//! ranks are processes, and in a thread of a process where ranks are threads ([`World`]) or were
+//! started by somebody else ([`Handed`]). Each rank has one end of a packet
 //! socket without a name, so nobody else can take its place and nothing is left behind.
 
 mod alone;
@@ -9,12 +10,13 @@ mod client;
 pub mod environment;
 mod external;
 pub mod hub;
+mod log;
 mod protocol;
 mod rules;
 mod wanted;
 mod world;
 
-pub use external::{Abort, Handed, ROUND};
+pub use external::{Abort, Carry, Handed, ROUND};
 pub use protocol::{MAX_BLOB, MAX_RANKS};
 pub use world::World;
 
@@ -23,9 +25,9 @@ use crate::util::status::Result;
 use alone::Alone;
 pub use client::OnCards;
 use client::{Client, lock};
-use external::HubThread;
+use external::{HubThread, Inbox};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use world::Seat;
 
@@ -34,8 +36,8 @@ use world::Seat;
 pub struct Card {
     /// At most [`MAX_BLOB`] bytes.
     pub blob: Vec<u8>,
-    /// The receiver's own, close-on-exec.
-    pub fd: OwnedFd,
+    /// The receiver's own, close-on-exec. None: the rank runs on another machine.
+    pub fd: Option<OwnedFd>,
 }
 
 /// One rank's place in its world. Every function may be called by any thread at any time.
@@ -48,8 +50,14 @@ pub struct Bootstrap {
     link: Link,
     /// A place in a world of this process, until this rank has left it.
     seat: Mutex<Option<Seat>>,
-    /// In a world that somebody else has started: the hub, at rank 0, and what ends the job.
+    /// In a world that somebody else has started: the hub, at the lowest rank of a machine, and what
+    /// ends the job.
     host: Mutex<Option<HubThread>>,
+    inbox: Option<Arc<Inbox>>,
+    /// Where it has several machines, the rank in whose process the hub of each rank runs; and what
+    /// this rank has published.
+    hubs: Option<Arc<[u32]>>,
+    published: Mutex<Vec<u8>>,
     abort: Option<Abort>,
     processes: bool,
 }
@@ -78,8 +86,12 @@ impl Bootstrap {
     }
 
     /// The place that the program hands over, whose ranks somebody else has started. Collective
-    /// over them; where one cannot join, nobody does.
-    pub fn from_program(handed: Handed<'_>) -> Result<Bootstrap> {
+    /// over them; where one cannot join, nobody does. `ready`: whether this rank can join, and
+    /// whether ranks of several machines. Then introduce() must follow.
+    pub fn from_program(
+        handed: &mut Handed<'_>,
+        ready: &dyn Fn(bool) -> Result<()>,
+    ) -> Result<Bootstrap> {
         let (rank, size) = (handed.rank, handed.size);
         if !(1..=MAX_RANKS).contains(&size) || rank >= size {
             fail!(
@@ -87,16 +99,71 @@ impl Bootstrap {
                 "bootstrap.rank is {rank} and bootstrap.size is {size}, expected a rank below a size of 1 to {MAX_RANKS}"
             );
         }
-        let (end, host) = external::join(&handed)?;
-        let link = Link::Hub(Client::join(end, rank, size, handed.processes)?);
+        let external::Place { end, host, inbox, hubs } = external::join(handed, ready)?;
+        let client = Client::join(end, rank, size, handed.processes);
+        if client.is_err() && hubs.is_some() {
+            // The others wait for this rank there.
+            external::gather_cards(handed, &[], &client)?;
+        }
+        let link = Link::Hub(client?);
         let joined = Bootstrap::of(rank, size, link);
-        let (abort, processes) = (handed.abort, handed.processes);
-        Ok(Bootstrap { host: Mutex::new(host), abort, processes, ..joined })
+        let (abort, processes) = (handed.abort.take(), handed.processes);
+        Ok(Bootstrap { host: Mutex::new(host), inbox, hubs, abort, processes, ..joined })
+    }
+
+    /// Shows what each rank has published to those of other machines. Collective over the ranks that
+    /// somebody else has started. `made`: whether all that this rank needs was made; where it was
+    /// not, at one of them, nobody has a world.
+    pub fn introduce<T>(&self, handed: &Handed<'_>, made: &Result<T>) -> Result<()> {
+        if self.hubs.is_some() {
+            let own = lock(&self.published).clone();
+            let cards = external::gather_cards(handed, &own, made)?;
+            if let Some(inbox) = &self.inbox {
+                inbox.set_cards(cards);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the ranks run on several machines: the rank in whose process the hub of this machine
+    /// runs; else 0.
+    pub fn leader(&self) -> u32 {
+        self.hubs.as_ref().map_or(0, |hubs| hubs[self.rank as usize])
+    }
+
+    /// Whether the ranks run on several machines.
+    pub fn has_several_machines(&self) -> bool {
+        self.hubs.is_some()
+    }
+
+    /// Ranks in whose processes the hubs run that the hub in this process sends packets to.
+    pub fn other_hubs(&self) -> Vec<u32> {
+        match &self.hubs {
+            Some(hubs) if self.leader() == self.rank => log::peers_of(self.rank, hubs),
+            _ => Vec::new(),
+        }
+    }
+
+    /// From now on the hub in this process, if there is one, gives its packets to `carry`, whose
+    /// other end calls relayed().
+    pub fn carry_by(&self, carry: Carry) {
+        if let Some(inbox) = &self.inbox {
+            inbox.carry_by(carry);
+        }
+    }
+
+    /// A packet of the hub in the process of rank `from` has come for the one in this process.
+    pub fn relayed(&self, from: u32, packet: Vec<u8>) {
+        if let Some(inbox) = &self.inbox {
+            inbox.relayed(from, packet);
+        }
     }
 
     fn of(rank: u32, size: u32, link: Link) -> Bootstrap {
         let (seat, host) = (Mutex::new(None), Mutex::new(None));
-        Bootstrap { rank, size, link, seat, host, abort: None, processes: true }
+        let (inbox, hubs, published) = (None, None, Mutex::default());
+        let (abort, processes) = (None, true);
+        Bootstrap { rank, size, link, seat, host, inbox, hubs, published, abort, processes }
     }
 
     /// The place of `rank` in a world of this process. `ERR_STATE` the second time, `ERR_RANGE`
@@ -128,6 +195,9 @@ impl Bootstrap {
     pub fn publish(&self, blob: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
         if blob.len() > MAX_BLOB {
             fail!(ERR_INVALID, "blob: {} bytes, expected at most {MAX_BLOB}", blob.len());
+        }
+        if self.hubs.is_some() {
+            *lock(&self.published) = blob.to_vec();
         }
         match &self.link {
             Link::Alone(alone) => alone.publish(),
@@ -251,6 +321,8 @@ impl Bootstrap {
             Link::Hub(client) => client.close(true),
         }
         drop(lock(&self.seat).take());
-        drop(lock(&self.host).take());
+        // Joined without the lock.
+        let host = lock(&self.host).take();
+        drop(host);
     }
 }

@@ -46,6 +46,8 @@ pub enum Reply {
     /// To a look-up, for one of its ranks: status 0 and what that rank has published, with the
     /// descriptor, or an error and its sentence.
     Card { rank: u32, status: i32, bytes: Vec<u8> },
+    /// As Card, of a rank of another machine: there is no descriptor.
+    FarCard { rank: u32, bytes: Vec<u8> },
     /// Unasked: these ranks have died or have left.
     Gone { ranks: Vec<Departure> },
 }
@@ -156,6 +158,7 @@ impl Reply {
             Reply::Card { rank, status, bytes } => {
                 packet(10, token, (*rank).into(), *status as u32 as u64, bytes)
             }
+            Reply::FarCard { rank, bytes } => packet(11, token, (*rank).into(), 0, bytes),
             Reply::Gone { ranks } => {
                 let bytes = ranks.iter().flat_map(Departure::encode).collect::<Vec<_>>();
                 packet(9, token, 0, 0, &bytes)
@@ -177,6 +180,7 @@ impl Reply {
                 let (rank, status) = (a, b as u32 as i32);
                 Some((token, Reply::Card { rank, status, bytes: payload.to_vec() }))
             }
+            11 => Some((token, Reply::FarCard { rank: a, bytes: payload.to_vec() })),
             _ => None,
         }
     }
@@ -203,6 +207,7 @@ mod tests {
         let replies = [
             Reply::Answer { status: -4, bytes: b"rank 1 has died".to_vec() },
             Reply::Card { rank: 5, status: -4, bytes: vec![1] },
+            Reply::FarCard { rank: 6, bytes: vec![2, 3] },
             Reply::Gone {
                 ranks: vec![Departure { rank: 2, left: true }, Departure { rank: 7, left: false }],
             },

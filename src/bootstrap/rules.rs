@@ -43,7 +43,9 @@ struct Member {
     phase: Phase,
     /// It has been in the world, whatever became of it.
     joined: bool,
-    card: Option<(Vec<u8>, Arc<OwnedFd>)>,
+    card: Option<(Vec<u8>, Option<Arc<OwnedFd>>)>,
+    /// It is on another machine, whose hub answers it.
+    far: bool,
     /// Ranks that wait for this one's card.
     asking: Vec<u32>,
     /// The collective call, and its token, that this rank waits in.
@@ -82,11 +84,19 @@ pub struct Rules {
 
 impl Rules {
     /// A world in which nobody has joined yet.
+    #[cfg(test)]
     pub fn new(size: u32) -> Rules {
-        let member = |_| Member {
-            phase: Phase::Absent,
-            joined: false,
+        Rules::of_machine(size, |_| true)
+    }
+
+    /// The world as the hub of one machine has it: the ranks that are not `near` have joined
+    /// already, and are not answered from here.
+    pub fn of_machine(size: u32, near: impl Fn(u32) -> bool) -> Rules {
+        let member = |rank| Member {
+            phase: if near(rank) { Phase::Absent } else { Phase::Joined },
+            joined: !near(rank),
             card: None,
+            far: !near(rank),
             asking: Vec::new(),
             waiting: None,
             told: 0,
@@ -109,7 +119,7 @@ impl Rules {
         let mut all = Vec::new();
         if std::mem::take(&mut self.untold) {
             for (to, member) in (0..).zip(&mut self.members) {
-                if member.wants_news() && member.told < self.news.len() {
+                if !member.far && member.wants_news() && member.told < self.news.len() {
                     let reply = Reply::Gone { ranks: self.news[member.told..].to_vec() };
                     all.push(Outgoing { to, token: 0, reply, fd: None });
                     member.told = self.news.len();
@@ -237,13 +247,29 @@ impl Rules {
             let text = format!("publish: rank {rank} has published already, expected one call");
             return self.fail(rank, token, Status::ERR_STATE, text);
         }
-        let fd = Arc::new(fd);
+        let fd = Some(Arc::new(fd));
         let asking = std::mem::take(&mut member.asking);
         member.card = Some((blob.clone(), fd.clone()));
         self.answer(rank, token, Vec::new());
         for asker in asking {
             if self.is_joined(asker) {
                 self.show_card(asker, rank, blob.clone(), fd.clone());
+            }
+        }
+    }
+
+    /// What the ranks of other machines have published, by rank.
+    pub fn far_cards(&mut self, cards: &[Vec<u8>]) {
+        for (rank, card) in (0..).zip(cards) {
+            let Some(member) = self.members.get_mut(rank as usize).filter(|it| it.far) else {
+                continue;
+            };
+            if member.is_gone() {
+                continue;
+            }
+            member.card = Some((card.clone(), None));
+            for asker in std::mem::take(&mut member.asking) {
+                self.show_card(asker, rank, card.clone(), None);
             }
         }
     }
@@ -262,8 +288,12 @@ impl Rules {
         }
     }
 
-    fn show_card(&mut self, to: u32, rank: u32, bytes: Vec<u8>, fd: Arc<OwnedFd>) {
-        self.send(to, 0, Reply::Card { rank, status: 0, bytes }, Some(fd));
+    fn show_card(&mut self, to: u32, rank: u32, bytes: Vec<u8>, fd: Option<Arc<OwnedFd>>) {
+        let reply = match fd {
+            Some(_) => Reply::Card { rank, status: 0, bytes },
+            None => Reply::FarCard { rank, bytes },
+        };
+        self.send(to, 0, reply, fd);
     }
 
     fn refuse_card(&mut self, to: u32, rank: u32, status: Status, text: String) {
@@ -382,7 +412,9 @@ impl Rules {
     }
 
     fn send(&mut self, to: u32, token: u32, reply: Reply, fd: Option<Arc<OwnedFd>>) {
-        self.outgoing.push(Outgoing { to, token, reply, fd });
+        if !self.members[to as usize].far {
+            self.outgoing.push(Outgoing { to, token, reply, fd });
+        }
     }
 }
 

@@ -14,13 +14,14 @@ fn joined(size: u32) -> Rules {
 fn status(out: &Outgoing) -> Option<i32> {
     match &out.reply {
         Reply::Answer { status, .. } | Reply::Card { status, .. } => Some(*status),
+        Reply::FarCard { .. } => Some(0),
         Reply::Gone { .. } => None,
     }
 }
 
 fn text(out: &Outgoing) -> String {
     match &out.reply {
-        Reply::Answer { bytes, .. } | Reply::Card { bytes, .. } => {
+        Reply::Answer { bytes, .. } | Reply::Card { bytes, .. } | Reply::FarCard { bytes, .. } => {
             String::from_utf8(bytes.clone()).unwrap()
         }
         Reply::Gone { ranks } => {

@@ -16,6 +16,7 @@ use crate::engine::messages::sender::MessagePost;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::RANKS;
+use crate::transport::fabric::Fabric;
 use crate::transport::imports::OwnTable;
 use crate::transport::memory::segment::Segment;
 use crate::transport::port::Port;
@@ -117,11 +118,12 @@ impl Context {
         // Before there is a second thread: then it costs nothing, later the kernel takes some 10 ms
         // for it. Where it refuses, sleepers nap.
         let _ = pin::joins_global_fence();
-        let bootstrap = Arc::new(match place {
+        let bootstrap = match place {
             Place::World(world, rank) => Bootstrap::from_world(world, rank)?,
-            Place::Handed(handed) => Bootstrap::from_program(handed)?,
+            Place::Handed(mut handed) => return Context::create_among(config, &mut handed),
             Place::Environment => Bootstrap::from_environment(config.alone == 1)?,
-        });
+        };
+        let bootstrap = Arc::new(bootstrap);
         let created = Context::build(config, &bootstrap);
         if created.is_err() {
             // Nobody has got anything from this rank yet: it goes in order, and may tell its user
@@ -129,6 +131,23 @@ impl Context {
             bootstrap.leave();
         }
         created
+    }
+
+    /// Collective over ranks that somebody else has started: where one of them fails, all do.
+    fn create_among(config: Config, handed: &mut Handed<'_>) -> Result<Context> {
+        let bootstrap = Arc::new(Bootstrap::from_program(handed, &Fabric::can_join)?);
+        let created = Context::build(config, &bootstrap);
+        match (bootstrap.introduce(handed, &created), created) {
+            (Ok(()), Ok(context)) => Ok(context),
+            (Err(error), Ok(context)) => {
+                context.finalize(Some(Duration::ZERO));
+                Err(error)
+            }
+            (_, Err(error)) => {
+                bootstrap.leave();
+                Err(error)
+            }
+        }
     }
 
     fn build(config: Config, bootstrap: &Arc<Bootstrap>) -> Result<Context> {

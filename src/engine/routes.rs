@@ -93,6 +93,9 @@ impl Routes {
                 routes.notify_contacts();
             }
         }));
+        // What the hubs of several machines tell each other goes by the wire.
+        let bootstrap = &routes.bootstrap;
+        bootstrap.other_hubs().into_iter().for_each(|peer| bootstrap.ask_card(peer));
         Ok(routes)
     }
 

@@ -1,8 +1,8 @@
 //! All transports of one rank, and which of them leads to which peer: oneself by [`Loopback`],
 //! ranks of the same node by [`Node`], others by a wire. Which it is follows from the cards
-//! ([`placement`]), and is decided once, when a peer is contacted. There is a wire only where
-//! `LLCL_TRANSPORT` asks for one; it then leads to all peers, or, where `LLCL_NODE_ID` says which
-//! ranks share a node, to those of other nodes.
+//! ([`placement`]), and is decided once, when a peer is contacted. There is a wire where
+//! `LLCL_TRANSPORT` asks for one, and where the ranks run on several machines. Asked for, it leads to
+//! all peers; else, and where `LLCL_NODE_ID` says which ranks share a node, to those of other nodes.
 //!
 //! What lies above this folder knows this module and the contracts beside it, and no transport.
 //!
@@ -64,9 +64,8 @@ impl Fabric {
         }
         let (me, size) = (bootstrap.rank(), bootstrap.size());
         let card = node::card(&own).to_vec();
-        let (wire, card) = by_wire::join(&own, (me, size), card)?;
-        let networked = wire.is_some();
-        let placement = Placement::own(me, size, networked)?;
+        let (wire, card) = by_wire::join(&own, bootstrap, card)?;
+        let placement = Placement::own(bootstrap, wire.is_some())?;
         let card = [&far::numbers(&own.control().message_sizes())[..], &card].concat();
         let card = [&placement.encode()[..], &card].concat();
         bootstrap.publish(&card, own.descriptor().as_fd())?;
@@ -104,7 +103,8 @@ impl Fabric {
     /// The path to a peer that has shown its card. Called once at a time.
     pub fn connect(&self, peer: u32, mut card: Card) -> Result<Port> {
         let placement = Placement::take(&mut card.blob, peer)?;
-        let reach = self.reach(peer, placement)?;
+        let near = card.fd.is_some() && placement.shares_memory_with(self.placement);
+        let reach = self.reach(peer, placement, near)?;
         let sizes = far::take_numbers(&mut card.blob, peer)?;
         let card = self.connect_wire(peer, card, reach)?;
         let port = match reach {
@@ -120,9 +120,9 @@ impl Fabric {
     }
 
     /// What leads to a peer at this place.
-    fn reach(&self, peer: u32, placement: Placement) -> Result<Reach> {
-        let near = placement.shares_memory_with(self.placement);
-        if self.wire.is_some() && !(near && placement::is_chosen()) {
+    fn reach(&self, peer: u32, placement: Placement, near: bool) -> Result<Reach> {
+        let forced = by_wire::is_forced() && !placement::is_chosen();
+        if self.wire.is_some() && (!near || forced) {
             return Ok(Reach::Wire);
         }
         if near {

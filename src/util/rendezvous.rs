@@ -87,18 +87,21 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     }
 }
 
-/// A connection to the process that listens under `name`, in the name of the same user.
-pub fn connect(name: &Secret) -> Result<OwnedFd> {
+/// A connection to the process that listens under `name`, in the name of the same user. None:
+/// nobody listens there, as seen from this network namespace.
+pub fn connect(name: &Secret) -> Result<Option<OwnedFd>> {
     let end = socket(0)?;
     let (address, length) = address(name);
     // SAFETY: `address` holds `length` bytes of an address.
     while unsafe { libc::connect(end.as_raw_fd(), (&raw const address).cast(), length) } != 0 {
-        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return Err(Error::system("connect"));
+        match io::Error::last_os_error().kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::ConnectionRefused => return Ok(None),
+            _ => return Err(Error::system("connect")),
         }
     }
     match user_of(end.as_fd()) {
-        Some(other) if other == user() => Ok(end),
+        Some(other) if other == user() => Ok(Some(end)),
         other => {
             fail!(ERR_SYSTEM, "the other end belongs to user {other:?}, expected {}", user())
         }
@@ -130,14 +133,14 @@ mod tests {
         let listener = listen(&name, 4).unwrap();
         assert!(listen(&name, 4).is_err());
         assert_eq!(accept(listener.as_fd()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        assert!(connect(&other).is_err());
-        let near = connect(&name).unwrap();
+        assert!(connect(&other).unwrap().is_none());
+        let near = connect(&name).unwrap().unwrap();
         let far = accept(listener.as_fd()).unwrap();
         assert_eq!((user_of(near.as_fd()), user_of(far.as_fd())), (Some(user()), Some(user())));
         send(near.as_fd(), b"hello", None, Room::Now).unwrap();
         let mut buffer = [0; 16];
         assert_eq!(receive(far.as_fd(), &mut buffer).unwrap().0, 5);
         drop(listener);
-        assert!(connect(&name).is_err());
+        assert!(connect(&name).unwrap().is_none());
     }
 }

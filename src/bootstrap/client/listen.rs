@@ -102,6 +102,9 @@ impl Shared {
             Some((_, Reply::Card { rank, status, bytes })) if (rank as usize) < self.gone.len() => {
                 cards.push((rank, card(rank, Answer { status, bytes }, fd)));
             }
+            Some((_, Reply::FarCard { rank, bytes })) if (rank as usize) < self.gone.len() => {
+                cards.push((rank, Ok(Card { blob: bytes, fd: None })));
+            }
             Some((token, Reply::Answer { status, bytes })) => {
                 // An unknown token is an answer to a thread that no longer waits.
                 if let Some(slot) = lock(&self.pending).answers.get_mut(&token) {
@@ -113,7 +116,7 @@ impl Shared {
                 ranks.iter().for_each(|gone| self.mark_gone(gone.rank))
             }
             // The hub checked the release when this rank joined, so this cannot be its packet.
-            Some((_, Reply::Card { .. })) | None => {}
+            Some((_, Reply::Card { .. } | Reply::FarCard { .. })) | None => {}
         }
     }
 
@@ -152,7 +155,7 @@ impl Shared {
 fn card(rank: u32, answer: Answer, fd: Option<OwnedFd>) -> Result<Card> {
     let blob = checked(answer)?.bytes;
     match fd {
-        Some(fd) => Ok(Card { blob, fd }),
+        Some(fd) => Ok(Card { blob, fd: Some(fd) }),
         None => fail!(
             ERR_NO_MEMORY,
             "peer is {rank}: its descriptor cannot be taken, expected room below the limit of open \

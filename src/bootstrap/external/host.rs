@@ -1,19 +1,22 @@
-//! The hub of a world that somebody else has started: a thread of rank 0. It lets in processes that
-//! know the secret, until every rank has come, and then serves them until all have left.
+//! The hub of a machine, in a world that somebody else has started: a thread of the lowest rank there.
+//! It lets in processes that know the secret, until every rank of the machine has come, and then
+//! serves them until all have left.
 
+use crate::bootstrap::client::lock;
 use crate::bootstrap::hub::{Event, Hub};
+use crate::bootstrap::log::Log;
 use crate::util::rendezvous::{Secret, accept};
 use crate::util::socket::{self, Wake, interest};
 use crate::util::status::Result;
 use crate::util::thread::{Thread, spawn_quiet};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The hub's buffers are on the heap.
 const STACK: usize = 128 << 10;
-/// How long rank 0, when it has left, serves those that are about to leave.
+/// How long that rank, when it has left, serves those that are about to leave.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a process may run on that has closed its connection; as under `llcl-run`.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -22,13 +25,35 @@ const PAUSE_MS: i32 = 10;
 /// Most connections at one time over which no rank has sent its hello.
 const STRANGERS: usize = 64;
 
-/// Dropped when rank 0 has left.
+/// Takes a packet to the hub in the process of that rank.
+pub type Carry = Box<dyn Fn(u32, Vec<u8>) + Send + Sync>;
+
+/// What other threads of the process have for the hub's.
+#[derive(Default)]
+struct Orders {
+    /// The hub of each rank; None: not known yet.
+    hubs: Option<Arc<[u32]>>,
+    /// What the ranks of other machines have published.
+    cards: Option<Vec<Vec<u8>>>,
+    carry: Option<Carry>,
+    /// Packets of other hubs.
+    relayed: Vec<(u32, Vec<u8>)>,
+    leaving: bool,
+}
+
+/// See [`Orders`].
+pub struct Inbox {
+    wake: Wake,
+    orders: Mutex<Orders>,
+}
+
+/// Dropped when the rank in whose process the hub runs has left.
 pub struct Host {
-    leaving: Arc<Wake>,
+    inbox: Arc<Inbox>,
     thread: Option<Thread>,
 }
 
-/// The first packet of a rank.
+/// The first packet of a rank. A descriptor comes with it.
 pub(super) fn hello(secret: &Secret, rank: u32) -> Vec<u8> {
     secret.iter().copied().chain(rank.to_ne_bytes()).collect()
 }
@@ -36,26 +61,71 @@ pub(super) fn hello(secret: &Secret, rank: u32) -> Vec<u8> {
 const HELLO: usize = size_of::<Secret>() + 4;
 
 impl Host {
-    /// Starts the thread; answers rank 0's end.
-    pub(super) fn start(listener: OwnedFd, secret: Secret, size: u32) -> Result<(OwnedFd, Host)> {
+    /// Starts the thread in the process of rank `me` of `size`; answers this rank's end.
+    pub(super) fn start(
+        listener: OwnedFd,
+        secret: Secret,
+        (me, size): (u32, u32),
+    ) -> Result<(OwnedFd, Host)> {
         let (ours, theirs) = socket::pair()?;
-        let leaving = Arc::new(Wake::new()?);
+        let inbox = Arc::new(Inbox { wake: Wake::new()?, orders: Mutex::default() });
         let mut seats: Vec<Option<OwnedFd>> = (0..size).map(|_| None).collect();
-        seats[0] = Some(ours);
+        seats[me as usize] = Some(ours);
         let door = Door { listener, secret, seats, strangers: Vec::new() };
-        let left = leaving.clone();
+        let orders = inbox.clone();
         let thread = spawn_quiet("llcl-hub", STACK, move || {
-            if let Some(Ok(hub)) = door.all_seated(&left).map(Hub::of) {
-                serve(hub, &left);
+            if let Some((seats, hubs)) = door.all_seated(me, &orders) {
+                let several = hubs.iter().any(|hub| *hub != me);
+                let log = several.then(|| Log::new(me, hubs));
+                if let Ok(hub) = Hub::with(seats, log) {
+                    serve(hub, me, &orders);
+                }
             }
         })?;
-        Ok((theirs, Host { leaving, thread: Some(thread) }))
+        Ok((theirs, Host { inbox, thread: Some(thread) }))
+    }
+
+    /// By which other threads reach the hub, until it ends.
+    pub(super) fn inbox(&self) -> Arc<Inbox> {
+        self.inbox.clone()
+    }
+}
+
+impl Inbox {
+    /// Tells the hub which rank's process has the hub of each rank.
+    pub(super) fn set_hubs(&self, hubs: Arc<[u32]>) {
+        self.give(|orders| orders.hubs = Some(hubs));
+    }
+
+    /// Tells it what the ranks of other machines have published.
+    pub(in crate::bootstrap) fn set_cards(&self, cards: Vec<Vec<u8>>) {
+        self.give(|orders| orders.cards = Some(cards));
+    }
+
+    /// Tells it what takes packets to other hubs.
+    pub(in crate::bootstrap) fn carry_by(&self, carry: Carry) {
+        self.give(|orders| orders.carry = Some(carry));
+    }
+
+    /// A packet of another hub.
+    pub(in crate::bootstrap) fn relayed(&self, from: u32, packet: Vec<u8>) {
+        self.give(|orders| orders.relayed.push((from, packet)));
+    }
+
+    fn give(&self, give: impl FnOnce(&mut Orders)) {
+        give(&mut lock(&self.orders));
+        self.wake.wake();
+    }
+
+    fn take<T>(&self, take: impl FnOnce(&mut Orders) -> T) -> T {
+        self.wake.clear();
+        take(&mut lock(&self.orders))
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
-        self.leaving.wake();
+        self.inbox.give(|orders| orders.leaving = true);
         if let Some(thread) = self.thread.take() {
             thread.join();
         }
@@ -70,20 +140,31 @@ struct Door {
     strangers: Vec<OwnedFd>,
 }
 
+/// Sockets to the ranks of this machine, and the hub of each rank.
+type Seated = (Vec<Option<OwnedFd>>, Arc<[u32]>);
+
 impl Door {
-    /// Lets all ranks in. None: rank 0 leaves before.
-    fn all_seated(mut self, leaving: &Wake) -> Option<Vec<OwnedFd>> {
+    /// Lets all ranks of this machine in. None: rank `me` leaves before.
+    fn all_seated(mut self, me: u32, inbox: &Inbox) -> Option<Seated> {
         // Nobody could be let in, as where this process has no descriptor left.
         let mut refused = false;
-        while self.seats.iter().any(Option::is_none) {
-            let mut waits = vec![interest(leaving.as_fd(), libc::POLLIN)];
+        loop {
+            let (hubs, leaving) = inbox.take(|orders| (orders.hubs.clone(), orders.leaving));
+            if leaving {
+                return None;
+            }
+            let all_here = |hubs: &Arc<[u32]>| {
+                hubs.iter().zip(&self.seats).all(|(hub, seat)| *hub != me || seat.is_some())
+            };
+            if let Some(hubs) = hubs.filter(all_here) {
+                return Some((self.seats, hubs));
+            }
+            let mut waits = vec![interest(inbox.wake.as_fd(), libc::POLLIN)];
             let room = self.strangers.len() < STRANGERS && !refused;
             let patience = if refused { PAUSE_MS } else { -1 };
             waits.push(interest(self.listener.as_fd(), if room { libc::POLLIN } else { 0 }));
             waits.extend(self.strangers.iter().map(|it| interest(it.as_fd(), libc::POLLIN)));
-            if socket::poll(&mut waits, patience).is_err() || waits[0].revents != 0 {
-                return None;
-            }
+            socket::poll(&mut waits, patience).ok()?;
             refused = false;
             for at in (0..self.strangers.len()).rev().filter(|at| waits[at + 2].revents != 0) {
                 let stranger = self.strangers.swap_remove(at);
@@ -96,13 +177,14 @@ impl Door {
                 }
             }
         }
-        self.seats.into_iter().collect()
     }
 
     /// Gives a rank its seat. The connection of anybody else is closed.
     fn seat(&mut self, stranger: OwnedFd) {
         let mut buffer = [0; HELLO + 1];
-        let said = socket::receive(stranger.as_fd(), &mut buffer).map_or(0, |(size, _)| size);
+        let said = socket::receive(stranger.as_fd(), &mut buffer);
+        // Without its descriptor a rank could not reach this one's memory.
+        let Ok((said, Some(_))) = said else { return };
         let Some((_, rank)) = buffer[..said].split_last_chunk() else { return };
         let rank = u32::from_ne_bytes(*rank);
         if let Some(seat @ None) = self.seats.get_mut(rank as usize)
@@ -113,11 +195,17 @@ impl Door {
     }
 }
 
-fn serve(mut hub: Hub, leaving: &Wake) {
-    let mut until = None;
+fn serve(mut hub: Hub, me: u32, inbox: &Inbox) {
+    let (mut until, mut carry): (Option<Instant>, Option<Carry>) = (None, None);
     // Ranks that have closed their connections, and until when their processes may run on.
     let mut closed: VecDeque<(Instant, u32)> = VecDeque::new();
-    while !hub.is_over() {
+    loop {
+        if let Some(carry) = &carry {
+            hub.take_relays().into_iter().for_each(|(to, packet)| carry(to, packet));
+        }
+        if hub.is_over() {
+            return;
+        }
         let now = Instant::now();
         while closed.front().is_some_and(|(at, _)| *at <= now) {
             closed.pop_front().map(|(_, rank)| hub.evict(rank));
@@ -127,18 +215,33 @@ fn serve(mut hub: Hub, leaving: &Wake) {
         }
         let next = until.into_iter().chain(closed.front().map(|(at, _)| *at)).min();
         let wait = next.map_or(-1, |at| at.duration_since(now).as_millis() as i32 + 1);
-        let wanted = if until.is_none() { libc::POLLIN } else { 0 };
-        let mut waits = [interest(hub.as_fd(), libc::POLLIN), interest(leaving.as_fd(), wanted)];
+        let mut waits =
+            [interest(hub.as_fd(), libc::POLLIN), interest(inbox.wake.as_fd(), libc::POLLIN)];
         if socket::poll(&mut waits, wait).is_err() {
             return;
         }
+        let Ok(mut events) = hub.turn() else { return };
         if waits[1].revents != 0 {
-            until = Some(Instant::now() + FAREWELL);
+            let orders = inbox.take(|orders| Orders { hubs: None, ..std::mem::take(orders) });
+            if orders.leaving {
+                until.get_or_insert(Instant::now() + FAREWELL);
+            }
+            carry = orders.carry.or(carry);
+            if let Some(cards) = &orders.cards {
+                hub.far_cards(cards);
+            }
+            for (from, packet) in &orders.relayed {
+                events.extend(hub.relayed(*from, packet));
+            }
         }
-        let Ok(events) = hub.turn() else { return };
         for event in events {
             match event {
-                Event::Abort { rank, code, grace_ms } => end_all(&mut hub, rank, code, grace_ms),
+                Event::Abort { rank, code, grace_ms } => {
+                    if let Some(carry) = &carry {
+                        hub.take_relays().into_iter().for_each(|(to, packet)| carry(to, packet));
+                    }
+                    end_all(&mut hub, me, (rank, code, grace_ms))
+                }
                 Event::Closed { rank } => closed.push_back((Instant::now() + LAST_WORDS, rank)),
                 // The hub has killed it.
                 Event::Nonsense { .. } => {}
@@ -147,19 +250,19 @@ fn serve(mut hub: Hub, leaving: &Wake) {
     }
 }
 
-/// Ends the processes of all ranks, this one last. The rank that wants it ends by itself, for as
-/// long as the others may take.
-fn end_all(hub: &mut Hub, rank: u32, code: i32, grace_ms: u32) -> ! {
+/// Ends the processes of all ranks of this machine, this one last. The rank that wants it ends by
+/// itself, for as long as the others may take.
+fn end_all(hub: &mut Hub, me: u32, (rank, code, grace_ms): (u32, i32, u32)) -> ! {
     let until = Instant::now() + Duration::from_millis(grace_ms.into());
-    hub.signal_all_but(&[0, rank], libc::SIGTERM);
-    while Instant::now() < until && hub.signal_all_but(&[0], 0) {
+    hub.signal_all_but(&[me, rank], libc::SIGTERM);
+    while Instant::now() < until && hub.signal_all_but(&[me], 0) {
         let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
         let _ = socket::poll(&mut [interest(hub.as_fd(), libc::POLLIN)], left + 1);
         // It notices their ends; what else they say changes nothing any more.
         let _ = hub.turn();
     }
-    hub.signal_all_but(&[0], libc::SIGKILL);
-    if rank == 0 {
+    hub.signal_all_but(&[me], libc::SIGKILL);
+    if rank == me {
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
     }
     // SAFETY: ends the process without running anything of the program.

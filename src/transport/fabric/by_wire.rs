@@ -1,7 +1,7 @@
 //! Peers behind a wire: messages travel over it, and a peer's memory is touched by its owner only.
 
 use super::Fabric;
-use crate::bootstrap::Card;
+use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::carrier::{Carrier, Peer};
@@ -31,10 +31,27 @@ const NODE: usize = 16;
 /// The variable that names the wire.
 const TRANSPORT: &str = "LLCL_TRANSPORT";
 
+/// The wire that is used where the environment asks for none and the ranks run on several machines.
+const DEFAULT: &str = "mpi";
+
 /// The wire that the environment asks for.
 fn wanted() -> Option<String> {
     let name = std::env::var_os(TRANSPORT).filter(|name| !name.is_empty())?;
     Some(name.to_string_lossy().into_owned())
+}
+
+/// Whether the environment asks for a wire.
+pub(super) fn is_forced() -> bool {
+    wanted().is_some()
+}
+
+/// A wire's name, and why it is wanted.
+fn needed(several: bool) -> Option<(String, String)> {
+    let several = several.then(|| {
+        let why = format!("the ranks run on several machines, and {TRANSPORT} names no other wire");
+        (DEFAULT.to_owned(), why)
+    });
+    wanted().map(|name| (name.clone(), format!("{TRANSPORT} is {name}"))).or(several)
 }
 
 /// The module for MPI: of the one that is in the process, else of the one whose launcher's variables
@@ -51,10 +68,13 @@ fn mpi_module() -> Result<&'static str> {
         Some((module, _, _)) => Ok(module),
         None => fail!(
             ERR_UNSUPPORTED,
-            "{TRANSPORT} is mpi, but neither Open MPI nor MPICH is in this process, nor has mpirun \
-             or mpiexec started it"
+            "neither Open MPI nor MPICH is in this process, nor has mpirun or mpiexec started it"
         ),
     }
+}
+
+fn module(name: &str) -> Result<Module> {
+    Module::find(if name == "mpi" { mpi_module()? } else { name })
 }
 
 /// Opens a wire by its name. Collective.
@@ -63,8 +83,12 @@ fn open(name: &str, me: u32, size: u32) -> Result<Box<dyn Wire>> {
     if name == "simulated" {
         return Ok(Box::new(Simulated::new(me, Nature::from_environment())?));
     }
-    let module = if name == "mpi" { mpi_module()? } else { name };
-    Ok(Box::new(Module::find(module)?.open(me, size)?))
+    Ok(Box::new(module(name)?.open(me, size)?))
+}
+
+/// Says why a wire is wanted that cannot be used.
+fn because(why: &str) -> impl Fn(Error) -> Error {
+    move |error| Error::new(error.status, format!("{why}, but {}", error.message()))
 }
 
 /// What is in the folders of modules, by file: what it is, or why it is refused; and whether it is
@@ -94,10 +118,12 @@ pub fn modules() -> Vec<(String, String)> {
 /// This rank's end, if the environment asks for it, and its card behind the node's.
 pub(super) fn join(
     own: &Arc<Segment>,
-    (me, size): (u32, u32),
+    bootstrap: &Arc<Bootstrap>,
     mut card: Vec<u8>,
 ) -> Result<(Option<Endpoint>, Vec<u8>)> {
-    let Some(name) = wanted() else { return Ok((None, card)) };
+    let several = bootstrap.has_several_machines();
+    let Some((name, why)) = needed(several) else { return Ok((None, card)) };
+    let (me, size) = (bootstrap.rank(), bootstrap.size());
     let medium = own.control().message_sizes().medium;
     let (senders, own, counts) = (Mutex::new(HashMap::new()), own.clone(), Counters::default());
     let deliver = move |source: u32, class: Class, frame: &Frame| {
@@ -114,12 +140,31 @@ pub(super) fn join(
         };
         sender.put(class, frame, host, &counts)
     };
-    let wire = Endpoint::join(me, &*open(&name, me, size)?, medium, Box::new(deliver))?;
+    let (deliver, hub) = (Box::new(deliver), Arc::downgrade(bootstrap));
+    let relayed = Box::new(move |from: u32, packet: Vec<u8>| {
+        if let Some(bootstrap) = hub.upgrade() {
+            bootstrap.relayed(from, packet);
+        }
+    });
+    let opened = open(&name, me, size).map_err(because(&why))?;
+    let wire = Endpoint::join(me, &*opened, medium, deliver, relayed)?;
+    bootstrap.carry_by(wire.relay());
     card.extend(wire.card());
     Ok((Some(wire), card))
 }
 
 impl Fabric {
+    /// Whether this rank can join others, and others on `several` machines, as far as can be said
+    /// before: its wire is there.
+    pub fn can_join(several: bool) -> Result<()> {
+        match needed(several) {
+            #[cfg(feature = "simulated")]
+            Some((name, _)) if name == "simulated" => Ok(()),
+            Some((name, why)) => module(&name).and_then(Module::probe).map_err(because(&why)),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn wire_to(&self, peer: u32) -> Option<&Endpoint> {
         self.wire.as_ref().filter(|_| self.node.is_far(peer))
     }

@@ -1,16 +1,15 @@
 //! On which node a rank runs. Ranks of one node share memory; a wire leads to all others.
 //!
-//! A node is what the kernel was started for once: its boot id says which. That a descriptor really
-//! passes between two ranks is proven by the card, which comes with one. `LLCL_NODE_ID` overrides
+//! A node is what the kernel was started for once: its boot id says which, and the bootstrap whether a
+//! descriptor passes between two ranks of it. `LLCL_NODE_ID` overrides
 //! the boot id, for tests above all: one number for the rank whose environment it is, or a list
 //! with a number for each rank, by which ranks that are threads of one process form nodes.
 
+use crate::bootstrap::Bootstrap;
 use crate::fail;
-use crate::util::machine::boot_id;
+use crate::util::machine::{NODE_ID, boot_id, chosen_node};
 use crate::util::status::Result;
 
-/// The variable that overrides the boot id.
-pub const NODE_ID: &str = "LLCL_NODE_ID";
 /// Bytes of a placement in a card.
 pub const BYTES: usize = 12;
 
@@ -33,20 +32,6 @@ fn scramble(bytes: &[u8]) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The number that the variable has for a rank.
-fn chosen(text: &str, rank: u32, size: u32) -> Result<u32> {
-    let numbers: Option<Vec<u32>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
-    match numbers.as_deref() {
-        Some([number]) => Ok(*number),
-        Some(numbers) if numbers.len() >= size as usize => Ok(numbers[rank as usize]),
-        _ => fail!(
-            ERR_INVALID,
-            "{NODE_ID} is \"{text}\", expected a number, or a list like 0,0,1,1 with a number for \
-             each of {size} ranks"
-        ),
-    }
-}
-
 /// Whether the environment says which ranks share a node.
 pub fn is_chosen() -> bool {
     std::env::var_os(NODE_ID).is_some_and(|text| !text.is_empty())
@@ -54,13 +39,12 @@ pub fn is_chosen() -> bool {
 
 impl Placement {
     /// Where this rank runs. `networked`: a wire leads to other nodes.
-    pub fn own(rank: u32, size: u32, networked: bool) -> Result<Placement> {
-        if is_chosen() {
-            let text = std::env::var(NODE_ID).unwrap_or_else(|_| "no text".to_owned());
-            let number = chosen(&text, rank, size)?;
+    pub fn own(bootstrap: &Bootstrap, networked: bool) -> Result<Placement> {
+        if let Some(number) = chosen_node(bootstrap.rank(), bootstrap.size())? {
             return Ok(Placement { identity: scramble(&number.to_le_bytes()), number });
         }
-        let identity = scramble(&boot_id());
+        // One boot id may have several nodes: see bootstrap::external.
+        let identity = scramble(&[&boot_id()[..], &bootstrap.leader().to_le_bytes()].concat());
         Ok(Placement { identity, number: if networked { identity as u32 } else { 0 } })
     }
 
@@ -95,17 +79,6 @@ impl Placement {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_variable_is_one_number_or_one_for_each_rank() {
-        assert_eq!(chosen("7", 3, 4).unwrap(), 7);
-        assert_eq!((0..4).map(|rank| chosen("0, 0,1,1", rank, 4).unwrap()).sum::<u32>(), 2);
-        assert_eq!(chosen("0,1,5,9", 1, 2).unwrap(), 1);
-        for wrong in ["0,1", "a", "-1", "0,,1", "4294967296"] {
-            let error = chosen(wrong, 0, 3).unwrap_err();
-            assert!(error.message().contains("each of 3 ranks"), "{wrong}: {error}");
-        }
-    }
 
     #[test]
     fn a_placement_comes_back_out_of_a_card_and_leaves_the_rest() {

@@ -157,7 +157,10 @@ impl Node {
             fail!(ERR_SYSTEM, "card of rank {peer} has {} bytes, expected 16", card.blob.len());
         };
         let process = process as u32;
-        let control = Control::open(MemoryFile::received(card.fd), peer)?;
+        let Some(fd) = card.fd else {
+            fail!(ERR_SYSTEM, "card of rank {peer} has no descriptor, expected one of a neighbour");
+        };
+        let control = Control::open(MemoryFile::received(fd), peer)?;
         let refusal = if self.kernel_copies { refusal(process, base, &control) } else { 0 };
         let kernel_copies = self.kernel_copies && refusal == 0;
         let owner = kernel_copy::Owner { process, resident: control.resident() };

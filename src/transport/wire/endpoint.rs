@@ -38,6 +38,10 @@ const TOLD_OF: u32 = 10;
 /// Puts a frame of a rank into this rank's slots. False: there is none for it now.
 pub type Deliver = Box<dyn Fn(u32, Class, &Frame) -> bool + Send>;
 
+/// Gives what the hub in a rank's process has sent to the one in this process. Called under the
+/// endpoint's lock.
+pub type Relayed = Box<dyn Fn(u32, Vec<u8>) + Send>;
+
 /// The end of one rank.
 pub struct Endpoint {
     shared: Arc<Shared>,
@@ -59,6 +63,7 @@ struct State {
     receipts: Receipts,
     joins: Joins,
     outgoing: Outgoing,
+    relayed: Relayed,
     asleep: Asleep,
     over: bool,
     told_of: u32,
@@ -97,6 +102,7 @@ impl State {
         match packet_of(&packet, medium)? {
             Packet::Asked(sent) => self.receipts.asked(from, sent),
             Packet::Told(delivered) => self.receipts.told(from, delivered),
+            Packet::Relayed(bytes) => (self.relayed)(from, bytes),
             packet => return self.grants.take(from, packet, out),
         }
         Ok(None)
@@ -240,8 +246,14 @@ impl Shared {
 
 impl Endpoint {
     /// The end of rank `me`, which takes replies of up to `medium` bytes; frames that come are given
-    /// to `deliver`.
-    pub fn join(me: u32, wire: &dyn Wire, medium: usize, deliver: Deliver) -> Result<Endpoint> {
+    /// to `deliver`, and what other hubs send to `relayed`.
+    pub fn join(
+        me: u32,
+        wire: &dyn Wire,
+        medium: usize,
+        deliver: Deliver,
+        relayed: Relayed,
+    ) -> Result<Endpoint> {
         let (caps, card) = (wire.caps(), wire.card()?);
         if caps.frame_most < pieces::LEAST {
             let (most, least) = (caps.frame_most, pieces::LEAST);
@@ -260,6 +272,7 @@ impl Endpoint {
             receipts: Receipts::default(),
             joins: Joins::default(),
             outgoing: Outgoing::new(caps.frame_most),
+            relayed,
             asleep: Asleep::No,
             over: false,
             told_of: 0,
@@ -298,6 +311,16 @@ impl Endpoint {
         state.receipts.sent(to);
         self.shared.send_and_wake(state, out);
         true
+    }
+
+    /// What takes packets of the hub in this process to another, as long as this end lives.
+    pub fn relay(&self) -> Box<dyn Fn(u32, Vec<u8>) + Send + Sync> {
+        let end = Arc::downgrade(&self.shared);
+        Box::new(move |to, packet| {
+            if let Some(shared) = end.upgrade() {
+                shared.send_and_wake(shared.lock(), vec![(to, Packet::Relayed(packet))]);
+            }
+        })
     }
 
     /// Whether all frames of this rank lie in slots of living ranks, or were dropped there. Asks

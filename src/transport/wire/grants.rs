@@ -60,6 +60,8 @@ pub enum Packet {
     Asked(u64),
     /// So many frames lie in slots.
     Told(u64),
+    /// What the hubs of two machines tell each other; see `crate::bootstrap`.
+    Relayed(Vec<u8>),
 }
 
 /// What is kept of a peer.
@@ -152,7 +154,9 @@ impl Grants {
                 out.push((from, Packet::Taken));
             }
             Packet::Taken => peer.telling = false,
-            Packet::Asked(_) | Packet::Told(_) => return Err("no packet of grants".into()),
+            Packet::Asked(_) | Packet::Told(_) | Packet::Relayed(_) => {
+                return Err("no packet of grants".into());
+            }
         }
         Ok(None)
     }

@@ -65,7 +65,8 @@ impl Module {
             let places: Vec<_> = folders.iter().map(|at| at.display().to_string()).collect();
             fail!(
                 ERR_UNSUPPORTED,
-                "LLCL_TRANSPORT is {name}, but there is no {file} in {} ({MODULES} names other folders)",
+                "there is no {file} in {} ({MODULES} names other folders); in the sources, `make mpi \
+                 MPICC=...` builds that of an MPI",
                 places.join(" or ")
             );
         };

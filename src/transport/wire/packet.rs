@@ -8,7 +8,7 @@
 //! | 2 | 1 | its line; [`NONE`]: its receiver has set a place aside |
 //! | 3 | 1 | 0 |
 //! | 4 | 4 | a knock: how many frames wait; else 0 |
-//! | 8 | - | numbers of 8 bytes, or the frame |
+//! | 8 | - | numbers of 8 bytes, or the frame, or what one hub tells another |
 //!
 //! | at | size | a frame |
 //! |---|---|---|
@@ -32,6 +32,7 @@ const GRANTS: u8 = 3;
 const TAKEN: u8 = 4;
 const ASKED: u8 = 5;
 const TOLD: u8 = 6;
+const RELAYED: u8 = 7;
 /// No class, or no line.
 const NONE: u8 = 255;
 /// Bytes of a packet before what it brings.
@@ -143,6 +144,7 @@ pub fn bytes_of(packet: &Packet) -> Vec<u8> {
         Packet::Taken => with(TAKEN, &[]),
         Packet::Asked(sent) => with(ASKED, &[*sent]),
         Packet::Told(delivered) => with(TOLD, &[*delivered]),
+        Packet::Relayed(bytes) => [head(RELAYED, None, None, 0), bytes.clone()].concat(),
     }
 }
 
@@ -178,6 +180,7 @@ pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
                 (std::array::from_fn(word), std::array::from_fn(|line| word(LINES + line)));
             return Ok(Packet::Grants(granted, answered));
         }
+        (RELAYED, None, None) => return Ok(Packet::Relayed(rest.to_vec())),
         (TAKEN, None, None) if rest.is_empty() => return Ok(Packet::Taken),
         (ASKED, None, None) if rest.len() == 8 => return Ok(Packet::Asked(number(rest, 0, 8))),
         (TOLD, None, None) if rest.len() == 8 => return Ok(Packet::Told(number(rest, 0, 8))),

@@ -28,7 +28,8 @@ fn pair(nature: Nature) -> ([Endpoint; 2], [Receiver<Came>; 2]) {
     let mut senders = senders.into_iter();
     let ends = [0, 1].map(|me| {
         let wire = Simulated::new(me, nature).unwrap();
-        Endpoint::join(me, &wire, MEDIUM, slots(senders.next().unwrap())).unwrap()
+        Endpoint::join(me, &wire, MEDIUM, slots(senders.next().unwrap()), Box::new(|_, _| ()))
+            .unwrap()
     });
     ends[0].connect(1, ends[1].card()).unwrap();
     ends[1].connect(0, ends[0].card()).unwrap();
@@ -112,7 +113,7 @@ fn the_dead_hold_up_nobody() {
 fn nonsense_is_dropped() {
     let (sender, came) = channel();
     let [strange, wire] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
-    let end = Endpoint::join(1, &wire, MEDIUM, slots(sender)).unwrap();
+    let end = Endpoint::join(1, &wire, MEDIUM, slots(sender), Box::new(|_, _| ())).unwrap();
     let mut lane = strange.lane().unwrap();
     lane.connect(1, end.card()).unwrap();
     let frame =

@@ -73,7 +73,14 @@ fn modules_that_fit_carry_frames() {
             let deliver = move |from, _, frame: &Frame| {
                 sender.send((me, from, frame.tag, frame.payload.to_vec())).is_ok()
             };
-            Endpoint::join(me, &module.open(me, 2).unwrap(), 4096, Box::new(deliver)).unwrap()
+            Endpoint::join(
+                me,
+                &module.open(me, 2).unwrap(),
+                4096,
+                Box::new(deliver),
+                Box::new(|_, _| ()),
+            )
+            .unwrap()
         });
         ends[0].connect(1, ends[1].card()).unwrap();
         let sizes = [0, 8, 500, 5000, 65536];

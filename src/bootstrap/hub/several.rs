@@ -1,0 +1,108 @@
+//! The hub of one machine of several: what concerns all ranks goes through the log, and is applied
+//! when it comes back from there.
+
+use super::{Event, Hub};
+use crate::bootstrap::log::{Entry, Log};
+use crate::bootstrap::protocol::Request;
+use crate::bootstrap::rules::Verdict;
+
+/// Whether a request concerns the ranks of all machines. The others are served by the rank's hub
+/// alone.
+pub(super) fn concerns_all(request: &Request) -> bool {
+    match request {
+        Request::Join { .. } | Request::Publish { .. } | Request::Lookup { .. } => false,
+        Request::Exchange { .. } | Request::Fence | Request::Leave | Request::Abort { .. } => true,
+    }
+}
+
+impl Hub {
+    /// Enters the request of a rank of this machine that lies in the buffer.
+    pub(super) fn submit(
+        &mut self,
+        rank: u32,
+        request: Request,
+        size: usize,
+        events: &mut Vec<Event>,
+    ) -> Verdict {
+        if self.is_gone(rank) {
+            return Verdict::Nonsense("a request out of turn");
+        }
+        let packet = self.buffer[..size].to_vec();
+        self.enter(Entry { rank, packet }, events);
+        match request {
+            Request::Leave => {
+                self.departed[rank as usize] = true;
+                self.forget_process(rank);
+            }
+            // The ranks of this machine end at once, though the hub of rank 0 may not answer.
+            Request::Abort { code, grace_ms } => return Verdict::Abort { code, grace_ms },
+            _ => {}
+        }
+        Verdict::Fine
+    }
+
+    /// Enters the death of a rank of this machine, once.
+    pub(super) fn submit_death(&mut self, rank: u32) {
+        if !self.is_gone(rank) {
+            self.departed[rank as usize] = true;
+            self.enter(Entry { rank, packet: Vec::new() }, &mut Vec::new());
+        }
+    }
+
+    fn enter(&mut self, entry: Entry, events: &mut Vec<Event>) {
+        let now = self.log.as_mut().map(|log| log.submit(entry)).unwrap_or_default();
+        self.apply(now, events);
+    }
+
+    /// A packet of the hub of another machine has come.
+    pub fn relayed(&mut self, from: u32, packet: &[u8]) -> Vec<Event> {
+        let (now, mut events) = (self.log.as_mut().map(|log| log.take(from, packet)), Vec::new());
+        self.apply(now.unwrap_or_default(), &mut events);
+        self.dispatch();
+        events
+    }
+
+    /// What ranks of other machines have published, by rank.
+    pub fn far_cards(&mut self, cards: &[Vec<u8>]) {
+        self.rules.far_cards(cards);
+        self.dispatch();
+    }
+
+    /// Packets for the hubs of other machines, with the ranks in whose processes these run.
+    pub fn take_relays(&mut self) -> Vec<(u32, Vec<u8>)> {
+        self.log.as_mut().map(Log::take_outgoing).unwrap_or_default()
+    }
+
+    /// Whether all ranks of this machine have left or have died.
+    pub(super) fn near_ones_are_gone(&self, log: &Log) -> bool {
+        (0..self.departed.len() as u32).all(|rank| !log.is_near(rank) || self.is_gone(rank))
+    }
+
+    fn apply(&mut self, entries: Vec<Entry>, events: &mut Vec<Event>) {
+        let (any, mut nonsense) = (!entries.is_empty(), Vec::new());
+        for Entry { rank, packet } in entries {
+            if packet.is_empty() {
+                self.rules.gone(rank, false);
+                continue;
+            }
+            // Its own hub has understood it.
+            let Some((token, request)) = Request::decode(&packet) else { continue };
+            let near = self.log.as_ref().is_some_and(|log| log.is_near(rank));
+            match self.rules.handle(rank, token, request, None) {
+                Verdict::Abort { code, grace_ms } if !near => {
+                    events.push(Event::Abort { rank, code, grace_ms });
+                }
+                Verdict::Nonsense(what) if near => {
+                    events.push(Event::Nonsense { rank, what });
+                    nonsense.push(rank);
+                }
+                _ => {}
+            }
+        }
+        // Not before: a death that is entered here comes after all of these, at every hub.
+        nonsense.into_iter().for_each(|rank| self.disconnect(rank));
+        if let Some(log) = self.log.as_mut().filter(|log| any && log.decides()) {
+            log.retire(|rank| self.rules.is_gone(rank));
+        }
+    }
+}

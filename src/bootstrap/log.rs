@@ -1,0 +1,204 @@
+//! How the hubs of several machines come to one state of their world: all of them apply the same
+//! requests in the same order. The hub of rank 0 decides on that order. What a rank asks for goes
+//! from its own hub there, comes back with what others have asked for, and is applied then; each hub
+//! answers its own ranks only. So no hub asks another for anything, and [`Rules`] knows of one
+//! machine or several as little as a rank does.
+//!
+//! Frames of a wire may overtake each other, so packets between two hubs are numbered.
+//!
+//! [`Rules`]: crate::bootstrap::rules::Rules
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Bytes of a packet from which on no further entry is added to it.
+const FULL: usize = 16 << 10;
+/// Bytes before the entries of a packet: its number.
+const HEAD: usize = 8;
+/// Bytes before an entry's own.
+const ENTRY: usize = 8;
+
+/// A request of a rank, as its hub has heard it; without bytes: the rank has died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub rank: u32,
+    pub packet: Vec<u8>,
+}
+
+/// What is between this hub and another.
+#[derive(Default)]
+struct Link {
+    /// Entries that were not taken yet, as bytes.
+    pending: VecDeque<Vec<u8>>,
+    /// How many packets were sent, and how many have come in order.
+    sent: u64,
+    came: u64,
+    /// Packets that have overtaken others.
+    early: BTreeMap<u64, Vec<u8>>,
+}
+
+/// See the head of the file. A hub is named by the rank in whose process it runs.
+pub struct Log {
+    me: u32,
+    /// The hub of each rank.
+    hubs: Arc<[u32]>,
+    links: BTreeMap<u32, Link>,
+}
+
+impl Log {
+    /// That of hub `me`.
+    pub fn new(me: u32, hubs: Arc<[u32]>) -> Log {
+        let links = peers_of(me, &hubs).into_iter().map(|hub| (hub, Link::default())).collect();
+        Log { me, hubs, links }
+    }
+
+    /// Whether a rank is one of this hub's.
+    pub fn is_near(&self, rank: u32) -> bool {
+        self.hubs.get(rank as usize) == Some(&self.me)
+    }
+
+    /// Whether this hub decides on the order.
+    pub fn decides(&self) -> bool {
+        self.hubs.first() == Some(&self.me)
+    }
+
+    /// Notes what a rank of this hub has asked for; what is to be applied now.
+    pub fn submit(&mut self, entry: Entry) -> Vec<Entry> {
+        self.links.values_mut().for_each(|link| link.pending.push_back(encode(&entry)));
+        if self.decides() { vec![entry] } else { Vec::new() }
+    }
+
+    /// Takes in a packet of another hub; what is to be applied now, in this order. What no hub sends
+    /// is dropped.
+    pub fn take(&mut self, from: u32, packet: &[u8]) -> Vec<Entry> {
+        let Some(link) = self.links.get_mut(&from) else { return Vec::new() };
+        let Some((number, entries)) = packet.split_first_chunk::<HEAD>() else { return Vec::new() };
+        link.early.insert(u64::from_le_bytes(*number), entries.to_vec());
+        let mut taken = Vec::new();
+        while let Some(entries) = link.early.remove(&link.came) {
+            link.came += 1;
+            decode(&entries, &mut taken);
+        }
+        if self.decides() {
+            taken.retain(|entry| self.hubs.get(entry.rank as usize) == Some(&from));
+            for entry in &taken {
+                self.links.values_mut().for_each(|link| link.pending.push_back(encode(entry)));
+            }
+        }
+        taken
+    }
+
+    /// Packets to be sent, with the hubs that they are for.
+    pub fn take_outgoing(&mut self) -> Vec<(u32, Vec<u8>)> {
+        let mut packets = Vec::new();
+        for (hub, link) in &mut self.links {
+            while !link.pending.is_empty() {
+                let mut packet = link.sent.to_le_bytes().to_vec();
+                while packet.len() < FULL
+                    && let Some(entry) = link.pending.pop_front()
+                {
+                    packet.extend(entry);
+                }
+                link.sent += 1;
+                packets.push((*hub, packet));
+            }
+        }
+        packets
+    }
+
+    /// Whether everything was taken by take_outgoing().
+    pub fn is_told(&self) -> bool {
+        self.links.values().all(|link| link.pending.is_empty())
+    }
+
+    /// Tells hubs nothing more whose ranks are all gone, as `is_gone` says.
+    pub fn retire(&mut self, is_gone: impl Fn(u32) -> bool) {
+        let hubs = &self.hubs;
+        let lives = |hub: u32| (0..).zip(&**hubs).any(|(rank, of)| *of == hub && !is_gone(rank));
+        self.links.retain(|hub, _| lives(*hub));
+    }
+}
+
+/// The hubs that hub `me` sends to and hears of: that of rank 0; at that one, all others.
+pub fn peers_of(me: u32, hubs: &[u32]) -> Vec<u32> {
+    let deciding = hubs.first().copied().unwrap_or(me);
+    let mut peers = if me == deciding { hubs.to_vec() } else { vec![deciding] };
+    peers.retain(|hub| *hub != me);
+    peers.sort_unstable();
+    peers.dedup();
+    peers
+}
+
+fn encode(entry: &Entry) -> Vec<u8> {
+    let mut bytes = entry.rank.to_le_bytes().to_vec();
+    bytes.extend((entry.packet.len() as u32).to_le_bytes());
+    bytes.extend(&entry.packet);
+    bytes
+}
+
+fn decode(mut bytes: &[u8], entries: &mut Vec<Entry>) {
+    while let Some((head, rest)) = bytes.split_first_chunk::<ENTRY>() {
+        let number = |at: usize| head[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
+        let Some((packet, rest)) = rest.split_at_checked(number(4) as usize) else { return };
+        entries.push(Entry { rank: number(0), packet: packet.to_vec() });
+        bytes = rest;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn entry(rank: u32, byte: u8, size: usize) -> Entry {
+        Entry { rank, packet: vec![byte; size] }
+    }
+
+    #[test]
+    fn all_hubs_apply_the_same_in_the_same_order_though_packets_overtake_each_other() {
+        // Ranks 0 and 2 on one machine, 1 and 3 on the second, 4 on the third.
+        let hubs: Arc<[u32]> = [0, 1, 0, 1, 4].into();
+        let mut logs: BTreeMap<u32, Log> =
+            [0, 1, 4].map(|me| (me, Log::new(me, hubs.clone()))).into();
+        let mut applied: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
+        for turn in 0..20_u8 {
+            for (hub, rank) in [(4, 4), (0, 2), (1, 3), (1, 1), (0, 0)] {
+                let size = if rank == 3 { 0 } else { 9000 };
+                let now = logs.get_mut(&hub).unwrap().submit(entry(rank, turn, size));
+                assert_eq!(now.len(), usize::from(hub == 0));
+                applied.entry(hub).or_default().extend(now);
+            }
+            // The packets of three turns, the last one first.
+            if turn % 3 == 2 || turn == 19 {
+                for _ in 0..2 {
+                    let mut sent = Vec::new();
+                    for (from, log) in &mut logs {
+                        sent.extend(log.take_outgoing().into_iter().map(|it| (*from, it)));
+                        assert!(log.is_told());
+                    }
+                    for (from, (to, packet)) in sent.into_iter().rev() {
+                        let now = logs.get_mut(&to).unwrap().take(from, &packet);
+                        applied.entry(to).or_default().extend(now);
+                    }
+                }
+            }
+        }
+        assert_eq!(applied[&0].len(), 100);
+        assert!(applied[&1] == applied[&0] && applied[&4] == applied[&0]);
+    }
+
+    #[test]
+    fn nobody_speaks_for_ranks_of_another_machine_and_the_gone_are_told_nothing() {
+        let hubs: Arc<[u32]> = [0, 1, 2].into();
+        let (mut deciding, mut other) = (Log::new(0, hubs.clone()), Log::new(1, hubs));
+        assert!(deciding.decides() && !other.decides() && other.is_near(1) && !other.is_near(0));
+        other.submit(entry(2, 1, 4));
+        other.submit(entry(1, 1, 4));
+        let (to, packet) = other.take_outgoing().remove(0);
+        assert_eq!((to, deciding.take(1, &packet)), (0, vec![entry(1, 1, 4)]));
+        assert_eq!(deciding.take(1, &packet[..3]), [], "no packet");
+        assert_eq!(deciding.take(7, &packet), [], "no hub");
+        deciding.retire(|rank| rank == 1);
+        let told: Vec<u32> = deciding.take_outgoing().into_iter().map(|it| it.0).collect();
+        assert_eq!(told, [2]);
+    }
+}
