@@ -30,8 +30,8 @@ pub fn wake(word: &AtomicU32, count: i32) -> usize {
 /// Whether there is memory at an address that is mapped for writing: a mapping may be longer than
 /// its file. The page takes memory from now on. The address is aligned to 4.
 pub fn is_word(address: usize) -> bool {
-    // SAFETY: FUTEX_WAKE uses the address as a key only; what is not there is an error. Nobody is
-    // woken.
+    // SAFETY: FUTEX_WAKE uses the address as a key only; what is not there is an error. Linux wakes
+    // one sleeper even where none is asked for; a sleeper looks again.
     let woken = unsafe { libc::syscall(libc::SYS_futex, address, libc::FUTEX_WAKE, 0) };
     woken >= 0
 }
