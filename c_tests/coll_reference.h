@@ -81,6 +81,24 @@ static inline llcl_status_t coll_now(int operation, int varied, const llcl_coll_
     }
 }
 
+static inline llcl_status_t coll_begin(int operation, int varied, const llcl_coll_params_t *params)
+{
+    switch (operation) {
+    case BARRIER: return llcl_barrier_async(params);
+    case BROADCAST: return llcl_broadcast_async(params);
+    case REDUCE: return llcl_reduce_async(params);
+    case ALLREDUCE: return llcl_allreduce_async(params);
+    case GATHER: return varied ? llcl_gatherv_async(params) : llcl_gather_async(params);
+    case SCATTER: return varied ? llcl_scatterv_async(params) : llcl_scatter_async(params);
+    case ALLGATHER: return varied ? llcl_allgatherv_async(params) : llcl_allgather_async(params);
+    case ALLTOALL: return varied ? llcl_alltoallv_async(params) : llcl_alltoall_async(params);
+    case REDUCE_SCATTER:
+        return varied ? llcl_reduce_scatterv_async(params) : llcl_reduce_scatter_async(params);
+    case SCAN: return llcl_scan_async(params);
+    default: return llcl_exscan_async(params);
+    }
+}
+
 /* ---- numbers that all ranks know ---- */
 
 static inline uint64_t coll_mix(uint64_t x)

@@ -32,7 +32,7 @@
  *   one of its own threads. In offload mode it is the progress thread; but a thread that posts
  *   while the command queue is full, or while another thread posts, may execute commands from the
  *   queue, and then runs their callbacks.
- *   Callbacks may post requests by the try functions; they must not block. What a callback posts
+ *   Callbacks may post requests by the try functions, and start collectives; they must not block. What a callback posts
  *   may end at once; its own callback then runs after the present one has returned, so a chain of
  *   any length needs no more stack than one link. A thread keeps at most 64 such callbacks
  *   waiting; beyond that the try functions answer LLCL_RETRY_QUEUE_FULL.
@@ -2596,6 +2596,11 @@ typedef struct llcl_coll_params_t {
     uint32_t flags;
     /** Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0. */
     uint32_t element_size;
+    /**
+     * How many rounds may be under way at one time, 0 to 64, the same at every rank; 0 counts as 1.
+     * Each of them takes the memory of a plan. The blocking forms ignore it.
+     */
+    uint32_t depth;
     /** For the v forms: elements for each rank of the team, read during the call. */
     const uint64_t *send_counts;
     /**
@@ -2631,17 +2636,19 @@ typedef struct llcl_coll_params_t {
 
 /** All zeroes: `llcl_coll_params_t it = LLCL_COLL_PARAMS_INIT;`. */
 #define LLCL_COLL_PARAMS_INIT {NULL, LLCL_LOCAL_INIT, LLCL_LOCAL_INIT, 0, 0, 0, 0, 0, 0, 0, \
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, LLCL_COMPLETION_INIT}
+    0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, LLCL_COMPLETION_INIT}
 
 /**
  * Starts the next round of a plan: publishes that this rank's buffers are ready, and returns. What
  * is ready at once and small is done in the call; its cost does not grow with the size of the
  * message.
  *
- * From here until the round has ended the input must not be changed and the output not be used.
+ * From here until the round has ended the input must not be changed and the output not be used; so
+ * rounds that are under way together (see `depth`) have buffers of their own, by
+ * llcl_coll_start_with, unless they only read.
  * `plan`: a live plan.
- * LLCL_OK; LLCL_ERR_STATE: the previous round has not been waited for, the plan was freed, or the
- * context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the
+ * LLCL_OK; LLCL_ERR_STATE: as many rounds as `depth` says have not been waited for, the plan was
+ * freed, or the context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the
  * plan can only be freed;
  * LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread
  * at a time.
@@ -2670,7 +2677,7 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
                                    llcl_local_t receive);
 
 /**
- * Whether the round has ended at this rank. Works for the plan for a moment.
+ * Whether the oldest round that was not waited for has ended at this rank. Works for the plan for a moment.
  *
  * `plan`: a live plan that was started.
  * LLCL_OK: it has ended; the buffers are the user's again, and the next round may be started;
@@ -2683,7 +2690,7 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
 llcl_status_t llcl_coll_test(llcl_coll_t *plan);
 
 /**
- * Waits until the round has ended at this rank: working for the plan, also on behalf of other
+ * Waits until the oldest round that was not waited for has ended at this rank: working for the plan, also on behalf of other
  * ranks, for
  * LLCL_SPIN_US; then asleep.
  *
@@ -3146,8 +3153,8 @@ typedef struct llcl_stats_t {
      */
     uint64_t am_memory;
     /**
-     * Blocking collectives that found the plan of an earlier call; see LLCL_COLL_CACHE. Without
-     * llcl_barrier.
+     * Collectives without a plan of the user's, blocking or not, that found the plan of an earlier
+     * call; see LLCL_COLL_CACHE. Without llcl_barrier.
      */
     uint64_t coll_cache_hits;
     /** Those that made one to be kept. */
@@ -3514,6 +3521,176 @@ llcl_status_t llcl_region_alias(llcl_region_t *region,
  */
 llcl_status_t llcl_region_unalias(llcl_region_t *region,
                                   void *alias);
+
+/*
+ * 20. Collectives for the occasional call that do not wait: one call starts, a completion tells.
+ *
+ * Each takes what its _init function takes, and returns at once; `on_complete`, which must be one
+ * that tells, fires when the operation has ended at this rank, or with an error. Until then the
+ * buffers must not be changed, as for llcl_coll_start; what the parameters point to besides
+ * (counts, offsets, the name of the algorithm) is read during the call. Nothing more happens in
+ * the call than llcl_coll_start does.
+ *
+ * The calls of a team have one order, that of all its collective functions, which must be alike at
+ * all ranks; a call that is answered by "try again" or by an error has not happened and counts for
+ * nothing, and the other ranks wait for it. Any number of different operations may be under way,
+ * and `depth` (0 counts as 1) of those that differ in buffers, `function` and `on_complete` only. In
+ * v forms the counts do not make a difference there. As long as a call waits to be made ready,
+ * `depth` more may be taken on.
+ *
+ * The plans behind them are kept, as many as LLCL_COLL_CACHE says, apart from those of the blocking
+ * forms, which therefore do not match these. A call whose plan is kept is started by its thread. A
+ * call that is new, a v form (whose ranks vote, as told at the blocking forms), and every call
+ * that comes while another of these is being made ready, is left to a thread of the library,
+ * `llcl-coll`, one for each team at a time, which ends when nothing is left. What is found there to
+ * be wrong, a difference between ranks included, is told by the completion's status. Functions of
+ * the team that wait (the _init functions, the blocking forms, llcl_team_split, llcl_team_free) begin when the calls
+ * before them are ready; llcl_finalize gives those that are not LLCL_FINALIZE_MS, and then ends
+ * them with LLCL_ERR_CANCELED.
+ *
+ * From: the nonblocking collectives of MPI 3.0, section 5.12, with a completion in place of the
+ * request, and a depth.
+ */
+
+/**
+ * Ends when every rank of the team has called it, without waiting.
+ *
+ * `params`: as llcl_barrier_init, read during the call; `on_complete` must tell.
+ * LLCL_OK: accepted; LLCL_RETRY_BUSY: as many such calls as `depth` says are under way, or 64 wait
+ * to be made ready: wait for one of them, and repeat; LLCL_RETRY_QUEUE_FULL: inside a callback, as
+ * for all that may end in it; LLCL_ERR_INVALID: NULL, a value that is not allowed, or an
+ * `on_complete` that does not tell;
+ * LLCL_ERR_STATE: the team was freed, or the context is being finalized; LLCL_ERR_NO_MEMORY: no
+ * thread can be started; LLCL_ERR_KEY, LLCL_ERR_RANGE, LLCL_ERR_PEER_DEAD: as
+ * llcl_coll_start_with. The completion may also report what llcl_barrier_init and llcl_coll_wait
+ * answer, and LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback, but threads of one rank must not call collective
+ * functions of one team at the same time. Where the completion fires: see the conventions.
+ */
+llcl_status_t llcl_barrier_async(const llcl_coll_params_t *params);
+
+/**
+ * The root's data for every rank, without waiting.
+ *
+ * `params`: as llcl_broadcast_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_broadcast_async(const llcl_coll_params_t *params);
+
+/**
+ * The elements of all ranks, combined one by one, at the root, without waiting.
+ *
+ * `params`: as llcl_reduce_init, read during the call; `on_complete` must tell. LLCL_OK: accepted;
+ * other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_reduce_async(const llcl_coll_params_t *params);
+
+/**
+ * The elements of all ranks, combined one by one, for every rank, without waiting.
+ *
+ * `params`: as llcl_allreduce_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_allreduce_async(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank, one after the other, at the root, without waiting.
+ *
+ * `params`: as llcl_gather_init, read during the call; `on_complete` must tell. LLCL_OK: accepted;
+ * other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_gather_async(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank at the root, with a length for each, without waiting.
+ *
+ * `params`: as llcl_gatherv_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_gatherv_async(const llcl_coll_params_t *params);
+
+/**
+ * A block of the root's for every rank, without waiting.
+ *
+ * `params`: as llcl_scatter_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_scatter_async(const llcl_coll_params_t *params);
+
+/**
+ * A block of the root's for every rank, with a length for each, without waiting.
+ *
+ * `params`: as llcl_scatterv_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_scatterv_async(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank, one after the other, for every rank, without waiting.
+ *
+ * `params`: as llcl_allgather_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_allgather_async(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank for every rank, with a length for each, without waiting.
+ *
+ * `params`: as llcl_allgatherv_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_allgatherv_async(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank for each other, without waiting.
+ *
+ * `params`: as llcl_alltoall_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_alltoall_async(const llcl_coll_params_t *params);
+
+/**
+ * A block of every rank for each other, with lengths of their own, without waiting.
+ *
+ * `params`: as llcl_alltoallv_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_alltoallv_async(const llcl_coll_params_t *params);
+
+/**
+ * The elements of all ranks, combined one by one; each rank gets a block of the result, without
+ * waiting.
+ *
+ * `params`: as llcl_reduce_scatter_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_reduce_scatter_async(const llcl_coll_params_t *params);
+
+/**
+ * As the function without v, with a length for each rank's block, without waiting.
+ *
+ * `params`: as llcl_reduce_scatterv_init, read during the call; `on_complete` must tell. LLCL_OK:
+ * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_reduce_scatterv_async(const llcl_coll_params_t *params);
+
+/**
+ * For each rank the elements of all ranks up to and including it, combined one by one, without
+ * waiting.
+ *
+ * `params`: as llcl_scan_init, read during the call; `on_complete` must tell. LLCL_OK: accepted;
+ * other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_scan_async(const llcl_coll_params_t *params);
+
+/**
+ * For each rank but the first the elements of all ranks before it, combined one by one, without
+ * waiting.
+ *
+ * `params`: as llcl_exscan_init, read during the call; `on_complete` must tell. LLCL_OK: accepted;
+ * other statuses, those of the completion, and threads: as llcl_barrier_async.
+ */
+llcl_status_t llcl_exscan_async(const llcl_coll_params_t *params);
 
 /*
  * Macros of C and C++.

@@ -7,7 +7,7 @@ BEGIN {
     while ((getline line < sizes) > 0) { split(line, part, " "); bytes[part[1]] = part[2] }
     # Chapters by their numbers in the header; a chapter that is not named here stops the generator.
     group_of(0, 5, "life"); group_of(6, 7, "rma"); group_of(8, 10, "words"); group_of(11, 12, "am"); group_of(13, 14, "plans")
-    group_of(15, 15, "inits"); group_of(16, 17, "colls"); group[18] = "rma"; group[19] = "life"
+    group_of(15, 15, "inits"); group_of(16, 17, "colls"); group[20] = "colls"; group[18] = "rma"; group[19] = "life"
     # Parameters that are arrays, and those that may be NULL (absent in Fortran).
     array["ranks"] = array["peers"] = array["remotes"] = 1
     optional["llcl_init config"] = optional["llcl_context_duplicate config"] = optional["llcl_connect peers"] = optional["llcl_am_poll handled"] = 1

@@ -62,7 +62,14 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
     (
         "Start, agreement, end",
         "`bench_c/run --only start`: start to exit of 2 to 1,000 ranks",
-        &["coll/agreement", "bootstrap", "engine/routes", "core/finalize"],
+        &[
+            "coll/agreement",
+            "coll/cache",
+            "coll/collectives",
+            "bootstrap",
+            "engine/routes",
+            "core/finalize",
+        ],
     ),
 ];
 

@@ -115,5 +115,101 @@ module llcl_c_colls
       type(llcl_stats_t), intent(inout) :: stats
       integer(c_int32_t) :: answer
     end function
+
+    function llcl_barrier_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_broadcast_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_reduce_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_allreduce_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_gather_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_gatherv_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_scatter_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_scatterv_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_allgather_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_allgatherv_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_alltoall_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_alltoallv_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_reduce_scatter_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_reduce_scatterv_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_scan_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
+
+    function llcl_exscan_async(params) bind(c) result(answer)
+      import
+      type(llcl_coll_params_t), intent(in) :: params
+      integer(c_int32_t) :: answer
+    end function
   end interface
 end module llcl_c_colls

@@ -10,7 +10,16 @@ module llcl_calls_colls
       c_scatterv => llcl_scatterv, c_allgather => llcl_allgather, c_allgatherv => llcl_allgatherv, &
       c_alltoall => llcl_alltoall, c_alltoallv => llcl_alltoallv, &
       c_reduce_scatter => llcl_reduce_scatter, c_reduce_scatterv => llcl_reduce_scatterv, &
-      c_scan => llcl_scan, c_exscan => llcl_exscan, c_stats_get => llcl_stats_get
+      c_scan => llcl_scan, c_exscan => llcl_exscan, c_stats_get => llcl_stats_get, &
+      c_barrier_async => llcl_barrier_async, c_broadcast_async => llcl_broadcast_async, &
+      c_reduce_async => llcl_reduce_async, c_allreduce_async => llcl_allreduce_async, &
+      c_gather_async => llcl_gather_async, c_gatherv_async => llcl_gatherv_async, &
+      c_scatter_async => llcl_scatter_async, c_scatterv_async => llcl_scatterv_async, &
+      c_allgather_async => llcl_allgather_async, c_allgatherv_async => llcl_allgatherv_async, &
+      c_alltoall_async => llcl_alltoall_async, c_alltoallv_async => llcl_alltoallv_async, &
+      c_reduce_scatter_async => llcl_reduce_scatter_async, &
+      c_reduce_scatterv_async => llcl_reduce_scatterv_async, c_scan_async => llcl_scan_async, &
+      c_exscan_async => llcl_exscan_async
   use llcl_finish, only: finish
   implicit none
   private
@@ -50,6 +59,38 @@ module llcl_calls_colls
   interface llcl_exscan; procedure call_exscan; end interface
   public :: llcl_stats_get
   interface llcl_stats_get; procedure call_stats_get; end interface
+  public :: llcl_barrier_async
+  interface llcl_barrier_async; procedure call_barrier_async; end interface
+  public :: llcl_broadcast_async
+  interface llcl_broadcast_async; procedure call_broadcast_async; end interface
+  public :: llcl_reduce_async
+  interface llcl_reduce_async; procedure call_reduce_async; end interface
+  public :: llcl_allreduce_async
+  interface llcl_allreduce_async; procedure call_allreduce_async; end interface
+  public :: llcl_gather_async
+  interface llcl_gather_async; procedure call_gather_async; end interface
+  public :: llcl_gatherv_async
+  interface llcl_gatherv_async; procedure call_gatherv_async; end interface
+  public :: llcl_scatter_async
+  interface llcl_scatter_async; procedure call_scatter_async; end interface
+  public :: llcl_scatterv_async
+  interface llcl_scatterv_async; procedure call_scatterv_async; end interface
+  public :: llcl_allgather_async
+  interface llcl_allgather_async; procedure call_allgather_async; end interface
+  public :: llcl_allgatherv_async
+  interface llcl_allgatherv_async; procedure call_allgatherv_async; end interface
+  public :: llcl_alltoall_async
+  interface llcl_alltoall_async; procedure call_alltoall_async; end interface
+  public :: llcl_alltoallv_async
+  interface llcl_alltoallv_async; procedure call_alltoallv_async; end interface
+  public :: llcl_reduce_scatter_async
+  interface llcl_reduce_scatter_async; procedure call_reduce_scatter_async; end interface
+  public :: llcl_reduce_scatterv_async
+  interface llcl_reduce_scatterv_async; procedure call_reduce_scatterv_async; end interface
+  public :: llcl_scan_async
+  interface llcl_scan_async; procedure call_scan_async; end interface
+  public :: llcl_exscan_async
+  interface llcl_exscan_async; procedure call_exscan_async; end interface
 
 contains
 
@@ -160,5 +201,101 @@ contains
     type(llcl_stats_t), intent(inout) :: stats
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_stats_get'//c_null_char, c_stats_get(context, stats), status)
+  end subroutine
+
+  subroutine call_barrier_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_barrier_async'//c_null_char, c_barrier_async(params), status)
+  end subroutine
+
+  subroutine call_broadcast_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_broadcast_async'//c_null_char, c_broadcast_async(params), status)
+  end subroutine
+
+  subroutine call_reduce_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_reduce_async'//c_null_char, c_reduce_async(params), status)
+  end subroutine
+
+  subroutine call_allreduce_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_allreduce_async'//c_null_char, c_allreduce_async(params), status)
+  end subroutine
+
+  subroutine call_gather_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_gather_async'//c_null_char, c_gather_async(params), status)
+  end subroutine
+
+  subroutine call_gatherv_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_gatherv_async'//c_null_char, c_gatherv_async(params), status)
+  end subroutine
+
+  subroutine call_scatter_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_scatter_async'//c_null_char, c_scatter_async(params), status)
+  end subroutine
+
+  subroutine call_scatterv_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_scatterv_async'//c_null_char, c_scatterv_async(params), status)
+  end subroutine
+
+  subroutine call_allgather_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_allgather_async'//c_null_char, c_allgather_async(params), status)
+  end subroutine
+
+  subroutine call_allgatherv_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_allgatherv_async'//c_null_char, c_allgatherv_async(params), status)
+  end subroutine
+
+  subroutine call_alltoall_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_alltoall_async'//c_null_char, c_alltoall_async(params), status)
+  end subroutine
+
+  subroutine call_alltoallv_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_alltoallv_async'//c_null_char, c_alltoallv_async(params), status)
+  end subroutine
+
+  subroutine call_reduce_scatter_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_reduce_scatter_async'//c_null_char, c_reduce_scatter_async(params), status)
+  end subroutine
+
+  subroutine call_reduce_scatterv_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_reduce_scatterv_async'//c_null_char, c_reduce_scatterv_async(params), status)
+  end subroutine
+
+  subroutine call_scan_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_scan_async'//c_null_char, c_scan_async(params), status)
+  end subroutine
+
+  subroutine call_exscan_async(params, status)
+    type(llcl_coll_params_t), intent(in) :: params
+    integer(c_int32_t), intent(out), optional :: status
+    call finish('llcl_exscan_async'//c_null_char, c_exscan_async(params), status)
   end subroutine
 end module llcl_calls_colls

@@ -268,6 +268,7 @@ module llcl_types
     integer(c_int32_t) :: engine = 0
     integer(c_int32_t) :: flags = 0
     integer(c_int32_t) :: element_size = 0
+    integer(c_int32_t) :: depth = 0
     type(c_ptr) :: send_counts = c_null_ptr
     type(c_ptr) :: send_offsets = c_null_ptr
     type(c_ptr) :: receive_counts = c_null_ptr

@@ -19,7 +19,7 @@ use crate::api::completion::LLCL_COMPLETE_NONE;
 use crate::api::guard::{give, given, guard};
 use crate::api::plan::{llcl_coll_params_t, llcl_coll_t};
 use crate::api::status::llcl_status_t;
-use crate::coll::cache::Call;
+use crate::coll::cache::{Call, Start};
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation};
 use crate::coll::reduction::Op;
@@ -86,6 +86,7 @@ impl llcl_coll_params_t {
             engine: self.engine,
             flags: self.flags,
             element_size: self.element_size,
+            depth: self.depth,
             refused: None,
             environment: Environment::mine(),
             send_blocks,
@@ -143,6 +144,32 @@ pub(super) unsafe fn now(
         let users = params.op == Op::User as u32;
         let plain = form == Form::Even && params.algorithm.is_null() && !completes && !users;
         team.now(plain.then(|| (params.call(operation), places)), asked)
+    }
+}
+
+/// What every form does that does not wait.
+///
+/// # Safety
+/// As init().
+pub(super) unsafe fn begin(
+    operation: Operation,
+    form: Form,
+    params: *const llcl_coll_params_t,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let params = given(params, "params")?;
+        let team = &given(params.team, "team")?.0;
+        let asked = || params.asked(operation, form, team.size() as usize);
+        let users = params.op == Op::User as u32;
+        let plain = form == Form::Even && params.algorithm.is_null() && !users;
+        let start = Start {
+            places: [params.send.address(), params.receive.address()],
+            completion: *params.on_complete.as_engine(),
+            function: params.function.map(|function| (function, params.function_data)),
+        };
+        let call = plain.then(|| (params.call(operation), params.depth.max(1) as usize));
+        team.begin(start, call, asked)
     }
 }
 

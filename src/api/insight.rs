@@ -55,8 +55,8 @@ pub struct llcl_stats_t {
     /// Bytes of this rank's memory that message slots and reply slots take at most, whatever the
     /// number of ranks.
     pub am_memory: u64,
-    /// Blocking collectives that found the plan of an earlier call; see LLCL_COLL_CACHE. Without
-    /// llcl_barrier.
+    /// Collectives without a plan of the user's, blocking or not, that found the plan of an earlier
+    /// call; see LLCL_COLL_CACHE. Without llcl_barrier.
     pub coll_cache_hits: u64,
     /// Those that made one to be kept.
     pub coll_cache_misses: u64,

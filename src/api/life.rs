@@ -15,7 +15,7 @@ use crate::util::status::Result;
 use std::ffi::c_char;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Major version: grows when programs must be changed.
 pub const LLCL_VERSION_MAJOR: u32 = 0;
@@ -224,7 +224,12 @@ unsafe fn end(context: *mut llcl_context_t, timeout: Option<Duration>) -> Result
     // SAFETY: as the caller promises.
     let live = unsafe { live(context)? };
     live.may_finalize()?;
+    let patience = Duration::from_millis(live.config().finalize_ms);
+    let limit = Instant::now() + timeout.map_or(patience, |timeout| timeout.min(patience));
+    // SAFETY: as the caller promises.
+    let left = unsafe { &(*context).collectives }.leave(limit);
     let Ended { status, stuck } = live.finalize(timeout);
+    let stuck = stuck || !left;
     // SAFETY: made by llcl_init, not ended before, and nobody uses it any more.
     let mut shell = unsafe { Box::from_raw(context) };
     shell.ended.store(true, Ordering::Relaxed);

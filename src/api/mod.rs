@@ -25,7 +25,7 @@
 //!   one of its own threads. In offload mode it is the progress thread; but a thread that posts
 //!   while the command queue is full, or while another thread posts, may execute commands from the
 //!   queue, and then runs their callbacks.
-//!   Callbacks may post requests by the try functions; they must not block. What a callback posts
+//!   Callbacks may post requests by the try functions, and start collectives; they must not block. What a callback posts
 //!   may end at once; its own callback then runs after the present one has returned, so a chain of
 //!   any length needs no more stack than one link. A thread keeps at most 64 such callbacks
 //!   waiting; beyond that the try functions answer LLCL_RETRY_QUEUE_FULL.
@@ -95,6 +95,8 @@ pub mod insight;
 
 pub mod noncontiguous;
 pub mod placement;
+
+pub mod coll_async;
 
 mod guard;
 mod posting;

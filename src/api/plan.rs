@@ -145,6 +145,9 @@ pub struct llcl_coll_params_t {
     pub flags: u32,
     /// Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0.
     pub element_size: u32,
+    /// How many rounds may be under way at one time, 0 to 64, the same at every rank; 0 counts as 1.
+    /// Each of them takes the memory of a plan. The blocking forms ignore it.
+    pub depth: u32,
     /// For the v forms: elements for each rank of the team, read during the call.
     pub send_counts: *const u64,
     /// For the v forms: where each rank's block begins in the input, in elements; of an empty block
@@ -201,10 +204,12 @@ pub struct llcl_coll_info_t {
 /// is ready at once and small is done in the call; its cost does not grow with the size of the
 /// message.
 ///
-/// From here until the round has ended the input must not be changed and the output not be used.
+/// From here until the round has ended the input must not be changed and the output not be used; so
+/// rounds that are under way together (see `depth`) have buffers of their own, by
+/// llcl_coll_start_with, unless they only read.
 /// `plan`: a live plan.
-/// LLCL_OK; LLCL_ERR_STATE: the previous round has not been waited for, the plan was freed, or the
-/// context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the
+/// LLCL_OK; LLCL_ERR_STATE: as many rounds as `depth` says have not been waited for, the plan was
+/// freed, or the context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the
 /// plan can only be freed;
 /// LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread
 /// at a time.
@@ -240,7 +245,7 @@ pub unsafe extern "C" fn llcl_coll_start_with(
     guard(|| unsafe { given(plan, "plan")? }.0.start_with(places))
 }
 
-/// Whether the round has ended at this rank. Works for the plan for a moment.
+/// Whether the oldest round that was not waited for has ended at this rank. Works for the plan for a moment.
 ///
 /// `plan`: a live plan that was started.
 /// LLCL_OK: it has ended; the buffers are the user's again, and the next round may be started;
@@ -255,7 +260,7 @@ pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t
     guard(|| unsafe { given(plan, "plan")? }.0.test())
 }
 
-/// Waits until the round has ended at this rank: working for the plan, also on behalf of other
+/// Waits until the oldest round that was not waited for has ended at this rank: working for the plan, also on behalf of other
 /// ranks, for
 /// LLCL_SPIN_US; then asleep.
 ///

@@ -233,6 +233,7 @@ impl Ring {
                 return Ok(found);
             }
             self.check_alive(services)?;
+            services.must_stay()?;
             if services.help_others() {
                 backoff.renew();
             } else if !backoff.pause() {

@@ -1,4 +1,5 @@
-//! The plans behind a team's blocking calls. A call whose parameters were seen before runs the plan
+//! The plans behind a team's calls that name none: those of blocking calls, and, in a cache of their
+//! own, those of llcl_X_async (`asynchronous`). A call whose parameters were seen before runs the plan
 //! that was made then, with the buffers of this call.
 //!
 //! Whether a plan is there is decided by each rank alone, and all come to the same answer: plans
@@ -10,6 +11,10 @@
 //! In a v form a rank does not know the counts and offsets of the others. So all ranks vote: each
 //! says which of the kept plans fit its own call (an allreduce of some bits, by a plan that is kept
 //! as well), and the first one that fits everywhere is run.
+//!
+//! A call of which several rounds may be under way (`depth`) has as many plans of one kind, which
+//! its rounds use in turn; each is made when its turn comes first. Whose turn it is follows from
+//! the number of such calls, which is the same at all ranks.
 
 use crate::coll::plan::Plan;
 use crate::coll::plan::asked::{Asked, Form, REBIND};
@@ -20,7 +25,7 @@ use crate::coll::reduction::{Op, Type};
 use crate::coll::team::Team;
 use crate::core::services::Services;
 use crate::transport::address::{ANY, Address};
-use crate::util::status::Result;
+use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
 
 /// See the head of the file.
@@ -45,7 +50,12 @@ struct Kept {
     call: Option<Call>,
     /// What this rank asked for in a v form.
     tables: Option<Tables>,
-    plan: Arc<Plan>,
+    /// Its rounds use them in turn.
+    plans: Vec<Arc<Plan>>,
+    /// How many there may be.
+    depth: usize,
+    /// How many rounds were started.
+    rounds: usize,
     /// The number of the call that used it last.
     used: u64,
 }
@@ -71,39 +81,49 @@ impl Cache {
     /// may repeat it.
     pub fn run(&mut self, team: &Team, mut asked: Asked, call: Option<Call>) -> Result<()> {
         asked.flags |= REBIND;
+        asked.depth = 1;
+        let at = self.obtain(team, &asked)?;
+        let kept = &mut self.kept[at];
+        let plan = &kept.plans[0];
+        asked.check_own(&team.services).inspect_err(|error| plan.refuse(error.status))?;
+        kept.call = call;
+        if let Some(function) = asked.function {
+            plan.use_function(function, asked.function_data);
+        }
+        kept.run([asked.send, asked.receive])
+    }
+
+    /// The number of the kept plans for this, which are made if there are none. Collective.
+    fn obtain(&mut self, team: &Team, asked: &Asked) -> Result<usize> {
         let services = &team.services;
-        let alike = alike(team, &asked, asked.wanted(&services.config));
+        let alike = alike(team, asked, asked.wanted(&services.config));
         self.calls += 1;
         let found = match asked.form {
+            _ if !Cache::keeps(services) => None,
             Form::Even => self.kept.iter().position(|kept| kept.alike == alike),
-            Form::Varied => self.vote(team, &asked, &alike)?,
+            Form::Varied => self.vote(team, asked, &alike)?,
         };
         let at = match found {
             Some(at) => at,
-            None => self.make(team, &asked, alike)?,
+            None => self.make(team, asked, alike)?,
         };
         let counts = &services.counts;
         if found.is_some() { &counts.plans_found } else { &counts.plans_made }.up();
-        let kept = &mut self.kept[at];
-        kept.used = self.calls;
-        asked.check_own(services).inspect_err(|error| kept.plan.refuse(error.status))?;
-        kept.call = call;
-        if let Some(function) = asked.function {
-            kept.plan.use_function(function, asked.function_data);
-        }
-        kept.run([asked.send, asked.receive])
+        self.kept[at].used = self.calls;
+        Ok(at)
     }
 
     /// Makes a plan. Only if that succeeds, which it does at all ranks or at none, another one
     /// goes.
     fn make(&mut self, team: &Team, asked: &Asked, alike: Alike) -> Result<usize> {
-        let plan = make(team, asked)?;
-        if self.kept.len() as u64 >= team.services.config.coll_cache {
+        let plans = vec![make(team, asked)?];
+        if self.kept.len() as u64 >= team.services.config.coll_cache.max(1) {
             let oldest = (0..self.kept.len()).min_by_key(|at| self.kept[*at].used).unwrap_or(0);
-            Plan::free(&self.kept.swap_remove(oldest).plan)?;
+            self.kept.swap_remove(oldest).free()?;
         }
         let tables = (asked.form == Form::Varied).then(|| tables(asked));
-        self.kept.push(Kept { alike, call: None, tables, plan, used: 0 });
+        let (depth, rounds) = (asked.depth(), 0);
+        self.kept.push(Kept { alike, call: None, tables, plans, depth, rounds, used: 0 });
         Ok(self.kept.len() - 1)
     }
 
@@ -129,7 +149,12 @@ impl Cache {
             Some(ballot) => ballot,
             None => self.ballot.insert(make(team, &by_vote(words, places))?),
         };
-        ballot.start_with(places).and_then(|()| ballot.wait(None))?;
+        let ended = ballot.start_with(places).and_then(|()| ballot.wait_or_leave());
+        if let Err(Error { status: Status::ERR_CANCELED, .. }) = ended {
+            // The round goes on until the context has ended.
+            std::mem::forget(votes);
+        }
+        ended?;
         // SAFETY: the vector has as many words, and is not used otherwise until it is dropped at
         // the end of this function. Volatile: the plan has written there.
         let fits = |at: &usize| unsafe {
@@ -142,9 +167,13 @@ impl Cache {
     /// Ends all plans at this rank.
     pub fn free(&mut self) -> Result<()> {
         self.ballot.take().map_or(Ok(()), |ballot| Plan::free(&ballot))?;
-        self.kept.drain(..).try_for_each(|kept| Plan::free(&kept.plan))
+        self.kept.drain(..).try_for_each(|kept| kept.free())
     }
 }
+
+mod asynchronous;
+
+pub use asynchronous::{Asynchronous, Start};
 
 /// Bits of a word of votes.
 const WORD: u64 = u64::BITS as u64;
@@ -171,9 +200,17 @@ fn by_vote(words: usize, [send, receive]: [Address; 2]) -> Asked {
 impl Kept {
     #[inline]
     fn run(&self, places: [Address; 2]) -> Result<()> {
-        let started = self.plan.start_with(places);
+        let plan = &self.plans[0];
+        let started = plan.start_with(places);
         // The others have begun, or will; the plan's failure tells them.
-        started.inspect_err(|error| self.plan.refuse(error.status))?;
-        self.plan.wait(None)
+        started.inspect_err(|error| plan.refuse(error.status))?;
+        plan.wait(None)
+    }
+
+    fn free(self) -> Result<()> {
+        self.plans.iter().try_for_each(|plan| {
+            plan.wait_until_idle()?;
+            Plan::free(plan)
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! What a context has of collectives: its teams and plans.
 
 use crate::coll::arena::Arena;
+use crate::coll::cache::Asynchronous;
 use crate::coll::choices::Choices;
 use crate::coll::objects::{Handles, TeamHandle};
 use crate::coll::team::Team;
@@ -10,6 +11,12 @@ use crate::util::once::Once;
 use crate::util::status::Result;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Between two looks whether calls wait.
+const NAP: Duration = Duration::from_micros(100);
+/// How long a thread may stay in a function of the user when everything else is over.
+const STUCK: Duration = Duration::from_secs(1);
 
 /// See the head of the file. Made at first use.
 pub struct Collectives {
@@ -54,6 +61,20 @@ impl Collectives {
         });
         inner.services.must_be_open()?;
         Ok(inner)
+    }
+
+    /// Ends the threads of teams: lets them work through the calls that were taken on, until `limit`,
+    /// and ends the others with ERR_CANCELED. False: one is in a function of the user.
+    pub fn leave(&self, limit: Instant) -> bool {
+        let Some(inner) = self.inner.get() else { return true };
+        let idle = || inner.handles.all_calls(Asynchronous::is_idle);
+        while !idle() && Instant::now() < limit {
+            if !inner.services.help_others() {
+                std::thread::sleep(NAP);
+            }
+        }
+        inner.services.leave();
+        inner.handles.all_calls(|calls| calls.join(limit + STUCK))
     }
 
     /// The team of all ranks.

@@ -13,6 +13,7 @@ pub mod objects;
 pub mod plan;
 pub mod problem;
 pub mod reduction;
+pub mod rounds;
 pub mod runner;
 pub mod schedule;
 pub mod select;

@@ -1,11 +1,12 @@
 //! What teams and plans are for the user: objects with an address of their own, which outlive team,
 //! plan and context, so that a handle that was freed is recognised and not followed.
 
-use crate::coll::cache::{Cache, Call};
+use crate::coll::cache::{Asynchronous, Cache, Call, Start};
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::plan::make::make;
 use crate::coll::plan::{About, Plan};
 use crate::coll::problem::Operation;
+use crate::coll::rounds::Rounds;
 use crate::coll::team::Team;
 use crate::fail;
 use crate::transport::address::Address;
@@ -67,16 +68,17 @@ pub struct TeamHandle {
 }
 
 struct LiveTeam {
-    team: Team,
+    team: Arc<Team>,
     /// It is the team of all ranks, which is not freed.
     world: bool,
     barrier: Once<Arc<Plan>>,
     cache: Mutex<Cache>,
+    calls: Arc<Asynchronous>,
 }
 
 /// A plan as its user holds it.
 pub struct PlanHandle {
-    plan: Slot<Arc<Plan>>,
+    plan: Slot<Rounds>,
     home: Weak<Handles>,
     at: usize,
 }
@@ -130,12 +132,18 @@ impl Handles {
         let mut shelf = open(&self.teams);
         let home = Arc::downgrade(self);
         let handle = shelf.place(&TEAMS, |at| TeamHandle { team: empty(), home, at });
-        let (barrier, cache) = (Once::new(), Mutex::default());
-        handle.team.put(LiveTeam { team, world, barrier, cache });
+        let (team, barrier, cache) = (Arc::new(team), Once::new(), Mutex::default());
+        handle.team.put(LiveTeam { team, world, barrier, cache, calls: Arc::default() });
         (&raw const *handle).cast_mut()
     }
 
-    fn keep_plan(self: &Arc<Handles>, plan: Arc<Plan>) -> *mut PlanHandle {
+    /// Calls this for what each team has of calls that do not wait, until it answers false.
+    pub fn all_calls(&self, mut visit: impl FnMut(&Asynchronous) -> bool) -> bool {
+        let teams = open(&self.teams);
+        teams.all.iter().filter_map(|it| it.team.get("team").ok()).all(|it| visit(&it.calls))
+    }
+
+    fn keep_plan(self: &Arc<Handles>, plan: Rounds) -> *mut PlanHandle {
         let mut shelf = open(&self.plans);
         let home = Arc::downgrade(self);
         let handle = shelf.place(&PLANS, |at| PlanHandle { plan: empty(), home, at });
@@ -152,6 +160,15 @@ impl Drop for Handles {
         let plans = self.plans.get_mut().unwrap_or_else(PoisonError::into_inner);
         plans.all.iter().for_each(|handle| drop(handle.plan.take()));
         PLANS.keep(plans.all.drain(..));
+    }
+}
+
+impl LiveTeam {
+    /// What agrees with the other ranks comes behind the calls that do so on the team's thread.
+    fn in_order(&self) -> Result<()> {
+        self.team.services.may_block()?;
+        self.calls.wait(&self.team.services);
+        Ok(())
     }
 }
 
@@ -190,6 +207,7 @@ impl TeamHandle {
     /// Makes teams of the ranks that give the same colour; null without one. Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<*mut TeamHandle> {
         let (live, home) = (self.live()?, self.home()?);
+        live.in_order()?;
         let made = live.team.split(colour, key)?;
         Ok(made.map_or(std::ptr::null_mut(), |team| home.keep_team(team, false)))
     }
@@ -201,12 +219,14 @@ impl TeamHandle {
         if live.world {
             return Ok(());
         }
+        live.in_order()?;
+        live.calls.free()?;
         if let Some(live) = self.team.take() {
             if let Some(plan) = live.barrier.get() {
                 Plan::free(plan)?;
             }
             live.cache.into_inner().unwrap_or_else(PoisonError::into_inner).free()?;
-            live.team.leave();
+            Arc::into_inner(live.team).into_iter().for_each(Team::leave);
             open(&self.home()?.teams).freed.push_back(self.at);
         }
         Ok(())
@@ -215,7 +235,8 @@ impl TeamHandle {
     /// Makes a plan. Collective.
     pub fn plan(&self, asked: &Asked) -> Result<*mut PlanHandle> {
         let (live, home) = (self.live()?, self.home()?);
-        Ok(home.keep_plan(make(&live.team, asked)?))
+        live.in_order()?;
+        Ok(home.keep_plan(Rounds::make(&live.team, asked)?))
     }
 
     /// Runs an operation once, by a plan that is kept for further calls where that is possible.
@@ -236,6 +257,7 @@ impl TeamHandle {
         {
             return done;
         }
+        live.in_order()?;
         let asked = asked();
         if Cache::keeps(services) {
             return cache.run(&live.team, asked, call.map(|(call, _)| call));
@@ -247,11 +269,23 @@ impl TeamHandle {
         ended
     }
 
+    /// Starts an operation, or leaves it to the team's thread. See Asynchronous::begin().
+    pub fn begin(
+        &self,
+        start: Start,
+        call: Option<(Call, usize)>,
+        asked: impl FnOnce() -> Asked,
+    ) -> Result<()> {
+        let live = self.live()?;
+        live.calls.begin(&live.team, start, call, asked)
+    }
+
     /// A barrier, by a plan that is made at the first one. Collective.
     pub fn barrier(&self) -> Result<()> {
         let live = self.live()?;
         live.team.services.may_block()?;
         let plan = live.barrier.get_or_try_init(|| {
+            live.in_order()?;
             make(&live.team, &Asked::nothing(Operation::Barrier, Form::Even))
         })?;
         plan.start()?;
@@ -261,7 +295,7 @@ impl TeamHandle {
 
 impl PlanHandle {
     #[inline(always)]
-    fn live(&self) -> Result<&Arc<Plan>> {
+    fn live(&self) -> Result<&Rounds> {
         self.plan.get("plan")
     }
 
@@ -293,7 +327,7 @@ impl PlanHandle {
 
     /// Ends the plan at this rank.
     pub fn free(&self) -> Result<()> {
-        Plan::free(self.live()?)?;
+        self.live()?.free()?;
         drop(self.plan.take());
         if let Some(home) = self.home.upgrade() {
             open(&home.plans).freed.push_back(self.at);

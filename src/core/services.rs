@@ -6,9 +6,10 @@ use crate::core::background::Background;
 use crate::core::blocking::Blocking;
 use crate::core::context::Context;
 use crate::core::poster::Poster;
+use crate::core::progress_thread::{AbortOnPanic, STACK};
 use crate::core::region::{Made, Regions, Wanted};
 use crate::core::submit::check_completion;
-use crate::engine::completion::{Completion, must_not_be_in_callback};
+use crate::engine::completion::{Completion, must_not_be_in_callback, set_librarys};
 use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
@@ -19,7 +20,9 @@ use crate::util::config::Config;
 use crate::util::counters::Counters;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
+use crate::util::thread::{Thread, spawn_quiet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// See the head of the file.
@@ -37,6 +40,8 @@ pub struct Services {
     lane: Arc<Lane>,
     dispatcher: Arc<Dispatcher>,
     poster: Arc<Poster>,
+    /// See leave().
+    leaving: AtomicBool,
 }
 
 /// One of this rank's own buffers.
@@ -61,6 +66,7 @@ impl Context {
             lane: self.lane.clone(),
             dispatcher: self.dispatcher.clone(),
             poster: self.poster.clone(),
+            leaving: AtomicBool::new(false),
         }
     }
 }
@@ -75,6 +81,30 @@ impl Services {
     #[inline]
     pub fn must_be_open(&self) -> Result<()> {
         self.routes.gate().must_be_open()
+    }
+
+    /// The threads of the layers above are to end, and to wait for no other rank any more: the
+    /// context ends.
+    pub fn leave(&self) {
+        // Relaxed: those who wait look again and again, and nothing is published.
+        self.leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends what waits for other ranks once leave() has been called.
+    pub fn must_stay(&self) -> Result<()> {
+        if self.leaving.load(Ordering::Relaxed) {
+            fail!(ERR_CANCELED, "the context is being finalized");
+        }
+        Ok(())
+    }
+
+    /// Starts a thread of the library. It runs no handlers that the program polls for.
+    pub fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
+        spawn_quiet(name, STACK, move || {
+            let _abort = AbortOnPanic;
+            set_librarys();
+            run();
+        })
     }
 
     /// Refuses what may not be called inside a callback: anything that waits.

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod of_thread;
 
 pub use of_thread::{
-    polled_in_vain, polled_in_vain_again, polled_with_result, serving, set_serving,
+    is_librarys, polled_in_vain, polled_in_vain_again, polled_with_result, serving, set_librarys,
+    set_serving,
 };
 
 /// The C function that a completion calls.
@@ -213,6 +214,8 @@ struct Trampoline {
     responding: Cell<bool>,
     /// See set_serving().
     serving: Cell<*const c_void>,
+    /// See set_librarys().
+    librarys: Cell<bool>,
     /// Polls for messages without result since the last one with one; see polled_in_vain().
     polls: Cell<u32>,
 }
@@ -225,6 +228,7 @@ thread_local! {
         count: Cell::new(0),
         responding: Cell::new(false),
         serving: Cell::new(std::ptr::null()),
+        librarys: Cell::new(false),
         polls: Cell::new(0),
     } };
 }

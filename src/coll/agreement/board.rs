@@ -271,6 +271,7 @@ impl Board {
                 backoff.renew();
             } else if !backoff.pause() {
                 self.ring.check_alive(services)?;
+                services.must_stay()?;
                 self.check_targets(services)?;
                 if services.sleep(place, Some(SLEEP), here) {
                     backoff.renew();

@@ -33,6 +33,9 @@ pub const CONCURRENT: u32 = 2;
 /// Each start may name other buffers.
 pub const REBIND: u32 = 4;
 
+/// So many rounds of a plan may be under way at the most.
+pub const DEPTH: u32 = 64;
+
 /// The parameters, as the user gave them.
 #[derive(Clone)]
 pub struct Asked {
@@ -58,6 +61,8 @@ pub struct Asked {
     pub flags: u32,
     /// Bytes of an element of type Bytes; else 0.
     pub element_size: u32,
+    /// How many rounds may be under way; 0 counts as 1.
+    pub depth: u32,
     /// What is wrong with the call itself: the other ranks are told, as of everything that is
     /// refused.
     pub refused: Option<&'static str>,
@@ -139,6 +144,7 @@ impl Asked {
             engine: 0,
             flags: 0,
             element_size: 0,
+            depth: 0,
             refused: None,
             environment: Environment::DEFAULT,
             send_blocks: Vec::new(),
@@ -194,6 +200,11 @@ impl Asked {
         self.flags & (IN_PLACE | REBIND | concurrent)
     }
 
+    /// How many rounds may be under way.
+    pub fn depth(&self) -> usize {
+        self.depth.max(1) as usize
+    }
+
     /// Whether each start may name other buffers.
     pub fn is_rebound(&self) -> bool {
         self.flags & REBIND != 0
@@ -216,6 +227,9 @@ impl Asked {
         }
         if self.engine > 2 {
             fail!(ERR_INVALID, "engine is {}, expected LLCL_ENGINE_*", self.engine);
+        }
+        if self.depth > DEPTH {
+            fail!(ERR_INVALID, "depth is {}, expected at most {DEPTH}", self.depth);
         }
         if self.is_users_function() && self.function.is_none() {
             fail!(ERR_INVALID, "function is NULL, expected one for LLCL_OP_USER");

@@ -68,6 +68,11 @@ impl Bound {
 }
 
 impl Plan {
+    /// Where the user's buffers lay in the last round, if starts may name others.
+    pub fn places(&self) -> Option<[Address; 2]> {
+        self.bound.as_ref().map(Bound::places)
+    }
+
     /// Starts the next round with the input and the output at these places. Only for a plan that
     /// was made for that.
     #[inline]

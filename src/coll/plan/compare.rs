@@ -14,7 +14,7 @@ use crate::util::status::Result;
 /// Bytes of a number that ranks tell each other.
 const WORD: usize = size_of::<u64>();
 /// Numbers of what a rank asks for that must be alike.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "operation",
     "form",
     "count",
@@ -23,6 +23,7 @@ const NAMES: [&str; 13] = [
     "op",
     "root",
     "flags",
+    "depth",
     ALGORITHM,
     "LLCL_COLL_SEGMENT",
     "LLCL_COLL_CACHE",
@@ -105,6 +106,7 @@ pub fn alike(team: &Team, asked: &Asked, forced: Option<&str>) -> Alike {
         or_zero(asked.combines(), asked.op.into()),
         or_zero(asked.has_root(), asked.root.into()),
         asked.common_flags().into(),
+        asked.depth() as u64,
         forced.map_or(0, |name| digest(name.bytes()) as u64),
         services.config.coll_segment,
         services.config.coll_cache,

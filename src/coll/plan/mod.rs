@@ -37,9 +37,9 @@ use crate::engine::completion::{self, Completion};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::status::{Error, Result, Status};
-use std::ffi::CString;
-use std::sync::Arc;
+use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Which threads run the steps of a rank.
@@ -108,6 +108,8 @@ pub struct Plan {
     /// For the engine that makes the steps in every round.
     program: Option<Program>,
     on_complete: Completion,
+    /// Where `on_complete` is EACH_START: that of the round.
+    of_round: Mutex<Completion>,
     policy: Policy,
     habits: Habits,
     rounds: AtomicU32,
@@ -177,6 +179,7 @@ impl Plan {
             bound,
             program,
             on_complete,
+            of_round: Mutex::new(Completion::NOTHING),
             policy,
             habits: Habits::new(has_completion),
             rounds: AtomicU32::new(0),
@@ -198,6 +201,34 @@ impl Plan {
     /// What it consists of, its algorithm and the reason for C, and how often it was started.
     pub fn about(&self) -> (About, &[CString; 2], u64) {
         (self.about, &self.texts, self.rounds.load(Ordering::Relaxed).into())
+    }
+
+    /// Whether the next round may be started: the one before has ended, and the user knows.
+    pub fn may_start(&self) -> bool {
+        self.is_settled(self.rounds.load(Ordering::Relaxed))
+    }
+
+    /// Starts the next round with these buffers and this completion. Only for a plan that was made
+    /// with EACH_START.
+    pub fn start_for(&self, places: [Address; 2], completion: Completion) -> Result<()> {
+        if !self.may_start() {
+            return Err(Error::bare(Status::RETRY_BUSY));
+        }
+        *self.of_round() = completion;
+        self.start_with(places)
+    }
+
+    fn of_round(&self) -> std::sync::MutexGuard<'_, Completion> {
+        self.of_round.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What tells the user of the end of the round that is under way. To be asked before the round
+    /// ends: then the next one may begin, with another.
+    fn completion(&self) -> Completion {
+        match self.on_complete.call == EACH_START.call {
+            true => *self.of_round(),
+            false => self.on_complete,
+        }
     }
 
     /// Nanoseconds since the plan was made.
@@ -315,15 +346,21 @@ impl Plan {
         }
     }
 
+    /// Refuses to end a plan in the midst of a round.
+    pub fn must_be_settled(&self) -> Result<()> {
+        self.services.may_block()?;
+        match self.may_start() {
+            true => Ok(()),
+            false => fail!(ERR_STATE, "a round of the plan has not been waited for"),
+        }
+    }
+
     /// Ends the plan at this rank. The last user of it drops it.
     pub fn free(plan: &Arc<Plan>) -> Result<()> {
-        plan.services.may_block()?;
+        plan.must_be_settled()?;
         let round = plan.rounds.load(Ordering::Relaxed);
-        if plan.is_settled(round) && !plan.has_ended(round) {
+        if !plan.has_ended(round) {
             plan.wait_slowly(round, None)?;
-        }
-        if !plan.is_settled(round) {
-            fail!(ERR_STATE, "a round of the plan has not been waited for");
         }
         let task = plan.clone() as Arc<dyn Task>;
         plan.services.background.remove(&task);
@@ -338,6 +375,17 @@ impl Plan {
         Ok(())
     }
 }
+
+/// The completion of plans whose starts name one each; see Plan::start_for().
+pub const EACH_START: Completion = Completion {
+    kind: completion::CALL,
+    reserved: 0,
+    call: never as *const c_void,
+    target: std::ptr::null_mut(),
+};
+
+/// What EACH_START names and nobody calls.
+unsafe extern "C-unwind" fn never(_: *mut c_void, _: Status) {}
 
 fn failed(status: Status) -> Error {
     let text = status.text().trim_end_matches('\0');

@@ -26,6 +26,8 @@ const FIRST_SLEEP: Duration = Duration::from_millis(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(80);
 /// Between two looks whether other ranks have ended a round.
 const PAUSE: Duration = Duration::from_micros(100);
+/// After so long a thread that must not outstay the context looks whether that ends.
+const SLICE: Duration = Duration::from_millis(20);
 
 impl Plan {
     /// Waits for the end of the round that is under way.
@@ -47,6 +49,27 @@ impl Plan {
         self.settle(round)
     }
 
+    /// Waits for the end of the round that is under way, but not longer than the context stays.
+    pub fn wait_or_leave(&self) -> Result<()> {
+        loop {
+            match self.wait(Some(SLICE)) {
+                Err(error) if error.status == Status::ERR_TIMEOUT => self.services.must_stay()?,
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Waits until the next round may be started; not longer than the context stays.
+    pub fn wait_until_idle(&self) -> Result<()> {
+        while !self.may_start() {
+            self.services.must_stay()?;
+            if !self.services.help_others() {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
+    }
+
     /// This rank takes no part in the next round, which others may have begun: the plan fails, for
     /// everybody. Other ranks may still be in the rounds before it, which end first.
     #[cold]
@@ -55,7 +78,8 @@ impl Plan {
         let reached = |finished: u32| finished.wrapping_sub(rounds) as i32 >= 0;
         let is_over = |session: &Session| session.finished().all(|(_, finished)| reached(finished));
         let all_over = || self.stage.members.iter().all(|member| is_over(&member.session));
-        while !all_over() && self.trouble().is_none() {
+        let stays = || self.services.must_stay().is_ok();
+        while !all_over() && self.trouble().is_none() && stays() {
             if !self.run_others() {
                 std::thread::sleep(PAUSE);
             }

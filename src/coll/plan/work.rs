@@ -180,16 +180,17 @@ impl Plan {
 
     /// Tells the user that a round has ended, which the caller has taken.
     pub(super) fn report_end(&self, round: u32, status: Status) {
+        let completion = self.completion();
         self.outcome.store(status.0, Ordering::Relaxed);
         self.discharge(round);
         // See the head of `runner::round_end` for the order.
         let by_word = matches!(self.on_complete.kind, completion::STORE | completion::ADD);
         if by_word {
-            self.services.fire(&self.on_complete, status);
+            self.services.fire(&completion, status);
         }
         self.round_end().end(round);
         if !by_word {
-            self.services.fire(&self.on_complete, status);
+            self.services.fire(&completion, status);
         }
     }
 

@@ -15,6 +15,17 @@ pub fn serving() -> *const c_void {
     mine().serving.get()
 }
 
+/// This thread is the library's, and runs no handlers that the program polls for.
+pub fn set_librarys() {
+    mine().librarys.set(true);
+}
+
+/// Whether set_librarys() was called.
+pub fn is_librarys() -> bool {
+    // SAFETY: as in mine().
+    unsafe { known::get().as_ref() }.is_some_and(|t| t.librarys.get())
+}
+
 /// Counts a poll of this thread that found nothing; returns how many there were one after the
 /// other.
 pub fn polled_in_vain() -> u32 {

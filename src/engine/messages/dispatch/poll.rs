@@ -7,7 +7,7 @@
 
 use super::{BATCH, Dispatcher, LOOKS, MOST};
 use crate::engine::completion::{
-    in_callback, polled_in_vain, polled_in_vain_again, polled_with_result,
+    in_callback, is_librarys, polled_in_vain, polled_in_vain_again, polled_with_result,
 };
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -241,6 +241,6 @@ impl Dispatcher {
 
     /// Whether the calling thread may run handlers now.
     pub fn may_poll(&self) -> bool {
-        self.has_handlers.load(Ordering::Relaxed) && !in_callback()
+        self.has_handlers.load(Ordering::Relaxed) && !in_callback() && !is_librarys()
     }
 }

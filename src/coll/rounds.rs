@@ -1,0 +1,136 @@
+//! The plans behind one plan of the user's, of which several rounds may be under way: each round
+//! uses the next of them in turn. They are alike but for the memory of their own.
+
+use crate::coll::plan::asked::Asked;
+use crate::coll::plan::make::make;
+use crate::coll::plan::{About, Plan};
+use crate::coll::team::Team;
+use crate::transport::address::Address;
+use crate::util::status::Result;
+use std::ffi::CString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// See the head of the file. One thread at a time starts, tests and waits, by contract; the numbers
+/// are atomic because it need not always be the same.
+pub struct Rounds {
+    first: Arc<Plan>,
+    more: Vec<Arc<Plan>>,
+    started: AtomicUsize,
+    /// How many the user has waited for, or started others in their place.
+    waited: AtomicUsize,
+}
+
+impl Rounds {
+    /// Makes the plans. Collective.
+    pub fn make(team: &Team, asked: &Asked) -> Result<Rounds> {
+        let first = make(team, asked)?;
+        let mut rounds = Rounds {
+            first,
+            more: Vec::new(),
+            started: Default::default(),
+            waited: Default::default(),
+        };
+        for _ in 1..asked.depth() {
+            match make(team, asked) {
+                Ok(plan) => rounds.more.push(plan),
+                Err(error) => {
+                    rounds.free()?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(rounds)
+    }
+
+    fn plan(&self, round: usize) -> &Plan {
+        match round % (self.more.len() + 1) {
+            0 => &self.first,
+            at => &self.more[at - 1],
+        }
+    }
+
+    /// Starts the next round.
+    #[inline(always)]
+    pub fn start(&self) -> Result<()> {
+        if self.more.is_empty() { self.first.start() } else { self.start_next(None) }
+    }
+
+    /// Starts the next round with these buffers.
+    pub fn start_with(&self, places: [Address; 2]) -> Result<()> {
+        if self.more.is_empty() {
+            return self.first.start_with(places);
+        }
+        self.start_next(Some(places))
+    }
+
+    #[inline(never)]
+    fn start_next(&self, places: Option<[Address; 2]>) -> Result<()> {
+        let round = self.started.load(Ordering::Relaxed);
+        // Buffers stay those of the rounds that follow.
+        let places = places.or_else(|| self.plan(round.wrapping_sub(1)).places());
+        // Before the start, which may call a function of the user that starts the next.
+        self.started.store(round.wrapping_add(1), Ordering::Relaxed);
+        let started = match places {
+            Some(places) => self.plan(round).start_with(places),
+            None => self.plan(round).start(),
+        };
+        if started.is_err() {
+            self.started.store(round, Ordering::Relaxed);
+        }
+        started
+    }
+
+    /// The round that is waited for next: the oldest that was not; or, where that is none, the last
+    /// one.
+    fn oldest(&self) -> (usize, usize) {
+        let started = self.started.load(Ordering::Relaxed);
+        let waited = self.waited.load(Ordering::Relaxed);
+        // Where completions tell of the ends nobody need wait.
+        let first = started.saturating_sub(self.more.len() + 1).max(waited);
+        (first.min(started.saturating_sub(1)), started)
+    }
+
+    fn then(&self, round: usize, started: usize, ended: Result<()>) -> Result<()> {
+        if ended.is_ok() {
+            self.waited.store((round + 1).min(started), Ordering::Relaxed);
+        }
+        ended
+    }
+
+    /// Whether the oldest round has ended.
+    pub fn test(&self) -> Result<()> {
+        if self.more.is_empty() {
+            return self.first.test();
+        }
+        let (round, started) = self.oldest();
+        self.then(round, started, self.plan(round).test())
+    }
+
+    /// Waits for the oldest round.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
+        if self.more.is_empty() {
+            return self.first.wait(timeout);
+        }
+        let (round, started) = self.oldest();
+        self.then(round, started, self.plan(round).wait(timeout))
+    }
+
+    /// See Plan::about(). Memory and rounds are those of all.
+    pub fn about(&self) -> (About, &[CString; 2], u64) {
+        let (mut about, texts, mut rounds) = self.first.about();
+        for plan in &self.more {
+            let (other, _, its) = plan.about();
+            about.memory += other.memory;
+            rounds += its;
+        }
+        (about, texts, rounds)
+    }
+
+    /// Ends them at this rank, if no round is left to be waited for.
+    pub fn free(&self) -> Result<()> {
+        self.more.iter().chain([&self.first]).try_for_each(|plan| plan.must_be_settled())?;
+        self.more.iter().chain([&self.first]).try_for_each(Plan::free)
+    }
+}
