@@ -107,10 +107,10 @@ static const char *const algorithms[COLL_OPS][COLL_MOST_ALGORITHMS] = {
     [COLL_ALLREDUCE] = {"eager", "recursive_doubling", "direct", "rabenseifner", "ring"},
     [COLL_REDUCE] = {"eager", "direct", "binomial"},
     [COLL_GATHER] = {"eager", "direct", "binomial"},
-    [COLL_SCATTER] = {"eager", "direct", "binomial"},
+    [COLL_SCATTER] = {"eager", "direct", "push", "binomial"},
     [COLL_ALLGATHER] = {"eager", "direct", "bruck", "recursive_doubling", "ring"},
     [COLL_ALLTOALL] = {"eager", "direct", "bruck", "pairwise"},
-    [COLL_REDUCE_SCATTER] = {"eager", "direct", "ring"},
+    [COLL_REDUCE_SCATTER] = {"eager", "direct", "ring", "pairwise"},
     [COLL_SCAN] = {"eager", "direct", "recursive_doubling"},
     [COLL_EXSCAN] = {"eager", "direct", "recursive_doubling"},
 };

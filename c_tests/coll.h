@@ -167,6 +167,18 @@ static inline llcl_team_t *coll_world(llcl_context_t *context)
     return team;
 }
 
+/* Whether some ranks share no memory: then algorithms that read that of others are refused. */
+static inline int coll_is_posted(llcl_context_t *context)
+{
+    llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
+    uint32_t peer, posted = 0;
+    for (peer = 0; peer < llcl_size(context); peer++) {
+        CHECK_OK(llcl_query_peer(context, peer, &info));
+        posted |= info.transport == LLCL_TRANSPORT_WIRE;
+    }
+    return (int)posted;
+}
+
 /* The tables of a v form: those that are of use, and in every other case also the others. */
 static inline void coll_prepare_blocks(struct coll_run *run)
 {

@@ -15,6 +15,7 @@ static void run(llcl_context_t *context)
     struct coll_run *runs = calloc(MOST, sizeof *runs);
     uint32_t made[3], count, round, i;
     uint64_t limit = strtoull(getenv("LLCL_COLL_MEMORY"), NULL, 10) << 20, sum;
+    int posted = coll_is_posted(context);
     CHECK(runs != NULL);
     coll_memory_make(context, ALLOCATED, (size_t)1 << 22, &memory);
     asked.team = coll_world(context);
@@ -38,7 +39,9 @@ static void run(llcl_context_t *context)
             CHECK(sum <= limit);
         }
         CHECK_STATUS(status, LLCL_ERR_NO_MEMORY);
-        CHECK(strstr(llcl_last_error(), "LLCL_COLL_MEMORY") != NULL);
+        /* Ranks that put to other nodes need a little more than others, and may be refused alone. */
+        CHECK(strstr(llcl_last_error(), "LLCL_COLL_MEMORY") != NULL ||
+              (posted && strstr(llcl_last_error(), "refused by rank") != NULL));
         CHECK(strpbrk(llcl_last_error(), "0123456789") != NULL);
         CHECK(count > 0 && runs[count].plan == NULL);
         coll_rounds(&runs[count - 1], 2);

@@ -24,10 +24,10 @@ static const struct coll_operation coll_operations[OPERATIONS] = {
     {"reduce", 1, 1, 0, {"binomial", "direct", "eager"}},
     {"allreduce", 0, 1, 0, {"recursive_doubling", "ring", "rabenseifner", "direct", "eager"}},
     {"gather", 1, 0, 1, {"binomial", "direct", "eager"}},
-    {"scatter", 1, 0, 1, {"binomial", "direct", "eager"}},
+    {"scatter", 1, 0, 1, {"binomial", "direct", "push", "eager"}},
     {"allgather", 0, 0, 1, {"ring", "recursive_doubling", "bruck", "direct", "eager"}},
     {"alltoall", 0, 0, 1, {"pairwise", "bruck", "direct", "eager"}},
-    {"reduce_scatter", 0, 1, 1, {"ring", "direct", "eager"}},
+    {"reduce_scatter", 0, 1, 1, {"ring", "direct", "pairwise", "eager"}},
     {"scan", 0, 1, 0, {"recursive_doubling", "direct", "eager"}},
     {"exscan", 0, 1, 0, {"recursive_doubling", "direct", "eager"}},
 };

@@ -25,7 +25,7 @@ static void run(llcl_context_t *context)
     struct coll_memory memory;
     uint32_t ranks = llcl_size(context), roots;
     size_t size;
-    int tried;
+    int tried, posted = coll_is_posted(context);
     coll_memory_make(context, ALLOCATED, 4096 * 8 * (size_t)COLL_MOST, &memory);
     asked.team = coll_world(context);
     for (asked.operation = 0; asked.operation < OPERATIONS; asked.operation++) {
@@ -53,7 +53,7 @@ static void run(llcl_context_t *context)
                         ran += status == LLCL_OK;
                     }
             /* Recursive doubling of an allgather is for powers of two. */
-            CHECK(ran > 0 || (asked.operation == ALLGATHER && (ranks & (ranks - 1)) != 0));
+            CHECK(ran > 0 || (posted && strcmp(asked.algorithm, "direct") == 0) || (asked.operation == ALLGATHER && (ranks & (ranks - 1)) != 0));
         }
     }
     fence(context);

@@ -97,7 +97,9 @@ static void run(llcl_context_t *context)
         }
     }
     if (llcl_size(context) > 1) {
-        CHECK(most_queues[0] == 1 && most_queues[1] > 1);
+        CHECK(most_queues[0] == 1);
+        /* Over several nodes no algorithm that is put uses more. */
+        CHECK(most_queues[1] > 1 || coll_is_posted(context));
         params.team = asked.team;
         params.type = LLCL_TYPE_U64;
         params.op = LLCL_OP_USER;

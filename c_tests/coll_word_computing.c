@@ -3,6 +3,7 @@
  * it is changed before the data is there, or more than once.
  * ranks: 2 3
  * threads: 3
+ * wire: no
  */
 #include "coll_busy.h"
 

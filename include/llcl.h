@@ -2520,8 +2520,8 @@ typedef struct llcl_coll_info_t {
     uint32_t engine;
     /**
      * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine,
-     * a user's function, more than 32 KiB in memory that peers do not map or a team of more than
-     * 64 ranks wants it so.
+     * a user's function, more than 32 KiB in memory that peers do not map, a neighbour on another
+     * node or a team of more than 64 ranks wants it so.
      */
     uint32_t any_rank;
     /** Queues of this rank's program. */
@@ -2752,13 +2752,13 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
  * LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
  * rank;
- * LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this, or ranks of the team run
- * on several nodes (a team of those of one is made by llcl_team_create); LLCL_ERR_NO_MEMORY: the
- * plan would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a
- * rank of the team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or
- * the context is being finalized. If one rank is refused, all are. Threads of one rank must not
- * call collective functions of one team at the same time: which call of this rank would meet which
- * call of another one is then open.
+ * LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this, as those that read other
+ * ranks' memory where the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would
+ * exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
+ * team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context
+ * is being finalized. If one rank is refused, all are. Threads of one rank must not call collective
+ * functions of one team at the same time: which call of this rank would meet which call of another
+ * one is then open.
  * From: Dissemination: Hensgen, Finkel and Manber 1988.
  */
 llcl_status_t llcl_barrier_init(const llcl_coll_params_t *params,

@@ -181,13 +181,13 @@ pub(super) unsafe fn begin(
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
 /// LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
 /// rank;
-/// LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this, or ranks of the team run
-/// on several nodes (a team of those of one is made by llcl_team_create); LLCL_ERR_NO_MEMORY: the
-/// plan would exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a
-/// rank of the team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or
-/// the context is being finalized. If one rank is refused, all are. Threads of one rank must not
-/// call collective functions of one team at the same time: which call of this rank would meet which
-/// call of another one is then open.
+/// LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this, as those that read other
+/// ranks' memory where the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would
+/// exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
+/// team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context
+/// is being finalized. If one rank is refused, all are. Threads of one rank must not call collective
+/// functions of one team at the same time: which call of this rank would meet which call of another
+/// one is then open.
 /// From: Dissemination: Hensgen, Finkel and Manber 1988.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_barrier_init(

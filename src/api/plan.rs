@@ -186,8 +186,8 @@ pub struct llcl_coll_info_t {
     /// LLCL_ENGINE_OFFLOAD or LLCL_ENGINE_THREAD.
     pub engine: u32,
     /// 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine,
-    /// a user's function, more than 32 KiB in memory that peers do not map or a team of more than
-    /// 64 ranks wants it so.
+    /// a user's function, more than 32 KiB in memory that peers do not map, a neighbour on another
+    /// node or a team of more than 64 ranks wants it so.
     pub any_rank: u32,
     /// Queues of this rank's program.
     pub queues: u32,

@@ -251,7 +251,7 @@ fn choices(config: &Config, table: &Choices, operation: Operation, ranks: usize)
             varied: None,
         };
         let (algorithm, reason) =
-            match choose(&table.rows, &problem, forced(config, operation), false) {
+            match choose(&table.rows, &problem, forced(config, operation), (false, false)) {
                 Ok((algorithm, reason)) => (algorithm.name, reason.to_string()),
                 Err(error) => ("none", error.to_string()),
             };

@@ -20,6 +20,8 @@
 //! is enough: as long as a rank has not found its boards no exchange has ended well anywhere, so
 //! all up to that number have failed. For the same reason no rank is misled that still reads a
 //! sheet of a failed exchange while its writer is two exchanges ahead: it fails in any case.
+//!
+//! A rank of another node has no board that could be found: it is sent its sheets (`mail`).
 
 use crate::coll::arena::say_left;
 use crate::core::services::Services;
@@ -100,6 +102,17 @@ impl Index<usize> for Cards {
 /// What a rank says when it cannot take part: the lowest rank's word counts. 0: nobody said so.
 #[derive(Clone, Copy)]
 struct Verdict(u64);
+
+/// How a rank is told something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// On its board.
+    Board(Address),
+    /// By notices.
+    Mail,
+    /// Not at all: it could not make a board.
+    Nothing,
+}
 
 /// Why an exchange has failed.
 pub struct Failure {
@@ -194,27 +207,41 @@ impl Ring {
         Ok(())
     }
 
-    /// Where a rank's board lies, once there is one; None: it could not make any.
-    fn reach(&self, services: &Services, peer: u32) -> Result<Option<Address>> {
+    /// The rank whose sheets of a step this one gets.
+    fn source(&self, step: usize) -> u32 {
+        self.peers[(self.me + self.size() - (1 << step)) % self.size()]
+    }
+
+    /// Those ranks among the sources to which a wire leads, and those to which none does. Contacts
+    /// them, if they are not known; what cannot be contacted is told otherwise.
+    fn sources(&self, services: &Services) -> (Vec<u32>, Vec<u32>) {
+        let all = (0..self.steps()).map(|step| self.source(step));
+        if !services.routes.fabric().is_networked() {
+            return (Vec::new(), all.collect());
+        }
+        // One by one: a dead rank is no reason not to know the others.
+        all.partition(|peer| {
+            let _ = services.connect(std::iter::once(*peer));
+            services.routes.known(*peer).is_some_and(|port| port.reach == Reach::Wire)
+        })
+    }
+
+    /// Where a rank's board lies, once there is one.
+    fn reach(&self, services: &Services, peer: u32) -> Result<Target> {
         // The contacts that later steps need begin now.
         (0..self.steps()).for_each(|step| drop(services.routes.port(self.target(step))));
         services.connect(std::iter::once(peer))?;
         let port = services.routes.port(peer)?;
         if port.reach == Reach::Wire {
-            let me = services.rank();
-            fail!(
-                ERR_UNSUPPORTED,
-                "rank {peer} runs on another node than rank {me}: teams and collectives need ranks \
-                 that share memory"
-            );
+            return Ok(Target::Mail);
         }
         self.wait(services, || {
             if services.routes.hear_refusal(peer, self.name) {
-                return Ok(Some(None));
+                return Ok(Some(Target::Nothing));
             }
             let Some(board) = services.routes.announced(peer, self.name) else { return Ok(None) };
             match services.routes.map(port, board, self.bytes())? {
-                Access::Mapped => Ok(Some(Some(board))),
+                Access::Mapped => Ok(Some(Target::Board(board))),
                 _ => fail!(ERR_UNSUPPORTED, "memory of rank {peer} is not mapped here"),
             }
         })
@@ -277,6 +304,7 @@ impl Ring {
 
 mod board;
 mod failure;
+mod mail;
 mod sheet;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,8 @@
 //! round ahead, is not taken for somebody else's. Counts are those of one round. The runner
 //! adds what former rounds have brought.
 
+use std::collections::BTreeSet;
+
 /// Most queues of a rank.
 pub const QUEUES: usize = 8;
 
@@ -151,6 +153,18 @@ pub struct Step {
     pub signal: Option<Signal>,
 }
 
+impl Step {
+    /// The rank among those that are `far` to which it puts bytes or a signal.
+    pub fn puts_to(&self, far: &BTreeSet<usize>) -> Option<usize> {
+        let to = match self.action {
+            Action::Copy { to, .. } => Some(to.rank),
+            Action::Nothing | Action::Combine { .. } => None,
+        };
+        let signalled = self.signal.map(|signal| signal.rank);
+        [to, signalled].into_iter().flatten().find(|rank| far.contains(rank))
+    }
+}
+
 /// What one rank contributes to a collective.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -162,12 +176,14 @@ pub struct Program {
     /// knows that this one has begun a round may write what it will read in later ones. Alike at
     /// all ranks.
     pub turns: u32,
+    /// The ranks of other nodes that it names. `runner::posted` fills this in.
+    pub far: BTreeSet<usize>,
 }
 
 impl Program {
     /// A program of `queues` queues without steps.
     pub fn new(queues: usize) -> Program {
-        Program { queues: vec![Vec::new(); queues], scratch: 0, turns: 1 }
+        Program { queues: vec![Vec::new(); queues], scratch: 0, turns: 1, far: BTreeSet::new() }
     }
 
     /// The end of queue `queue`, to which steps are appended.

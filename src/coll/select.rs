@@ -103,6 +103,35 @@ pub const UNMAPPED: &[Row] = &[
     row(Operation::Exscan, 2, TWICE, "eager", COPIED_TWICE),
 ];
 
+const TRIPS: &str = "several nodes and few bytes: few messages one after the other";
+const PER_LINK: &str = "several nodes: as few bytes as possible leave each rank";
+
+/// The choices that come first where some ranks share no memory.
+pub const POSTED: &[Row] = &[
+    row(Operation::Barrier, MANY, LARGE, "dissemination", TRIPS),
+    row(Operation::Broadcast, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Broadcast, MANY, 128 << 10, "binomial", TRIPS),
+    row(Operation::Broadcast, MANY, LARGE, "scatter_allgather", PER_LINK),
+    row(Operation::Reduce, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Reduce, MANY, LARGE, "binomial", TRIPS),
+    row(Operation::Allreduce, MANY, 16 << 10, "recursive_doubling", TRIPS),
+    row(Operation::Allreduce, MANY, LARGE, "rabenseifner", PER_LINK),
+    row(Operation::Gather, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Gather, MANY, 8 << 10, "binomial", TRIPS),
+    row(Operation::Gather, MANY, LARGE, "direct", PER_LINK),
+    row(Operation::Scatter, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Scatter, MANY, 8 << 10, "binomial", TRIPS),
+    row(Operation::Scatter, MANY, LARGE, "push", PER_LINK),
+    row(Operation::Allgather, MANY, 8 << 10, "bruck", TRIPS),
+    row(Operation::Allgather, MANY, LARGE, "ring", PER_LINK),
+    row(Operation::Alltoall, MANY, 512, "bruck", TRIPS),
+    row(Operation::Alltoall, MANY, LARGE, "pairwise", PER_LINK),
+    row(Operation::ReduceScatter, FEW, 8 << 10, "eager", TRIPS),
+    row(Operation::ReduceScatter, MANY, LARGE, "ring", PER_LINK),
+    row(Operation::Scan, MANY, LARGE, "recursive_doubling", TRIPS),
+    row(Operation::Exscan, MANY, LARGE, "recursive_doubling", TRIPS),
+];
+
 /// The operations, their names, and the words of their variables.
 pub const OPERATIONS: &[(Operation, &str, &[&str])] = &[
     (Operation::Barrier, "barrier", config::BARRIERS),
@@ -144,19 +173,21 @@ pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
 
 /// The algorithm for a problem, and why: the one called `forced` (`auto` is as none), else what the
 /// table says, `rows` before the library's own, else the first that fits. `ordered`: the ranks'
-/// vectors must be combined in their order.
+/// vectors must be combined in their order; `posted`: some ranks share no memory.
 pub fn choose<'a>(
     rows: impl IntoIterator<Item = &'a Row>,
     problem: &Problem,
     forced: Option<&str>,
-    ordered: bool,
+    (ordered, posted): (bool, bool),
 ) -> Result<(&'static Algorithm, &'static str)> {
-    let suits = |row: &Algorithm| (row.ordered || !ordered) && (row.fits)(problem);
+    let suits = |row: &Algorithm| {
+        (row.ordered || !ordered) && !(row.pulls && posted) && (row.fits)(problem)
+    };
     let (operation, bytes) = (problem.operation, problem.largest());
     if let Some(called) = forced.filter(|called| *called != "auto") {
         let found = named(operation, called)?;
         if !suits(found) {
-            let (what, names) = (describe(problem, ordered), names(operation, suits));
+            let (what, names) = (describe(problem, ordered, posted), names(operation, suits));
             fail!(ERR_UNSUPPORTED, "{called} cannot do this {what}, expected {names}");
         }
         return Ok((found, "it was asked for by name"));
@@ -169,7 +200,11 @@ pub fn choose<'a>(
     }
     match all().find(|row| row.operation == operation && suits(row)) {
         Some(found) => Ok((found, "the table's choice cannot do this, but this algorithm can")),
-        None => fail!(ERR_UNSUPPORTED, "no algorithm can do this {}", describe(problem, ordered)),
+        None => fail!(
+            ERR_UNSUPPORTED,
+            "no algorithm can do this {}",
+            describe(problem, ordered, posted)
+        ),
     }
 }
 
@@ -195,12 +230,13 @@ fn names(operation: Operation, wanted: impl Fn(&Algorithm) -> bool) -> String {
 }
 
 /// What is special about a problem, for messages.
-fn describe(problem: &Problem, ordered: bool) -> String {
+fn describe(problem: &Problem, ordered: bool, posted: bool) -> String {
     let place = if problem.in_place { " in place" } else { "" };
     let blocks = if problem.varied.is_some() { " with a count for each rank" } else { "" };
     let order = if ordered { " in the order of ranks" } else { "" };
+    let nodes = if posted { " on several nodes" } else { "" };
     format!(
-        "{}{place}{blocks}{order} of {} ranks and {} bytes",
+        "{}{place}{blocks}{order} of {} ranks{nodes} and {} bytes",
         name(problem.operation),
         problem.ranks,
         problem.largest()
@@ -261,12 +297,16 @@ mod tests {
     #[test]
     fn the_first_row_that_fits_wins() {
         let chosen = |ranks, count| {
-            choose(&[], &problem(Operation::Allreduce, ranks, count), None, false).unwrap().0.name
+            choose(&[], &problem(Operation::Allreduce, ranks, count), None, (false, false))
+                .unwrap()
+                .0
+                .name
         };
         assert_eq!((chosen(2, 64), chosen(2, 65)), ("eager", "recursive_doubling"));
         assert_eq!((chosen(3, 256), chosen(3, 257)), ("recursive_doubling", "direct"));
-        let barrier =
-            |ranks| choose(&[], &problem(Operation::Barrier, ranks, 0), None, false).unwrap();
+        let barrier = |ranks| {
+            choose(&[], &problem(Operation::Barrier, ranks, 0), None, (false, false)).unwrap()
+        };
         assert_eq!((barrier(4).0.name, barrier(5).0.name), ("dissemination", "tree"));
     }
 
@@ -278,7 +318,8 @@ mod tests {
                     [(false, false), (true, false), (false, true), (true, true)]
                 {
                     let problem = Problem { in_place, ..problem(*operation, ranks, count) };
-                    let (found, reason) = choose(&[], &problem, Some("auto"), ordered).unwrap();
+                    let (found, reason) =
+                        choose(&[], &problem, Some("auto"), (ordered, false)).unwrap();
                     assert!((found.fits)(&problem) && (found.ordered || !ordered));
                     assert!(!reason.is_empty());
                 }
@@ -289,8 +330,11 @@ mod tests {
     #[test]
     fn a_bad_name_is_told_with_the_good_ones() {
         let gather = problem(Operation::Gather, 4, 10);
-        assert_eq!(choose(&[], &gather, Some("binomial"), false).unwrap().0.name, "binomial");
-        let error = choose(&[], &gather, Some("ring"), false).err().unwrap();
+        assert_eq!(
+            choose(&[], &gather, Some("binomial"), (false, false)).unwrap().0.name,
+            "binomial"
+        );
+        let error = choose(&[], &gather, Some("ring"), (false, false)).err().unwrap();
         assert_eq!(error.status, Status::ERR_INVALID);
         assert_eq!(
             error.message(),
@@ -298,8 +342,9 @@ mod tests {
         );
         let row = vec![Blocks::One(Block::default()); 4];
         let varied = Some(Varied { send: row.clone(), receive: row, largest: 0 });
-        let error =
-            choose(&[], &Problem { varied, ..gather }, Some("binomial"), false).err().unwrap();
+        let error = choose(&[], &Problem { varied, ..gather }, Some("binomial"), (false, false))
+            .err()
+            .unwrap();
         assert_eq!(error.status, Status::ERR_UNSUPPORTED);
         assert_eq!(
             error.message(),
@@ -311,8 +356,8 @@ mod tests {
     #[test]
     fn what_does_not_commute_is_combined_in_order() {
         let allreduce = problem(Operation::Allreduce, 3, 1 << 20);
-        assert!(choose(&[], &allreduce, None, true).unwrap().0.ordered);
-        let error = choose(&[], &allreduce, Some("ring"), true).err().unwrap();
+        assert!(choose(&[], &allreduce, None, (true, false)).unwrap().0.ordered);
+        let error = choose(&[], &allreduce, Some("ring"), (true, false)).err().unwrap();
         assert!(
             error.message().starts_with("ring cannot do this allreduce in the order of ranks of")
         );

@@ -14,6 +14,7 @@
 
 mod documented;
 mod long;
+mod posted;
 mod reference;
 mod rules;
 mod shadow;
@@ -21,47 +22,18 @@ mod sweep;
 mod tables;
 mod tests;
 
-use crate::coll::algorithms::Algorithm;
 use crate::coll::problem::{Operation, Problem};
-use crate::coll::schedule::{Action, Place, Program, Space, Step, Wait};
+use crate::coll::schedule::{Action, Place, Program, Signal, Space, Step, Wait};
 use reference::Round;
 use shadow::{Clock, Epoch, Shadow};
 use std::collections::VecDeque;
 
 pub use reference::Random;
-pub use sweep::sweep;
+pub use sweep::{check, sweep, sweep_posted};
 pub use tables::Table;
 
 /// So often in a row each rank runs its program.
 const ROUNDS: usize = 3;
-
-/// Runs the algorithm on the problem; `tables`: what the ranks give, if it is one of a v form. Then
-/// each rank's program is made of what that rank hears of the tables. Panics with all that is needed
-/// to see an error again. False if the algorithm does not fit.
-pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>) -> bool {
-    let known = match tables {
-        Some(tables) => tables::heard(problem, tables),
-        None => vec![problem.clone(); problem.ranks],
-    };
-    if !(algorithm.fits)(&known[0]) {
-        return false;
-    }
-    assert_eq!(algorithm.operation, problem.operation, "{}", algorithm.name);
-    let program = |(rank, problem)| (algorithm.program)(problem, rank);
-    let programs = known.iter().enumerate().map(program).collect::<Vec<Program>>();
-    let whole = tables.map(|tables| tables::whole(problem, tables));
-    let problem = whole.as_ref().unwrap_or(problem);
-    let seed = problem.ranks as u64 * 1_000_003 + problem.root as u64 * 1009 + problem.count;
-    if let Err(what) = run(problem, &programs, algorithm.ordered, seed) {
-        let Problem { operation, ranks, root, count, width, segment, in_place, .. } = problem;
-        panic!(
-            "{operation:?}/{}, {ranks} ranks, root {root}, count {count} of {width} bytes, segment \
-             {segment}, in place {in_place}, varied {:?}, seed {seed}: {what}",
-            algorithm.name, problem.varied
-        );
-    }
-    true
-}
 
 /// Runs the programs of all ranks once for each of the rounds. The error says what is wrong and
 /// where.
@@ -79,10 +51,14 @@ pub fn run(
         .map(|_| Round::new(problem, ordered, &mut random))
         .collect::<Vec<_>>();
     let mut run = Run::new(problem, programs, ordered, &rounds, totals);
-    while let Some(thread) = run.pick(&mut random) {
+    loop {
+        if !run.wire.is_quiet() && (run.ready.is_empty() || random.below(4) == 0) {
+            run.deliver(&mut random)?;
+            continue;
+        }
+        let Some(thread) = run.pick(&mut random) else { return run.all_done() };
         run.event(thread, &mut random)?;
     }
-    run.all_done()
 }
 
 /// The signals of one rank to one queue.
@@ -147,6 +123,7 @@ struct Run<'a> {
     shadow: Vec<Shadow>,
     /// Threads that can move.
     ready: Vec<usize>,
+    wire: posted::Wire,
 }
 
 impl<'a> Run<'a> {
@@ -159,9 +136,11 @@ impl<'a> Run<'a> {
     ) -> Run<'a> {
         let ranks = problem.ranks;
         let lanes = programs.iter().map(|p| p.queues.len()).max().unwrap_or(0) + 1;
+        let wire = posted::Wire::new(programs, ranks * lanes, lanes);
+        let clocks = ranks * lanes + wire.clocks();
         let threads = (0..ranks * lanes)
             .map(|t| Thread {
-                clock: Clock::new(ranks * lanes, t),
+                clock: Clock::new(clocks, t),
                 next: 0,
                 blocked: false,
                 under_way: None,
@@ -189,6 +168,7 @@ impl<'a> Run<'a> {
             memory: sizes().map(|size| vec![0; size as usize]).collect(),
             shadow: sizes().map(|size| Shadow::new(size, grain)).collect(),
             ready: (0..ranks).map(|rank| rank * lanes + lanes - 1).collect(),
+            wire,
         }
     }
 
@@ -288,7 +268,9 @@ impl<'a> Run<'a> {
             Action::Nothing => Vec::new(),
             Action::Copy { from, to, size } => {
                 self.access(thread, from, size, false)?;
-                self.access(thread, to, size, true)?;
+                if self.put_of(thread, &step).is_none() {
+                    self.access(thread, to, size, true)?;
+                }
                 self.bytes(thread, from, size).to_vec()
             }
             Action::Combine { left, right, to, size } => {
@@ -307,6 +289,11 @@ impl<'a> Run<'a> {
 
     /// The second half of a step.
     fn end(&mut self, thread: usize, step: Step, bytes: &[u8]) {
+        if let Some(to) = self.put_of(thread, &step) {
+            self.send(thread, step, (to, bytes));
+            self.threads[thread].next += 1;
+            return self.arm(thread);
+        }
         if let Action::Copy { to, .. } | Action::Combine { to, .. } = step.action {
             let begin = to.offset as usize;
             let memory = self.index(thread, to);
@@ -316,17 +303,22 @@ impl<'a> Run<'a> {
         let round = self.ranks[thread / self.lanes].round;
         let told = step.signal.filter(|signal| round.is_multiple_of(signal.every as usize));
         if let Some(signal) = told {
-            let (source, target) = (thread / self.lanes, signal.rank * self.lanes + signal.queue);
             let clock = self.threads[thread].clock.clone();
             self.threads[thread].clock.tick(thread);
-            let counter = &mut self.counters[target * self.problem.ranks + source];
-            counter.arrived += signal.every;
-            counter.clocks.extend((0..signal.every).map(|_| clock.clone()));
-            if self.threads[target].blocked {
-                self.arm(target);
-            }
+            self.tell(thread / self.lanes, signal, clock);
         }
         self.arm(thread);
+    }
+
+    /// A signal of rank `source` comes.
+    fn tell(&mut self, source: usize, signal: Signal, clock: Clock) {
+        let target = signal.rank * self.lanes + signal.queue;
+        let counter = &mut self.counters[target * self.problem.ranks + source];
+        counter.arrived += signal.every;
+        counter.clocks.extend((0..signal.every).map(|_| clock.clone()));
+        if self.threads[target].blocked {
+            self.arm(target);
+        }
     }
 
     /// The thread of a rank's user. At the beginning of each round it reaches the next moment.

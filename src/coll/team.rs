@@ -32,6 +32,7 @@ enum Origin {
     World,
     Split,
     Create,
+    Plan,
 }
 
 impl Team {
@@ -142,6 +143,12 @@ impl Team {
         }
     }
 
+    /// What all ranks call the plan that they make now: behind an exchange, and before the next one.
+    pub fn plan_name(&self) -> u64 {
+        let board = self.board();
+        name(Origin::Plan, &[board.ring().name, board.sequence()])
+    }
+
     /// A team of the ranks that give the same colour, in the order of their keys. Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>> {
         self.services.may_block()?;
@@ -182,7 +189,7 @@ impl Team {
                     // This rank alone has failed: the others may have the new team, and learn there
                     // that it has not.
                     Some(made) => {
-                        made.fail(error.status);
+                        made.fail(&self.services, error.status);
                         made.leave(&self.services, &self.arena);
                     }
                     None => {}

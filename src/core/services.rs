@@ -12,6 +12,7 @@ use crate::core::submit::check_completion;
 use crate::engine::completion::{Completion, must_not_be_in_callback, set_librarys};
 use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
+use crate::engine::notices::{self, Ended, Notice};
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{ANY, Address, Key};
@@ -22,7 +23,7 @@ use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// See the head of the file.
@@ -182,6 +183,29 @@ impl Services {
     /// which is in no completion. True: somebody has changed it.
     pub fn sleep(&self, word: Address, limit: Option<Duration>, enough: impl Fn() -> bool) -> bool {
         self.blocking().sleep(Awaited { name: Some(word), local: None }, limit, enough)
+    }
+
+    /// Like `sleep`, for a word of this process's own as well.
+    pub fn sleep_on(
+        &self,
+        word: Address,
+        own: &AtomicU64,
+        limit: Duration,
+        enough: impl Fn() -> bool,
+    ) -> bool {
+        let word = Awaited { name: Some(word), local: None };
+        self.blocking().sleep_any(&[word, Awaited::private(own.as_ptr())], Some(limit), enough)
+    }
+
+    /// Accepts a notice; see engine::notices. RETRY_QUEUE_FULL: nothing has happened.
+    pub fn notify(&self, notice: &Notice, ends: &Arc<dyn Ended>) -> Result<()> {
+        let command = notices::command(notice, ends)?;
+        let put = self.lane.put(&command, &[]).or_else(|error| match self.lane.relieve() {
+            true => self.lane.put(&command, &[]),
+            false => Err(error),
+        });
+        put.map(|asleep| self.lane.wake_executor(asleep))
+            .inspect_err(|_| notices::take_back(&command))
     }
 
     /// Tells the user; see Completion::fire().

@@ -5,6 +5,7 @@
 use crate::engine::atomic;
 use crate::engine::by_caller::{self, Word, copy, copy_word};
 use crate::engine::command::{Command, Op};
+use crate::engine::notices::Parcel;
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::transport::{CHUNK, MESSAGE_WORDS, Message, Reply, SMALL_REPLY, SMALL_REQUEST};
@@ -25,6 +26,8 @@ const READ_MANY: u32 = 5;
 const WRITE_MANY: u32 = 6;
 /// Words: key. The answer brings what `Fabric::describe` says of it.
 const IMPORT: u32 = 7;
+/// Words: those of a notice, see `engine::notices`.
+const NOTICE: u32 = 8;
 
 /// Which part of a command is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +107,9 @@ impl InFlight {
             Stage::Data { .. } if self.command.op.is_many() => {
                 self.bytes.as_deref().unwrap_or_default()
             }
+            Stage::Data { .. } if self.command.op == Op::NOTICE => {
+                Parcel::of(&self.command).bytes()
+            }
             Stage::Data { done } if self.command.op != Op::READ => {
                 let from = self.command.local.wrapping_add(done as usize);
                 let size = self.fragment(done) as usize;
@@ -159,6 +165,10 @@ impl InFlight {
             Stage::Data { .. } if command.op.is_many() => {
                 words[..3].copy_from_slice(&[command.remote.key, command.compare, command.size]);
                 if command.op == Op::READ_MANY { READ_MANY } else { WRITE_MANY }
+            }
+            Stage::Data { .. } if command.op == Op::NOTICE => {
+                words = Parcel::of(command).words();
+                NOTICE
             }
             Stage::Data { done } => {
                 let size = self.fragment(done);
@@ -237,6 +247,7 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
         WRITE => write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
         READ_MANY => many::read(routes, message, bytes, |bytes| answer(Status::OK, 0, bytes)),
         WRITE_MANY => many::write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
+        NOTICE => routes.notices().take(message, bytes).map(|()| answer(Status::OK, 0, &[])),
         IMPORT => {
             let described = routes.fabric().describe(message.words[0], message.source);
             described.map(|bytes| answer(Status::OK, 0, &bytes))

@@ -87,6 +87,7 @@ impl LaneState {
             Op::MESSAGE => return self.start_message(routes, &command),
             Op::PIECES => return self.start_pieces(routes, &command),
             Op::LET_GO => return self.start(routes, command, Stage::Word, false),
+            Op::NOTICE => return self.start(routes, command, Stage::Data { done: 0 }, false),
             // Its data must not move before there is room for what follows.
             Op::WRITE_SIGNAL
                 if self.slots.is_full()

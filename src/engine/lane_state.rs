@@ -6,6 +6,7 @@ use crate::engine::command_queue::Consumer;
 use crate::engine::in_flight::{InFlightTable, Tag};
 use crate::engine::messages::deferred::{DeferredQueue, take_deferred};
 use crate::engine::messages::sender::MessagePost;
+use crate::engine::notices;
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
 use crate::engine::send_queue::{SendQueue, Sent};
@@ -309,6 +310,7 @@ impl LaneState {
                 self.end_pieces(routes, &operation, status);
             }
             Op::IMPORT => imported(routes, &operation.command, status),
+            Op::NOTICE => notices::end(&operation.command, status),
             _ => fire(routes, &operation.command, status),
         }
         if status == Status::ERR_KEY {
@@ -384,6 +386,7 @@ impl LaneState {
                     self.end_piece(routes, command.local.cast(), Some(failure), 0);
                     count += 1;
                 }
+                Op::NOTICE => notices::end(&command, Status::ERR_CANCELED),
                 _ => {
                     fire(routes, &command, Status::ERR_CANCELED);
                     count += 1;

@@ -15,6 +15,7 @@ pub mod lane;
 mod lane_state;
 mod message_commands;
 pub mod messages;
+pub mod notices;
 mod peer_turns;
 mod piece_commands;
 pub mod pieces;

@@ -9,6 +9,7 @@
 //! rings, and sleeping threads look again (`core::blocking`).
 
 use crate::bootstrap::{Bootstrap, Card};
+use crate::engine::notices::Notices;
 use crate::engine::unreported::Unreported;
 use crate::fail;
 use crate::transport::address::Address;
@@ -46,6 +47,7 @@ pub struct Routes {
     failures: Mutex<HashMap<u32, Failure>>,
     failed: AtomicUsize,
     unreported: Unreported,
+    notices: Notices,
     deaths: AtomicU32,
 }
 
@@ -81,6 +83,7 @@ impl Routes {
             segment,
             sleepers: Sleepers::default(),
             unreported: Unreported::default(),
+            notices: Notices::default(),
             contacts: AtomicU64::new(0),
             failures: Mutex::default(),
             failed: AtomicUsize::new(0),
@@ -271,6 +274,11 @@ impl Routes {
     /// Failures of what has no completion.
     pub fn unreported(&self) -> &Unreported {
         &self.unreported
+    }
+
+    /// Who is told what other ranks tell the layers above.
+    pub fn notices(&self) -> &Notices {
+        &self.notices
     }
 
     /// What carries messages, to whomever.

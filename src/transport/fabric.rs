@@ -89,6 +89,16 @@ impl Fabric {
         self.wire.is_some()
     }
 
+    /// A number that those ranks have in common that share memory. None: all ranks do.
+    pub fn node(&self) -> Option<u64> {
+        self.wire.as_ref()?;
+        Some(match placement::is_chosen() {
+            true => self.placement.identity(),
+            // The wire leads to all others.
+            false => self.me.into(),
+        })
+    }
+
     /// The receiving ends of all transports; to be taken once.
     pub fn receivers(&self, counts: Arc<Counters>) -> Vec<Box<dyn Receiver>> {
         vec![Box::new(self.node.receiver(counts)), Box::new(self.loopback.receiver())]

@@ -1,13 +1,17 @@
 //! A rank's board: what it says there, and its exchanges.
 
 use crate::coll::agreement::failure::{FOR_GOOD, Failed};
-use crate::coll::agreement::{Cards, FAILED, FIRST, Failure, LEFT, Ring, SLEEP, Sheet, Verdict};
+use crate::coll::agreement::mail::Mail;
+use crate::coll::agreement::{
+    Cards, FAILED, FIRST, Failure, LEFT, Ring, SLEEP, Sheet, Target, Verdict,
+};
 use crate::coll::arena::{Arena, Block};
 use crate::core::services::Services;
 use crate::transport::address::Address;
 use crate::util::backoff::Backoff;
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
+use std::sync::Arc;
 
 /// This rank's board, and where those lie that it writes on.
 pub struct Board {
@@ -16,7 +20,9 @@ pub struct Board {
     /// Exchanges so far.
     sequence: u64,
     /// By step.
-    targets: Vec<Option<Address>>,
+    targets: Vec<Option<Target>>,
+    /// What comes from ranks of other nodes; None where there are none.
+    mail: Option<Arc<Mail>>,
 }
 
 impl Board {
@@ -28,7 +34,11 @@ impl Board {
             return Err(error);
         }
         let targets = vec![None; ring.steps()];
-        Ok(Board { ring, own, sequence: 0, targets })
+        let mail = services.routes.fabric().is_networked().then(|| Arc::new(Mail::new(services)));
+        if let Some(mail) = &mail {
+            services.routes.notices().register(ring.name, mail.clone());
+        }
+        Ok(Board { ring, own, sequence: 0, targets, mail })
     }
 
     /// This rank has no board; what the others begin with it fails with `status`. Waits until they
@@ -40,9 +50,16 @@ impl Board {
         ring.wait(services, || Ok(services.routes.refuse(ring.name).then_some(())))?;
         let tell = |step: usize| {
             let target = ring.target(step);
-            let Some(board) = ring.reach(services, target)? else { return Ok(()) };
-            let offset = board.offset + FIRST + ring.sheet(ring.steps()) + ring.sheet(step);
             let verdict = Verdict::of(ring.me, status);
+            let board = match ring.reach(services, target)? {
+                Target::Board(board) => board,
+                Target::Mail => {
+                    let mail = Mail::new(services);
+                    return mail.send(services, ring, (target, step), (1, verdict.0, &[]));
+                }
+                Target::Nothing => return Ok(()),
+            };
+            let offset = board.offset + FIRST + ring.sheet(ring.steps()) + ring.sheet(step);
             ring.write(services, target, Address { offset, ..board }, (1, verdict, &[]))?;
             ring.leave(services, target, board);
             Ok(())
@@ -50,7 +67,8 @@ impl Board {
         // One that cannot be told is no reason not to tell the others.
         let told = (0..ring.steps()).map(tell).fold(Ok(()), Result::and);
         // The ranks that would write on this rank's board.
-        let heard = || services.routes.heard(ring.name) >= ring.steps() as u64;
+        let near = ring.sources(services).1.len() as u64;
+        let heard = || services.routes.heard(ring.name) >= near;
         let heard = ring.wait(services, || Ok(heard().then_some(())));
         services.routes.withdraw(ring.name);
         told.and(heard)
@@ -59,6 +77,7 @@ impl Board {
     /// Gives back a board that no rank has looked for, since all know that the team was not made.
     pub fn discard(self, services: &Services, arena: &Arena) {
         services.routes.withdraw(self.ring.name);
+        services.routes.notices().withdraw(self.ring.name);
         arena.discard(self.own);
     }
 
@@ -81,19 +100,21 @@ impl Board {
         let failed = number != 0 && number >= self.sequence;
         if failed {
             // A rank that comes late to a failed exchange must not wait for the next one.
-            self.say_failed(verdict, FOR_GOOD);
+            self.say_failed(services, verdict, FOR_GOOD);
         }
+        services.routes.notices().withdraw(self.ring.name);
         if !failed || self.ring.check_alive(services).is_err() {
             services.routes.withdraw(self.ring.name);
         }
         for (step, board) in self.targets.iter().enumerate() {
-            if let Some(board) = board {
+            if let Some(Target::Board(board)) = board {
                 self.ring.leave(services, self.ring.target(step), *board);
             }
         }
         // Where there was no exchange nobody has found the board.
         let nobody = self.sequence == 0 && !failed;
-        arena.retire(self.own, LEFT, if nobody { 0 } else { self.ring.steps() as u32 });
+        let near = || self.ring.sources(services).1.len() as u32;
+        arena.retire(self.own, LEFT, if nobody { 0 } else { near() });
     }
 
     /// The words of the own board that say what has failed.
@@ -108,15 +129,20 @@ impl Board {
         (number, Verdict(why))
     }
 
-    fn say_failed(&self, verdict: Verdict, number: u64) {
+    fn say_failed(&self, services: &Services, verdict: Verdict, number: u64) {
         self.said().say(number, verdict.0);
+        let Some(mail) = &self.mail else { return };
+        for peer in self.ring.sources(services).0 {
+            // One that cannot be told has died, or this rank ends.
+            let _ = mail.tell_failed(services, &self.ring, peer, (number, verdict.0));
+        }
     }
 
     /// From now on every exchange fails here, and at all ranks that write on this board. The first
     /// reason stays.
-    pub fn fail(&self, status: Status) {
+    pub fn fail(&self, services: &Services, status: Status) {
         if self.failed().0 != FOR_GOOD {
-            self.say_failed(Verdict::of(self.ring.me, status), FOR_GOOD);
+            self.say_failed(services, Verdict::of(self.ring.me, status), FOR_GOOD);
         }
     }
 
@@ -124,22 +150,29 @@ impl Board {
     /// same on its own board.
     fn check_targets(&self, services: &Services) -> Result<()> {
         for (step, board) in self.targets.iter().enumerate() {
-            let Some(board) = *board else { continue };
-            let _pinned = pin();
-            let port = services.routes.known(self.ring.target(step));
-            let Some(head) = port.and_then(|port| port.find(board, FIRST)) else { continue };
-            // SAFETY: found while pinned; the words are there and aligned. The owner keeps the board
-            // until this rank has left.
-            let (number, why) = unsafe { Failed::at(head.add(FAILED as usize)) }.get();
+            let target = self.ring.target(step);
+            let (number, verdict) = match (board, &self.mail) {
+                (Some(Target::Board(board)), _) => {
+                    let _pinned = pin();
+                    let port = services.routes.known(target);
+                    let head = port.and_then(|port| port.find(*board, FIRST));
+                    let Some(head) = head else { continue };
+                    // SAFETY: found while pinned; the words are there and aligned. The owner keeps
+                    // the board until this rank has left.
+                    let (number, why) = unsafe { Failed::at(head.add(FAILED as usize)) }.get();
+                    (number, Verdict(why))
+                }
+                (Some(Target::Mail), Some(mail)) => mail.failed(target),
+                _ => continue,
+            };
             if number < self.sequence {
                 continue;
             }
-            let verdict = Verdict(why);
             let number = if number == FOR_GOOD { FOR_GOOD } else { self.sequence };
-            self.say_failed(verdict, number);
+            self.say_failed(services, verdict, number);
             verdict.check()?;
         }
-        Ok(())
+        self.mail.as_ref().map_or(Ok(()), |mail| mail.check())
     }
 
     /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes.
@@ -177,7 +210,7 @@ impl Board {
             let (verdict, blocks) =
                 self.exchange_chunk(services, part, chunk).map_err(|error| {
                     if self.failed().0 < self.sequence {
-                        self.fail(error.status);
+                        self.fail(services, error.status);
                     }
                     Failure { error, everywhere: self.failed().0 != FOR_GOOD }
                 })?;
@@ -231,13 +264,14 @@ impl Board {
         for step in 0..self.ring.steps() {
             if self.targets[step].is_none() {
                 let found = self.ring.reach(services, self.ring.target(step));
-                self.targets[step] = found.inspect_err(|error| {
+                self.targets[step] = Some(found.inspect_err(|error| {
                     if error.status != Status::ERR_PEER_DEAD {
-                        self.say_failed(Verdict::of(self.ring.me, error.status), self.sequence);
+                        let why = Verdict::of(self.ring.me, error.status);
+                        self.say_failed(services, why, self.sequence);
                     }
-                })?;
+                })?);
             }
-            if self.targets[step].is_none() {
+            if self.targets[step] == Some(Target::Nothing) {
                 let rank = (self.ring.me + (1 << step)) % self.ring.size();
                 verdict = verdict.and(Verdict::of(rank, Status::ERR_NO_MEMORY));
             }
@@ -253,9 +287,18 @@ impl Board {
         verdict: Verdict,
         blocks: &[u8],
     ) -> Result<()> {
-        let Some(board) = self.targets[step] else { return Ok(()) };
-        let sheet = self.sheet(step, board);
-        self.ring.write(services, self.ring.target(step), sheet, (self.sequence, verdict, blocks))
+        let target = self.ring.target(step);
+        match (self.targets[step], &self.mail) {
+            (Some(Target::Board(board)), _) => {
+                let sheet = self.sheet(step, board);
+                self.ring.write(services, target, sheet, (self.sequence, verdict, blocks))
+            }
+            (Some(Target::Mail), Some(mail)) => {
+                let told = (self.sequence, verdict.0, blocks);
+                mail.send(services, &self.ring, (target, step), told)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Waits for the sheet of a step on the own board.
@@ -264,7 +307,9 @@ impl Board {
         let sheet = self.own.address.wrapping_add((place.offset - self.own.place.offset) as usize);
         // SAFETY: the own board, which has the sheet there, aligned to words, as long as this.
         let sheet = unsafe { Sheet::at(sheet, blocks.len()) };
-        let here = || sheet.is_of(self.sequence);
+        let size = blocks.len();
+        let mailed = || self.mail.as_ref().is_some_and(|mail| mail.has(self.sequence, step, size));
+        let here = || sheet.is_of(self.sequence) || mailed();
         let mut backoff = Backoff::new(services.spin());
         while !here() {
             if services.help_others() {
@@ -273,11 +318,20 @@ impl Board {
                 self.ring.check_alive(services)?;
                 services.must_stay()?;
                 self.check_targets(services)?;
-                if services.sleep(place, Some(SLEEP), here) {
+                let woken = match &self.mail {
+                    None => services.sleep(place, Some(SLEEP), here),
+                    Some(mail) => services.sleep_on(place, mail.come(), SLEEP, here),
+                };
+                if woken {
                     backoff.renew();
                 }
             }
         }
-        Ok(Verdict(sheet.read(blocks)))
+        match &self.mail {
+            Some(mail) if !sheet.is_of(self.sequence) => {
+                Ok(Verdict(mail.take(self.sequence, step, blocks)))
+            }
+            _ => Ok(Verdict(sheet.read(blocks))),
+        }
     }
 }

@@ -123,7 +123,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::new(Operation::Allgather, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Allgather, "direct", direct).copying_once().pulling(),
     Algorithm::new(Operation::Allgather, "ring", ring),
     Algorithm::new(Operation::Allgather, "bruck", bruck)
         .only_if(|problem| problem.varied.is_none()),

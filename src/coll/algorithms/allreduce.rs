@@ -12,7 +12,7 @@ use crate::coll::schedule::{Appender, Place, Program, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::new(Operation::Allreduce, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Allreduce, "direct", direct).copying_once().pulling(),
     Algorithm::new(Operation::Allreduce, "recursive_doubling", recursive_doubling),
     Algorithm::new(Operation::Allreduce, "rabenseifner", rabenseifner),
     Algorithm::new(Operation::Allreduce, "ring", ring).in_any_order(),

@@ -93,21 +93,37 @@ fn swap(problem: &Problem, rank: usize) -> Program {
 /// by the one k to its left, and goes on when both have happened. n - 1 steps of two signals each;
 /// fewer ranks get in each other's way than where all start at once (Thakur, Rabenseifner and
 /// Gropp, "Optimization of collective communication operations in MPICH", 2005).
+/// In place each rank sends from a copy of its input.
 fn pairwise(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
-    lanes(problem, |lane, queue| {
+    // Where the block for a peer lies in the copy.
+    let place = |peer: usize| (0..peer).map(|peer| size(problem, peer, rank)).sum::<u64>();
+    let input = |peer: usize| match problem.in_place {
+        true => scratch(rank, place(peer)),
+        false => problem.source(rank, peer, 0),
+    };
+    let mut program = lanes(problem, |lane, queue| {
         copy_own(lane, queue, rank);
+        for peer in others(rank, ranks).filter(|_| problem.in_place) {
+            lane.copy(queue, problem.source(rank, peer, 0), input(peer), size(problem, peer, rank));
+        }
         for step in 1..ranks {
             let (right, left) = ((rank + step) % ranks, (rank + ranks - step) % ranks);
             // Each of the two is met the other way round in step n - step, with a signal that
             // counts, too.
             let earlier = (u32::from(2 * step > ranks), u32::from(2 * step >= ranks));
             queue.signal(left, lane.number).wait(right, 1 + earlier.0);
-            let (from, to) = (problem.source(rank, right, 0), problem.target(right, rank, 0));
-            lane.copy(queue, from, to, size(problem, right, rank));
+            lane.copy(
+                queue,
+                input(right),
+                problem.target(right, rank, 0),
+                size(problem, right, rank),
+            );
             queue.signal(right, lane.number).wait(left, 1 + earlier.1);
         }
-    })
+    });
+    program.scratch = if problem.in_place { place(ranks) } else { 0 };
+    program
 }
 
 /// Bruck's way, for small blocks: the block for the rank i to the right goes there in hops of 2^k
@@ -173,10 +189,8 @@ fn after_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place 
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::new(Operation::Alltoall, "direct", direct).copying_once(),
-    Algorithm::new(Operation::Alltoall, "pairwise", pairwise)
-        .only_if(|problem| !problem.in_place)
-        .copying_once(),
+    Algorithm::new(Operation::Alltoall, "direct", direct).copying_once().pulling(),
+    Algorithm::new(Operation::Alltoall, "pairwise", pairwise).copying_once(),
     Algorithm::new(Operation::Alltoall, "bruck", bruck).only_if(|problem| problem.varied.is_none()),
     Algorithm::new(Operation::Alltoall, "eager", exchange_blocks)
         .only_if(|problem| problem.varied.is_none()),

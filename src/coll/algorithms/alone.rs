@@ -12,6 +12,7 @@ pub static ALONE: Algorithm = Algorithm {
     fits: |problem| problem.ranks == 1,
     ordered: true,
     single_copy: true,
+    pulls: false,
 };
 
 /// One copy, which goes where it runs in place.

@@ -10,7 +10,7 @@ use crate::coll::schedule::{Place, Program, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::new(Operation::Exscan, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Exscan, "direct", direct).copying_once().pulling(),
     Algorithm::new(Operation::Exscan, "recursive_doubling", recursive_doubling),
     Algorithm::new(Operation::Exscan, "eager", eager),
 ];

@@ -37,6 +37,9 @@ pub struct Algorithm {
     /// It reads or writes the users' buffers of other ranks directly, once, without staging: the
     /// single-copy forms for ranks that share memory.
     pub single_copy: bool,
+    /// Its steps read and write memory of other ranks, where those of all other algorithms read
+    /// that of their own rank only: it is for ranks that share memory.
+    pub pulls: bool,
 }
 
 impl Algorithm {
@@ -47,7 +50,15 @@ impl Algorithm {
         name: &'static str,
         program: fn(&Problem, usize) -> Program,
     ) -> Algorithm {
-        Algorithm { operation, name, program, fits: |_| true, ordered: true, single_copy: false }
+        Algorithm {
+            operation,
+            name,
+            program,
+            fits: |_| true,
+            ordered: true,
+            single_copy: false,
+            pulls: false,
+        }
     }
 
     /// It solves some problems only.
@@ -63,6 +74,11 @@ impl Algorithm {
     /// It is a single-copy form.
     pub const fn copying_once(self) -> Algorithm {
         Algorithm { single_copy: true, ..self }
+    }
+
+    /// It reads memory of other ranks.
+    pub const fn pulling(self) -> Algorithm {
+        Algorithm { pulls: true, ..self }
     }
 }
 

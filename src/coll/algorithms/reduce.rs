@@ -9,7 +9,7 @@ use crate::coll::schedule::{Program, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::new(Operation::Reduce, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Reduce, "direct", direct).copying_once().pulling(),
     Algorithm::new(Operation::Reduce, "binomial", binomial).in_any_order(),
     Algorithm::new(Operation::Reduce, "eager", eager),
 ];

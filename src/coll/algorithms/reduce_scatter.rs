@@ -1,7 +1,8 @@
 //! Reduce-scatter: everybody's vectors combined, a block of the result for each.
 
 use super::Algorithm;
-use super::eager::{exchange, fold as fold_slots};
+use super::blocks::others;
+use super::eager::{exchange, fold as fold_slots, number};
 use super::vectors::{
     between_meetings, by_one, combine, copy, fold, is_small, piece, pieces, queues, single,
 };
@@ -10,8 +11,9 @@ use crate::coll::schedule::{Program, receive, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::new(Operation::ReduceScatter, "direct", direct).copying_once(),
+    Algorithm::new(Operation::ReduceScatter, "direct", direct).copying_once().pulling(),
     Algorithm::new(Operation::ReduceScatter, "ring", ring).in_any_order(),
+    Algorithm::new(Operation::ReduceScatter, "pairwise", pairwise),
     Algorithm::new(Operation::ReduceScatter, "eager", eager)
         .only_if(|problem| problem.varied.is_none()),
 ];
@@ -93,6 +95,44 @@ fn ring(problem: &Problem, rank: usize) -> Program {
             }
         }
     })
+}
+
+/// Each rank puts the block of each other rank into memory of that one, which combines what has
+/// come in the order of ranks: one signal after the other, ranks * (ranks - 1) in all, and every
+/// byte is moved once. Two such memories in turn: who sends to this rank has heard of it in the
+/// round before.
+fn pairwise(problem: &Problem, rank: usize) -> Program {
+    let (ranks, own) = (problem.ranks, size(problem, rank, rank));
+    // Whole lines, where elements of any type are aligned.
+    let slot = |to: usize, number: usize| {
+        scratch(to, number as u64 * size(problem, rank, to).next_multiple_of(64))
+    };
+    let (input, partial) = (problem.source(rank, rank, 0), slot(rank, ranks - 1));
+    let program = single(slot(rank, ranks).offset, |queue| {
+        for peer in others(rank, ranks) {
+            let from = problem.source(rank, peer, 0);
+            copy(queue, problem, from, slot(peer, number(rank, peer)), size(problem, rank, peer));
+            queue.signal(peer, 0);
+        }
+        let mut left = input;
+        for peer in 0..ranks {
+            let mut right = input;
+            if peer != rank {
+                queue.wait(peer, 1);
+                right = slot(rank, number(peer, rank));
+            }
+            if peer > 0 {
+                // In place the output may lie over the input.
+                let ends = peer + 1 == ranks && !problem.in_place;
+                let to = if ends { receive(rank, 0) } else { partial };
+                combine(queue, problem, [left, right, to], own);
+                right = to;
+            }
+            left = right;
+        }
+        copy(queue, problem, left, receive(rank, 0), own);
+    });
+    Program { turns: 2, ..program }
 }
 
 /// Each rank puts the blocks of the others into their slots, and combines what has come to it in

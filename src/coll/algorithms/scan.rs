@@ -9,7 +9,7 @@ use crate::coll::schedule::{Program, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::new(Operation::Scan, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Scan, "direct", direct).copying_once().pulling(),
     Algorithm::new(Operation::Scan, "recursive_doubling", recursive_doubling),
     Algorithm::new(Operation::Scan, "eager", eager),
 ];

@@ -1,7 +1,7 @@
 //! Scatter: a block of the root's for each.
 
 use crate::coll::algorithms::Algorithm;
-use crate::coll::algorithms::blocks::{Lane, Node, others, runs, single, with_root};
+use crate::coll::algorithms::blocks::{Lane, Node, lanes, others, runs, single, with_root};
 use crate::coll::algorithms::eager::Slots;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Program, scratch};
@@ -77,9 +77,33 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     })
 }
 
+/// The root writes each block to the output of the rank that it is for, when that is ready: n - 1
+/// copies one after the other. Each block is copied once, and nothing is read but by its own rank.
+fn push(problem: &Problem, rank: usize) -> Program {
+    let (ranks, root) = (problem.ranks, problem.root);
+    let size = |peer: usize| problem.send_block(root, peer).size;
+    lanes(problem, |lane, queue| {
+        if rank != root {
+            if lane.carries(size(rank)) {
+                queue.signal(root, lane.number).wait(root, 1);
+            }
+            return;
+        }
+        for peer in others(root, ranks).filter(|peer| lane.carries(size(*peer))) {
+            queue.wait(peer, 1);
+            let (from, to) = (problem.source(root, peer, 0), problem.target(peer, root, 0));
+            lane.copy(queue, from, to, size(peer));
+            queue.signal(peer, lane.number);
+        }
+        let (from, to) = (problem.source(root, root, 0), problem.target(root, root, 0));
+        lane.copy(queue, from, to, size(root));
+    })
+}
+
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::new(Operation::Scatter, "direct", direct).copying_once(),
+    Algorithm::new(Operation::Scatter, "direct", direct).copying_once().pulling(),
+    Algorithm::new(Operation::Scatter, "push", push),
     Algorithm::new(Operation::Scatter, "binomial", binomial)
         .only_if(|problem| problem.varied.is_none()),
     Algorithm::new(Operation::Scatter, "eager", eager).only_if(|problem| problem.varied.is_none()),

@@ -4,6 +4,7 @@
 use crate::coll::agreement::Failure;
 use crate::coll::plan::compare::numbers;
 use crate::coll::runner::binding::BINDING;
+use crate::coll::runner::inbox::Shadow;
 use crate::coll::runner::members::{EVERYBODY, Member, Members, Memory, Word};
 use crate::coll::runner::session::Session;
 use crate::coll::schedule::Space;
@@ -56,16 +57,20 @@ pub struct Attached {
     pub crowded: bool,
     /// All take part in fences for all processes.
     pub fenced: bool,
+    /// What stands for the sessions of ranks of other nodes.
+    pub shadows: Vec<Shadow>,
 }
 
 /// Tells where this rank's block lies, or why there is none, and opens those of the ranks that are
 /// `known`. An error of one rank is an error for all. `own_memory`: Send and Receive, where no
-/// other rank reaches or touches them. Collective.
+/// other rank reaches or touches them. `nodes` and `queues`: where the ranks run, and how many
+/// queues this one has. Collective.
 pub fn attach(
     team: &Team,
     block: Result<(Address, u64)>,
     known: &BTreeSet<usize>,
     own_memory: [Option<Memory>; 2],
+    (nodes, queues): (Option<&[u32]>, usize),
 ) -> std::result::Result<Attached, Failure> {
     let (place, bytes) = block.as_ref().map_or((Address { offset: 0, key: 0 }, 0), |own| *own);
     let unfenced = if joins_global_fence() { 0 } else { UNFENCED };
@@ -80,17 +85,26 @@ pub fn attach(
         let bytes = all[rank][8 * at..].first_chunk();
         bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
     };
+    let is_near = |rank: usize| nodes.is_none_or(|nodes| nodes[rank] == nodes[team.me]);
+    let mut shadows = Vec::new();
     let open = |rank: &usize| {
+        if !is_near(*rank) {
+            let mut shadow = Shadow::new(queues);
+            let member = shadow.member(*rank, team.peers[*rank], queues);
+            shadows.push(shadow);
+            return Ok(member);
+        }
         let [key, offset, bytes] = [0, 1, 2].map(|at| number(*rank, at));
         open(team, *rank, Address { offset, key }, bytes & !UNFENCED)
     };
     let contacted = team.services.connect(known.iter().map(|rank| team.peers[*rank]));
     let members = contacted.and_then(|()| known.iter().map(open).collect::<Result<Vec<_>>>());
     team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
-    let cores = all.iter().fold(Cores::default(), |cores, other| {
-        if may_suffice { cores.with(&numbers(&other[8 * NUMBERS..])) } else { cores }
+    let near = || (0..team.size()).filter(|rank| is_near(*rank));
+    let cores = near().fold(Cores::default(), |cores, rank| {
+        if may_suffice { cores.with(&numbers(&all[rank][8 * NUMBERS..])) } else { cores }
     });
-    let fenced = (0..team.size()).all(|rank| number(rank, NUMBERS - 1) & UNFENCED == 0);
+    let fenced = near().all(|rank| number(rank, NUMBERS - 1) & UNFENCED == 0);
     // An error would have been told above.
     let inner = |error| Failure { error, everywhere: false };
     let mut members = members.map_err(inner)?;
@@ -102,7 +116,7 @@ pub fn attach(
     let lost = || Error::new(Status::ERR_INTERNAL, "a rank does not know itself".to_string());
     let own = own.ok_or_else(|| inner(lost()))?;
     let members = Members::new(&members, *own, team.size());
-    Ok(Attached { members, crowded: cores.count() < team.size(), fenced })
+    Ok(Attached { members, crowded: cores.count() < near().count(), fenced, shadows })
 }
 
 /// Maps a rank's block and reads what stands there, once, believing nothing.

@@ -10,6 +10,7 @@ use crate::fail;
 use crate::util::digest::digest;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
+use std::collections::HashMap;
 
 /// Bytes of a number that ranks tell each other.
 const WORD: usize = size_of::<u64>();
@@ -37,25 +38,56 @@ const ALGORITHM: &str = "algorithm";
 const TABLE: &str = choices::VARIABLE;
 const ENVIRONMENT: &str = "the floating-point environment";
 
+/// What the ranks have found out about each other.
+pub struct Agreed {
+    /// Peers do not map some buffer of some rank's.
+    pub unmapped: bool,
+    /// By rank the number of its node, from 0 on in the order of ranks; None: all share memory.
+    pub nodes: Option<Vec<u32>>,
+}
+
 /// Compares what this rank asks for with what the others do. An error of one, or a difference, is
-/// an error for all. `mine`: whether peers do not map some buffer of this rank's. Returns whether
-/// that is so at any rank. Collective.
-pub fn agree(team: &Team, asked: &Asked, forced: Option<&str>, mine: Result<bool>) -> Result<bool> {
+/// an error for all. `mine`: whether peers do not map some buffer of this rank's. Collective.
+pub fn agree(
+    team: &Team,
+    asked: &Asked,
+    forced: Option<&str>,
+    mine: Result<bool>,
+) -> Result<Agreed> {
     let own = alike(team, asked, forced);
     let bytes = own.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
     // All bits but the lowest are for the digest.
     let unmapped = u128::from(*mine.as_ref().unwrap_or(&false));
     let number = digest(bytes.iter().copied()) & !1 | unmapped;
-    let all = team.exchange_with_status(mine.map(drop), &number.to_ne_bytes())?;
-    let told = |bytes: &[u8]| bytes.try_into().map_or(0, u128::from_ne_bytes);
-    match all.iter().all(|other| (told(other) ^ number) >> 1 == 0) {
-        true => Ok(all.iter().any(|other| told(other) & 1 != 0)),
-        false => name_difference(&team.exchange(&bytes)?, forced),
+    // Alike at all ranks: whether there is a wire, and so a number.
+    let node = team.services.routes.fabric().node().map(u64::to_ne_bytes);
+    let card = [&number.to_ne_bytes()[..], node.as_ref().map_or(&[][..], |node| node)].concat();
+    let all = team.exchange_with_status(mine.map(drop), &card)?;
+    let told = |bytes: &[u8]| bytes.first_chunk().map_or(0, |number| u128::from_ne_bytes(*number));
+    if !all.iter().all(|other| (told(other) ^ number) >> 1 == 0) {
+        return name_difference(&team.exchange(&bytes)?, forced);
     }
+    let unmapped = all.iter().any(|other| told(other) & 1 != 0);
+    let nodes = node.and_then(|_| self::nodes(all.iter().map(|card| &card[DIGEST..])));
+    Ok(Agreed { unmapped, nodes })
+}
+
+/// Bytes of a card before the number of the node.
+const DIGEST: usize = size_of::<u128>();
+
+/// The numbers of the nodes that these say; None: there is one.
+fn nodes<'a>(said: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u32>> {
+    let mut known = HashMap::new();
+    let numbers = said.map(|node| {
+        let next = known.len() as u32;
+        *known.entry(node).or_insert(next)
+    });
+    let numbers = numbers.collect::<Vec<_>>();
+    (known.len() > 1).then_some(numbers)
 }
 
 /// The numbers of the ranks are not alike: which, and where.
-fn name_difference(cards: &Cards, forced: Option<&str>) -> Result<bool> {
+fn name_difference(cards: &Cards, forced: Option<&str>) -> Result<Agreed> {
     let cards = cards.iter().map(numbers).collect::<Vec<_>>();
     for (at, name) in NAMES.iter().enumerate() {
         let first = cards[0][at];

@@ -8,14 +8,17 @@ use crate::coll::arena::{self, Arena};
 use crate::coll::plan::asked::{Asked, Checked, Form, Side};
 use crate::coll::plan::attach::{Attached, Card, SESSION, attach};
 use crate::coll::plan::bound::Bound;
-use crate::coll::plan::compare::{agree, varied};
+use crate::coll::plan::compare::{Agreed, agree, varied};
 use crate::coll::plan::policy::{AT_START, COPIED};
-use crate::coll::plan::{About, Bounce, Engine, Plan};
+use crate::coll::plan::{About, Bounce, Engine, Far, Plan};
 use crate::coll::problem::{Block, Problem};
 use crate::coll::runner::binding::BINDING;
+use crate::coll::runner::inbox::{Inbox, Owner, Shadow};
 use crate::coll::runner::members::{Members, Memory, known};
+use crate::coll::runner::outbox::Outbox;
+use crate::coll::runner::posted::posted;
 use crate::coll::runner::queue::NO_TAIL;
-use crate::coll::runner::record::{Record, compile, tail};
+use crate::coll::runner::record::{Record, compile, edges, tail};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::{Combiner, Stage};
 use crate::coll::schedule::{Program, Space, Step};
@@ -28,7 +31,7 @@ use crate::transport::address::Address;
 use crate::util::reserve;
 use crate::util::status::{Error, Result};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// In teams of up to so many ranks a plan looks into the programs of all for steps that touch its
 /// buffers.
@@ -74,7 +77,8 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         }
         Err(error) => (None, Err(error)),
     };
-    let unmapped = agree(team, asked, forced, mine)?;
+    let Agreed { unmapped, nodes } = agree(team, asked, forced, mine)?;
+    let name = team.plan_name();
     let Some(checked) = checked else { fail!(ERR_INTERNAL, "an error was lost") };
     let mut problem = asked.problem(ranks, checked.width, team.services.config.coll_segment);
     if asked.form == Form::Varied {
@@ -86,9 +90,13 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
             (&ALONE, "there is one rank")
         }
         _ => {
-            let rows =
-                team.choices.rows.iter().chain(if unmapped { select::UNMAPPED } else { &[] });
-            select::choose(rows, &problem, forced, checked.ordered)?
+            let known: &[select::Row] = match (&nodes, unmapped) {
+                (Some(_), _) => select::POSTED,
+                (None, true) => select::UNMAPPED,
+                (None, false) => &[],
+            };
+            let rows = team.choices.rows.iter().chain(known);
+            select::choose(rows, &problem, forced, (checked.ordered, nodes.is_some()))?
         }
     };
     let choice = match (&asked.algorithm, configured) {
@@ -98,7 +106,7 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         }
         _ => (choice.0, choice.1.to_string()),
     };
-    Site { team, asked, checked, problem, choice }.build()
+    Site { team, asked, checked, problem, choice, nodes, name }.build()
 }
 
 /// About how many bytes of this process's memory it takes to make a plan.
@@ -113,13 +121,18 @@ struct Site<'a> {
     checked: Checked,
     problem: Problem,
     choice: (&'static Algorithm, String),
+    /// See Agreed::nodes.
+    nodes: Option<Vec<u32>>,
+    /// What all ranks call the plan.
+    name: u64,
 }
 
 impl Site<'_> {
     fn build(self) -> Result<Arc<Plan>> {
-        let program = self.program();
+        let program = self.program()?;
         let records = compile(&program);
-        let known = known(&program, self.team.me, self.team.size());
+        let mut known = known(&program, self.team.me, self.team.size());
+        known.retain(|rank| self.is_near(*rank) || program.far.contains(rank));
         let ways = self.ways();
         let layout = self.layout(&program, records.len(), &known, ways);
         let made = self.team.arena.allocate(layout.total, layout.private);
@@ -128,8 +141,16 @@ impl Site<'_> {
         }
         let block = made.as_ref().map(|made| (made.place, made.bytes)).map_err(Error::again);
         let own = self.own_memory(ways);
-        match (attach(self.team, block, &known, own), made) {
-            (Ok(met), Ok(made)) => Ok(self.finish((made, ways), &layout, met, (program, records))),
+        let inbox = self.inbox(&program);
+        let far = (self.nodes.as_deref(), program.queues.len());
+        let attached = attach(self.team, block, &known, own, far);
+        if let (Err(_), Some(_)) = (&attached, &inbox) {
+            self.team.services.routes.notices().withdraw(self.name);
+        }
+        match (attached, made) {
+            (Ok(met), Ok(made)) => {
+                Ok(self.finish((made, ways, inbox), &layout, met, (program, records)))
+            }
             (Err(Failure { error, everywhere }), Ok(made)) => {
                 // Where this rank alone has failed another one may think that the plan was made, or
                 // be reading the session: then the memory stays until the context ends.
@@ -142,14 +163,39 @@ impl Site<'_> {
         }
     }
 
+    /// Whether a rank shares memory with this one.
+    fn is_near(&self, rank: usize) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| nodes[rank] == nodes[self.team.me])
+    }
+
+    /// Where ranks of other nodes put what they have for this one, which they may do as soon as
+    /// they have made the plan.
+    fn inbox(&self, program: &Program) -> Option<Arc<Inbox>> {
+        let ranks = program.far.iter().map(|rank| (self.team.peers[*rank], *rank));
+        let services = &self.team.services;
+        let make = || Arc::new(Inbox::new(services.background.clone(), ranks.collect()));
+        let inbox = (!program.far.is_empty()).then(make);
+        if let Some(inbox) = &inbox {
+            services.routes.notices().register(self.name, inbox.clone());
+        }
+        inbox
+    }
+
     /// This rank's program. Signals to a queue are counted in the sender's queue of the same
     /// number.
-    fn program(&self) -> Program {
-        let mut program = (self.choice.0.program)(&self.problem, self.team.me);
+    fn program(&self) -> Result<Program> {
+        let program = (self.choice.0.program)(&self.problem, self.team.me);
+        let Some(mut program) = posted(program, self.team.me, |rank| !self.is_near(rank)) else {
+            let name = self.choice.0.name;
+            fail!(
+                ERR_INTERNAL,
+                "{name} reads memory of another node, expected algorithms that put"
+            );
+        };
         let signals = program.queues.iter().flatten().filter_map(|step| step.signal);
         let queues = signals.map(|signal| signal.queue + 1).max().unwrap_or(0);
         program.queues.resize(queues.max(program.queues.len()), Vec::new());
-        program
+        Ok(program)
     }
 
     fn layout(
@@ -173,7 +219,12 @@ impl Site<'_> {
         let touched = &self.checked.touched;
         let blocks = [&touched.send, &touched.held, &touched.written].map(Vec::len);
         let kept = if self.engine() == Engine::Thread { records } else { 0 };
+        let posted = match program.far.len() {
+            0 => 0,
+            far => Outbox::bytes(edges(program).len()) + far * Shadow::bytes(words.len()),
+        };
         let private = size_of::<Plan>()
+            + posted
             + Members::bytes(known, self.team.size())
             + kept * size_of::<Step>()
             + blocks.iter().filter(|_| ways.contains(&Way::Bounced)).sum::<usize>()
@@ -218,7 +269,7 @@ impl Site<'_> {
         }
         let mut touched = [false; 2];
         let problem = self.problem.with_equal_blocks();
-        for peer in (0..ranks).filter(|peer| *peer != me) {
+        for peer in (0..ranks).filter(|peer| *peer != me && self.is_near(*peer)) {
             let program = (self.choice.0.program)(&problem, peer);
             let places = program.queues.iter().flatten().flat_map(|step| step.action.places());
             for place in places.filter(|place| place.rank == me) {
@@ -233,7 +284,7 @@ impl Site<'_> {
     }
 
     /// Whether any rank may run this one's steps: what is small is copied for that.
-    fn is_shared(&self, ways: [Way; 2]) -> bool {
+    fn is_shared(&self, ways: [Way; 2], program: &Program) -> bool {
         let user_function = matches!(self.checked.combiner, Some(Combiner::User(..)));
         let touched = &self.checked.touched;
         let blocks = [&touched.send, &touched.held, &touched.written];
@@ -245,7 +296,9 @@ impl Site<'_> {
             Way::Bounced => small,
             Way::Own => false,
         };
-        self.engine() == Engine::Offload && !user_function && ways.iter().all(any_ranks)
+        // Only this rank posts what it puts to other nodes.
+        let near = program.far.is_empty();
+        self.engine() == Engine::Offload && near && !user_function && ways.iter().all(any_ranks)
     }
 
     /// The memory that only this rank's steps touch and only it reaches.
@@ -274,7 +327,7 @@ impl Site<'_> {
         let lengths = program.queues.iter().map(Vec::len).collect::<Vec<_>>();
         // Where a completion tells the user of the end, he may look at nothing else.
         let silent = self.asked.on_complete.kind == completion::NONE;
-        let has_tail = silent && self.is_shared(ways) && lengths.len() == 1;
+        let has_tail = silent && self.is_shared(ways, program) && lengths.len() == 1;
         let tail = if has_tail { tail(&program.queues[0], AT_START) } else { NO_TAIL };
         let base = made.address.wrapping_add(SESSION as usize);
         // SAFETY: fresh memory that begins with a line, as long as the layout says.
@@ -289,7 +342,7 @@ impl Site<'_> {
             Way::Own => [0, own, 0],
             _ => [0, own, side.0],
         };
-        let (shared, bounced) = (self.is_shared(ways), ways.contains(&Way::Bounced));
+        let (shared, bounced) = (self.is_shared(ways, program), ways.contains(&Way::Bounced));
         let notified = self.asked.on_complete.kind != completion::NONE || bounced && !shared;
         let card = Card {
             shared: shared.into(),
@@ -311,13 +364,13 @@ impl Site<'_> {
 
     fn finish(
         self,
-        (made, ways): (arena::Block, [Way; 2]),
+        (made, ways, inbox): (arena::Block, [Way; 2], Option<Arc<Inbox>>),
         layout: &Layout,
-        Attached { members, crowded, fenced }: Attached,
+        Attached { members, crowded, fenced, shadows }: Attached,
         (program, records): (Program, Vec<Record>),
     ) -> Arc<Plan> {
         let engine = self.engine();
-        let Site { team, asked, checked, problem, choice } = self;
+        let Site { team, asked, checked, problem, choice, name, .. } = self;
         let own = &members[team.me];
         let bounces = |(user, at): (Address, usize), blocks: &[Block]| {
             let bounced = ways[at] == Way::Bounced;
@@ -337,7 +390,11 @@ impl Site<'_> {
             steps: records.len() as u32,
             memory: layout.total + layout.private,
         };
+        let outbox = (!program.far.is_empty())
+            .then(|| Arc::new(Outbox::new(team.services.clone(), name, edges(&program).len())));
+        let far = inbox.map(|inbox| Far { name, inbox, _shadows: shadows });
         let stage = Stage {
+            outbox,
             me: team.me,
             members,
             peers: team.peers.clone(),
@@ -352,11 +409,15 @@ impl Site<'_> {
             (team.services.clone(), team.arena.clone()),
             stage,
             (made, about, choice.1),
-            (inputs, outputs, bound),
+            (inputs, outputs, bound, far),
             (program, &records, problem.largest()),
             (asked.on_complete, crowded, fenced),
         ));
         team.services.background.add(plan.clone() as Arc<dyn Task>);
+        if let Some(far) = &plan.far {
+            let owner: Weak<dyn Owner> = Arc::<Plan>::downgrade(&plan);
+            far.inbox.open(owner);
+        }
         plan
     }
 }

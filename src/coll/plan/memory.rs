@@ -41,7 +41,7 @@ fn operations() -> BTreeSet<Operation> {
 
 fn chosen(operation: Operation, count: u64) -> (Problem, &'static Algorithm) {
     let problem = problem(operation, count);
-    let algorithm = choose(&[], &problem, None, false).unwrap().0;
+    let algorithm = choose(&[], &problem, None, (false, false)).unwrap().0;
     (problem, algorithm)
 }
 

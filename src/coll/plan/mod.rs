@@ -25,6 +25,7 @@ use crate::coll::plan::bound::Bound;
 use crate::coll::plan::policy::{Facts, Habits, Policy};
 use crate::coll::plan::quiet::Parked;
 use crate::coll::problem;
+use crate::coll::runner::inbox::{Inbox, Owner, Shadow};
 use crate::coll::runner::queue::between_word_and_look;
 use crate::coll::runner::record::Record;
 use crate::coll::runner::round_end::RoundEnd;
@@ -87,6 +88,14 @@ impl Bounce {
     }
 }
 
+/// What a plan has that names ranks of other nodes.
+pub struct Far {
+    /// What all ranks call the plan.
+    name: u64,
+    inbox: Arc<Inbox>,
+    _shadows: Vec<Shadow>,
+}
+
 /// How often a testing thread gives its core away to a thread that is about to end the round.
 const TURNS_TO_END: u32 = 64;
 
@@ -105,6 +114,8 @@ pub struct Plan {
     outputs: Vec<Bounce>,
     /// Where the buffers lie, if each start may say so anew.
     bound: Option<Bound>,
+    /// What comes from ranks of other nodes, if it names any.
+    far: Option<Far>,
     /// For the engine that makes the steps in every round.
     program: Option<Program>,
     on_complete: Completion,
@@ -146,7 +157,7 @@ impl Plan {
         (services, arena): (Arc<Services>, Arc<Arena>),
         stage: Stage,
         (block, about, reason): (arena::Block, About, String),
-        (inputs, outputs, bound): (Vec<Bounce>, Vec<Bounce>, Option<Bound>),
+        (inputs, outputs, bound, far): (Vec<Bounce>, Vec<Bounce>, Option<Bound>, Option<Far>),
         (program, records, size): (Option<Program>, &[Record], u64),
         (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
@@ -177,6 +188,7 @@ impl Plan {
             inputs,
             outputs,
             bound,
+            far,
             program,
             on_complete,
             of_round: Mutex::new(Completion::NOTHING),
@@ -265,6 +277,7 @@ impl Plan {
                 self.set_polling(false);
             }
             between_word_and_look();
+            self.helps_lane();
             self.work(opened, true);
         }
         self.close(round);
@@ -367,6 +380,10 @@ impl Plan {
         if plan.debts.swap(false, Ordering::AcqRel) {
             plan.services.background.discharge();
         }
+        if let Some(far) = &plan.far {
+            plan.services.routes.notices().withdraw(far.name);
+            far.inbox.close();
+        }
         let (me, members) = (plan.stage.me, &plan.stage.members);
         members.others(me).for_each(|other| other.session.leave());
         plan.discard_copies();
@@ -386,6 +403,12 @@ pub const EACH_START: Completion = Completion {
 
 /// What EACH_START names and nobody calls.
 unsafe extern "C-unwind" fn never(_: *mut c_void, _: Status) {}
+
+impl Owner for Plan {
+    fn stage(&self) -> &Stage {
+        &self.stage
+    }
+}
 
 fn failed(status: Status) -> Error {
     let text = status.text().trim_end_matches('\0');

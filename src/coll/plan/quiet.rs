@@ -25,6 +25,10 @@ impl Plan {
     /// Fails the round, which the caller has taken, at all ranks.
     pub(super) fn fail_round(&self, round: u32, status: Status) {
         self.stage.fail(status);
+        if let Some(far) = &self.far {
+            // What comes now does not touch the buffers any more.
+            far.inbox.close();
+        }
         // A thread that claims a queue or starts a round looks afterwards whether the plan has
         // failed, and has no fence between the two. This fence is for all of them: either that
         // thread sees the failure, or is_touched() sees its claim.

@@ -84,6 +84,10 @@ impl Plan {
                 std::thread::sleep(PAUSE);
             }
         }
+        if let Some(outbox) = &self.stage.outbox {
+            // There it ends when the rounds have ended that this rank has taken part in.
+            outbox.tell_failed_after(&self.stage.members, status, rounds);
+        }
         self.stage.fail(status);
     }
 
@@ -183,7 +187,7 @@ impl Plan {
         let mut idle = 0;
         while idle < self.policy.looks && !self.ends_now(round) {
             let help = self.policy.heavy && idle >= LOOKS_BEFORE_HELP;
-            if offload && self.work(opened, help) {
+            if offload && self.work(opened, help) || self.helps_lane() {
                 idle = 0;
             } else {
                 idle += 1;
@@ -195,6 +199,12 @@ impl Plan {
             self.set_polling(false);
         }
         ended
+    }
+
+    /// What ranks of other nodes put comes by the lane. True: something was done there.
+    #[inline]
+    pub(super) fn helps_lane(&self) -> bool {
+        self.far.is_some() && self.services.help_others()
     }
 
     /// The second phase: gives the core away between looks, and sleeps in the end.
@@ -268,7 +278,10 @@ impl Plan {
         let word = Address { offset: member.address.offset + control, ..member.address };
         self.waiting.store(false, Ordering::Relaxed);
         let woken = self.services.sleep(word, limit, || {
-            self.unfinished(round).is_none() || self.trouble().is_some() && !self.parked.any()
+            // A signal of another node finds a waiting thread, and calls nobody else.
+            self.far.is_some() && self.about.engine == Engine::Offload && self.is_ready()
+                || self.unfinished(round).is_none()
+                || self.trouble().is_some() && !self.parked.any()
         });
         self.waiting.store(true, Ordering::Relaxed);
         woken

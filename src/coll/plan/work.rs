@@ -1,6 +1,7 @@
 //! Working for a plan between the start of a round and its end.
 
-use crate::coll::plan::{Bounce, ENLISTED, Engine, Plan};
+use crate::coll::plan::{Bounce, ENLISTED, Engine, Far, Plan};
+use crate::coll::runner::outbox::Outbox;
 use crate::coll::runner::queue::{Claim, between_word_and_look};
 use crate::coll::runner::record::compile;
 use crate::coll::runner::shared::Worklist;
@@ -8,6 +9,7 @@ use crate::core::background::Task;
 use crate::engine::completion;
 use crate::util::pin::pin;
 use crate::util::status::Status;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes that are moved at one go for the own rank, and for another one.
@@ -87,7 +89,14 @@ impl Plan {
     /// Whether a step of the own queues seems ready.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
-        (0..self.queues()).any(|queue| self.stage.is_ready(self.stage.me, queue))
+        (0..self.queues()).any(|queue| self.may_run(queue))
+    }
+
+    /// Whether the next step of an own queue could be run: a hint.
+    #[inline]
+    fn may_run(&self, queue: usize) -> bool {
+        let waits = |outbox: &Arc<Outbox>| outbox.is_stalled(queue);
+        self.stage.is_ready(self.stage.me, queue) && !self.stage.outbox.as_ref().is_some_and(waits)
     }
 
     /// Runs what is ready of the own queues.
@@ -95,7 +104,7 @@ impl Plan {
     pub(super) fn run_own(&self, worklist: &mut Worklist) -> bool {
         let me = self.stage.me;
         (0..self.queues()).fold(false, |worked, queue| {
-            let ready = self.stage.is_ready(me, queue);
+            let ready = self.may_run(queue);
             (ready && self.stage.run(me, queue, worklist)) | worked
         })
     }
@@ -249,8 +258,19 @@ impl Plan {
         alive
     }
 
+    /// Fails the plan if a rank of another node has said that it does not take part in this round.
+    #[cold]
+    fn hear_refusal(&self, far: &Far, round: u32) {
+        if let Some(status) = far.inbox.failed_after(round.wrapping_sub(1)) {
+            self.stage.fail(status);
+        }
+    }
+
     /// Ends a round that cannot go on. True: it did.
     pub(super) fn end_if_in_trouble(&self, round: u32) -> bool {
+        if let Some(far) = &self.far {
+            self.hear_refusal(far, round);
+        }
         let trouble = self.trouble();
         if let Some(status) = trouble {
             // A rank that has left after the last step for this one is no trouble.

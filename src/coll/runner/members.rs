@@ -20,6 +20,8 @@ pub enum Memory {
     /// Some of the plan's own, one behind the other in whole lines, of so many bytes each, and how
     /// many: used in turn round by round.
     Turns(*mut u8, u64, u32),
+    /// That of a rank of another node, which looks for the place itself. The length is that of any.
+    Far(u64),
 }
 
 /// The word of a rank's completion, of kind STORE or ADD.
@@ -51,6 +53,13 @@ pub struct Member {
     /// The word of its completion, where all ranks map it: the rank that runs the last step of a
     /// round changes it.
     pub word: Option<Word>,
+}
+
+impl Member {
+    /// Whether it is of another node.
+    pub fn is_far(&self) -> bool {
+        matches!(self.memory[0], Memory::Far(_))
+    }
 }
 
 /// In teams of up to so many ranks each knows all others, and may run steps of any of them: where

@@ -2,7 +2,7 @@
 //! run them.
 
 use crate::coll::runner::queue::NO_TAIL;
-use crate::coll::schedule::{Action, Place, Program, Signal, Space, Step};
+use crate::coll::schedule::{Action, Place, Program, QUEUES, Signal, Space, Step};
 use std::collections::HashMap;
 
 /// No rank.
@@ -14,6 +14,32 @@ pub mod act {
     pub const NOTHING: u8 = 0;
     pub const COPY: u8 = 1;
     pub const COMBINE: u8 = 2;
+    pub const PUT: u8 = 3;
+}
+
+/// What a record of a put says in the place of its right operand, of which it has none: the number
+/// of its edge, its queue, and whether it signals. Its signal is no part of the record otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// See edges().
+    pub number: usize,
+    /// The sender's queue.
+    pub queue: usize,
+    /// The rank that gets the bytes is signalled.
+    pub signals: bool,
+}
+
+impl Edge {
+    fn encode(self) -> u64 {
+        self.number as u64 | (self.queue as u64) << 32 | u64::from(self.signals) << 40
+    }
+
+    /// That of a record.
+    pub fn of(record: Lying) -> Edge {
+        let (_, _, word) = record.place(1);
+        let (number, queue) = (word as u32 as usize, (word >> 32) as usize & (QUEUES - 1));
+        Edge { number, queue, signals: word >> 40 & 1 == 1 }
+    }
 }
 
 /// One step; a cache line.
@@ -146,6 +172,18 @@ impl Marks {
     }
 }
 
+/// The ranks of other nodes to which the queues of a program put, each with the queue: what goes
+/// over one such edge is put in order at its end.
+pub fn edges(program: &Program) -> Vec<(usize, usize)> {
+    let mut edges = Vec::new();
+    for (at, queue) in program.queues.iter().enumerate() {
+        edges.extend(queue.iter().filter_map(|step| Some((step.puts_to(&program.far)?, at))));
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
 /// The records of all queues of a rank, one after the other.
 pub fn compile(program: &Program) -> Vec<Record> {
     let mut sent: HashMap<(usize, usize), u32> = HashMap::new();
@@ -154,7 +192,8 @@ pub fn compile(program: &Program) -> Vec<Record> {
     }
     let mut counts: HashMap<(usize, usize), u32> = HashMap::new();
     let mut records = Vec::new();
-    for queue in &program.queues {
+    let edges = edges(program);
+    for (at, queue) in program.queues.iter().enumerate() {
         let mut totals: HashMap<usize, u32> = HashMap::new();
         for wait in queue.iter().filter_map(|step| step.wait) {
             let total = totals.entry(wait.from).or_default();
@@ -175,6 +214,14 @@ pub fn compile(program: &Program) -> Vec<Record> {
                 *count += 1;
                 let total = cell.unwrap_or(sent[&(rank, queue)]);
                 (record.signal_count, record.signal_total) = (*count, total);
+            }
+            if let Some(to) = step.puts_to(&program.far) {
+                let signals = step.signal.is_some();
+                let number = edges.iter().position(|edge| *edge == (to, at)).unwrap_or(0);
+                record.action = act::PUT;
+                record.signal_rank = NOBODY;
+                record.ranks[2] = to as u16;
+                record.offsets[1] = Edge { number, queue: at, signals }.encode();
             }
             records.push(record);
         }

@@ -2,6 +2,7 @@
 //! delivers a signal plays the network card for a rank that is computing.
 
 use crate::coll::runner::members::{Member, Members, Memory};
+use crate::coll::runner::outbox::Outbox;
 use crate::coll::runner::queue::{
     Claim, between_word_and_is_polled_on, between_word_and_look, has_reached, signal,
 };
@@ -35,6 +36,8 @@ pub struct Stage {
     pub width: u64,
     /// The paths to the peers.
     pub routes: Arc<Routes>,
+    /// By which it puts, where it names ranks of other nodes.
+    pub outbox: Option<Arc<Outbox>>,
 }
 
 // SAFETY: the pointers lead into memory that the plan keeps and all ranks share by the schedule's
@@ -99,7 +102,7 @@ impl Stage {
 
     /// The signal word in cell `number` of a rank, in this round.
     #[inline(always)]
-    fn cell(&self, rank: usize, number: u32, round: u32) -> Option<&AtomicU32> {
+    pub(super) fn cell(&self, rank: usize, number: u32, round: u32) -> Option<&AtomicU32> {
         let Memory::Turns(base, length, turns) = self.members[rank].memory[2] else { return None };
         let end = (u64::from(number) + 1) * CELL;
         if end > length {
@@ -209,8 +212,7 @@ impl Stage {
             if action != act::NOTHING
                 && let Err(status) = self.perform(record, (action, size), round)
             {
-                self.fail(status);
-                break End::Stopped;
+                break self.not_performed(status, worklist);
             }
             mine.at += 1;
             let to = record.signal_rank();
@@ -237,6 +239,9 @@ impl Stage {
     /// The plan fails, for everybody.
     #[cold]
     pub fn fail(&self, status: Status) {
+        if let Some(outbox) = &self.outbox {
+            outbox.tell_failed(&self.members, status);
+        }
         for member in self.members.iter() {
             member.session.fail(status);
             // No step will end the sleep of a thread that waits for the round.
@@ -355,6 +360,7 @@ impl Stage {
     #[inline]
     fn perform(&self, record: Lying, what: (u8, u64), round: u32) -> Result<(), Status> {
         match self.perform_mapped(record, what, round) {
+            Err(Status::ERR_KEY) if what.0 == act::PUT => self.put(record, what.1, round),
             Err(Status::ERR_KEY) if self.import(record, what) => {
                 self.perform_mapped(record, what, round)
             }
@@ -388,7 +394,7 @@ impl Stage {
 
     /// Where one of the places of a record lies here, in this round.
     #[inline]
-    fn find(
+    pub(super) fn find(
         &self,
         (rank, space, offset): (u16, u8, u64),
         size: u64,
@@ -401,7 +407,8 @@ impl Stage {
         let (Memory::User(_, length)
         | Memory::Bound(_, length)
         | Memory::Plan(_, length)
-        | Memory::Turns(_, length, _)) = *memory;
+        | Memory::Turns(_, length, _)
+        | Memory::Far(length)) = *memory;
         if size > length || offset > length - size {
             return Err(Status::ERR_INTERNAL);
         }
@@ -420,6 +427,7 @@ impl Stage {
                 let place = unsafe { &*binding }.load(offset);
                 self.find_user(member.peer, place, size)
             }
+            Memory::Far(_) => Err(Status::ERR_KEY),
         }
     }
 

@@ -75,5 +75,6 @@ fn the_algorithm_that_is_added() {
         fits: |_| true,
         ordered: true,
         single_copy: true,
+        pulls: false,
     }]);
 }

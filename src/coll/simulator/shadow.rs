@@ -25,6 +25,11 @@ impl Clock {
         self.0[own] += 1;
     }
 
+    /// The moment of thread `own` is this one.
+    pub fn set(&mut self, own: usize, moment: u32) {
+        self.0[own] = moment;
+    }
+
     /// Whether moment `moment` of thread `other` has happened before.
     pub fn has(&self, other: usize, moment: u32) -> bool {
         self.0[other] >= moment

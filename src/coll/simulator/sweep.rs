@@ -1,13 +1,55 @@
 //! Many problems for each algorithm: all numbers of ranks up to 33, all roots, counts around the
 //! edges of segments, in place and not, with blocks alike and varied.
 
-use super::{Random, Table, check};
+use super::{Random, Table, posted, run, tables};
 use crate::coll::algorithms::Algorithm;
 use crate::coll::problem::{Block, Operation, Problem};
-use crate::coll::schedule::QUEUES;
+use crate::coll::schedule::{Program, QUEUES};
 
 /// Bytes of an element and of a segment.
 const SHAPES: [(u64, u64); 6] = [(4, 32), (8, 30), (1, 16), (16, 40), (24, 24), (3, 20)];
+
+/// Runs the algorithm on the problem; `tables`: what the ranks give, if it is one of a v form. Then
+/// each rank's program is made of what that rank hears of the tables. Panics with all that is needed
+/// to see an error again. False if the algorithm does not fit.
+pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>) -> bool {
+    check_on(algorithm, problem, tables, None)
+}
+
+/// Like `check`, with the ranks on these nodes.
+fn check_on(
+    algorithm: &Algorithm,
+    problem: &Problem,
+    tables: Option<&[Table]>,
+    nodes: Option<&[usize]>,
+) -> bool {
+    let known = match tables {
+        Some(tables) => tables::heard(problem, tables),
+        None => vec![problem.clone(); problem.ranks],
+    };
+    if !(algorithm.fits)(&known[0]) {
+        return false;
+    }
+    assert_eq!(algorithm.operation, problem.operation, "{}", algorithm.name);
+    let program = |(rank, problem)| (algorithm.program)(problem, rank);
+    let programs = known.iter().enumerate().map(program).collect::<Vec<Program>>();
+    let programs = posted::programs(programs, nodes.unwrap_or(&vec![0; problem.ranks]));
+    let Some(programs) = programs else {
+        panic!("{:?}/{} reads memory of another node", algorithm.operation, algorithm.name);
+    };
+    let whole = tables.map(|tables| tables::whole(problem, tables));
+    let problem = whole.as_ref().unwrap_or(problem);
+    let seed = problem.ranks as u64 * 1_000_003 + problem.root as u64 * 1009 + problem.count;
+    if let Err(what) = run(problem, &programs, algorithm.ordered, seed) {
+        let Problem { operation, ranks, root, count, width, segment, in_place, .. } = problem;
+        panic!(
+            "{operation:?}/{}, {ranks} ranks on nodes {nodes:?}, root {root}, count {count} of {width} \
+             bytes, segment {segment}, in place {in_place}, varied {:?}, seed {seed}: {what}",
+            algorithm.name, problem.varied
+        );
+    }
+    true
+}
 
 /// Runs the algorithms on all the problems.
 pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
@@ -16,6 +58,32 @@ pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
         for ranks in 2..=33 {
             problems(algorithm.operation, ranks, &mut turn, &mut |problem, tables| {
                 solved += u32::from(check(algorithm, problem, tables))
+            });
+        }
+        assert!(solved > 0, "{:?}/{} fits no problem", algorithm.operation, algorithm.name);
+    }
+}
+
+/// Runs the algorithms on many problems with the ranks on several nodes: each alone, in two halves,
+/// one alone and the others together, and dealt out to three.
+pub fn sweep_posted<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
+    for algorithm in algorithms {
+        let (mut turn, mut solved, mut seen) = (0, 0, 0);
+        for ranks in (2..=9).chain([12, 16, 17, 33]) {
+            problems(algorithm.operation, ranks, &mut turn, &mut |problem, tables| {
+                seen += 1;
+                // Many ranks are many problems, one for each root, and take long.
+                if ranks > 9 && seen % 7 != 0 {
+                    return;
+                }
+                let node = |rank: usize| match seen % 4 {
+                    0 => rank,
+                    1 => usize::from(rank >= ranks / 2),
+                    2 => usize::from(rank > 0),
+                    _ => rank % 3,
+                };
+                let nodes = (0..ranks).map(node).collect::<Vec<_>>();
+                solved += u32::from(check_on(algorithm, problem, tables, Some(&nodes)));
             });
         }
         assert!(solved > 0, "{:?}/{} fits no problem", algorithm.operation, algorithm.name);

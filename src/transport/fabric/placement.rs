@@ -70,6 +70,11 @@ impl Placement {
         Ok(placement)
     }
 
+    /// A number that only ranks of this node have.
+    pub fn identity(self) -> u64 {
+        self.identity
+    }
+
     /// Whether ranks at these two places share memory.
     pub fn shares_memory_with(self, other: Placement) -> bool {
         self.identity == other.identity

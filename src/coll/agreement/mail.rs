@@ -1,0 +1,192 @@
+//! Boards across a wire: a rank that cannot reach another one's board sends it its sheets as
+//! notices under the team's name, and its owner keeps them here until it wants them. A sheet may
+//! come before its owner has the team; it waits in `engine::notices` then. What a rank says on its
+//! board of failed exchanges it sends to those that write on the board, if they cannot look there.
+
+use crate::coll::agreement::{Ring, Verdict};
+use crate::core::services::Services;
+use crate::engine::notices::{Ended, MOST, Notice, Notified, Words};
+use crate::engine::routes::Routes;
+use crate::util::backoff::Backoff;
+use crate::util::status::{Error, Result, Status};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The second word of a notice: which step, which part of its sheet and of how many; or FAILED.
+const PART: u64 = 1 << 16;
+const PARTS: u64 = 1 << 32;
+const FAILED: u64 = u64::MAX;
+
+/// Where the parts of a sheet lie: exchange, step, part.
+type Place = (u64, u64, u64);
+
+#[derive(Default)]
+struct Kept {
+    sheets: HashMap<Place, (u64, Box<[u8]>)>,
+    /// What ranks have said on their boards, by the rank's number in the world.
+    failed: HashMap<u32, (u64, u64)>,
+}
+
+/// What has come for one team.
+pub struct Mail {
+    routes: Arc<Routes>,
+    kept: Mutex<Kept>,
+    /// How often something has come; threads sleep on it.
+    come: AtomicU64,
+    /// Why a notice of this rank's was not taken.
+    refused: Arc<Refused>,
+}
+
+/// See Mail::refused.
+#[derive(Default)]
+struct Refused(AtomicI32);
+
+impl Ended for Refused {
+    fn ended(&self, _: u32, _: usize, status: Status) {
+        // A dead peer is noticed otherwise.
+        if !matches!(status, Status::OK | Status::ERR_PEER_DEAD | Status::ERR_CANCELED) {
+            self.0.store(status.0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Notified for Mail {
+    fn notified(&self, source: u32, [number, which, word]: Words, bytes: &[u8]) {
+        {
+            let mut kept = self.kept();
+            match which {
+                FAILED => {
+                    let said = kept.failed.entry(source).or_default();
+                    // Notices overtake each other.
+                    *said = (*said).max((number, word));
+                }
+                _ => {
+                    let place = (number, which % PART, which % PARTS / PART);
+                    kept.sheets.insert(place, (word, bytes.into()));
+                }
+            }
+        }
+        self.come.fetch_add(1, Ordering::Release);
+        self.routes.waiters().touched_word(self.come.as_ptr() as u64);
+    }
+}
+
+impl Mail {
+    /// That of a team, which is empty.
+    pub fn new(services: &Services) -> Mail {
+        Mail {
+            routes: services.routes.clone(),
+            kept: Mutex::default(),
+            come: AtomicU64::new(0),
+            refused: Arc::default(),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What threads sleep on that wait for mail.
+    pub fn come(&self) -> &AtomicU64 {
+        &self.come
+    }
+
+    /// Refuses to go on where a peer could not take what this rank has sent it.
+    pub fn check(&self) -> Result<()> {
+        match Status(self.refused.0.load(Ordering::Relaxed)) {
+            Status::OK => Ok(()),
+            status => {
+                let text = "a rank of another node did not take what it was told";
+                Err(Error::new(status, text.into()))
+            }
+        }
+    }
+
+    /// How many parts the blocks of a sheet have.
+    fn parts(bytes: usize) -> u64 {
+        bytes.div_ceil(MOST).max(1) as u64
+    }
+
+    /// Sends the sheet of a step to a rank.
+    pub fn send(
+        &self,
+        services: &Services,
+        ring: &Ring,
+        (peer, step): (u32, usize),
+        (sequence, verdict, blocks): (u64, u64, &[u8]),
+    ) -> Result<()> {
+        for part in 0..Mail::parts(blocks.len()) {
+            let begin = part as usize * MOST;
+            let bytes = &blocks[begin..blocks.len().min(begin + MOST)];
+            let which = step as u64 + part * PART;
+            self.post(services, ring, peer, ([sequence, which, verdict], bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Tells a rank what stands on this one's board.
+    pub fn tell_failed(
+        &self,
+        services: &Services,
+        ring: &Ring,
+        peer: u32,
+        (number, verdict): (u64, u64),
+    ) -> Result<()> {
+        self.post(services, ring, peer, ([number, FAILED, verdict], &[]))
+    }
+
+    fn post(
+        &self,
+        services: &Services,
+        ring: &Ring,
+        peer: u32,
+        (words, bytes): (Words, &[u8]),
+    ) -> Result<()> {
+        let ends = self.refused.clone() as Arc<dyn Ended>;
+        let notice = Notice { peer, name: ring.name, words, keep: true, bytes };
+        let mut backoff = Backoff::new(services.spin());
+        loop {
+            match services.notify(&notice, &ends) {
+                Err(error) if error.status.is_retry() => {
+                    ring.check_alive(services)?;
+                    if !services.help_others() {
+                        backoff.pause();
+                    }
+                }
+                end => return end,
+            }
+        }
+    }
+
+    /// Whether the whole sheet of a step is here.
+    pub fn has(&self, sequence: u64, step: usize, bytes: usize) -> bool {
+        let kept = self.kept();
+        (0..Mail::parts(bytes)).all(|part| kept.sheets.contains_key(&(sequence, step as u64, part)))
+    }
+
+    /// Takes it: the blocks, and the verdict that came with them.
+    pub fn take(&self, sequence: u64, step: usize, blocks: &mut [u8]) -> u64 {
+        let (mut kept, mut verdict) = (self.kept(), 0);
+        let parts = Mail::parts(blocks.len());
+        for part in 0..parts {
+            let place = &mut blocks[part as usize * MOST..];
+            let Some((word, bytes)) = kept.sheets.remove(&(sequence, step as u64, part)) else {
+                continue;
+            };
+            verdict = word;
+            // A rank that could not take part sends a verdict only.
+            let size = bytes.len().min(place.len());
+            place[..size].copy_from_slice(&bytes[..size]);
+        }
+        // Of exchanges that have failed.
+        kept.sheets.retain(|(number, ..), _| *number >= sequence);
+        verdict
+    }
+
+    /// Up to which exchange all have failed, as a rank has said, and why; see Failed::get().
+    pub fn failed(&self, peer: u32) -> (u64, Verdict) {
+        let (number, why) = self.kept().failed.get(&peer).copied().unwrap_or_default();
+        (number, Verdict(why))
+    }
+}

@@ -1,0 +1,212 @@
+//! What ranks of other nodes put into a plan. The holder of the lane's role stores the bytes of a
+//! notice where they belong, at once, and then its signal where the steps of this rank look for it:
+//! in a session of its own for each of those ranks (`Shadow`), or in a cell. Notices overtake each
+//! other, so signals of one edge are stored in the order in which they were sent, each when all
+//! that was put before it has come. Then the queue is looked at as by any deliverer; but where
+//! nobody takes care of it, the progress thread is called: steps may call functions of the user, and
+//! the role is not kept for that.
+
+use crate::coll::runner::members::{Member, Memory};
+use crate::coll::runner::outbox::{Put, Signal, Told};
+use crate::coll::runner::queue::{NO_TAIL, between_word_and_look, signal};
+use crate::coll::runner::session::{self, Session};
+use crate::coll::runner::shared::Stage;
+use crate::core::background::Background;
+use crate::engine::by_caller::copy;
+use crate::engine::notices::{Notified, Words};
+use crate::transport::address::Address;
+use crate::util::pin::pin;
+use crate::util::status::Status;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// The memory of a session that stands for one of a rank of another node: its signal words for this
+/// rank, one for each queue, and nothing else.
+pub struct Shadow(Box<[Line]>);
+
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code, reason = "used by address")] [u64; 8]);
+
+impl Shadow {
+    /// For a rank that signals up to so many queues.
+    pub fn new(queues: usize) -> Shadow {
+        let bytes = session::size(&vec![1; queues], 0);
+        Shadow(vec![Line::default(); bytes.div_ceil(64)].into())
+    }
+
+    /// Bytes of such a memory.
+    pub fn bytes(queues: usize) -> usize {
+        session::size(&vec![1; queues], 0)
+    }
+
+    /// What stands for the rank: number `rank` of the team and `peer` of the world.
+    pub fn member(&mut self, rank: usize, peer: u32, queues: usize) -> Member {
+        let base = self.0.as_mut_ptr().cast();
+        // SAFETY: zeroed lines, as many as new() has asked for; the plan keeps them.
+        let session = unsafe { Session::create(base, &vec![1; queues], &vec![0; queues], NO_TAIL) };
+        let memory = [Memory::Far(u64::MAX); 3];
+        let address = Address { offset: 0, key: 0 };
+        Member { rank, peer, session, address, memory, shared: false, notified: false, word: None }
+    }
+}
+
+/// Whose inbox it is.
+pub trait Owner: Send + Sync {
+    /// What its steps run on.
+    fn stage(&self) -> &Stage;
+}
+
+/// What has come over one edge: the number of the next notice, and what came before its turn.
+#[derive(Default)]
+struct Arrivals {
+    next: u32,
+    ahead: BTreeMap<u32, Put>,
+}
+
+struct State {
+    owner: Option<Weak<dyn Owner>>,
+    /// What has come before there was an owner.
+    early: Vec<(u32, Words, Box<[u8]>)>,
+    /// By the sender's rank and queue.
+    edges: HashMap<(usize, u8), Arrivals>,
+    /// After the end of which round the plan fails, and why.
+    fails: Option<(u32, Status)>,
+    closed: bool,
+}
+
+/// See the head of the file.
+pub struct Inbox {
+    background: Arc<Background>,
+    /// The numbers in the team of those ranks, by their numbers in the world.
+    ranks: HashMap<u32, usize>,
+    state: Mutex<State>,
+}
+
+impl Inbox {
+    /// For a plan that is being made, in which these ranks of the world have these numbers.
+    pub fn new(background: Arc<Background>, ranks: HashMap<u32, usize>) -> Inbox {
+        let (early, edges) = (Vec::new(), HashMap::new());
+        let state = State { owner: None, early, edges, fails: None, closed: false };
+        Inbox { background, ranks, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plan has been made.
+    pub fn open(&self, owner: Weak<dyn Owner>) {
+        let mut state = self.state();
+        let early = std::mem::take(&mut state.early);
+        state.owner = Some(owner);
+        for (source, words, bytes) in early {
+            self.take(&mut state, source, words, &bytes);
+        }
+    }
+
+    /// Nothing is stored any more from now on.
+    pub fn close(&self) {
+        self.state().closed = true;
+    }
+
+    /// Why the plan fails for a rank that has ended so many rounds.
+    pub fn failed_after(&self, ended: u32) -> Option<Status> {
+        let (round, status) = self.state().fails?;
+        (ended.wrapping_sub(round) as i32 >= 0).then_some(status)
+    }
+
+    fn take(&self, state: &mut State, source: u32, words: Words, bytes: &[u8]) {
+        let owner = state.owner.as_ref().and_then(Weak::upgrade);
+        let (Some(owner), Some(rank)) = (owner, self.ranks.get(&source)) else { return };
+        let stage = owner.stage();
+        match Told::decode(words) {
+            Some(Told::Failed(status, 0)) => stage.fail(status),
+            Some(Told::Failed(status, round)) => {
+                state.fails = Some((round, status));
+                stage.routes.waiters().touched_anything();
+                self.background.call(true);
+            }
+            Some(Told::Put(put)) => {
+                if let Err(status) = store(stage, put, bytes) {
+                    return stage.fail(status);
+                }
+                self.signal(state, stage, *rank, put);
+            }
+            None => stage.fail(Status::ERR_INTERNAL),
+        }
+    }
+
+    /// Stores the signals of an edge whose turn it is.
+    fn signal(&self, state: &mut State, stage: &Stage, rank: usize, put: Put) {
+        let arrivals = state.edges.entry((rank, put.queue)).or_default();
+        arrivals.ahead.insert(put.sequence, put);
+        let mut signalled = 0_u32;
+        while let Some(put) = arrivals.ahead.remove(&arrivals.next) {
+            arrivals.next = arrivals.next.wrapping_add(1);
+            match give(stage, rank, put) {
+                Ok(queue) => signalled |= queue.map_or(0, |queue| 1 << queue),
+                Err(status) => return stage.fail(status),
+            }
+        }
+        if signalled == 0 {
+            return;
+        }
+        between_word_and_look();
+        let session = &stage.members[stage.me].session;
+        let alone = |queue: &usize| session.queue(*queue).is_left_alone();
+        if (0..session.queues())
+            .filter(|queue| signalled >> queue & 1 == 1)
+            .any(|queue| alone(&queue))
+        {
+            self.background.call(true);
+        }
+    }
+}
+
+/// Stores the bytes of a put.
+fn store(stage: &Stage, put: Put, bytes: &[u8]) -> Result<(), Status> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let _pinned = pin();
+    let place = (stage.me as u16, put.space, put.offset);
+    let to = stage.find(place, bytes.len() as u64, put.round)?;
+    // SAFETY: found in memory of this rank that stays while this is pinned, and the schedule lets
+    // nobody else touch it now.
+    unsafe { copy(bytes.as_ptr(), to, bytes.len()) };
+    Ok(())
+}
+
+/// Stores the signal of a put. Which queue was signalled.
+fn give(stage: &Stage, rank: usize, put: Put) -> Result<Option<usize>, Status> {
+    let queues = stage.members[stage.me].session.queues();
+    let (to, known) = match put.signal {
+        Signal::Nothing => return Ok(None),
+        Signal::Word(to, _) | Signal::Cell(to, _) => (usize::from(to), usize::from(to) < queues),
+    };
+    let member = &stage.members[rank];
+    if !known || !member.is_far() || member.rank != rank || to >= member.session.queues() {
+        return Err(Status::ERR_INTERNAL);
+    }
+    match put.signal {
+        Signal::Cell(_, number) => match stage.cell(stage.me, number, put.round) {
+            Some(word) => signal(word, put.round.wrapping_add(1)),
+            None => return Err(Status::ERR_INTERNAL),
+        },
+        Signal::Word(_, value) => member.session.queue(to).send(stage.me, value),
+        Signal::Nothing => {}
+    }
+    Ok(Some(to))
+}
+
+impl Notified for Inbox {
+    fn notified(&self, source: u32, words: Words, bytes: &[u8]) {
+        let mut state = self.state();
+        match &state.owner {
+            _ if state.closed => {}
+            None => state.early.push((source, words, bytes.into())),
+            Some(_) => self.take(&mut state, source, words, bytes),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Programs over several nodes. A step runs at the rank whose program it stands in, and may put
+//! bytes and signals to ranks of other nodes; it reads memory of its own node only. Each put
+//! carries the signal that follows it, so a step that does more than that falls into two.
+
+use crate::coll::schedule::{Action, Place, Program, Step, scratch};
+use std::collections::BTreeSet;
+
+/// The program of `rank` with its steps cut such that each of those that name a rank of another
+/// node is one put, which is_far() tells. None: it reads what lies there.
+pub fn posted(
+    mut program: Program,
+    rank: usize,
+    is_far: impl Fn(usize) -> bool,
+) -> Option<Program> {
+    let steps = program.queues.iter().flatten();
+    let named = steps.clone().flat_map(|step| {
+        let places = step.action.places().map(|place| place.rank);
+        let signals = step.signal.map(|signal| signal.rank);
+        places.chain(signals).chain(step.wait.map(|wait| wait.from))
+    });
+    let far = named.filter(|named| is_far(*named)).collect::<BTreeSet<_>>();
+    if far.is_empty() {
+        return Some(program);
+    }
+    if steps.clone().any(|step| inputs(step).any(|place| far.contains(&place.rank))) {
+        return None;
+    }
+    // Results of combinations that belong to such a rank lie here first, one for each queue.
+    let mut end = program.scratch;
+    for queue in &mut program.queues {
+        let results = queue.iter().filter_map(|step| result_there(step, &far));
+        let most = results.map(|(_, size)| size).max().unwrap_or(0);
+        let room = scratch(rank, end.next_multiple_of(64));
+        if most > 0 {
+            end = room.offset + most;
+        }
+        *queue = queue.iter().flat_map(|step| cut(*step, &far, room)).collect();
+    }
+    Some(Program { scratch: end, far, ..program })
+}
+
+/// What a step reads.
+fn inputs(step: &Step) -> impl Iterator<Item = Place> + use<> {
+    let inputs = match step.action {
+        Action::Nothing => [None; 2],
+        Action::Copy { from, .. } => [Some(from), None],
+        Action::Combine { left, right, .. } => [Some(left), Some(right)],
+    };
+    inputs.into_iter().flatten()
+}
+
+/// Where a combination stores its result, and how many bytes, if that is far away.
+fn result_there(step: &Step, far: &BTreeSet<usize>) -> Option<(Place, u64)> {
+    match step.action {
+        Action::Combine { to, size, .. } if far.contains(&to.rank) => Some((to, size)),
+        _ => None,
+    }
+}
+
+/// The steps that a step becomes.
+fn cut(step: Step, far: &BTreeSet<usize>, room: Place) -> Vec<Step> {
+    let Step { wait, action, signal } = step;
+    if let Some((to, size)) = result_there(&step, far)
+        && let Action::Combine { left, right, .. } = action
+    {
+        let combine = Action::Combine { left, right, to: room, size };
+        let put = Action::Copy { from: room, to, size };
+        let rest = cut(Step { wait: None, action: put, signal }, far, room);
+        return [Step { wait, action: combine, signal: None }].into_iter().chain(rest).collect();
+    }
+    let to = match action {
+        Action::Copy { to, .. } => Some(to.rank).filter(|to| far.contains(to)),
+        _ => None,
+    };
+    let signalled = signal.map(|signal| signal.rank);
+    let apart = match (to, signalled) {
+        (Some(to), Some(signalled)) => to != signalled,
+        (None, Some(signalled)) => far.contains(&signalled) && action != Action::Nothing,
+        (_, None) => false,
+    };
+    match apart {
+        false => vec![step],
+        true => vec![
+            Step { wait, action, signal: None },
+            Step { wait: None, action: Action::Nothing, signal },
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coll::schedule::{receive, send};
+
+    #[test]
+    fn each_step_puts_to_one_rank_and_carries_its_signal() {
+        let mut program = Program { scratch: 100, ..Program::new(1) };
+        let mut queue = program.queue(0);
+        queue.copy(send(0, 0), receive(2, 0), 8).signal(2, 0);
+        queue.copy(send(0, 0), receive(2, 0), 8).signal(1, 0);
+        queue.wait(1, 1).combine(send(0, 0), receive(0, 0), receive(2, 8), 8).signal(2, 0);
+        queue.copy(send(0, 0), receive(1, 0), 8).signal(2, 0);
+        queue.wait(2, 1).signal(2, 0);
+        drop(queue);
+        let posted = posted(program, 0, |rank| rank == 2).unwrap();
+        assert_eq!((posted.scratch, &posted.far), (128 + 8, &BTreeSet::from([2])));
+        let about = |step: &Step| {
+            let to = step.action.places().last().map(|place| place.rank);
+            (step.wait.map(|wait| wait.from), to, step.signal.map(|signal| signal.rank))
+        };
+        let steps = posted.queues[0].iter().map(about).collect::<Vec<_>>();
+        let expected = [
+            (None, Some(2), Some(2)),
+            (None, Some(2), None),
+            (None, None, Some(1)),
+            (Some(1), Some(0), None),
+            (None, Some(2), Some(2)),
+            (None, Some(1), None),
+            (None, None, Some(2)),
+            (Some(2), None, Some(2)),
+        ];
+        assert_eq!(steps, expected);
+    }
+
+    #[test]
+    fn what_reads_another_nodes_memory_is_none() {
+        let mut program = Program::new(1);
+        program.queue(0).wait(1, 1).copy(receive(1, 0), receive(0, 0), 8).signal(1, 0);
+        assert!(posted(program.clone(), 0, |_| false).is_some());
+        assert!(posted(program, 0, |rank| rank == 1).is_none());
+    }
+}

@@ -1,0 +1,105 @@
+//! Steps that put to ranks of other nodes; see `outbox`.
+
+use crate::coll::runner::members::Member;
+use crate::coll::runner::outbox::{Outbox, Put, Signal, Told};
+use crate::coll::runner::record::{Edge, Lying};
+use crate::coll::runner::shared::{End, Stage};
+use crate::coll::runner::worklist::Worklist;
+use crate::engine::notices::MOST;
+use crate::util::pin::pin;
+use crate::util::status::Status;
+use std::sync::atomic::Ordering;
+
+impl Stage {
+    /// Puts what is left of a step's bytes, and its signal. RETRY_BUSY: the queue waits for room;
+    /// RETRY_QUEUE_FULL: there is none at the moment.
+    #[cold]
+    pub(super) fn put(&self, record: Lying, size: u64, round: u32) -> Result<(), Status> {
+        let (edge, (to, space, offset)) = (Edge::of(record), record.place(2));
+        let member = &self.members[to.into()];
+        let Some(outbox) = &self.outbox else { return Err(Status::ERR_INTERNAL) };
+        let Some(sequence) = outbox.sequence(edge.number).filter(|_| member.is_far()) else {
+            return Err(Status::ERR_INTERNAL);
+        };
+        let signal = signal(record, edge, round);
+        let done = outbox.done(edge.queue);
+        loop {
+            let at = done.load(Ordering::Relaxed);
+            let length = size.saturating_sub(at).min(MOST as u64);
+            let last = at + length >= size;
+            if last && length == 0 && signal == Signal::Nothing {
+                break;
+            }
+            if !outbox.takes(length as usize, edge.queue) {
+                return Err(Status::RETRY_BUSY);
+            }
+            let put = Put {
+                space,
+                offset: offset + at,
+                round,
+                queue: edge.queue as u8,
+                sequence: sequence.load(Ordering::Relaxed),
+                signal: if last { signal } else { Signal::Nothing },
+            };
+            let posted = self.put_some(outbox, member, Told::Put(put), (record, at, length));
+            if let Err(status) = posted {
+                outbox.give_back(length as usize);
+                return Err(status);
+            }
+            sequence.store(put.sequence.wrapping_add(1), Ordering::Relaxed);
+            done.store(at + length, Ordering::Relaxed);
+            if last {
+                break;
+            }
+        }
+        done.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Why a step was not performed ends the run.
+    #[cold]
+    pub(super) fn not_performed(&self, status: Status, worklist: &mut Worklist) -> End {
+        if status.is_retry() {
+            // A put without room. Where that comes back by itself, nobody announces it.
+            worklist.left |= status == Status::RETRY_QUEUE_FULL;
+            return End::Full;
+        }
+        self.fail(status);
+        End::Stopped
+    }
+
+    fn put_some(
+        &self,
+        outbox: &Outbox,
+        member: &Member,
+        told: Told,
+        (record, at, length): (Lying, u64, u64),
+    ) -> Result<(), Status> {
+        let Told::Put(put) = told else { return Err(Status::ERR_INTERNAL) };
+        let (rank, space, offset) = record.place(0);
+        let bytes: Box<[u8]> = match length {
+            0 => Box::default(),
+            _ => {
+                let _pinned = pin();
+                let from = self.find((rank, space, offset + at), length, put.round)?;
+                // SAFETY: found in memory that stays mapped while this is pinned, and the schedule
+                // lets nobody write there now.
+                unsafe { std::slice::from_raw_parts(from, length as usize) }.into()
+            }
+        };
+        outbox.post(member.peer, told, &bytes)
+    }
+}
+
+/// The signal of a put in this round.
+fn signal(record: Lying, edge: Edge, round: u32) -> Signal {
+    let to = record.signal_queue();
+    match (edge.signals && record.marks().signals_in(round), record.marks().signals_in_cell()) {
+        (false, _) => Signal::Nothing,
+        (true, true) => Signal::Cell(to, record.signal_total()),
+        (true, false) => {
+            let before = round.wrapping_mul(record.signal_total());
+            Signal::Word(to, before.wrapping_add(record.signal_count()))
+        }
+    }
+}
