@@ -34,8 +34,11 @@ typedef struct {
     uint64_t wire[4];
 } llcl_wire_key_t;
 
-/* Classes of commands. Frames of one class never wait for frames of a class before it in this list. */
-enum { LLCL_CLASS_ANSWER, LLCL_CLASS_LIB, LLCL_CLASS_USER, LLCL_CLASS_RMA };
+/* Classes of commands. A module has a fixed number of receives for the frames of each class, 16 or more. A frame that finds none, since libllcl
+ * has not given back those before it, stays with the network, and delays no frame of another class. Those of the last three classes have at most
+ * LLCL_KNOCK_MOST bytes, and libllcl may keep them for long. */
+enum { LLCL_CLASS_ANSWER, LLCL_CLASS_LIB, LLCL_CLASS_USER, LLCL_CLASS_RMA, LLCL_CLASS_KNOCK_LIB, LLCL_CLASS_KNOCK_RESPONSE, LLCL_CLASS_KNOCK_REQUEST };
+#define LLCL_KNOCK_MOST 512u
 
 /* llcl_wire_command_t.op */
 enum { LLCL_W_READ = 1, LLCL_W_WRITE, LLCL_W_ATOMIC, LLCL_W_FRAME, LLCL_W_EXPECT, LLCL_W_DELIVER };

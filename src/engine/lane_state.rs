@@ -394,6 +394,7 @@ impl LaneState {
             }
             self.consumer.release(shown);
         }
+        self.cancel_questions(routes);
         count += self.end_if(routes, Status::ERR_CANCELED, |_| true);
         count += self.deferred.cancel(&self.post);
         self.count_under_way();

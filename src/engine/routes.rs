@@ -9,6 +9,7 @@
 //! rings, and sleeping threads look again (`core::blocking`).
 
 use crate::bootstrap::{Bootstrap, Card};
+use crate::engine::completion::in_callback;
 use crate::engine::notices::Notices;
 use crate::engine::unreported::Unreported;
 use crate::fail;
@@ -70,7 +71,7 @@ impl Routes {
         kernel_copies: bool,
     ) -> Result<Arc<Routes>> {
         let me = bootstrap.rank();
-        let fabric = Fabric::join(segment.clone(), &bootstrap, kernel_copies)?;
+        let fabric = Fabric::join(segment.clone(), &bootstrap, kernel_copies, in_callback)?;
         let ports: Box<[OnceBox<Port>]> = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
         // The port to oneself is there from the beginning.
         ports[me as usize].get_or_try_init(|| fabric.own_port().map(Box::new))?;
@@ -99,6 +100,14 @@ impl Routes {
         // What the hubs of several machines tell each other goes by the wire.
         let bootstrap = &routes.bootstrap;
         bootstrap.other_hubs().into_iter().for_each(|peer| bootstrap.ask_card(peer));
+        let retired = Arc::downgrade(&routes);
+        routes.fabric.on_unreachable(Box::new(move |peer| {
+            if let Some(routes) = retired.upgrade() {
+                // The launcher had time to tell of a death. To this rank it makes no difference:
+                // what the network has lost on the way nobody knows, so nothing goes on.
+                routes.mark_dead(peer);
+            }
+        }));
         Ok(routes)
     }
 

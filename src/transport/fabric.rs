@@ -44,6 +44,8 @@ pub struct Fabric {
     far: far::FarPeers,
     /// There is something for the holder of the lane's role: a death, or a question to be sent.
     pub news: AtomicBool,
+    /// Whether the calling thread runs a callback, perhaps as the holder of the lane's role.
+    in_callback: fn() -> bool,
     me: u32,
     placement: Placement,
     loopback: Loopback,
@@ -57,6 +59,7 @@ impl Fabric {
         own: Arc<Segment>,
         bootstrap: &Arc<Bootstrap>,
         kernel_copies: bool,
+        in_callback: fn() -> bool,
     ) -> Result<Fabric> {
         if kernel_copies {
             // Before peers hear of this process, which try at once.
@@ -76,6 +79,7 @@ impl Fabric {
             wire,
             far: far::FarPeers::new(size)?,
             news: AtomicBool::new(false),
+            in_callback,
             me,
             placement,
             loopback,

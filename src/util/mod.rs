@@ -6,6 +6,8 @@ pub mod backoff;
 pub mod bell;
 pub mod config;
 pub mod cores;
+#[cfg(all(test, feature = "simulated", not(loom)))]
+pub mod counted;
 pub mod counters;
 pub mod digest;
 pub mod epoll;

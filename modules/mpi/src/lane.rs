@@ -12,12 +12,21 @@ use std::time::{Duration, Instant};
 pub const FRAME_MOST: usize = 8192;
 /// Sends under way; three quarters of them may be of the class USER.
 pub const DEPTH: usize = 256;
-/// Receives of each class that wait for frames.
-const RECEIVES: [usize; 3] = [32, 16, 32];
+/// Receives that wait for frames: class, how many, and bytes of each. The last three are of knocks.
+const RECEIVES: [(u32, usize, usize); 6] = [
+    (0, 32, FRAME_MOST),
+    (1, 16, FRAME_MOST),
+    (2, 32, FRAME_MOST),
+    (4, 16, KNOCK_MOST),
+    (5, 16, KNOCK_MOST),
+    (6, 16, KNOCK_MOST),
+];
+/// Most bytes of a frame with a knock.
+const KNOCK_MOST: usize = 512;
 const USER: u32 = 2;
 
 struct Receive {
-    bytes: Box<[u8; FRAME_MOST]>,
+    bytes: Box<[u8]>,
     class: u32,
 }
 
@@ -49,9 +58,9 @@ impl Lane {
             events: VecDeque::new(),
             failed: None,
         };
-        for (class, count) in (0..).zip(RECEIVES) {
+        for (class, count, size) in RECEIVES {
             for _ in 0..count {
-                lane.receives.push(Receive { bytes: Box::new([0; FRAME_MOST]), class });
+                lane.receives.push(Receive { bytes: vec![0; size].into(), class });
                 // SAFETY: a constant of the MPI that was built for.
                 lane.requests.push(unsafe { ffi::RSMPI_REQUEST_NULL });
                 lane.receive(lane.receives.len() - 1)?;
@@ -71,7 +80,7 @@ impl Lane {
         let code = unsafe {
             ffi::MPI_Irecv(
                 bytes.as_mut_ptr().cast(),
-                FRAME_MOST as i32,
+                bytes.len() as i32,
                 ffi::RSMPI_UINT8_T,
                 ffi::RSMPI_ANY_SOURCE,
                 *class as i32,

@@ -23,6 +23,13 @@ impl LaneState {
         }
     }
 
+    /// None of them is sent any more.
+    pub(super) fn cancel_questions(&mut self, routes: &Routes) {
+        for (peer, key) in self.questions.drain(..) {
+            routes.fabric().not_learned(peer, key, Status::ERR_CANCELED);
+        }
+    }
+
     fn send_questions(&mut self, routes: &Routes) {
         while let Some((peer, key)) = self.questions.last().copied() {
             let mut command = Command::new(Op::IMPORT, peer);

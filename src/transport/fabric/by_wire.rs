@@ -12,7 +12,7 @@ use crate::transport::memory::segment::Segment;
 use crate::transport::port::{Port, Reach};
 use crate::transport::requests::{frame_of, frame_of_reply};
 use crate::transport::wire::Wire;
-use crate::transport::wire::endpoint::Endpoint;
+use crate::transport::wire::endpoint::{Endpoint, Unreachable};
 use crate::transport::wire::module::{self, Module};
 #[cfg(feature = "simulated")]
 use crate::transport::wire::simulated::{Nature, Simulated};
@@ -20,7 +20,6 @@ use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::shared_object::has_symbol;
 use crate::util::status::{Error, Result, Status};
-use std::collections::HashMap;
 use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -125,15 +124,14 @@ pub(super) fn join(
     let Some((name, why)) = needed(several) else { return Ok((None, card)) };
     let (me, size) = (bootstrap.rank(), bootstrap.size());
     let medium = own.control().message_sizes().medium;
-    let (senders, own, counts) = (Mutex::new(HashMap::new()), own.clone(), Counters::default());
+    // SAFETY: the closure keeps the segment, and the sender is used in it only.
+    let control: &'static Control = unsafe { &*std::ptr::from_ref(own.control()) };
+    let sender = MessageSender::new(control.own_message_area(), (me, me), 0, control.bell());
+    let (sender, own, counts) = (Mutex::new(sender), own.clone(), Counters::default());
     let deliver = move |source: u32, class: Class, frame: &Frame| {
-        let mut senders = senders.lock().unwrap_or_else(PoisonError::into_inner);
-        let sender = senders.entry(source).or_insert_with(|| {
-            // SAFETY: the closure keeps the segment, and the map goes before it.
-            let control: &'static Control = unsafe { &*std::ptr::from_ref(own.control()) };
-            MessageSender::new(control.own_message_area(), (me, me), 0, control.bell())
-                .on_behalf_of(source)
-        });
+        let _kept = &own;
+        let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
+        sender.set_source(source);
         let host = |share| match share {
             0 => Ok(sender.head()),
             _ => Err(Error::bare(Status::ERR_PEER_DEAD)),
@@ -147,7 +145,7 @@ pub(super) fn join(
         }
     });
     let opened = open(&name, me, size).map_err(because(&why))?;
-    let wire = Endpoint::join(me, &*opened, medium, deliver, relayed)?;
+    let wire = Endpoint::join((me, size), &*opened, medium, deliver, relayed)?;
     bootstrap.carry_by(wire.relay());
     card.extend(wire.card());
     Ok((Some(wire), card))
@@ -180,6 +178,13 @@ impl Fabric {
         Ok(card)
     }
 
+    /// Who is told of peers that the wire does not reach any more.
+    pub fn on_unreachable(&self, tell: Unreachable) {
+        if let Some(wire) = &self.wire {
+            wire.on_unreachable(tell);
+        }
+    }
+
     fn put_by_wire(&self, port: &Port, class: Class, frame: &Frame) -> bool {
         self.wire_to(port.peer).is_some_and(|wire| wire.put(port.peer, class, frame, 0))
     }
@@ -204,7 +209,16 @@ impl Carrier for Endpoint {
 /// To a peer behind the wire.
 impl Transport for Fabric {
     fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
-        self.locate_far(port, address, size).map(|place| Access::Message(place.offset))
+        match self.locate_far(port, address, size) {
+            Ok(place) => Ok(Access::Message(place.offset)),
+            // The holder of the lane's role sends the question, and this thread may be the holder:
+            // a callback that tries until it is accepted would wait for itself. The owner checks
+            // each access anyway.
+            Err(error) if error.status == Status::RETRY_CONNECTING && (self.in_callback)() => {
+                Ok(Access::Message(0))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn registered_access(&self, _: &Port) -> Access {

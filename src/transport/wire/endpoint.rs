@@ -5,8 +5,8 @@
 //! (`outgoing`) and is posted by the polling thread. That thread sleeps on the lane's descriptor; where
 //! the wire has none, it naps, at most `LONGEST`; a send wakes it, since an answer will come.
 
-use super::grants::{Grants, Line, Out, Packet, line_of};
-use super::outgoing::Outgoing;
+use super::grants::{Grants, Line, Out, Packet, Taken, line_of};
+use super::outgoing::{Outgoing, class_of};
 use super::packet::{self, Parcel, packet_of};
 use super::pieces::{self, Joins};
 use super::receipts::Receipts;
@@ -16,6 +16,7 @@ use crate::transport::frame::{Class, Frame};
 use crate::util::socket::{Wake, interest, poll_for};
 use crate::util::status::{Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
+use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,10 +31,15 @@ const LONGEST: Duration = Duration::from_millis(1);
 /// How long what was taken may need at the end.
 const DRAIN: Duration = Duration::from_secs(1);
 const STACK: usize = 256 << 10;
+/// How long a peer that the wire does not reach any more may be dead without this rank having heard.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Events of one poll.
 const EVENTS: usize = 32;
 /// How many packets that nobody should send are told of.
 const TOLD_OF: u32 = 10;
+/// Frames that the lane has not taken, beyond which no new frame that needs a grant is accepted: of
+/// requests to agents, and of messages.
+const QUEUED: [usize; 2] = [256, 192];
 
 /// Puts a frame of a rank into this rank's slots. False: there is none for it now.
 pub type Deliver = Box<dyn Fn(u32, Class, &Frame) -> bool + Send>;
@@ -41,6 +47,10 @@ pub type Deliver = Box<dyn Fn(u32, Class, &Frame) -> bool + Send>;
 /// Gives what the hub in a rank's process has sent to the one in this process. Called under the
 /// endpoint's lock.
 pub type Relayed = Box<dyn Fn(u32, Vec<u8>) + Send>;
+
+/// Told of a peer that the wire does not reach, when `PATIENCE` is over and nobody has called
+/// mark_dead().
+pub type Unreachable = Box<dyn Fn(u32) + Send + Sync>;
 
 /// The end of one rank.
 pub struct Endpoint {
@@ -55,6 +65,7 @@ struct Shared {
     medium: usize,
     state: Mutex<State>,
     wake: Wake,
+    unreachable: OnceBox<Unreachable>,
 }
 
 struct State {
@@ -64,6 +75,8 @@ struct State {
     joins: Joins,
     outgoing: Outgoing,
     relayed: Relayed,
+    /// Peers that the wire does not reach, and when patience ends.
+    lost: Vec<(u32, Instant)>,
     asleep: Asleep,
     over: bool,
     told_of: u32,
@@ -90,27 +103,57 @@ impl State {
         }
     }
 
-    /// Takes in a frame. A frame in it for which a place was set aside is returned.
+    /// The wire does not reach a peer any more: what it has lost cannot be known, so nothing is sent
+    /// to it from now on.
+    fn lose(&mut self, me: u32, peer: u32, why: &str) {
+        self.outgoing.discard(peer);
+        if !self.grants.is_dead(peer) && self.lost.iter().all(|(lost, _)| *lost != peer) {
+            self.say(me, peer, why);
+            self.lost.push((peer, Instant::now() + PATIENCE));
+        }
+    }
+
+    /// Those for whom patience is over.
+    fn given_up(&mut self) -> Vec<u32> {
+        let now = Instant::now();
+        self.lost.extract_if(.., |(_, until)| *until <= now).map(|(peer, _)| peer).collect()
+    }
+
+    /// Takes in a frame.
     fn take(
         &mut self,
-        from: u32,
+        event: &Event,
         bytes: &[u8],
         medium: usize,
         out: &mut Out,
-    ) -> std::result::Result<Option<Parcel>, String> {
-        let Some(packet) = self.joins.take(from, bytes, packet::MOST)? else { return Ok(None) };
-        match packet_of(&packet, medium)? {
-            Packet::Asked(sent) => self.receipts.asked(from, sent),
-            Packet::Told(delivered) => self.receipts.told(from, delivered),
-            Packet::Relayed(bytes) => (self.relayed)(from, bytes),
-            packet => return self.grants.take(from, packet, out),
+    ) -> std::result::Result<Taken, String> {
+        let from = event.peer;
+        let Some(packet) = self.joins.take(from, bytes, packet::MOST)? else {
+            return Ok(Taken::Copied);
+        };
+        let packet = packet_of(&packet, medium)?;
+        if class_of(&packet) != event.class {
+            let (came, class) = (event.class, class_of(&packet));
+            return Err(format!("a packet of class {class} as a frame of class {came}"));
         }
-        Ok(None)
+        match packet {
+            Packet::Asked => self.receipts.asked(from),
+            Packet::Told => self.receipts.told(from),
+            Packet::Relayed(bytes) => (self.relayed)(from, bytes),
+            packet => return self.grants.take(from, packet, event.frame, out),
+        }
+        Ok(Taken::Copied)
+    }
+
+    /// Whether one more frame of so many bytes that needs a grant is accepted.
+    fn has_room(&self, to: u32, line: Line, class: Class, size: usize) -> bool {
+        self.outgoing.waiting() < QUEUED[usize::from(class != Class::Lib)]
+            && self.grants.has_room(to, line, size)
     }
 
     /// Whether something waits that a later round may do though nothing else comes.
     fn is_stuck(&self) -> bool {
-        self.grants.is_stuck() || self.outgoing.is_waiting()
+        self.grants.is_stuck() || self.outgoing.waiting() > 0
     }
 }
 
@@ -124,14 +167,14 @@ impl Shared {
         out.iter().for_each(|(to, packet)| state.outgoing.add(*to, packet));
         let State { lane, outgoing, .. } = &mut *state;
         for (peer, why) in outgoing.pump(&mut **lane) {
-            state.say(self.me, peer, &why);
+            state.lose(self.me, peer, &format!("refused: {why}"));
         }
     }
 
     /// As send(), for a thread that does not poll.
     fn send_and_wake(&self, mut state: MutexGuard<'_, State>, out: Out) {
         self.send(&mut state, out);
-        let waiting = state.outgoing.is_waiting();
+        let waiting = state.outgoing.waiting() > 0;
         if state.asleep == Asleep::Naps || state.asleep == Asleep::Deep && waiting {
             state.asleep = Asleep::No;
             drop(state);
@@ -154,16 +197,16 @@ impl Shared {
                     // SAFETY: the lane keeps them until they are given back.
                     size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
                 };
-                let taken = state.take(peer, bytes, self.medium, out);
-                state.lane.give_back(event.frame);
-                match taken {
-                    Ok(parcel) => aside.extend(parcel.map(|parcel| (peer, parcel))),
+                match state.take(event, bytes, self.medium, out) {
+                    Ok(Taken::Held) => return,
+                    Ok(Taken::Copied) => {}
+                    Ok(Taken::Aside(parcel)) => aside.push((peer, parcel)),
                     Err(why) => state.say(self.me, peer, &why),
                 }
+                state.lane.give_back(event.frame);
             }
             Event::LOST => {
-                state.outgoing.discard(peer);
-                state.say(self.me, peer, &format!("lost: {:?}", Status(event.status)));
+                state.lose(self.me, peer, &format!("lost: {:?}", Status(event.status)));
             }
             Event::FENCED => {
                 state.grants.fenced(peer);
@@ -176,7 +219,7 @@ impl Shared {
     }
 
     /// Takes in what has come and sends what can be sent; whether anything has come.
-    fn round(&self, deliver: &Deliver) -> bool {
+    fn round(&self, deliver: &dyn Fn(u32, Class, &Frame) -> bool) -> bool {
         let mut guard = self.lock();
         let state = &mut *guard;
         let (mut events, mut out, mut aside) = ([Event::NONE; EVENTS], Out::new(), Aside::new());
@@ -184,22 +227,21 @@ impl Shared {
         for event in &events[..count] {
             self.event(state, event, &mut out, &mut aside);
         }
-        let State { grants, receipts, .. } = state;
-        let into_slot = |from: u32, parcel: &Parcel| {
-            let delivered = deliver(from, parcel.class, &parcel.frame());
-            if delivered {
-                receipts.delivered(from);
-            }
-            delivered
-        };
-        grants.serve(into_slot, &mut out);
-        receipts.tell(&mut out);
+        let State { grants, receipts, lane, .. } = state;
+        let (into_slot, mut back) =
+            (|from: u32, it: &Parcel| deliver(from, it.class, &it.frame()), Vec::new());
+        grants.serve(into_slot, &mut out, &mut back);
+        back.into_iter().for_each(|frame| lane.give_back(frame));
+        receipts.tell(grants, &mut out);
         self.send(state, out);
+        let given_up = if state.lost.is_empty() { Vec::new() } else { state.given_up() };
         drop(guard);
+        for peer in given_up {
+            self.unreachable.get().into_iter().for_each(|tell| tell(peer));
+        }
         // A place that was set aside may be waited for.
         for (from, parcel) in &aside {
             deliver(*from, parcel.class, &parcel.frame());
-            self.lock().receipts.delivered(*from);
         }
         count > 0
     }
@@ -235,7 +277,7 @@ impl Shared {
     fn run(&self, deliver: &Deliver) {
         let mut nap = SHORTEST;
         while !self.lock().over {
-            if self.round(deliver) {
+            if self.round(&**deliver) {
                 nap = SHORTEST;
             } else {
                 self.sleep(&mut nap);
@@ -245,13 +287,26 @@ impl Shared {
 }
 
 impl Endpoint {
-    /// The end of rank `me`, which takes replies of up to `medium` bytes; frames that come are given
-    /// to `deliver`, and what other hubs send to `relayed`.
+    /// The end of rank `me` of `size`, which takes replies of up to `medium` bytes; frames that come
+    /// are given to `deliver`, and what other hubs send to `relayed`.
     pub fn join(
-        me: u32,
+        rank: (u32, u32),
         wire: &dyn Wire,
         medium: usize,
         deliver: Deliver,
+        relayed: Relayed,
+    ) -> Result<Endpoint> {
+        let mut end = Endpoint::without_thread(rank, wire, medium, relayed)?;
+        let runs = end.shared.clone();
+        end.thread = Some(spawn_quiet("llcl-wire", STACK, move || runs.run(&deliver))?);
+        Ok(end)
+    }
+
+    /// As join(), but nobody polls.
+    fn without_thread(
+        (me, size): (u32, u32),
+        wire: &dyn Wire,
+        medium: usize,
         relayed: Relayed,
     ) -> Result<Endpoint> {
         let (caps, card) = (wire.caps(), wire.card()?);
@@ -269,18 +324,23 @@ impl Endpoint {
         let state = State {
             lane: wire.lane()?,
             grants: Grants::default(),
-            receipts: Receipts::default(),
+            receipts: Receipts::new(size),
             joins: Joins::default(),
             outgoing: Outgoing::new(caps.frame_most),
             relayed,
+            lost: Vec::new(),
             asleep: Asleep::No,
             over: false,
             told_of: 0,
         };
-        let shared = Arc::new(Shared { me, medium, state: Mutex::new(state), wake: Wake::new()? });
-        let runs = shared.clone();
-        let thread = spawn_quiet("llcl-wire", STACK, move || runs.run(&deliver))?;
-        Ok(Endpoint { shared, card, thread: Some(thread) })
+        let (state, wake, unreachable) = (Mutex::new(state), Wake::new()?, OnceBox::new());
+        let shared = Arc::new(Shared { me, medium, state, wake, unreachable });
+        Ok(Endpoint { shared, card, thread: None })
+    }
+
+    /// Who is told of peers that the wire does not reach. The first one stays.
+    pub fn on_unreachable(&self, tell: Unreachable) {
+        let _ = self.shared.unreachable.set(Box::new(tell));
     }
 
     /// What peers need to know of this end.
@@ -295,20 +355,22 @@ impl Endpoint {
 
     /// See `Carrier::has_credit`.
     pub fn has_credit(&self, to: u32, class: Class) -> bool {
-        let has_room = |line: Line| self.shared.lock().grants.has_room(to, line);
-        line_of(class, 0, 0).is_none_or(has_room)
+        line_of(class, 0, 0).is_none_or(|line| self.shared.lock().has_room(to, line, class, 0))
     }
 
     /// See `Carrier::put`. `medium`: most bytes of a payload that the peer takes in a small slot.
     pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
         let mut out = Out::new();
-        let mut state = self.shared.lock();
+        let (mut state, size) = (self.shared.lock(), frame.header.len() + frame.payload.len());
         match line_of(class, frame.payload.len(), medium) {
             None => out.push((to, Packet::Frame(None, Parcel::of(class, frame)))),
-            Some(line) if !state.grants.has_room(to, line) => return false,
-            Some(line) => state.grants.send(to, line, Parcel::of(class, frame), &mut out),
+            Some(line) if !state.has_room(to, line, class, size) => return false,
+            Some(line) => {
+                if state.grants.send(to, line, Parcel::of(class, frame), &mut out) {
+                    state.receipts.sent(to);
+                }
+            }
         }
-        state.receipts.sent(to);
         self.shared.send_and_wake(state, out);
         true
     }
@@ -323,11 +385,12 @@ impl Endpoint {
         })
     }
 
-    /// Whether all frames of this rank lie in slots of living ranks, or were dropped there. Asks
-    /// them where that is not known, so call it again.
+    /// Whether all frames of this rank that needed a grant lie in slots of living ranks. Asks them
+    /// where that is not known, so call it again.
     pub fn has_delivered_all(&self) -> bool {
         let (mut out, mut state) = (Out::new(), self.shared.lock());
-        let all = state.receipts.all_delivered(&mut out);
+        let State { grants, receipts, .. } = &mut *state;
+        let all = receipts.all_delivered(grants, &mut out);
         self.shared.send_and_wake(state, out);
         all
     }
@@ -338,6 +401,7 @@ impl Endpoint {
         state.grants.bury(peer);
         state.receipts.bury(peer);
         state.outgoing.discard(peer);
+        state.lost.retain(|(lost, _)| *lost != peer);
         state.lane.fence(peer);
         drop(state);
         self.shared.wake.wake();
@@ -349,11 +413,15 @@ impl Drop for Endpoint {
         self.shared.lock().over = true;
         self.shared.wake.wake();
         let limit = Instant::now() + Duration::from_secs(10);
-        if self.thread.take().is_none_or(|thread| thread.join_until(limit)) {
+        // What the thread tells of a peer may let go of the last that has this end.
+        let ended = |thread: Thread| thread.is_current() || thread.join_until(limit);
+        if self.thread.take().is_none_or(ended) {
             let _ = self.shared.lock().lane.close(DRAIN);
         }
     }
 }
 
+#[cfg(all(test, feature = "simulated", not(loom)))]
+mod memory;
 #[cfg(all(test, feature = "simulated", not(loom)))]
 mod tests;

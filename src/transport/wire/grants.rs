@@ -6,16 +6,30 @@
 //! *knocks*: one message per line and peer is under way that says how many frames it has, and that
 //! brings the first where that is small. The receiver divides what is free among the ranks that knock.
 //! Grants are for frames that exist, so none is ever returned; what was granted to a rank that has
-//! died is free again when nothing of it can come any more. Grants are totals since the beginning,
-//! so a message of them may be late or lost to a newer one, and one of them is under way per pair.
+//! died is free again when nothing of it can come any more. A message of grants repeats for each line
+//! the last knock that was answered, so one that is late or lost to a newer one loses nothing; one of
+//! them is under way per pair.
 //!
 //! A frame that has come waits in its buffer until the rank has a slot for it, and each line for
 //! itself: what nobody takes of one stops no other.
+//!
+//! # Memory does not grow with the number of ranks
+//!
+//! - A knock that is not answered yet stays in the frame in which the wire has handed it over. A
+//!   wire has a fixed number of receives for the knocks of each kind; further knocks stay with the
+//!   network, and the ranks that sent them wait.
+//! - A receiver's record of a peer lives while something that was granted has not come or does not
+//!   lie in a slot, or while grants are under way. There are at most `RECORDS`.
+//! - A sender's record of a peer and line lives while a knock is under way; there are at most
+//!   `SENDING` for each line. The frames of a line that wait are at most `WAITING`, which the peers
+//!   share: each may have half of what is free. What fits into a knock needs no such place unless
+//!   a frame for the same peer waits already.
 
 use super::packet::Parcel;
 use crate::transport::SMALL_REQUEST;
 use crate::transport::frame::Class;
-use std::collections::{HashMap, VecDeque};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Kinds of frames that need a grant, each with buffers of its own.
 pub type Line = usize;
@@ -25,10 +39,16 @@ pub const LINES: usize = 6;
 const BUFFERS: [usize; 2] = [32, 4];
 /// Frames of a line to one peer that wait at the sender.
 const DEPTH: usize = 16;
+/// Frames of a line to all peers that wait at the sender: of the small ones, and of the large ones.
+const WAITING: [usize; 2] = [256, 16];
 /// Most frames that are granted at a time.
 const MOST: usize = 16;
 /// Most bytes of a frame that a knock brings.
 const KNOCK: usize = 256;
+/// Most peers of which a receiver keeps a record.
+const RECORDS: usize = 128;
+/// Most peers of which a sender keeps a record for a line: those that have not answered a knock.
+const SENDING: usize = 512;
 
 /// The line of a frame; None: its receiver has set a place aside for it.
 pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
@@ -51,43 +71,89 @@ pub enum Packet {
     /// A frame into a buffer that was granted, or into a place that was set aside.
     Frame(Option<Line>, Parcel),
     /// There are so many frames without a grant, and perhaps the first of them.
-    Knock(Line, usize, Option<Parcel>),
-    /// How many frames of each line were granted since the beginning, and knocks answered.
+    Knock(Line, Knock),
+    /// For each line the last knock that was answered, and how many frames were granted for it.
     Grants([u64; LINES], [u64; LINES]),
     /// Grants have been taken in.
     Taken,
-    /// So many frames were sent: tell when they lie in slots. See `super::receipts`.
-    Asked(u64),
-    /// So many frames lie in slots.
-    Told(u64),
+    /// Tell when all that was sent lies in slots. See `super::receipts`.
+    Asked,
+    /// All lies in slots.
+    Told,
     /// What the hubs of two machines tell each other; see `crate::bootstrap`.
     Relayed(Vec<u8>),
 }
 
-/// What is kept of a peer.
+/// See [`Packet::Knock`].
+#[derive(Debug)]
+pub struct Knock {
+    /// No two knocks of a rank have the same number, and none has 0.
+    pub number: u64,
+    /// How many frames wait behind the first.
+    pub demand: usize,
+    /// The first frame, where it is small.
+    pub first: Option<Parcel>,
+}
+
+/// What has become of a packet.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// All that is to be kept of it is kept.
+    Copied,
+    /// It stays in the frame in which it came, which serve() gives back.
+    Held,
+    /// It is for a place that was set aside.
+    Aside(Parcel),
+}
+
+/// What a sender keeps of a peer and a line to which a knock is under way.
+struct Sending {
+    waiting: VecDeque<Parcel>,
+    /// The number of the knock.
+    knock: u64,
+}
+
+/// What a receiver keeps of a peer.
 #[derive(Default)]
-struct Peer {
-    // As sender to it.
-    waiting: [VecDeque<Parcel>; LINES],
-    granted_to_me: [u64; LINES],
-    sent: [u64; LINES],
-    knocks: [u64; LINES],
-    knocks_answered: [u64; LINES],
-    // As receiver from it.
-    granted: [u64; LINES],
-    came: [u64; LINES],
+struct Receiving {
+    /// Granted and not come.
+    out: [usize; LINES],
+    /// Come, and in no slot.
+    come: usize,
+    /// The last knock that was answered, and what was granted for it.
     answered: [u64; LINES],
+    granted: [u64; LINES],
     /// There are grants that it has not been told of, and a message of them is under way.
     news: bool,
     telling: bool,
-    dead: bool,
+}
+
+impl Receiving {
+    fn has_delivered_all(&self) -> bool {
+        self.out == [0; LINES] && self.come == 0
+    }
+}
+
+/// A knock that was not answered.
+struct Knocking {
+    from: u32,
+    knock: Knock,
+    /// The frame of the wire that it lies in.
+    frame: u64,
 }
 
 /// Both sides of one rank.
 pub struct Grants {
-    peers: HashMap<u32, Peer>,
+    sending: BTreeMap<(u32, Line), Sending>,
+    /// Frames of a line that wait.
+    waiting: [usize; LINES],
+    /// Records of a line in `sending`.
+    open: [usize; LINES],
+    knocks: u64,
+    receiving: BTreeMap<u32, Receiving>,
+    dead: BTreeSet<u32>,
     free: [usize; LINES],
-    knocking: [VecDeque<(u32, usize, Option<Parcel>)>; LINES],
+    knocking: [VecDeque<Knocking>; LINES],
     come: [VecDeque<(u32, Parcel)>; LINES],
     /// Most buffers that were ever in use or granted.
     pub most: [usize; LINES],
@@ -99,7 +165,12 @@ pub type Out = Vec<(u32, Packet)>;
 impl Default for Grants {
     fn default() -> Grants {
         Grants {
-            peers: HashMap::new(),
+            sending: BTreeMap::new(),
+            waiting: [0; LINES],
+            open: [0; LINES],
+            knocks: 0,
+            receiving: BTreeMap::new(),
+            dead: BTreeSet::new(),
             free: std::array::from_fn(buffers_of),
             knocking: Default::default(),
             come: Default::default(),
@@ -108,136 +179,231 @@ impl Default for Grants {
     }
 }
 
+/// As sender.
 impl Grants {
-    /// Whether one more frame to a peer would be taken.
-    pub fn has_room(&self, to: u32, line: Line) -> bool {
-        self.peers.get(&to).is_none_or(|peer| peer.dead || peer.waiting[line].len() < DEPTH)
-    }
-
-    /// Takes a frame for a peer, if has_room(); sends it, or knocks, or lets it wait for what was
-    /// asked for.
-    pub fn send(&mut self, to: u32, line: Line, frame: Parcel, out: &mut Out) {
-        let peer = self.peers.entry(to).or_default();
-        if !peer.dead {
-            peer.waiting[line].push_back(frame);
-            peer.pump(to, line, out);
+    /// Whether one more frame of so many bytes to a peer would be taken.
+    pub fn has_room(&self, to: u32, line: Line, size: usize) -> bool {
+        let left = WAITING[line / (LINES / 2)].saturating_sub(self.waiting[line]);
+        match self.sending.get(&(to, line)) {
+            Some(peer) => peer.waiting.len() < DEPTH.min(left.div_ceil(2)),
+            None if self.dead.contains(&to) => true,
+            None => self.open[line] < SENDING && (left > 0 || size <= KNOCK),
         }
     }
 
-    /// Takes a packet in. A frame for which a place was set aside is returned; of a packet that no
-    /// rank sends what is wrong with it.
+    /// Takes a frame for a peer, if has_room(); lets it wait for what was asked for, or knocks.
+    /// False: the peer is dead, and nothing is sent to it.
+    pub fn send(&mut self, to: u32, line: Line, frame: Parcel, out: &mut Out) -> bool {
+        if self.dead.contains(&to) {
+            return false;
+        }
+        match self.sending.get_mut(&(to, line)) {
+            Some(peer) => {
+                peer.waiting.push_back(frame);
+                self.waiting[line] += 1;
+            }
+            None => {
+                self.open[line] += 1;
+                let waiting = VecDeque::new();
+                self.knock(to, line, Sending { waiting, knock: 0 }, Some(frame), out);
+            }
+        }
+        true
+    }
+
+    /// Whether a peer has been sent all that was taken for it.
+    pub fn has_sent_all(&self, to: u32) -> bool {
+        self.sending.range((to, 0)..(to, LINES)).next().is_none()
+    }
+
+    /// Knocks with the first frame of those that wait, which is not among them any more.
+    fn knock(
+        &mut self,
+        to: u32,
+        line: Line,
+        mut peer: Sending,
+        mut first: Option<Parcel>,
+        out: &mut Out,
+    ) {
+        if let Some(large) = first.take_if(|first| first.size() > KNOCK) {
+            peer.waiting.push_front(large);
+            self.waiting[line] += 1;
+        }
+        self.knocks += 1;
+        peer.knock = self.knocks;
+        let knock = Knock { number: self.knocks, demand: peer.waiting.len(), first };
+        out.push((to, Packet::Knock(line, knock)));
+        self.sending.insert((to, line), peer);
+    }
+
+    /// A knock was answered, if it is the one under way: sends what was granted.
+    fn granted(&mut self, to: u32, line: Line, (answered, granted): (u64, u64), out: &mut Out) {
+        let Entry::Occupied(entry) = self.sending.entry((to, line)) else { return };
+        if entry.get().knock != answered {
+            return;
+        }
+        let mut peer = entry.remove();
+        let count = peer.waiting.len().min(granted as usize);
+        let frames = peer.waiting.drain(..count);
+        out.extend(frames.map(|frame| (to, Packet::Frame(Some(line), frame))));
+        let first = peer.waiting.pop_front();
+        self.waiting[line] -= count + usize::from(first.is_some());
+        match first {
+            None => self.open[line] -= 1,
+            first => self.knock(to, line, peer, first, out),
+        }
+    }
+}
+
+/// As receiver.
+impl Grants {
+    /// Takes a packet in, which has come in this frame of the wire; of a packet that no rank sends
+    /// what is wrong with it.
     pub fn take(
         &mut self,
         from: u32,
         packet: Packet,
+        frame: u64,
         out: &mut Out,
-    ) -> Result<Option<Parcel>, String> {
-        let peer = self.peers.entry(from).or_default();
+    ) -> Result<Taken, String> {
         match packet {
-            Packet::Frame(None, frame) => return Ok(Some(frame)),
-            Packet::Frame(Some(line), frame) => {
-                if peer.came[line] == peer.granted[line] {
+            Packet::Frame(None, parcel) => return Ok(Taken::Aside(parcel)),
+            Packet::Frame(Some(line), parcel) => {
+                let peer = self.receiving.get_mut(&from).filter(|peer| peer.out[line] > 0);
+                let Some(peer) = peer else {
                     return Err(format!("a frame of line {line} that was not granted"));
-                }
-                peer.came[line] += 1;
-                self.come[line].push_back((from, frame));
+                };
+                peer.out[line] -= 1;
+                peer.come += 1;
+                self.come[line].push_back((from, parcel));
             }
-            Packet::Knock(line, demand, first) => {
-                self.knocking[line].push_back((from, demand, first))
+            Packet::Knock(line, knock) => {
+                self.knocking[line].push_back(Knocking { from, knock, frame });
+                return Ok(Taken::Held);
             }
-            Packet::Grants(granted, answered) => {
+            Packet::Grants(answered, granted) => {
                 for line in 0..LINES {
-                    peer.granted_to_me[line] = peer.granted_to_me[line].max(granted[line]);
-                    peer.knocks_answered[line] = peer.knocks_answered[line].max(answered[line]);
-                    peer.pump(from, line, out);
+                    self.granted(from, line, (answered[line], granted[line]), out);
                 }
                 out.push((from, Packet::Taken));
             }
-            Packet::Taken => peer.telling = false,
-            Packet::Asked(_) | Packet::Told(_) | Packet::Relayed(_) => {
+            Packet::Taken => {
+                if let Some(peer) = self.receiving.get_mut(&from) {
+                    peer.telling = false;
+                }
+            }
+            Packet::Asked | Packet::Told | Packet::Relayed(_) => {
                 return Err("no packet of grants".into());
             }
         }
-        Ok(None)
+        Ok(Taken::Copied)
     }
 
     /// Gives what has come to `deliver`, which answers whether there was a slot for it, and grants
-    /// what is free.
-    pub fn serve(&mut self, mut deliver: impl FnMut(u32, &Parcel) -> bool, out: &mut Out) {
+    /// what is free. Frames of the wire that are to be given back are added to `back`.
+    pub fn serve(
+        &mut self,
+        mut deliver: impl FnMut(u32, &Parcel) -> bool,
+        out: &mut Out,
+        back: &mut Vec<u64>,
+    ) {
         for line in 0..LINES {
-            let come = &mut self.come[line];
-            while come.front().is_some_and(|(from, frame)| deliver(*from, frame)) {
-                come.pop_front();
+            while let Some((from, frame)) = self.come[line].front()
+                && deliver(*from, frame)
+            {
+                if let Some(peer) = self.receiving.get_mut(from) {
+                    peer.come -= 1;
+                }
+                self.come[line].pop_front();
                 self.free[line] += 1;
             }
-            self.answer_knocks(line);
+            self.answer_knocks(line, back);
         }
-        for (number, peer) in &mut self.peers {
-            if peer.news && !peer.telling && !peer.dead {
+        for (number, peer) in &mut self.receiving {
+            if peer.news && !peer.telling {
                 (peer.news, peer.telling) = (false, true);
-                out.push((*number, Packet::Grants(peer.granted, peer.answered)));
+                out.push((*number, Packet::Grants(peer.answered, peer.granted)));
             }
         }
+        self.receiving.retain(|_, peer| peer.news || peer.telling || !peer.has_delivered_all());
     }
 
-    fn answer_knocks(&mut self, line: Line) {
-        while self.free[line] > 0 {
+    fn answer_knocks(&mut self, line: Line, back: &mut Vec<u64>) {
+        while self.free[line] > 0
+            && let Some(Knocking { from, .. }) = self.knocking[line].front()
+            && (self.receiving.len() < RECORDS || self.receiving.contains_key(from))
+        {
             let among = self.knocking[line].len();
-            let Some((from, demand, first)) = self.knocking[line].pop_front() else { break };
-            let Some(peer) = self.peers.get_mut(&from) else { continue };
-            if let Some(first) = first {
+            let Some(Knocking { from, knock, frame }) = self.knocking[line].pop_front() else {
+                return;
+            };
+            back.push(frame);
+            let peer = self.receiving.entry(from).or_default();
+            if let Some(first) = knock.first {
                 self.free[line] -= 1;
+                peer.come += 1;
                 self.come[line].push_back((from, first));
             }
-            let share = demand.min((self.free[line] / among).max(1)).min(MOST).min(self.free[line]);
-            if !peer.dead {
+            if !self.dead.contains(&from) {
+                let share = (self.free[line] / among).clamp(1, MOST).min(self.free[line]);
+                let share = knock.demand.min(share);
                 self.free[line] -= share;
-                peer.granted[line] += share as u64;
-                peer.answered[line] += 1;
+                peer.out[line] += share;
+                (peer.answered[line], peer.granted[line]) = (knock.number, share as u64);
                 peer.news = true;
             }
             self.most[line] = self.most[line].max(buffers_of(line) - self.free[line]);
         }
     }
 
+    /// Whether all that a peer has sent and that was granted to it lies in slots.
+    pub fn has_delivered_all(&self, from: u32) -> bool {
+        self.receiving.get(&from).is_none_or(Receiving::has_delivered_all)
+    }
+
     /// Whether something waits here that serve() may do later, though nothing else comes.
     pub fn is_stuck(&self) -> bool {
         self.come.iter().any(|come| !come.is_empty())
     }
+}
 
+/// The dead.
+impl Grants {
     /// A peer has died: nothing is sent to it any more.
     pub fn bury(&mut self, number: u32) {
-        let peer = self.peers.entry(number).or_default();
-        peer.dead = true;
-        peer.waiting = Default::default();
+        self.dead.insert(number);
+        for line in 0..LINES {
+            if let Some(gone) = self.sending.remove(&(number, line)) {
+                self.open[line] -= 1;
+                self.waiting[line] -= gone.waiting.len();
+            }
+        }
+        if let Some(peer) = self.receiving.get_mut(&number) {
+            (peer.news, peer.telling) = (false, false);
+        }
+    }
+
+    /// Whether bury() was called for a peer.
+    pub fn is_dead(&self, number: u32) -> bool {
+        self.dead.contains(&number)
     }
 
     /// Nothing of a dead peer comes any more: what it was granted and did not use is free.
     pub fn fenced(&mut self, number: u32) {
-        let Some(peer) = self.peers.get_mut(&number).filter(|peer| peer.dead) else { return };
-        for line in 0..LINES {
-            self.free[line] += (peer.granted[line] - peer.came[line]) as usize;
-            peer.came[line] = peer.granted[line];
+        if !self.dead.contains(&number) {
+            return;
+        }
+        if let Some(peer) = self.receiving.get_mut(&number) {
+            for (free, out) in self.free.iter_mut().zip(&mut peer.out) {
+                *free += std::mem::take(out);
+            }
         }
     }
-}
 
-impl Peer {
-    /// Sends what was granted, and knocks for the rest unless a knock is under way.
-    fn pump(&mut self, to: u32, line: Line, out: &mut Out) {
-        while self.sent[line] < self.granted_to_me[line]
-            && let Some(frame) = self.waiting[line].pop_front()
-        {
-            self.sent[line] += 1;
-            out.push((to, Packet::Frame(Some(line), frame)));
-        }
-        let waiting = &mut self.waiting[line];
-        if self.knocks[line] == self.knocks_answered[line] && !waiting.is_empty() {
-            self.knocks[line] += 1;
-            let small = waiting.front().is_some_and(|first| first.size() <= KNOCK);
-            let first = if small { waiting.pop_front() } else { None };
-            out.push((to, Packet::Knock(line, waiting.len(), first)));
-        }
+    /// Buffers that the dead were granted and that nobody else may use, since they may still be used.
+    pub fn kept_aside(&self) -> usize {
+        let of = |number: &u32| self.receiving.get(number).map_or(0, |peer| peer.out.iter().sum());
+        self.dead.iter().map(of).sum()
     }
 }
 

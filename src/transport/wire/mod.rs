@@ -31,8 +31,13 @@ pub const CLASS_ANSWER: u32 = 0;
 pub const CLASS_LIB: u32 = 1;
 /// Messages of users.
 pub const CLASS_USER: u32 = 2;
-/// How many classes of frames there are.
-pub const CLASSES: usize = 3;
+/// Knocks for requests to agents, for responses, and for requests: classes of their own, since knocks
+/// stay in their frames until they are answered, and nothing else may wait behind them.
+pub const CLASS_KNOCKS: [u32; 3] = [4, 5, 6];
+/// Most bytes of a frame of these classes.
+pub const KNOCK_MOST: usize = 512;
+/// Classes have smaller numbers.
+pub const CLASSES: usize = 7;
 /// Most bytes of a card.
 pub const CARD: usize = 64;
 
@@ -209,7 +214,9 @@ pub trait WireLane: Send {
     /// [`Event::DONE`] or close().
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status);
 
-    /// Fills in what has happened, from the first place on; answers how much.
+    /// Fills in what has happened, from the first place on; answers how much. A wire has a fixed
+    /// number of receives for each class, 16 or more. A frame that finds none, since those before it
+    /// were not given back, stays with the network and delays no frame of another class.
     fn poll(&mut self, events: &mut [Event]) -> usize;
 
     /// The memory of a frame that has come is the wire's again.

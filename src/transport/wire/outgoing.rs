@@ -1,12 +1,13 @@
 //! Frames on their way into a lane. A lane takes a prefix of what it is given, or nothing; the rest
 //! waits here, in order for each peer and class. Grants bound it.
 
-use super::grants::Packet;
+use super::grants::{LINES, Packet};
 use super::packet::bytes_of;
 use super::pieces::cut;
-use super::{CLASS_ANSWER, CLASS_LIB, CLASS_USER, Command, Piece, WireLane};
+use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, Command, Piece, WireLane};
 use crate::transport::frame::Class;
-use std::collections::{HashMap, VecDeque};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Most commands that are posted at a time.
 const BATCH: usize = 16;
@@ -19,19 +20,22 @@ pub struct Outgoing {
     frame_most: usize,
     /// How many packets there were.
     packets: u64,
-    queues: HashMap<To, VecDeque<Box<[u8]>>>,
-    /// Whose queues are not empty.
+    /// Those that are not empty.
+    queues: BTreeMap<To, VecDeque<Box<[u8]>>>,
     waiting: Vec<To>,
+    /// Frames in all of them.
+    count: usize,
     /// What the lane has taken and not told the end of, by tag, with its receiver.
-    taken: HashMap<u64, (u32, Box<[u8]>)>,
+    taken: BTreeMap<u64, (u32, Box<[u8]>)>,
     tags: u64,
 }
 
 /// The class in which a packet travels. Nothing that keeps others going waits behind what needs
 /// a slot of its receiver.
-fn class_of(packet: &Packet) -> u32 {
+pub fn class_of(packet: &Packet) -> u32 {
     match packet {
-        Packet::Frame(_, parcel) | Packet::Knock(_, _, Some(parcel)) => match parcel.class {
+        Packet::Knock(line, _) => CLASS_KNOCKS[LINES / 2 - 1 - line % (LINES / 2)],
+        Packet::Frame(_, parcel) => match parcel.class {
             Class::Replies | Class::Answers => CLASS_ANSWER,
             Class::Lib => CLASS_LIB,
             Class::Requests | Class::Responses => CLASS_USER,
@@ -46,9 +50,10 @@ impl Outgoing {
         Outgoing {
             frame_most,
             packets: 0,
-            queues: HashMap::new(),
+            queues: BTreeMap::new(),
             waiting: Vec::new(),
-            taken: HashMap::new(),
+            count: 0,
+            taken: BTreeMap::new(),
             tags: 0,
         }
     }
@@ -60,13 +65,15 @@ impl Outgoing {
         if queue.is_empty() {
             self.waiting.push(to);
         }
+        let before = queue.len();
         queue.extend(cut(&bytes_of(packet), self.packets, self.frame_most));
+        self.count += queue.len() - before;
         self.packets += 1;
     }
 
-    /// Whether something waits that the lane has not taken.
-    pub fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+    /// How many frames the lane has not taken.
+    pub fn waiting(&self) -> usize {
+        self.count
     }
 
     /// Posts what the lane takes, answers first. What it has refused, as (peer, why); nothing more
@@ -87,7 +94,8 @@ impl Outgoing {
 
     /// Posts one queue; whether it is empty now.
     fn post(&mut self, lane: &mut dyn WireLane, to: To) -> Result<bool, String> {
-        let Some(queue) = self.queues.get_mut(&to) else { return Ok(true) };
+        let Entry::Occupied(mut entry) = self.queues.entry(to) else { return Ok(true) };
+        let queue = entry.get_mut();
         while !queue.is_empty() {
             let piece = |frame: &[u8]| Piece {
                 address: frame.as_ptr(),
@@ -101,6 +109,7 @@ impl Outgoing {
             // fenced(), and nobody changes them.
             let (count, why) = unsafe { lane.post(to.0, to.1, &commands) };
             for frame in queue.drain(..count.min(commands.len())) {
+                self.count -= 1;
                 self.taken.insert(self.tags, (to.0, frame));
                 self.tags += 1;
             }
@@ -108,6 +117,7 @@ impl Outgoing {
                 return if why.is_retry() { Ok(false) } else { Err(format!("{why:?}")) };
             }
         }
+        entry.remove();
         Ok(true)
     }
 
@@ -119,6 +129,7 @@ impl Outgoing {
     /// Nothing more is sent to a peer. What the lane has taken stays until done() or fenced().
     pub fn discard(&mut self, peer: u32) {
         self.queues.retain(|to, _| to.0 != peer);
+        self.count = self.queues.values().map(VecDeque::len).sum();
         self.waiting.retain(|to| to.0 != peer);
     }
 

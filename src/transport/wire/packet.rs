@@ -8,7 +8,7 @@
 //! | 2 | 1 | its line; [`NONE`]: its receiver has set a place aside |
 //! | 3 | 1 | 0 |
 //! | 4 | 4 | a knock: how many frames wait; else 0 |
-//! | 8 | - | numbers of 8 bytes, or the frame, or what one hub tells another |
+//! | 8 | - | numbers of 8 bytes; a knock: its number, perhaps a frame; else the frame, or a hub's packet |
 //!
 //! | at | size | a frame |
 //! |---|---|---|
@@ -22,7 +22,7 @@
 //! | 16 | 8 | bytes of its payload |
 //! | 24 | - | header, payload |
 
-use super::grants::{LINES, Line, Packet};
+use super::grants::{Knock, LINES, Line, Packet};
 use crate::transport::frame::{Class, Frame, LARGEST};
 use crate::transport::{CHUNK, MESSAGE_WORDS};
 
@@ -125,26 +125,26 @@ impl Parcel {
 
 /// The bytes of a packet.
 pub fn bytes_of(packet: &Packet) -> Vec<u8> {
-    let head = |what: u8, parcel: Option<&Parcel>, line: Option<Line>, demand: usize| {
+    let make = |what: u8, parcel: Option<&Parcel>, line: Option<Line>, demand, numbers: &[u64]| {
         let class = parcel.map_or(NONE, |parcel| parcel.class as u8);
         let mut bytes = vec![what, class, line.map_or(NONE, |line| line as u8), 0];
         bytes.extend((demand as u32).to_le_bytes());
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         bytes.extend(parcel.map_or(&[][..], |parcel| &parcel.bytes));
         bytes
     };
-    let with = |what: u8, numbers: &[u64]| {
-        let mut bytes = head(what, None, None, 0);
-        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        bytes
-    };
     match packet {
-        Packet::Frame(line, parcel) => head(FRAME, Some(parcel), *line, 0),
-        Packet::Knock(line, demand, first) => head(KNOCK, first.as_ref(), Some(*line), *demand),
-        Packet::Grants(granted, answered) => with(GRANTS, &[*granted, *answered].concat()),
-        Packet::Taken => with(TAKEN, &[]),
-        Packet::Asked(sent) => with(ASKED, &[*sent]),
-        Packet::Told(delivered) => with(TOLD, &[*delivered]),
-        Packet::Relayed(bytes) => [head(RELAYED, None, None, 0), bytes.clone()].concat(),
+        Packet::Frame(line, parcel) => make(FRAME, Some(parcel), *line, 0, &[]),
+        Packet::Knock(line, Knock { number, demand, first }) => {
+            make(KNOCK, first.as_ref(), Some(*line), *demand, &[*number])
+        }
+        Packet::Grants(answered, granted) => {
+            make(GRANTS, None, None, 0, &[*answered, *granted].concat())
+        }
+        Packet::Taken => make(TAKEN, None, None, 0, &[]),
+        Packet::Asked => make(ASKED, None, None, 0, &[]),
+        Packet::Told => make(TOLD, None, None, 0, &[]),
+        Packet::Relayed(bytes) => [make(RELAYED, None, None, 0, &[]), bytes.clone()].concat(),
     }
 }
 
@@ -167,23 +167,31 @@ pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
     if demand != 0 && what != KNOCK {
         return Err(format!("a demand of {demand} in packet {what}, expected 0"));
     }
+    let rest = match (what, rest.split_at_checked(8)) {
+        (KNOCK, Some((_, rest))) => rest,
+        (KNOCK, None) => return Err(format!("a knock of {} bytes", bytes.len())),
+        _ => rest,
+    };
     let parcel = class.map(|class| Parcel::received(class, rest, medium)).transpose()?;
     let fits = |parcel: &Parcel| line.is_some() == needs_grant(parcel.class);
     match (what, parcel, line) {
         (FRAME, Some(parcel), line) if fits(&parcel) => return Ok(Packet::Frame(line, parcel)),
-        (KNOCK, parcel, Some(line)) if parcel.as_ref().is_none_or(fits) => {
-            return Ok(Packet::Knock(line, demand, parcel));
+        (KNOCK, first, Some(line)) if first.as_ref().map_or(rest.is_empty(), fits) => {
+            return Ok(Packet::Knock(
+                line,
+                Knock { number: number(bytes, HEAD, 8), demand, first },
+            ));
         }
         (GRANTS, None, None) if rest.len() == 16 * LINES => {
             let word = |at: usize| number(rest, 8 * at, 8);
-            let (granted, answered) =
+            let (answered, granted) =
                 (std::array::from_fn(word), std::array::from_fn(|line| word(LINES + line)));
-            return Ok(Packet::Grants(granted, answered));
+            return Ok(Packet::Grants(answered, granted));
         }
         (RELAYED, None, None) => return Ok(Packet::Relayed(rest.to_vec())),
         (TAKEN, None, None) if rest.is_empty() => return Ok(Packet::Taken),
-        (ASKED, None, None) if rest.len() == 8 => return Ok(Packet::Asked(number(rest, 0, 8))),
-        (TOLD, None, None) if rest.len() == 8 => return Ok(Packet::Told(number(rest, 0, 8))),
+        (ASKED, None, None) if rest.is_empty() => return Ok(Packet::Asked),
+        (TOLD, None, None) if rest.is_empty() => return Ok(Packet::Told),
         _ => {}
     }
     Err(format!("packet {what}, class {}, line {}, {} bytes", bytes[1], bytes[2], bytes.len()))

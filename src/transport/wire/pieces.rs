@@ -11,7 +11,7 @@
 //! Pieces come in any order. A receiver keeps those of packets that are not whole, which are as
 //! many as were granted, or asked for.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// "LLW1".
 const MAGIC: u32 = 0x3157_4c4c;
@@ -48,7 +48,7 @@ struct Partial {
 
 /// The pieces of packets that are not whole, by sender and number.
 #[derive(Default)]
-pub struct Joins(HashMap<u32, HashMap<u64, Partial>>);
+pub struct Joins(BTreeMap<(u32, u64), Partial>);
 
 /// A piece, as it has come.
 struct Piece<'b> {
@@ -87,11 +87,11 @@ impl Joins {
         if bytes.len() == whole {
             return Ok(Some(bytes.into()));
         }
-        let partials = self.0.entry(from).or_default();
-        if partials.len() >= PARTIAL && !partials.contains_key(&number) {
+        let (key, all) = ((from, number), (from, 0)..=(from, u64::MAX));
+        if !self.0.contains_key(&key) && self.0.range(all).count() >= PARTIAL {
             return Err(format!("more than {PARTIAL} packets that are not whole"));
         }
-        let partial = partials.entry(number).or_insert_with(|| Partial {
+        let partial = self.0.entry(key).or_insert_with(|| Partial {
             bytes: vec![0; whole],
             begun: Vec::new(),
             missing: whole,
@@ -106,12 +106,12 @@ impl Joins {
         if partial.missing > 0 {
             return Ok(None);
         }
-        Ok(partials.remove(&number).map(|partial| partial.bytes))
+        Ok(self.0.remove(&key).map(|partial| partial.bytes))
     }
 
     /// Nothing of this sender comes any more.
     pub fn forget(&mut self, from: u32) {
-        self.0.remove(&from);
+        self.0.retain(|(sender, _), _| *sender != from);
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
         }
         whole.sort_by_key(Vec::len);
         assert_eq!(whole, packets);
-        assert!(joins.0[&7].is_empty());
+        assert!(joins.0.is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! networks follows from the seed too ([`Nature`]): the size of frames, a descriptor to sleep on,
 //! and whether a dead rank can be fenced.
 
-use super::{Armed, Caps, Command, Event, Wire, WireLane};
+use super::{Armed, CLASSES, Caps, Command, Event, Wire, WireLane};
 use crate::fail;
 use crate::util::socket::Wake;
 use crate::util::status::{Result, Status};
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Commands that a lane takes before it has sent the first of them.
 const DEPTH: usize = 64;
+/// Receives of each class; further frames stay with the network until one was given back.
+const RECEIVES: usize = 32;
 /// A rank that has died may be in the middle of a post for so long.
 const DYING: Duration = Duration::from_micros(100);
 
@@ -62,17 +64,31 @@ enum Comes {
     },
 }
 
+/// When it comes; the second number makes keys differ.
+type Due = (Instant, u64);
+
 #[derive(Default)]
 struct Inbox {
-    /// By the time when it comes; the second number makes keys differ.
-    coming: BTreeMap<(Instant, u64), Comes>,
+    /// Frames of each class, and behind them the ends of commands.
+    coming: [BTreeMap<Due, Comes>; CLASSES + 1],
     over: bool,
+}
+
+impl Comes {
+    /// In which of the queues it comes.
+    fn queue(&self) -> usize {
+        match self {
+            Comes::Frame { class, .. } => (*class as usize).min(CLASSES - 1),
+            Comes::Done { .. } => CLASSES,
+        }
+    }
 }
 
 /// The network card of one rank.
 struct Card {
     inbox: Mutex<Inbox>,
-    news: Wake,
+    /// Where a thread can sleep on a descriptor.
+    news: Option<Wake>,
 }
 
 /// The cards of the process, by number.
@@ -95,9 +111,26 @@ impl Simulated {
     pub fn new(me: u32, nature: Nature) -> Result<Simulated> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let card = Arc::new(Card { inbox: Mutex::default(), news: Wake::new()? });
+        let card = Arc::new(Card {
+            inbox: Mutex::default(),
+            news: if nature.has_fd { Some(Wake::new()?) } else { None },
+        });
         lock(&CARDS).insert(number, Arc::downgrade(&card));
         Ok(Simulated { me, nature, number, card })
+    }
+}
+
+#[cfg(test)]
+impl Simulated {
+    /// Frames that are on their way to this rank, and their bytes.
+    pub fn coming(&self) -> (usize, usize) {
+        let inbox = lock(&self.card.inbox);
+        let size = |comes: &Comes| match comes {
+            Comes::Frame { bytes, .. } => Some(bytes.len()),
+            Comes::Done { .. } => None,
+        };
+        let all = inbox.coming.iter().flat_map(BTreeMap::values).filter_map(size);
+        all.fold((0, 0), |(count, sum), size| (count + 1, sum + size))
     }
 }
 
@@ -123,6 +156,7 @@ impl Wire for Simulated {
             connected: Vec::new(),
             fences: Vec::new(),
             given: HashMap::new(),
+            held: [0; CLASSES],
             under_way: 0,
             random,
             serial: 0,
@@ -140,8 +174,10 @@ struct Lane {
     connected: Vec<u32>,
     /// The dead, and the time after which they send nothing.
     fences: Vec<(u32, Instant)>,
-    /// Frames that were not given back.
-    given: HashMap<u64, Box<[u8]>>,
+    /// Frames that were not given back, with their class.
+    given: HashMap<u64, (usize, Box<[u8]>)>,
+    /// How many they are, of each class.
+    held: [usize; CLASSES],
     /// Commands of which the end was not told.
     under_way: usize,
     random: u64,
@@ -184,10 +220,10 @@ impl Lane {
         let key = (self.due(), self.serial << 12 | u64::from(self.me));
         let mut inbox = lock(&to.inbox);
         if !inbox.over {
-            inbox.coming.insert(key, comes);
+            inbox.coming[comes.queue()].insert(key, comes);
             drop(inbox);
-            if self.nature.has_fd {
-                to.news.wake();
+            if let Some(news) = &to.news {
+                news.wake();
             }
         }
     }
@@ -197,12 +233,19 @@ impl Lane {
         let (inbox, now) = (lock(&self.card.inbox), Instant::now());
         let comes = |rank: u32| {
             let of = |comes: &Comes| matches!(comes, Comes::Frame { from, .. } if *from == rank);
-            inbox.coming.values().any(of)
+            inbox.coming.iter().flat_map(BTreeMap::values).any(of)
         };
         let over = |(rank, until): &(u32, Instant)| now > *until && !comes(*rank);
         let (rank, _) = self.fences.remove(self.fences.iter().position(over)?);
         let event = if self.nature.can_fence { Event::FENCED } else { Event::UNFENCEABLE };
         Some(Event::about(event, rank))
+    }
+
+    /// The queue of what comes next and has a receive, and when it comes.
+    fn next(&self, inbox: &Inbox) -> Option<(Instant, usize)> {
+        let may = |queue: &usize| *queue == CLASSES || self.held[*queue] < RECEIVES;
+        let first = |queue: usize| Some((inbox.coming[queue].first_key_value()?.0.0, queue));
+        (0..=CLASSES).filter(may).filter_map(first).min()
     }
 
     fn event_of(&mut self, comes: Comes) -> Event {
@@ -215,7 +258,9 @@ impl Lane {
                 self.peers.entry(from).or_insert(answer_to);
                 self.serial += 1;
                 let (frame, size) = (self.serial, bytes.len() as u64);
-                let bytes = self.given.entry(frame).or_insert(bytes).as_ptr();
+                let of = (class as usize).min(CLASSES - 1);
+                self.held[of] += 1;
+                let bytes = self.given.entry(frame).or_insert((of, bytes)).1.as_ptr();
                 Event { frame, bytes, size, class, ..Event::about(Event::FRAME, from) }
             }
         }
@@ -268,9 +313,10 @@ impl WireLane for Lane {
         }
         loop {
             let mut inbox = lock(&self.card.inbox);
-            let due = inbox.coming.first_entry().filter(|next| next.key().0 <= Instant::now());
-            let comes = due.map(|next| next.remove());
+            let due = self.next(&inbox).filter(|(due, _)| *due <= Instant::now());
+            let comes = due.and_then(|(_, queue)| inbox.coming[queue].pop_first());
             drop(inbox);
+            let comes = comes.map(|(_, comes)| comes);
             match comes.map(|comes| self.event_of(comes)).or_else(|| self.fenced()) {
                 Some(event) if tell(event) => return count,
                 Some(_) => {}
@@ -280,21 +326,22 @@ impl WireLane for Lane {
     }
 
     fn give_back(&mut self, frame: u64) {
-        self.given.remove(&frame);
+        if let Some((class, _)) = self.given.remove(&frame) {
+            self.held[class] -= 1;
+        }
     }
 
     fn arm(&mut self) -> Armed {
-        self.card.news.clear();
+        if let Some(news) = &self.card.news {
+            news.clear();
+        }
         let (inbox, now) = (lock(&self.card.inbox), Instant::now());
-        let next = inbox.coming.first_key_value().map(|((due, _), _)| *due);
+        let next = self.next(&inbox).map(|(due, _)| due);
         let next = next.into_iter().chain(self.fences.iter().map(|(_, until)| *until)).min();
         let time = next.map(|due| due.saturating_duration_since(now));
-        match time {
-            Some(Duration::ZERO) => Armed::PollNow,
-            _ if self.nature.has_fd => {
-                let fd = self.card.news.as_fd().as_raw_fd();
-                Armed::Fd(fd, time.unwrap_or(Duration::MAX))
-            }
+        match (time, &self.card.news) {
+            (Some(Duration::ZERO), _) => Armed::PollNow,
+            (_, Some(news)) => Armed::Fd(news.as_fd().as_raw_fd(), time.unwrap_or(Duration::MAX)),
             // What is sent later and comes before is late.
             _ => Armed::PollAfter(time.unwrap_or_default()),
         }
@@ -310,7 +357,7 @@ impl WireLane for Lane {
         // What was taken was copied.
         let mut inbox = lock(&self.card.inbox);
         inbox.over = true;
-        inbox.coming.clear();
+        inbox.coming = Default::default();
         lock(&CARDS).remove(&self.number);
         Ok(())
     }

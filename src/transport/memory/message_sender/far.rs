@@ -20,9 +20,9 @@ impl<'a> MessageSender<'a> {
         Self::with(message_area, (me, peer), 0, near, head.requests.bell())
     }
 
-    /// For what another rank sends and this one puts into slots for it.
-    pub fn on_behalf_of(self, source: u32) -> MessageSender<'a> {
-        MessageSender { source, ..self }
+    /// What is sent from now on another rank has sent, and this one puts into slots for it.
+    pub fn set_source(&mut self, source: u32) {
+        self.source = source;
     }
 
     /// How many slots the peer has for requests.

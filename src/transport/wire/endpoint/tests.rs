@@ -2,7 +2,8 @@ use super::*;
 use crate::transport::CHUNK;
 use crate::transport::frame::LARGEST;
 use crate::transport::wire::simulated::{Nature, Simulated};
-use crate::transport::wire::{Command, Piece};
+use crate::transport::wire::{Caps, Command, Piece};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 const MEDIUM: usize = 4096;
@@ -28,7 +29,7 @@ fn pair(nature: Nature) -> ([Endpoint; 2], [Receiver<Came>; 2]) {
     let mut senders = senders.into_iter();
     let ends = [0, 1].map(|me| {
         let wire = Simulated::new(me, nature).unwrap();
-        Endpoint::join(me, &wire, MEDIUM, slots(senders.next().unwrap()), Box::new(|_, _| ()))
+        Endpoint::join((me, 2), &wire, MEDIUM, slots(senders.next().unwrap()), Box::new(|_, _| ()))
             .unwrap()
     });
     ends[0].connect(1, ends[1].card()).unwrap();
@@ -108,12 +109,105 @@ fn the_dead_hold_up_nobody() {
     }
 }
 
+/// A wire whose lane loses its peer when the test says so.
+struct Fragile(Simulated, Arc<AtomicBool>);
+struct FragileLane(Box<dyn WireLane>, Arc<AtomicBool>, bool);
+
+impl Wire for Fragile {
+    fn caps(&self) -> Caps {
+        self.0.caps()
+    }
+
+    fn card(&self) -> Result<Vec<u8>> {
+        self.0.card()
+    }
+
+    fn lane(&self) -> Result<Box<dyn WireLane>> {
+        Ok(Box::new(FragileLane(self.0.lane()?, self.1.clone(), false)))
+    }
+}
+
+impl WireLane for FragileLane {
+    fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
+        self.0.connect(peer, card)
+    }
+
+    unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
+        if self.2 {
+            return (0, Status::ERR_SYSTEM);
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.0.post(peer, class, commands) }
+    }
+
+    fn poll(&mut self, events: &mut [Event]) -> usize {
+        if self.1.load(Ordering::Relaxed) && !std::mem::replace(&mut self.2, true) {
+            events[0] = Event { status: -5, ..Event::about(Event::LOST, 1) };
+            return 1;
+        }
+        self.0.poll(events)
+    }
+
+    fn give_back(&mut self, frame: u64) {
+        self.0.give_back(frame);
+    }
+
+    fn arm(&mut self) -> Armed {
+        self.0.arm()
+    }
+
+    fn disarm(&mut self) {
+        self.0.disarm();
+    }
+
+    fn fence(&mut self, peer: u32) {
+        self.0.fence(peer);
+    }
+
+    fn close(&mut self, drain: Duration) -> Result<()> {
+        self.0.close(drain)
+    }
+}
+
+/// What the wire has lost is told once, when the launcher had time to tell of a death; where it has
+/// told, not at all.
+#[test]
+fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
+    for heard in [false, true] {
+        let ([wire, other], loses) =
+            ([0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap()), Arc::default());
+        let (to, _came) = channel();
+        let fragile = Fragile(wire, Arc::clone(&loses));
+        let end = Endpoint::join((0, 2), &fragile, MEDIUM, slots(to), Box::new(|_, _| ())).unwrap();
+        let (told, tells) = channel();
+        end.on_unreachable(Box::new(move |peer| told.send((peer, Instant::now())).unwrap()));
+        end.connect(1, &other.card().unwrap()).unwrap();
+        assert!(put(&end, 1, Class::Requests, 1, 8));
+        let begin = Instant::now();
+        loses.store(true, Ordering::Relaxed);
+        end.shared.wake.wake();
+        until("was not lost", || !end.shared.lock().lost.is_empty());
+        // Posting is refused from now on, which tells nothing new.
+        put(&end, 1, Class::Lib, 2, 8);
+        if heard {
+            end.mark_dead(1);
+            assert!(tells.recv_timeout(PATIENCE * 2).is_err(), "it is dead");
+            continue;
+        }
+        let (peer, when) = tells.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert!(peer == 1 && when >= begin + PATIENCE, "after {:?}", when - begin);
+        end.mark_dead(1);
+        assert!(tells.try_recv().is_err() && end.shared.lock().lost.is_empty());
+        assert!(end.has_delivered_all(), "nobody waits for it");
+    }
+}
+
 /// What nobody should send is dropped, and what comes after it is served.
 #[test]
 fn nonsense_is_dropped() {
     let (sender, came) = channel();
     let [strange, wire] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
-    let end = Endpoint::join(1, &wire, MEDIUM, slots(sender), Box::new(|_, _| ())).unwrap();
+    let end = Endpoint::join((1, 2), &wire, MEDIUM, slots(sender), Box::new(|_, _| ())).unwrap();
     let mut lane = strange.lane().unwrap();
     lane.connect(1, end.card()).unwrap();
     let frame =

@@ -25,7 +25,7 @@ impl Ranks {
             Frame { id: 1, kind: 0, tag, header: &[], payload: &payload, label: 0, absent: false };
         let copy = Parcel::of(Class::Requests, &frame);
         let end = &mut self.ends[from as usize];
-        if !end.has_room(to, line) {
+        if !end.has_room(to, line, size) {
             return false;
         }
         let mut out = Out::new();
@@ -44,15 +44,19 @@ impl Ranks {
         let (from, to, packet) = self.wire.swap_remove(at);
         let mut out = Out::new();
         let end = &mut self.ends[to as usize];
-        assert_eq!(end.take(from, packet, &mut out), Ok(None));
-        end.serve(|from, it| deliver(to, from, it.frame().tag), &mut out);
+        assert!(!matches!(end.take(from, packet, 0, &mut out), Ok(Taken::Aside(_)) | Err(_)));
+        end.serve(|from, it| deliver(to, from, it.frame().tag), &mut out, &mut vec![]);
         self.post(to, out);
         true
     }
 
     fn serve(&mut self, to: u32, mut deliver: impl FnMut(u32, u64) -> bool) {
         let mut out = Out::new();
-        self.ends[to as usize].serve(|from, it| deliver(from, it.frame().tag), &mut out);
+        self.ends[to as usize].serve(
+            |from, it| deliver(from, it.frame().tag),
+            &mut out,
+            &mut vec![],
+        );
         self.post(to, out);
     }
 }
@@ -96,6 +100,10 @@ fn every_frame_comes_once_in_any_order_of_packets() {
         let end = &ranks.ends[0];
         assert!((0..LINES).all(|line| end.most[line] <= buffers_of(line)), "seed {seed}");
         assert!((0..LINES).all(|line| end.free[line] == buffers_of(line)), "seed {seed}");
+        for end in &ranks.ends {
+            assert!(end.receiving.is_empty() && end.sending.is_empty(), "seed {seed}: records");
+            assert_eq!((end.waiting, end.kept_aside()), ([0; LINES], 0), "seed {seed}");
+        }
     }
 }
 
@@ -157,8 +165,10 @@ fn grants_of_the_dead_come_back() {
     ranks.wire.retain(|(from, to, _)| (*from, *to) != (0, 1) && (*from, *to) != (1, 0));
     ranks.ends[0].bury(1);
     assert_ne!(ranks.ends[0].free[0], buffers_of(0));
+    assert_eq!(ranks.ends[0].kept_aside(), 1);
     ranks.ends[0].fenced(1);
     assert_eq!(ranks.ends[0].free[0], buffers_of(0));
+    assert_eq!(ranks.ends[0].kept_aside(), 0);
     ranks.ends[0].fenced(1);
     assert_eq!(ranks.ends[0].free[0], buffers_of(0));
     assert!(ranks.send(0, 1, 0, 0, 8), "what is sent to the dead goes nowhere");
@@ -169,9 +179,33 @@ fn a_frame_that_was_not_granted_is_refused() {
     let (mut end, mut out) = (Grants::default(), Out::new());
     let frame = Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
     let packet = Packet::Frame(Some(0), Parcel::of(Class::Requests, &frame));
-    let said = end.take(1, packet, &mut out).unwrap_err();
+    let said = end.take(1, packet, 0, &mut out).unwrap_err();
     assert!(said.contains("not granted"), "{said}");
     end.bury(1);
     end.fenced(1);
     assert_eq!(end.free[0], buffers_of(0));
+}
+
+/// What waits at a sender is bounded, whatever the number of peers; the small line of a peer that was
+/// sent nothing has room all the same.
+#[test]
+fn frames_of_all_peers_share_the_room_to_wait() {
+    let (mut ranks, mut waits) = (Ranks::new(1, 1), 0);
+    for to in 1..1000 {
+        ranks.ends.push(Grants::default());
+        for tag in 0..20 {
+            waits += usize::from(ranks.send(0, to, 0, tag, 1000));
+            ranks.send(0, to, 3, tag, 1000);
+        }
+        let used = ranks.ends[0].waiting;
+        assert!(used[0] <= 256 && used[3] <= 16, "{used:?} wait for {to} peers");
+    }
+    assert_eq!(waits, 256, "each peer has half of what is free");
+    let peers: BTreeSet<u32> = ranks.wire.iter().filter(|it| it.0 == 0).map(|it| it.1).collect();
+    assert!(peers.len() > 16, "only {} peers have a place", peers.len());
+    assert!(ranks.ends[0].has_room(2000, 0, KNOCK) && !ranks.ends[0].has_room(2000, 0, KNOCK + 1));
+    for number in 1..1000 {
+        ranks.ends[0].bury(number);
+    }
+    assert_eq!(ranks.ends[0].waiting, [0; LINES]);
 }

@@ -74,7 +74,7 @@ fn modules_that_fit_carry_frames() {
                 sender.send((me, from, frame.tag, frame.payload.to_vec())).is_ok()
             };
             Endpoint::join(
-                me,
+                (me, 2),
                 &module.open(me, 2).unwrap(),
                 4096,
                 Box::new(deliver),

@@ -16,6 +16,10 @@ fn parcel(class: Class, header: usize, payload: usize) -> Parcel {
     Parcel::of(class, &frame)
 }
 
+fn knock(demand: usize, first: Parcel) -> Knock {
+    Knock { number: 77, demand, first: Some(first) }
+}
+
 fn same(left: &Packet, right: &Packet) -> bool {
     format!("{left:?}") == format!("{right:?}")
 }
@@ -29,12 +33,12 @@ fn packets_come_as_they_were_sent() {
         Packet::Frame(Some(2), parcel(Class::Lib, 40, CHUNK)),
         Packet::Frame(None, parcel(Class::Replies, 0, MEDIUM)),
         Packet::Frame(None, parcel(Class::Answers, 8, CHUNK)),
-        Packet::Knock(5, 16, None),
-        Packet::Knock(1, 0, Some(parcel(Class::Responses, 8, 8))),
+        Packet::Knock(5, Knock { number: 1 << 60, demand: 16, first: None }),
+        Packet::Knock(1, knock(0, parcel(Class::Responses, 8, 8))),
         Packet::Grants([1, 2, 3, 4, 5, 1 << 40], [7; LINES]),
         Packet::Taken,
-        Packet::Asked(1 << 60),
-        Packet::Told(12),
+        Packet::Asked,
+        Packet::Told,
     ];
     for packet in &packets {
         let bytes = bytes_of(packet);
@@ -69,9 +73,10 @@ fn what_is_too_large_for_its_place_is_refused() {
 fn no_bytes_are_trusted() {
     let packets = [
         Packet::Frame(Some(1), parcel(Class::Responses, 5, 9)),
-        Packet::Knock(1, 3, Some(parcel(Class::Requests, 8, 8))),
+        Packet::Knock(1, knock(3, parcel(Class::Requests, 8, 8))),
+        Packet::Knock(1, Knock { number: 1, demand: 3, first: None }),
         Packet::Grants([1; LINES], [7; LINES]),
-        Packet::Asked(3),
+        Packet::Asked,
     ];
     for packet in &packets {
         let good = bytes_of(packet);

@@ -147,3 +147,37 @@ fn a_closed_lane_is_found_by_nobody() {
     let error = here.connect(1, &wires[1].card().unwrap()).unwrap_err();
     assert!(error.message().contains("rank 1 has no end"), "{error}");
 }
+
+/// Frames of which the receiver gives none back stop their own class only; nothing is lost.
+#[test]
+fn a_class_whose_frames_are_kept_stops_no_other() {
+    for nature in natures() {
+        let ([mut here, mut there], mut sent) = (pair(nature), [0; 2]);
+        let (mut kept, mut others) = (Vec::new(), 0);
+        let frames: Vec<Vec<u8>> = (0..100).map(|number| vec![number; 9]).collect();
+        let mut events = [Event::NONE; 5];
+        let limit = Instant::now() + Duration::from_secs(10);
+        while others < 100 || kept.len() < RECEIVES || there.arm() == Armed::PollNow {
+            assert!(Instant::now() < limit, "{others} others, {} kept", kept.len());
+            there.disarm();
+            for (class, sent) in [4, 1].into_iter().zip(&mut sent) {
+                *sent += post(&mut *here, 1, class, &frames[*sent..]).0;
+            }
+            here.poll(&mut events);
+            let count = there.poll(&mut events);
+            for event in &events[..count] {
+                match event.class {
+                    4 => kept.push(event.frame),
+                    _ => there.give_back(event.frame),
+                }
+                others += usize::from(event.class == 1);
+            }
+        }
+        assert_eq!(kept.len(), RECEIVES);
+        there.give_back(kept[0]);
+        while there.poll(&mut events) == 0 {
+            assert!(Instant::now() < limit, "what was given back takes the next frame");
+        }
+        assert_eq!(events[0].class, 4);
+    }
+}

@@ -1,0 +1,196 @@
+//! What an end of a wire allocates does not depend on how many ranks there are.
+
+use super::*;
+use crate::transport::wire::simulated::{Nature, Simulated};
+use crate::transport::wire::{Caps, Command};
+use crate::util::counted::{bytes_of, counted, most_of};
+use std::cell::{Cell, RefCell};
+
+/// Parts of the count of bytes.
+const RANK_0: usize = 1;
+const OTHERS: usize = 2;
+const WIRE: usize = 3;
+
+/// A lane whose allocations are counted apart.
+struct Apart(Box<dyn WireLane>);
+
+impl WireLane for Apart {
+    fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
+        counted(WIRE, || self.0.connect(peer, card))
+    }
+
+    unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
+        // SAFETY: as the caller promises.
+        counted(WIRE, || unsafe { self.0.post(peer, class, commands) })
+    }
+
+    fn poll(&mut self, events: &mut [Event]) -> usize {
+        counted(WIRE, || self.0.poll(events))
+    }
+
+    fn give_back(&mut self, frame: u64) {
+        counted(WIRE, || self.0.give_back(frame));
+    }
+
+    fn arm(&mut self) -> Armed {
+        counted(WIRE, || self.0.arm())
+    }
+
+    fn disarm(&mut self) {
+        self.0.disarm();
+    }
+
+    fn fence(&mut self, peer: u32) {
+        counted(WIRE, || self.0.fence(peer));
+    }
+
+    fn close(&mut self, drain: Duration) -> Result<()> {
+        self.0.close(drain)
+    }
+}
+
+struct Counted(Simulated);
+
+impl Wire for Counted {
+    fn caps(&self) -> Caps {
+        self.0.caps()
+    }
+
+    fn card(&self) -> Result<Vec<u8>> {
+        self.0.card()
+    }
+
+    fn lane(&self) -> Result<Box<dyn WireLane>> {
+        Ok(Box::new(Apart(counted(WIRE, || self.0.lane())?)))
+    }
+}
+
+/// A descriptor for each rank.
+fn permit_descriptors() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: it writes and reads a struct of ours.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = limit.rlim_max.min(4096).max(limit.rlim_cur);
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+    }
+}
+
+fn part_of(rank: usize) -> usize {
+    if rank == 0 { RANK_0 } else { OTHERS }
+}
+
+/// Ends without threads, of which each is connected with the first.
+fn star(count: u32, nature: Nature) -> (Vec<Endpoint>, Vec<Counted>) {
+    let wires: Vec<Counted> = counted(WIRE, || {
+        (0..count).map(|me| Counted(Simulated::new(me, nature).unwrap())).collect()
+    });
+    let end = |me: usize| {
+        let rank = (me as u32, count);
+        counted(part_of(me), || {
+            Endpoint::without_thread(rank, &wires[me], 4096, Box::new(|_, _| ())).unwrap()
+        })
+    };
+    let ends: Vec<Endpoint> = (0..wires.len()).map(end).collect();
+    for (other, me) in ends[1..].iter().zip(1..) {
+        other.connect(0, ends[0].card()).unwrap();
+        ends[0].connect(me, other.card()).unwrap();
+    }
+    (ends, wires)
+}
+
+/// What each rank sends to the first, or is sent by it: class and size.
+const MESSAGES: [(Class, usize); 5] = [
+    (Class::Requests, 8),
+    (Class::Requests, 1000),
+    (Class::Lib, 8),
+    (Class::Responses, 200),
+    (Class::Requests, 8),
+];
+
+fn put(from: &Endpoint, to: u32, index: usize) -> bool {
+    let (class, size) = MESSAGES[index];
+    let (header, payload): (&[u8], _) = match class {
+        Class::Lib => (&[1; 40], vec![1; size]),
+        _ => (&[1; 3], vec![1; size]),
+    };
+    let (id, tag) = (1, index as u64);
+    let frame = Frame { id, kind: 2, tag, header, payload: &payload, label: 0, absent: false };
+    from.put(to, class, &frame, 4096)
+}
+
+/// What was measured with so many ranks, in bytes.
+#[derive(Debug)]
+struct Measured {
+    /// The most that the first rank has allocated, and what is left when all is delivered.
+    most: usize,
+    left: usize,
+    /// Frames that the network keeps for it when all have sent what they can, and their bytes.
+    queued: (usize, usize),
+}
+
+/// Each other rank sends to the first, which does not look before all have knocked (`back`: it sends
+/// to each of them). Then every sender asks until all is delivered.
+fn measure(count: u32, seed: u64, back: bool) -> Measured {
+    let nature = Nature { has_fd: false, ..Nature::of(seed) };
+    let (ends, wires) = star(count, nature);
+    let (mut queued, mut next) = ((0, 0), vec![0; count as usize]);
+    let (came, turn) = (RefCell::new(vec![[0; MESSAGES.len()]; count as usize]), Cell::new(false));
+    let limit = Instant::now() + Duration::from_secs(60);
+    let mut left = true;
+    while left {
+        assert!(Instant::now() < limit, "seed {seed}, {count} ranks: not all has come");
+        for (other, next) in (1..count).zip(&mut next[1..]) {
+            let (from, to) = if back { (0, other) } else { (other, 0) };
+            let put = |index: usize| put(&ends[from as usize], to, index);
+            while *next < MESSAGES.len() && counted(part_of(from as usize), || put(*next)) {
+                *next += 1;
+            }
+        }
+        if queued.0 == 0 {
+            queued = wires[0].0.coming();
+        }
+        left = next[1..].iter().any(|next| *next < MESSAGES.len());
+        for (me, end) in ends.iter().enumerate() {
+            let deliver = |from: u32, _: Class, frame: &Frame| {
+                // Slots are full at times.
+                if turn.replace(!turn.get()) {
+                    return false;
+                }
+                let other = if back { me } else { from as usize };
+                came.borrow_mut()[other][frame.tag as usize] += 1;
+                true
+            };
+            counted(part_of(me), || end.shared.round(&deliver));
+            left |= (me == 0) == back && !counted(part_of(me), || end.has_delivered_all());
+        }
+    }
+    assert!(came.borrow()[1..].iter().all(|came| *came == [1; MESSAGES.len()]), "all came once");
+    Measured { most: most_of(RANK_0), left: bytes_of(RANK_0), queued }
+}
+
+/// With 1,000 ranks that all knock at one time a rank allocates what it does with 100, though each
+/// has several messages; so does one that sends to all. When all is delivered nothing is kept of
+/// any of them but a bit. Knocks that it has no place for stay with the network, which is printed.
+#[test]
+fn memory_is_the_same_for_1000_ranks() {
+    permit_descriptors();
+    for (seed, back) in [(2, false), (3, false), (3, true)] {
+        most_of(RANK_0);
+        let of = |count: u32| {
+            let measured = measure(count, seed, back);
+            let what = if back { "is sent by" } else { "is sent to" };
+            let Measured { most, left, queued: (frames, bytes) } = measured;
+            println!(
+                "seed {seed}, {count:4} ranks, one {what} all: {most:7} bytes at most, {left:5} at \
+                 the end; the network queues {frames:4} frames, {bytes:7} bytes"
+            );
+            assert_eq!(bytes_of(RANK_0), 0, "all is freed");
+            most_of(RANK_0);
+            measured
+        };
+        let [_, many, most] = [2, 100, 1000].map(of);
+        assert!(most.most < many.most * 5 / 4, "{most:?} beside {many:?}");
+        assert!(most.most < 1 << 20 && most.left < 32 << 10, "{most:?}");
+    }
+}

@@ -1,0 +1,80 @@
+use super::*;
+use crate::transport::frame::{Class, Frame};
+use crate::transport::wire::grants::Packet;
+use crate::transport::wire::packet::Parcel;
+
+fn frame(size: usize) -> Parcel {
+    let payload = vec![1; size];
+    let frame =
+        Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &payload, label: 0, absent: false };
+    Parcel::of(Class::Requests, &frame)
+}
+
+/// What is under way from rank 0 to rank 1 and back is handed over, in the order of this list.
+fn hand_over(out: &mut Out, from: u32, to: &mut Grants) -> Out {
+    let mut back = Out::new();
+    for (_, packet) in out.drain(..) {
+        to.take(from, packet, 0, &mut back).unwrap();
+    }
+    to.serve(|_, _| false, &mut back, &mut vec![]);
+    back
+}
+
+#[test]
+fn one_question_is_under_way_and_answered_when_all_is_delivered() {
+    let (mut here, mut there) = (Grants::default(), Grants::default());
+    let (mut sender, mut receiver) = (Receipts::new(2), Receipts::new(2));
+    let (mut out, mut questions) = (Out::new(), Out::new());
+    assert!(sender.all_delivered(&here, &mut out));
+    assert!(here.send(1, 0, frame(1000), &mut out));
+    sender.sent(1);
+    assert!(!sender.all_delivered(&here, &mut questions));
+    assert!(questions.is_empty(), "what waits here cannot lie there");
+    let mut grants = hand_over(&mut out, 0, &mut there);
+    assert!(!there.has_delivered_all(0), "it has not sent what was granted");
+    let mut frames = hand_over(&mut grants, 1, &mut here);
+    assert!(!sender.all_delivered(&here, &mut questions));
+    assert!(matches!(questions[..], [(1, Packet::Asked)]));
+    assert!(!sender.all_delivered(&here, &mut questions) && questions.len() == 1);
+    // The question overtakes the frames.
+    receiver.asked(0);
+    receiver.tell(&there, &mut out);
+    assert!(out.is_empty(), "nothing has come");
+    hand_over(&mut frames, 0, &mut there);
+    receiver.tell(&there, &mut out);
+    assert!(out.is_empty(), "nothing lies in a slot");
+    there.serve(|_, _| true, &mut Out::new(), &mut vec![]);
+    receiver.tell(&there, &mut out);
+    assert!(matches!(out[..], [(0, Packet::Told)]));
+    receiver.tell(&there, &mut out);
+    assert_eq!(out.len(), 1, "it was told");
+    sender.sent(1);
+    sender.told(1);
+    assert!(!sender.all_delivered(&here, &mut questions), "one was sent after the question");
+    sender.told(1);
+    assert!(sender.all_delivered(&here, &mut questions) && questions.len() == 2);
+}
+
+#[test]
+fn few_questions_are_under_way() {
+    let (grants, mut sender, mut out) = (Grants::default(), Receipts::new(1000), Out::new());
+    (0..1000).for_each(|peer| sender.sent(peer));
+    let mut told = 0;
+    while !sender.all_delivered(&grants, &mut out) {
+        assert!(out.len() - told <= QUESTIONS, "{} questions", out.len() - told);
+        sender.told(out[told].0);
+        told += 1;
+    }
+    assert!(told == 1000 && out.iter().map(|(peer, _)| *peer).eq(0..1000));
+}
+
+#[test]
+fn nobody_waits_for_the_dead() {
+    let (grants, mut sender, mut out) = (Grants::default(), Receipts::new(70), vec![]);
+    sender.sent(1);
+    sender.sent(69);
+    sender.bury(69);
+    assert!(!sender.all_delivered(&grants, &mut out) && out.len() == 1);
+    sender.bury(1);
+    assert!(sender.all_delivered(&grants, &mut out) && out.len() == 1);
+}
