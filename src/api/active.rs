@@ -12,11 +12,12 @@ use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
-use crate::core::messages::Send;
+use crate::core::messages::{Counters, Send, ShortMessage};
 use crate::engine::completion::in_callback;
 use crate::engine::messages::Handler;
 use crate::engine::messages::message::Message;
 use crate::fail;
+use crate::util::narrow::narrow;
 use crate::util::status::Result;
 use std::ffi::c_void;
 
@@ -169,6 +170,21 @@ pub unsafe extern "C" fn llcl_try_am_async(
     params: *const llcl_am_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
+    if let Some(accepted) = unsafe { shortly(context, params) } {
+        return accepted;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { try_longer(context, params) }
+}
+
+/// Of llcl_try_am_async, what does not go the shortest way. Apart, so that the shortest way saves no
+/// registers.
+#[inline(never)]
+unsafe fn try_longer(
+    context: *mut llcl_context_t,
+    params: *const llcl_am_params_t,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
     if unsafe { quickly(context, params) } {
         return LLCL_OK;
     }
@@ -186,6 +202,19 @@ pub unsafe extern "C" fn llcl_am_async(
     context: *mut llcl_context_t,
     params: *const llcl_am_params_t,
 ) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    if !in_callback()
+        && let Some(accepted) = unsafe { shortly(context, params) }
+    {
+        return accepted;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { longer(context, params) }
+}
+
+/// Of llcl_am_async, as try_longer().
+#[inline(never)]
+unsafe fn longer(context: *mut llcl_context_t, params: *const llcl_am_params_t) -> llcl_status_t {
     // SAFETY: as the caller promises.
     if !in_callback() && unsafe { quickly(context, params) } {
         return LLCL_OK;
@@ -323,6 +352,62 @@ pub unsafe extern "C" fn llcl_am_wait(
     })
 }
 
+/// What of a message keeps it from the short ways, as one number; 0: nothing. Joined, since a branch
+/// of its own would cost each as much as the look.
+#[inline(always)]
+fn uncommon(p: &llcl_am_params_t) -> u64 {
+    let what = u64::from(p.flags | p.kind)
+        | p.on_local.as_engine().head()
+        | p.on_complete.as_engine().head();
+    what | (p.reply.addr() | p.reply_capacity | p.reply_size.addr()) as u64
+}
+
+/// A message that goes the shortest way: its context and its parameters, a word as header and nothing
+/// else.
+struct Shortest<'a>(&'a Context, &'a llcl_am_params_t);
+
+impl ShortMessage for Shortest<'_> {
+    #[inline(always)]
+    fn id(&self) -> u32 {
+        narrow(&self.1.id)
+    }
+
+    #[inline(always)]
+    fn label(&self) -> u16 {
+        narrow(&self.1.tag)
+    }
+
+    #[inline(always)]
+    fn header(&self) -> u64 {
+        // SAFETY: the caller gives the bytes of the header, 8 of them.
+        unsafe { narrow(&self.1.header).cast::<u64>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    fn counts(&self) -> &Counters {
+        self.0.counts()
+    }
+}
+
+/// Sends what is shortest: a MEDIUM message with a header of one word, no payload, and no end that
+/// somebody waits for. None: it takes a longer way.
+#[inline(always)]
+unsafe fn shortly(
+    context: *const llcl_context_t,
+    params: *const llcl_am_params_t,
+) -> Option<llcl_status_t> {
+    // SAFETY: the caller gives NULL or valid objects.
+    let (Some(context), Some(p)) = (unsafe { (context.as_ref(), params.as_ref()) }) else {
+        return None;
+    };
+    let more = p.payload.addr() | p.payload_size | (p.header_size ^ size_of::<u64>());
+    if uncommon(p) | more as u64 != 0 || narrow(&p.header).is_null() {
+        return None;
+    }
+    let message = Shortest(&context.context, p);
+    context.context.am_shortly(p.peer, &message).map(|status| status.0)
+}
+
 /// Sends what is simple: a MEDIUM message whose end nobody waits for. False: it takes the long way,
 /// which also tells what is wrong.
 #[inline(always)]
@@ -331,13 +416,8 @@ unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_
     let (Some(context), Some(p)) = (unsafe { (context.as_ref(), params.as_ref()) }) else {
         return false;
     };
-    // Joined before one branch: each of its own costs as much as the look.
-    let what = u64::from(p.flags | p.kind)
-        | p.on_local.as_engine().head()
-        | p.on_complete.as_engine().head();
-    let answer = p.reply.addr() | p.reply_capacity | p.reply_size.addr();
     // SAFETY: as the caller promises.
-    what | answer as u64 == 0
+    uncommon(p) == 0
         && unsafe {
             context.context.am_quickly(
                 (p.peer, p.id, p.tag),

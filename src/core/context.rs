@@ -18,6 +18,7 @@ use crate::fail;
 use crate::transport::address::RANKS;
 use crate::transport::fabric::Fabric;
 use crate::transport::imports::OwnTable;
+use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::Segment;
 use crate::transport::port::Port;
 use crate::transport::waiters::Waiters;
@@ -30,12 +31,12 @@ use crate::util::reserve;
 use crate::util::status::Result;
 use once_cell::race::OnceBox;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// See the head of the file. Everything in it may be used by any thread.
 pub struct Context {
-    /// What the short way of reads and writes needs.
+    /// What the short ways need.
     pub(super) quick: Quick,
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
@@ -57,7 +58,8 @@ pub struct Context {
 /// How long a thread of the library that has just been started may take to stop.
 const STARTED: Duration = Duration::from_secs(1);
 
-/// What the short way of reads and writes needs, in one place: no pointer is followed twice.
+/// What the short ways of reads, writes and messages need, in one place: no pointer is followed
+/// twice.
 pub(super) struct Quick {
     /// Peers that the caller may reach itself: none in offload mode and during finalize, else
     /// all.
@@ -65,6 +67,8 @@ pub(super) struct Quick {
     ports: *const OnceBox<Port>,
     pub(super) own: OwnTable,
     waiters: *const Waiters,
+    short_ways: *const AtomicPtr<MessageSender<'static>>,
+    pub(super) counts: *const Counters,
 }
 
 // SAFETY: the pointers lead into the routes, and into the control area that they keep; the context
@@ -89,6 +93,17 @@ impl Quick {
         }
         // SAFETY: there are at least `peers` ports, and the context keeps the routes.
         unsafe { &*self.ports.add(peer as usize) }.get()
+    }
+
+    /// By which sender short messages to a peer go, if they may.
+    #[inline(always)]
+    pub(super) fn short_way(&self, peer: u32) -> Option<&MessageSender<'static>> {
+        if !self.has(peer) {
+            return None;
+        }
+        // SAFETY: there are at least `peers` of them, and the context keeps the routes. Acquire: the
+        // sender is whole, pairs with the Release where it is put there.
+        unsafe { (*self.short_ways.add(peer as usize)).load(Ordering::Acquire).as_ref() }
     }
 }
 
@@ -228,6 +243,8 @@ impl Context {
             // SAFETY: the context keeps the routes, and they keep the port where it is.
             own: unsafe { routes.own().own_table() },
             waiters: routes.waiters(),
+            short_ways: routes.fabric().short_ways().as_ptr(),
+            counts: Arc::as_ptr(&post.counts),
         };
         let regions = Arc::new(Regions::new(
             segment,

@@ -14,9 +14,11 @@ use crate::engine::messages::{BULK, HEADER, Handler, LONG, MEDIUM};
 use crate::fail;
 use crate::transport::address::{ANY, Address, Key};
 use crate::transport::frame::{Class, Frame, IDS};
-use crate::transport::memory::message_sender::MessageSender;
+pub use crate::transport::memory::message_sender::ShortMessage;
+use crate::transport::memory::message_sender::{MessageSender, Short};
 use crate::transport::port::Reach;
-use crate::util::pin::pin;
+pub use crate::util::counters::Counters;
+use crate::util::pin::{self, pin};
 use crate::util::reserve;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
@@ -53,6 +55,27 @@ impl Context {
         reserve::must_be_left()?;
         self.handling.start()?;
         self.dispatcher.register(id, handler, data)
+    }
+
+    /// Sends a short message, if nothing is in the way. None: a longer way tells what it is.
+    #[inline(always)]
+    pub fn am_shortly(&self, peer: u32, message: &impl ShortMessage) -> Option<Status> {
+        // No peer in offload mode and during finalize; nor one that was never sent to, or is dead.
+        let sender = self.quick.short_way(peer)?;
+        // None in the handler of a response.
+        let own = pin::shown_number()?;
+        match sender.send_short(message, own) {
+            Short::Sent => Some(Status::OK),
+            Short::Unfinished(ticket) => Some(am_finish(sender, ticket, self.counts())),
+            Short::Refused => None,
+        }
+    }
+
+    /// What is counted.
+    #[inline(always)]
+    pub fn counts(&self) -> &Counters {
+        // SAFETY: the post keeps them, and the context the post.
+        unsafe { &*self.quick.counts }
     }
 
     /// Sends a message whose end nobody waits for, if nothing is in the way. False: the long way
@@ -255,6 +278,13 @@ impl Poster {
         }
         Ok(())
     }
+}
+
+/// See Short::Unfinished. The answer is OK: so a caller has nothing to do behind it.
+#[inline(never)]
+fn am_finish(sender: &MessageSender<'static>, ticket: u64, counts: &Counters) -> Status {
+    sender.finish_short(ticket, counts);
+    Status::OK
 }
 
 /// A message that is parked, with its header.

@@ -5,6 +5,7 @@ use crate::fail;
 use crate::transport::waiters::Waiters;
 use crate::util::narrow::narrow;
 use crate::util::own_word::own_word;
+use crate::util::pin::{hide_number, show_number};
 use crate::util::status::{Result, Status};
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
@@ -296,7 +297,8 @@ pub fn in_callback() -> bool {
     unsafe { known::get().as_ref() }.is_some_and(Trampoline::is_running)
 }
 
-/// Whether this thread runs the handler of a response, which sends nothing.
+/// Whether this thread runs the handler of a response, which sends nothing. The thread's number is
+/// hidden then, see shown_number().
 #[inline(always)]
 pub fn in_response() -> bool {
     // SAFETY: as in mine(). A thread without callbacks runs none.
@@ -308,7 +310,9 @@ pub fn in_response() -> bool {
 pub fn enter_response(function: *const c_void, call: impl FnOnce()) {
     enter(function, || {
         mine().responding.set(true);
+        hide_number();
         call();
+        show_number();
         mine().responding.set(false);
     });
 }
@@ -343,6 +347,23 @@ fn refuse_to_wait() -> Result<()> {
 #[inline]
 pub fn enter(function: *const c_void, call: impl FnOnce()) {
     mine().outermost(function, call);
+}
+
+/// The calling thread's callbacks, for one that runs many functions of the user.
+pub struct Callbacks<'a>(&'a Trampoline);
+
+impl Callbacks<'_> {
+    /// Its holder gives them to no other thread.
+    #[inline(always)]
+    pub fn of_thread() -> Self {
+        Callbacks(mine())
+    }
+
+    /// As enter().
+    #[inline(always)]
+    pub fn enter(&self, function: *const c_void, call: impl FnOnce()) {
+        self.0.outermost(function, call);
+    }
 }
 
 impl Trampoline {

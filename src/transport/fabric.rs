@@ -29,7 +29,7 @@ use crate::util::counters::Counters;
 use crate::util::status::Result;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 mod by_wire;
 pub use by_wire::modules;
@@ -241,6 +241,12 @@ impl Fabric {
     #[inline(always)]
     pub fn known_sender(&self, peer: u32) -> Option<&Peer> {
         self.node.known_sender(peer).or_else(|| self.far.sender(peer))
+    }
+
+    /// By which senders short messages go, by rank: null where they take the long way. They stay as
+    /// long as this, and whoever sends by them asks nothing else of the peer.
+    pub fn short_ways(&self) -> &[AtomicPtr<Peer>] {
+        self.node.short_ways()
     }
 
     /// The way of messages to oneself or to a peer that was contacted, made at first use.

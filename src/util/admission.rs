@@ -91,7 +91,13 @@ impl Admission {
     /// Whether somebody waits.
     #[inline]
     pub fn is_wanted(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) != 0
+        self.waiting() != 0
+    }
+
+    /// How many wait.
+    #[inline(always)]
+    pub fn waiting(&self) -> u32 {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// There is room: wakes the thread that has waited longest. If others could have it, too, they

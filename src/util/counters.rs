@@ -94,9 +94,18 @@ impl Counters {
     #[inline(always)]
     pub fn message_sent(&self, share: usize) {
         match thread_number() {
+            Some(own) => self.message_sent_by(own, share),
+            None => self.other_sent(None, share),
+        }
+    }
+
+    /// Likewise, by the calling thread, whose number this is.
+    #[inline(always)]
+    pub fn message_sent_by(&self, own: usize, share: usize) {
+        match own < COUNTING {
             // One living thread has the number.
-            Some(own) if own < COUNTING => self.sent[own][share % SHARES].up_alone(1),
-            own => self.other_sent(own, share),
+            true => self.sent[own][share % SHARES].up_alone(1),
+            false => self.other_sent(Some(own), share),
         }
     }
 

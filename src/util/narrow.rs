@@ -9,6 +9,7 @@
 /// What one load can read.
 pub trait Word: Copy {}
 
+impl Word for u16 {}
 impl Word for u32 {}
 impl Word for u64 {}
 impl<T> Word for *const T {}

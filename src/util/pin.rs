@@ -16,7 +16,7 @@ use crate::util::once::Once;
 use crate::util::own_word::own_word;
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, PoisonError};
 
 /// One thread's pin: the epoch in which it was taken, or 0 while it is not held. Written by its
@@ -28,7 +28,12 @@ struct Pin {
     taken: AtomicBool,
     /// How many pins there were before it.
     number: usize,
+    /// The number again, or HIDDEN.
+    shown: AtomicUsize,
 }
+
+/// See hide_number().
+const HIDDEN: usize = usize::MAX;
 
 /// Counts the calls of quiesce(). Read by every pin; its line changes when memory is unmapped.
 static EPOCH: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(1));
@@ -79,6 +84,33 @@ own_word! {
 pub fn thread_number() -> Option<usize> {
     // SAFETY: it is null or one of the registry's pins, which live for ever.
     unsafe { quick::get().as_ref() }.map(|pin| pin.number)
+}
+
+/// Like thread_number(), but None between hide_number() and show_number(): so one look tells a
+/// caller both that the thread has a number and that nothing stands in its way.
+#[inline(always)]
+pub fn shown_number() -> Option<usize> {
+    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    let pin = unsafe { quick::get().as_ref() }?;
+    let shown = pin.shown.load(Ordering::Relaxed);
+    (shown != HIDDEN).then_some(shown)
+}
+
+/// See shown_number(). Gives the thread a number first, which would be shown if it came later.
+pub fn hide_number() {
+    number_thread();
+    // SAFETY: as above.
+    if let Some(pin) = unsafe { quick::get().as_ref() } {
+        pin.shown.store(HIDDEN, Ordering::Relaxed);
+    }
+}
+
+/// Ends hide_number().
+pub fn show_number() {
+    // SAFETY: as above.
+    if let Some(pin) = unsafe { quick::get().as_ref() } {
+        pin.shown.store(pin.number, Ordering::Relaxed);
+    }
 }
 
 /// Gives the calling thread a number, where one can be had.
@@ -186,6 +218,7 @@ fn adopt() -> &'static Pin {
             }
         };
     pin.taken.store(true, Ordering::Relaxed);
+    pin.shown.store(pin.number, Ordering::Relaxed);
     // In a thread that is already ending there is nowhere to keep it: pin_slowly() gives it back.
     let kept = MINE.try_with(|mine| mine.0.set(&raw const **pin)).is_ok();
     if kept && registry().asymmetric {

@@ -65,6 +65,10 @@ struct Entry {
     version: u32,
 }
 
+impl Entry {
+    const NONE: Entry = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
+}
+
 /// What belongs to the holder of the role of requests.
 struct Requests {
     message_receiver: MessageReceiver,
@@ -72,7 +76,7 @@ struct Requests {
     /// holds up the requests: so nobody waits for credit for a response whose requester runs
     /// handlers.
     responses: MessageReceiver,
-    table: Box<[Cell<Entry>]>,
+    table: Box<[Cell<Entry>; IDS]>,
     /// When sleeping threads were last told that handlers have run.
     notified: wake::Notified,
 }
@@ -183,8 +187,7 @@ impl Requests {
     /// The handler of a message; what comes from outside names none if there is none.
     #[inline]
     fn entry(&self, arrived: &Arrived) -> Entry {
-        let none = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
-        self.table.get(usize::from(arrived.id())).map_or(none, Cell::get)
+        self.table.get(usize::from(arrived.id())).map_or(Entry::NONE, Cell::get)
     }
 }
 
@@ -199,8 +202,7 @@ impl Dispatcher {
             message_receiver(Class::Replies),
             message_receiver(Class::Responses),
         );
-        let empty = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
-        let table = (0..IDS).map(|_| Cell::new(empty)).collect();
+        let table = Box::new([const { Cell::new(Entry::NONE) }; IDS]);
         Dispatcher {
             name: poll::new_name(),
             size: post.routes.size(),

@@ -4,7 +4,7 @@ use crate::engine::messages::sender::MessagePost;
 use crate::engine::messages::{BULK, HEADER, LONG, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::frame::{Arrived, Frame, LARGEST};
+use crate::transport::frame::{Arrived, Envelope, Frame, LARGEST};
 use crate::util::pin::pin;
 use crate::util::reserve::boxed;
 use crate::util::status::{Error, Result, Status};
@@ -81,6 +81,19 @@ impl Message {
     pub fn new(post: &Arc<MessagePost>, arrived: &Arrived) -> Message {
         let (post, state) = (Arc::as_ptr(post), AtomicU8::new(0));
         Message { post, arrived: *arrived, body: Held::Along, state }
+    }
+
+    /// Makes a message that nobody has kept the next short one that has come; see new().
+    #[inline(always)]
+    pub fn renew(&mut self, envelope: Envelope, header: *const u8) {
+        (self.arrived.envelope, self.arrived.header) = (envelope, header);
+        *self.state.get_mut() = 0;
+    }
+
+    /// Whether its handler has neither answered nor kept it.
+    #[inline(always)]
+    pub fn is_untouched(&mut self) -> bool {
+        *self.state.get_mut() == 0
     }
 
     /// Likewise, of another kind than MEDIUM.

@@ -9,6 +9,7 @@ pub mod requests;
 pub mod sender;
 
 use crate::engine::messages::message::Message;
+use crate::transport::frame::ALONG;
 pub use crate::transport::frame::HEADER;
 use std::ffi::c_void;
 
@@ -16,7 +17,7 @@ use std::ffi::c_void;
 pub type Handler = unsafe extern "C-unwind" fn(message: *mut Message, data: *mut c_void);
 
 /// The payload travels in the slot.
-pub const MEDIUM: u32 = 0;
+pub const MEDIUM: u32 = ALONG as u32;
 /// The payload has been written; the slot says where.
 pub const LONG: u32 = 1;
 /// The payload is still with its sender; the slot says where.

@@ -16,7 +16,7 @@ use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the first word of a control area holds; the last digit is the layout's version.
-const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca6");
+const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca7");
 
 /// The numbers that the layout follows from, as they stand at the beginning of the area.
 #[repr(C)]

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Where one share stands.
 #[repr(align(64))]
-struct Look {
+pub(super) struct Look {
     slot: AtomicPtr<Slot>,
     awaited: AtomicU64,
 }
@@ -25,6 +25,13 @@ impl Look {
         let slot = unsafe { &*self.slot.load(Ordering::Relaxed) };
         // Relaxed, both: a hint; see the head of the file.
         slot.holds(self.awaited.load(Ordering::Relaxed))
+    }
+
+    /// The receiver has come to this slot of the share, where it awaits this mark.
+    #[inline(always)]
+    pub(super) fn moved(&self, slot: &'static Slot, awaited: u64) {
+        self.slot.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
+        self.awaited.store(awaited, Ordering::Relaxed);
     }
 }
 
@@ -55,8 +62,9 @@ impl Lookout {
         self.looks.iter().any(Look::has_come)
     }
 
+    /// Of the share from which the receiver takes at present.
     #[inline(always)]
-    fn front(&self) -> &Look {
+    pub(super) fn front(&self) -> &Look {
         // SAFETY: always one of `looks`.
         unsafe { &*self.front.load(Ordering::Relaxed) }
     }
@@ -75,8 +83,6 @@ impl Lookout {
     /// The receiver has come to this slot of the present share, where it awaits this mark.
     #[inline(always)]
     pub(super) fn moved(&self, slot: &'static Slot, awaited: u64) {
-        let look = self.front();
-        look.slot.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
-        look.awaited.store(awaited, Ordering::Relaxed);
+        self.front().moved(slot, awaited);
     }
 }

@@ -144,10 +144,16 @@ impl Door {
     /// has to ring.
     #[inline(always)]
     pub fn knock(&self) -> bool {
+        self.may_be_closed() && self.asleep.swap(0, Ordering::AcqRel) != 0
+    }
+
+    /// The look of knock() alone: where it says no, knock() would do nothing.
+    #[inline(always)]
+    pub fn may_be_closed(&self) -> bool {
         // Keeps the compiler from looking before what was brought is published; the processor is
         // held back by the sleeper's global fence.
         light_fence();
-        self.asleep.load(Ordering::Relaxed) != 0 && self.asleep.swap(0, Ordering::AcqRel) != 0
+        self.asleep.load(Ordering::Relaxed) != 0
     }
 
     /// Announces that its owner will sleep; to be called before the last look at what may have been

@@ -7,7 +7,7 @@ use crate::transport::memory::message_area::{
     ANSWERS, Door, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea, Policy,
     REPLIES, RESPONSES,
 };
-use crate::transport::memory::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
+use crate::transport::memory::message_sender::INLINE_BYTES;
 use crate::transport::memory::segment::Segment;
 use crate::transport::memory::slots::{FIRST, Slot, SlotShare, mark};
 use crate::util::counters::Counters;
@@ -32,8 +32,10 @@ const AGAIN: u32 = 4096;
 
 mod asides;
 mod idle;
+mod run;
 
 use asides::Aside;
+pub use run::Consumer;
 
 /// Where one share stands.
 struct Stand {
@@ -314,13 +316,7 @@ impl MessageReceiver {
 
     #[inline(always)]
     fn read(&self) -> Arrived {
-        let body: *const u64 = self.slot.body().with(|body| body.cast());
-        // SAFETY: published and not given back, so it is ours; what a hostile peer writes into it
-        // meanwhile is read once and bounded below.
-        let mut envelope = Envelope(unsafe {
-            [body.read_volatile(), body.add(1).read_volatile(), body.add(2).read_volatile()]
-        });
-        let header: *const u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
+        let (mut envelope, header) = run::envelope(self.slot);
         let room = |it: &Envelope| (it.header_size() + 7) & !7;
         let outside = |it: &Envelope| room(it) + it.payload_size() > INLINE_BYTES;
         let mut payload = header.wrapping_add(room(&envelope));

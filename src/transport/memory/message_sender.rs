@@ -29,9 +29,11 @@ const AWAY: u32 = 64;
 
 mod by_class;
 mod far;
+mod short;
 mod tally;
 mod turns;
 
+pub use short::{Short, ShortMessage};
 use tally::{Toll, Uncounted};
 use turns::TURN;
 pub use turns::Watched;
@@ -43,6 +45,8 @@ pub struct MessageSender<'a> {
     me: u32,
     /// The rank that the envelopes name as the sender.
     source: u32,
+    /// See Envelope::of_short(), of this source.
+    of_short: u64,
     /// Whose slots they are.
     peer: u32,
     /// The first share, whose counters all lie with the peer, and what was last seen of its
@@ -133,6 +137,7 @@ impl<'a> MessageSender<'a> {
             message_area,
             me,
             source: me,
+            of_short: Envelope::of_short(me, short::WORD),
             peer,
             first,
             first_cached,

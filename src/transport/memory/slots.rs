@@ -74,6 +74,13 @@ impl Slot {
         &self.body
     }
 
+    /// Hands the slot of a ticket, which the caller has written, to the receiver.
+    #[inline(always)]
+    pub fn publish(&self, ticket: u64) {
+        // Release: the body comes before; pairs with holds().
+        self.mark.store(mark(ticket), Ordering::Release);
+    }
+
     /// Whether the slot holds the message whose mark this is.
     #[inline(always)]
     pub fn holds(&self, awaited: u64) -> bool {
@@ -206,6 +213,24 @@ impl<'a> SlotShare<'a> {
         }
     }
 
+    /// The first step of take() alone: None where that one would look further, and nothing has
+    /// happened. The ticket and its slot.
+    #[inline(always)]
+    pub fn take_at_once(&self, rank: u32, cached: &AtomicU64) -> Option<(u64, &'a Slot)> {
+        let ticket = self.send.load(Ordering::Relaxed);
+        // Acquire: as in take().
+        if !self.has_slot(ticket, cached.load(Ordering::Acquire)) {
+            return None;
+        }
+        let index = self.index(ticket);
+        if self.claim_at(index, ticket, rank) != Claim::Done {
+            return None;
+        }
+        self.send.store(ticket.wrapping_add(1), Ordering::Relaxed);
+        // SAFETY: as in slot().
+        Some((ticket, unsafe { self.slots.get_unchecked(index) }))
+    }
+
     /// Reads RecvCNT, since its copy says that a ticket has no slot. The ticket to be tried; None:
     /// all are taken that have slots.
     #[inline(never)]
@@ -237,12 +262,22 @@ impl<'a> SlotShare<'a> {
 
     #[inline(always)]
     fn claim(&self, ticket: u64, rank: u32) -> Claim {
-        let place = self.claim_of(ticket);
+        self.claim_at(self.index(ticket), ticket, rank)
+    }
+
+    /// As claim(), where the index of the ticket is known.
+    #[inline(always)]
+    fn claim_at(&self, index: usize, ticket: u64, rank: u32) -> Claim {
+        debug_assert!(index == self.index(ticket) && self.claims.len() == self.slots.len());
+        // SAFETY: there are as many as slots, among which the index is.
+        let place = unsafe { self.claims.get_unchecked(index) };
         let seen = place.load(Ordering::Relaxed);
-        if !self.is_free(ticket, seen) {
+        let ours = claim(ticket, rank.into());
+        // is_free(), in fewer steps.
+        let before = ours.wrapping_sub((self.slots.len() as u64) << RANK_BITS);
+        if (seen ^ before) >> RANK_BITS != 0 {
             return Claim::Anothers;
         }
-        let ours = claim(ticket, rank.into());
         // Acquire and Release: of the two, the second knows the first.
         match place.compare_exchange(seen, ours, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => Claim::Done,
@@ -257,27 +292,30 @@ impl<'a> SlotShare<'a> {
     /// been consumed.
     #[inline(always)]
     pub fn fetch_ahead(&self, ticket: u64, cached: &AtomicU64) {
-        if ticket.is_multiple_of(AHEAD) && self.slots.len() as u64 >= 4 * AHEAD {
+        if self.fetches_ahead(ticket) && self.slots.len() as u64 >= 4 * AHEAD {
             self.touch(ticket, cached.load(Ordering::Relaxed));
         }
     }
 
+    /// Whether fetch_ahead() does anything, of a share that is large enough.
+    #[inline(always)]
+    pub fn fetches_ahead(&self, ticket: u64) -> bool {
+        ticket.is_multiple_of(AHEAD)
+    }
+
     #[inline(never)]
     fn touch(&self, ticket: u64, taken: u64) {
-        for ahead in AHEAD..2 * AHEAD {
-            let later = ticket.wrapping_add(ahead);
-            if !self.has_slot(later, taken) {
-                return;
-            }
-            self.slot(later).touched.store(0, Ordering::Relaxed);
+        // Tickets behind this one that have slots.
+        let free = (self.slots.len() as u64).wrapping_sub(ticket.wrapping_sub(taken));
+        for ahead in AHEAD..free.min(2 * AHEAD) {
+            self.slot(ticket.wrapping_add(ahead)).touched.store(0, Ordering::Relaxed);
         }
     }
 
     /// Hands the slot of a ticket, which the caller has written, to the receiver.
     #[inline(always)]
     pub fn publish(&self, ticket: u64) {
-        // Release: the body comes before; pairs with holds().
-        self.slot(ticket).mark.store(mark(ticket), Ordering::Release);
+        self.slot(ticket).publish(ticket);
     }
 
     /// Whether the message of a ticket is there. Its receiver asks.

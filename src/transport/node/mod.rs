@@ -25,8 +25,9 @@ use crate::util::memory::{MemoryFile, whole_pages};
 use crate::util::once::Once;
 use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
+use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The transport to the ranks of this node.
 pub struct Node {
@@ -34,6 +35,8 @@ pub struct Node {
     bootstrap: Arc<Bootstrap>,
     // Declared before what they point into.
     senders: Box<[OnceBox<MessageSender<'static>>]>,
+    /// Those of them that have a short way, by rank; null of the others and of dead ranks.
+    short_ways: Box<[AtomicPtr<MessageSender<'static>>]>,
     links: Arc<Links>,
     dead: Arc<[AtomicBool]>,
     /// Ranks of other nodes, none of whose memory is mapped.
@@ -104,6 +107,7 @@ impl Node {
             own,
             bootstrap,
             senders,
+            short_ways: (0..size).map(|_| AtomicPtr::default()).collect(),
             links,
             dead,
             far: (0..size).map(|_| AtomicBool::new(false)).collect(),
@@ -299,7 +303,10 @@ impl Transport for Node {
 
     fn mark_dead(&self, peer: u32) -> bool {
         // Release: what is known of the death comes before; pairs with the Acquire in is_dead().
-        !self.dead[peer as usize].swap(true, Ordering::AcqRel)
+        // SeqCst, both: pairs with open_short_way(), of which one of us sees the other.
+        let first = !self.dead[peer as usize].swap(true, Ordering::SeqCst);
+        self.short_ways[peer as usize].swap(ptr::null_mut(), Ordering::SeqCst);
+        first
     }
 }
 
@@ -348,19 +355,40 @@ impl Node {
         let Some(place) = self.senders.get(peer as usize) else {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.senders.len());
         };
-        place.get_or_try_init(|| {
+        let sender = place.get_or_try_init(|| {
             let control = self.control(peer)?;
             let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
             let home = nearest_share(peer, me, control.message_sizes().shares, size);
             // SAFETY: controls are never taken back, and senders go before them.
             let control = unsafe { &*std::ptr::from_ref(control) };
-            Ok(Box::new(MessageSender::new(
+            Ok::<_, Error>(Box::new(MessageSender::new(
                 control.message_area()?,
                 (me, peer),
                 home,
                 control.bell(),
             )))
-        })
+        })?;
+        self.open_short_way(peer, sender);
+        Ok(sender)
+    }
+
+    /// Lets short messages to a rank go by this sender, unless the rank is dead.
+    fn open_short_way(&self, peer: u32, sender: &MessageSender<'static>) {
+        let place = &self.short_ways[peer as usize];
+        if !sender.has_short_way() || !place.load(Ordering::Relaxed).is_null() {
+            return;
+        }
+        // SeqCst, both: see mark_dead(). Release: the sender is whole; pairs with its users'
+        // Acquire.
+        place.swap(ptr::from_ref(sender).cast_mut(), Ordering::SeqCst);
+        if self.dead[peer as usize].load(Ordering::SeqCst) {
+            place.swap(ptr::null_mut(), Ordering::SeqCst);
+        }
+    }
+
+    /// By which senders short messages go, by rank; they stay as long as this.
+    pub fn short_ways(&self) -> &[AtomicPtr<MessageSender<'static>>] {
+        &self.short_ways
     }
 
     /// The words of the rank that keeps the SendCNT of a peer's share.

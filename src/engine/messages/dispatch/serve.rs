@@ -1,7 +1,16 @@
 //! The loop of a thread that holds the role of requests: responses first, then requests.
 
-use super::{Dispatcher, HandlerMode, Requests, Serving};
+use super::wake::Notified;
+use super::{Dispatcher, Entry, HandlerMode, Requests, Serving};
+use crate::engine::completion::Callbacks;
+use crate::engine::messages::message::Message;
 use crate::engine::role::Held;
+use crate::transport::frame::{Arrived, Envelope, IDS};
+use crate::transport::memory::message_receiver::{Consumer, MessageReceiver};
+use crate::transport::waiters::Waiters;
+use crate::util::counters::Count;
+use std::cell::Cell;
+use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 /// Where so many messages came at once, more will, and the receiver that has caught up with them
@@ -38,6 +47,12 @@ impl Dispatcher {
             if requests.response_is_next() {
                 self.serve_response(&mut requests);
             } else if self.post.parked.has_room()
+                && let ran = self.run(&mut requests, most - count, done)
+                && ran > 0
+            {
+                count += ran;
+                continue;
+            } else if self.post.parked.has_room()
                 && let Some(request) = requests.message_receiver.peek()
             {
                 let entry = requests.entry(&request);
@@ -58,6 +73,31 @@ impl Dispatcher {
             count += 1;
         }
         most
+    }
+
+    /// Handles short requests one after the other, until something else is to be done than to call
+    /// the next handler; returns how many there were.
+    #[inline(always)]
+    fn run(
+        &self,
+        requests: &mut Held<'_, Requests, false>,
+        most: usize,
+        done: &impl Fn() -> bool,
+    ) -> usize {
+        let Requests { message_receiver, responses, table, notified } = &mut **requests;
+        let none = Arrived::of_short(Envelope::NONE, std::ptr::null());
+        let mut run = Run {
+            dispatcher: self,
+            table,
+            responses,
+            notified,
+            callbacks: Callbacks::of_thread(),
+            waiters: self.post.routes.waiters(),
+            handled: &self.post.counts.handled,
+            message: Message::new(&self.post, &none),
+            done,
+        };
+        message_receiver.run(most, &mut run)
     }
 
     /// Handles the response that has come, under the role.
@@ -95,5 +135,47 @@ impl Dispatcher {
             }
         }
         most
+    }
+}
+
+/// What calls the handlers of a run, by one message that is each of them in turn.
+struct Run<'a, D> {
+    dispatcher: &'a Dispatcher,
+    table: &'a [Cell<Entry>; IDS],
+    responses: &'a MessageReceiver,
+    notified: &'a mut Notified,
+    callbacks: Callbacks<'a>,
+    waiters: &'a Waiters,
+    handled: &'a Count,
+    message: Message,
+    done: D,
+}
+
+impl<D: Fn() -> bool> Consumer for Run<'_, D> {
+    #[inline(always)]
+    fn consume(&mut self, envelope: Envelope, header: *const u8) -> bool {
+        let arrived = Arrived::of_short(envelope, header);
+        let Entry { handler, data, .. } = self.table[usize::from(arrived.id()) % IDS].get();
+        let (Some(handler), true) = (handler, arrived.source() < self.dispatcher.size) else {
+            return false;
+        };
+        self.message.renew(envelope, header);
+        let to = &raw mut self.message;
+        // SAFETY: as in Dispatcher::handle().
+        self.callbacks.enter(handler as *const c_void, || unsafe { handler(to, data) });
+        // As Dispatcher::count_handled() does; there is no run with parallel handlers.
+        self.handled.up_alone(1);
+        if self.waiters.any() {
+            self.dispatcher.notify_in_time(self.notified);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn goes_on(&mut self) -> bool {
+        self.message.is_untouched()
+            && !self.responses.is_ready()
+            && self.dispatcher.registering.load(Ordering::Relaxed) == 0
+            && !(self.done)()
     }
 }

@@ -1,7 +1,8 @@
 //! What senders ask of a peer beside credit, and what stands for a peer that a wire leads to.
 
+use super::short::WORD;
 use super::{MessageSender, Near};
-use crate::transport::frame::LARGEST;
+use crate::transport::frame::{Envelope, LARGEST};
 use crate::transport::memory::message_area::{MessageArea, MessageHead, Sizes};
 
 impl<'a> MessageSender<'a> {
@@ -22,7 +23,7 @@ impl<'a> MessageSender<'a> {
 
     /// What is sent from now on another rank has sent, and this one puts into slots for it.
     pub fn set_source(&mut self, source: u32) {
-        self.source = source;
+        (self.source, self.of_short) = (source, Envelope::of_short(source, WORD));
     }
 
     /// How many slots the peer has for requests.

@@ -68,9 +68,13 @@ impl Area {
         });
     }
 
-    /// Sends if there is room.
+    /// Sends if there is room; the short way first, as senders do.
     fn try_send(&self, rank: u32) -> bool {
-        let Taken::Ticket(ticket) = self.share().take(rank, &self.cached, &Silent) else {
+        let share = self.share();
+        let at_once =
+            share.take_at_once(rank, &self.cached).map(|(ticket, _)| Taken::Ticket(ticket));
+        let taken = at_once.unwrap_or_else(|| share.take(rank, &self.cached, &Silent));
+        let Taken::Ticket(ticket) = taken else {
             return false;
         };
         self.write(ticket, rank);
