@@ -14,6 +14,9 @@ pub trait Task: Send + Sync {
     /// The progress thread is about to sleep; from now on a thread that needs it rings. True:
     /// something has come meanwhile, and it must not sleep.
     fn begin_sleep(&self) -> bool;
+    /// After begin_sleep(): for how many of the tasks that it has enlisted somebody rings when they
+    /// can go on, so that they need no naps.
+    fn rung(&self) -> u32;
     /// Nothing is under way.
     fn is_idle(&self) -> bool;
     /// A thread that works for it in passing keeps others from their core.
@@ -149,7 +152,15 @@ impl Background {
         if tasks.iter().fold(false, |busy, task| task.begin_sleep() | busy) && active {
             return None;
         }
-        Some(if sleeps { longest } else { nap.next().min(longest) })
+        // SeqCst: pairs with enlist(); whoever enlists from here on rings, whoever has done so before
+        // is counted.
+        self.state.store(ASLEEP, Ordering::SeqCst);
+        let rung: u32 = tasks.iter().map(|task| task.rung()).sum();
+        if sleeps || rung > 0 && self.active.load(Ordering::SeqCst) <= rung {
+            return Some(longest);
+        }
+        self.state.store(NAPPING, Ordering::SeqCst);
+        Some(nap.next().min(longest))
     }
 
     /// It is awake again. True: it is worth staying so for a while. A single look at the end of a

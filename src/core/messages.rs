@@ -321,6 +321,16 @@ impl Later for Kept {
     fn completions(&self) -> [Completion; 2] {
         [self.send.on_local, self.send.on_complete]
     }
+
+    fn waits_for_slots<'a>(&self, poster: &'a Poster) -> Option<&'a MessageSender<'static>> {
+        let Send { kind, flags, payload_size, peer, .. } = self.send;
+        let fabric = poster.routes.fabric();
+        // The lane waits for the slots of its messages itself; those of large payloads are others.
+        let by_caller = flags & FLAG_DEFER == 0 && poster.lane.execution() != Execution::Offload;
+        fabric.known_sender(peer).filter(|sender| {
+            by_caller && kind != LONG && payload_size <= sender.medium() && fabric.frees_wake(peer)
+        })
+    }
 }
 
 /// The caller's bytes as a slice.

@@ -11,9 +11,12 @@ use crate::engine::completion::{Completion, in_callback};
 use crate::engine::lane::Lane;
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::routes::Routes;
+use crate::transport::frame::Class;
+use crate::transport::memory::message_sender::MessageSender;
+use crate::util::fence::heavy_fence;
 use crate::util::status::{Error, Result, Status};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A request that was accepted and is to be posted later.
@@ -24,6 +27,10 @@ pub trait Later: Send + Sync {
     fn post(&self, poster: &Poster) -> Result<()>;
     /// What fires where it has failed: `on_local` and `on_complete`.
     fn completions(&self) -> [Completion; 2];
+    /// The peer at whose slots it waits, if that is all it may lack.
+    fn waits_for_slots<'a>(&self, _: &'a Poster) -> Option<&'a MessageSender<'static>> {
+        None
+    }
 }
 
 /// What it takes to post a request. See the head of the file.
@@ -40,6 +47,8 @@ pub struct Poster {
     turn: Mutex<()>,
     /// The context ends: nothing is posted any more.
     over: AtomicBool,
+    /// For how many of them a peer rings; see begin_sleep().
+    rung: AtomicU32,
 }
 
 #[derive(Default)]
@@ -69,6 +78,7 @@ impl Poster {
             queue: Mutex::default(),
             turn: Mutex::default(),
             over: AtomicBool::new(false),
+            rung: AtomicU32::new(0),
         });
         poster.background.add(Arc::new(PostParked(Arc::downgrade(&poster))));
         poster
@@ -176,6 +186,32 @@ impl Poster {
         served
     }
 
+    /// The progress thread is about to sleep: asks the peers whose slots are lacking to ring when
+    /// they have some. True: a request has found room after all.
+    #[cold]
+    fn begin_sleep(&self) -> bool {
+        self.rung.store(0, Ordering::Relaxed);
+        let parked: Vec<_> = self.parked().entries.iter().map(|(_, it)| it.clone()).collect();
+        let lacks_slots = |it: &Arc<dyn Later>| {
+            let sender = it.waits_for_slots(self).filter(|it| !it.may_have_credit(Class::Requests));
+            sender.map(MessageSender::wish_for_requests).is_some()
+        };
+        let asked = parked.iter().filter(|it| lacks_slots(it)).count();
+        // Then the peer that gives slots back sees the wish, or this thread the slots; see Wishes.
+        if asked == 0 || !heavy_fence() {
+            return false;
+        }
+        if self.post_parked() > 0 {
+            return true;
+        }
+        let rung = parked.iter().filter(|it| {
+            let sender = it.waits_for_slots(self);
+            sender.is_some_and(|it| !it.may_have_credit(Class::Requests))
+        });
+        self.rung.store(rung.count().min(asked) as u32, Ordering::Relaxed);
+        false
+    }
+
     /// Ends what is parked, and posts none any more. True: none is left.
     pub(super) fn cancel_parked(&self) -> bool {
         self.over.store(true, Ordering::Relaxed);
@@ -207,7 +243,11 @@ impl Task for PostParked {
     }
 
     fn begin_sleep(&self) -> bool {
-        false
+        self.asks(|poster| poster.has_parked() && poster.begin_sleep())
+    }
+
+    fn rung(&self) -> u32 {
+        self.0.upgrade().map_or(0, |poster| poster.rung.load(Ordering::Relaxed))
     }
 
     fn is_idle(&self) -> bool {

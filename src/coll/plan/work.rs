@@ -355,6 +355,10 @@ impl Task for Plan {
                     && (self.unfinished(round).is_none() || self.trouble().is_some()))
     }
 
+    fn rung(&self) -> u32 {
+        0
+    }
+
     fn is_idle(&self) -> bool {
         let round = self.rounds.load(Ordering::Acquire);
         !self.parked.any()

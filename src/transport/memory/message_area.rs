@@ -77,6 +77,8 @@ pub struct MessageHead {
     pub credit: Credit,
     /// Ranks that want to be rung when slots for responses are free.
     pub wishes: Wishes,
+    /// Ranks whose progress threads want to be rung when slots for requests are free.
+    pub request_wishes: Wishes,
     /// Policy limit: messages that were sent, and that were consumed.
     pub sent: Line,
     /// See `sent`.

@@ -68,6 +68,8 @@ impl Stand {
 pub trait Peers: Send + Sync {
     /// Rings for the threads that run a rank's handlers; None: those of all ranks that are known.
     fn ring_handlers(&self, rank: Option<u32>);
+    /// Rings for a rank's progress thread, which is contacted for it if need be; None: as above.
+    fn ring_progress(&self, rank: Option<u32>);
 }
 
 /// See the head of the file.
@@ -400,6 +402,9 @@ impl MessageReceiver {
         if self.freed >= self.message_area.sizes.slots as u64 / 2 && requests {
             self.freed = 0;
             self.message_area.head.credit.freed();
+        }
+        if requests {
+            self.message_area.head.request_wishes.grant(|rank| self.peers.ring_progress(rank));
         }
     }
 

@@ -229,11 +229,6 @@ impl<'a> MessageSender<'a> {
         share.is_some_and(|share| self.send_in(at, share, &near.cached, frame, counts))
     }
 
-    /// This rank wants to be rung when slots for responses are free; see Wishes.
-    pub fn wish_for_responses(&self) {
-        self.message_area.head.wishes.note(self.me);
-    }
-
     /// Sends a response. False: there is no credit.
     pub fn respond(&self, frame: &Frame, counts: &Counters) -> bool {
         let large = frame.payload.len() > self.message_area.sizes.medium;

@@ -57,6 +57,11 @@ pub const fn mark(ticket: u64) -> u64 {
     ticket << 1 | 1
 }
 
+/// The mark of the ticket behind the one of a mark.
+pub const fn next_mark(mark: u64) -> u64 {
+    mark.wrapping_add(2)
+}
+
 /// One message: its mark, and what the sender has written.
 #[repr(C, align(128))]
 pub struct Slot {
@@ -164,6 +169,12 @@ impl<'a> SlotShare<'a> {
         debug_assert!(self.slots.len().is_power_of_two());
         // SAFETY: below the length, which is a power of two.
         unsafe { self.slots.get_unchecked(self.index(ticket)) }
+    }
+
+    /// The slot whose mark this will be.
+    #[inline(always)]
+    pub fn slot_marked(&self, mark: u64) -> &'a Slot {
+        self.slot(mark >> 1)
     }
 
     /// The place of a ticket's slot among all, and of its claim.

@@ -3,6 +3,7 @@
 //! so nothing has a name and nothing is left behind, whoever is killed.
 
 mod kernel_copy;
+mod links;
 pub mod receiver;
 
 use crate::bootstrap::{Bootstrap, Card};
@@ -22,8 +23,8 @@ use crate::transport::requests::{frame_of, frame_of_reply};
 use crate::transport::{Access, Message, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::memory::{MemoryFile, whole_pages};
-use crate::util::once::Once;
 use crate::util::status::{Error, Result, Status};
+use links::Links;
 use once_cell::race::OnceBox;
 use std::ptr;
 use std::sync::Arc;
@@ -42,34 +43,6 @@ pub struct Node {
     /// Ranks of other nodes, none of whose memory is mapped.
     far: Box<[AtomicBool]>,
     kernel_copies: bool,
-}
-
-/// What is kept of the peers that were talked to.
-struct Links {
-    own: Arc<Segment>,
-    me: u32,
-    peers: Box<[Once<Box<Link>>]>,
-}
-
-impl Links {
-    fn get(&self, rank: u32) -> Option<&Link> {
-        self.peers.get(rank as usize)?.get().map(|link| &**link)
-    }
-}
-
-impl Peers for Links {
-    fn ring_handlers(&self, rank: Option<u32>) {
-        let ranks = rank.map_or(0..self.peers.len() as u32, |rank| rank..rank + 1);
-        for rank in ranks {
-            let control = match rank == self.me {
-                true => Some(self.own.control()),
-                false => self.get(rank).map(|link| &link.control),
-            };
-            if let Some(control) = control {
-                control.message_head().requests.bell().ring();
-            }
-        }
-    }
 }
 
 /// What is kept of a peer that was talked to.
@@ -99,9 +72,9 @@ impl Node {
     /// The transport of the rank whose memory is `own`.
     pub fn new(own: Arc<Segment>, bootstrap: Arc<Bootstrap>, kernel_copies: bool) -> Node {
         let size = bootstrap.size() as usize;
-        let peers = (0..size).map(|_| Once::new()).collect();
-        let links = Arc::new(Links { own: own.clone(), me: bootstrap.rank(), peers });
-        let dead = (0..size).map(|_| AtomicBool::new(false)).collect();
+        let flags = || (0..size).map(|_| AtomicBool::new(false));
+        let dead: Arc<[AtomicBool]> = flags().collect();
+        let links = Arc::new(Links::new(own.clone(), bootstrap.clone(), dead.clone()));
         let senders = (0..size).map(|_| OnceBox::new()).collect();
         Node {
             own,
@@ -110,7 +83,7 @@ impl Node {
             short_ways: (0..size).map(|_| AtomicPtr::default()).collect(),
             links,
             dead,
-            far: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            far: flags().collect(),
             kernel_copies,
         }
     }
@@ -147,6 +120,7 @@ impl Node {
         let link = self.links.peers[peer as usize]
             .get_or_try_init(|| self.open(peer, card).map(Box::new))
             .map(|link| &**link)?;
+        self.links.contacted(peer, link);
         let (waiters, imports) = (link.control.waiters(), ImportTable::new()?);
         // SAFETY: links are never taken back, and the routes drop their ports before the transport.
         Ok(unsafe { Port::new(peer, link.process, waiters, imports) })

@@ -1,5 +1,5 @@
-//! Ranks that have found no slot for a response here, and sleep on bells of their own, which other
-//! things ring as well: they wish to be rung when slots are free.
+//! Ranks that have found no slot here, for a response or for a request that is parked, and sleep on
+//! bells of their own, which other things ring as well: they wish to be rung when slots are free.
 //!
 //! 1. A rank that has found no slot notes its wish, executes the kernel's fence ([`heavy_fence`]),
 //!    looks for a slot once more, and sleeps.

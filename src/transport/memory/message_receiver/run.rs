@@ -4,7 +4,7 @@
 use super::{BATCH, MessageReceiver, QUIET};
 use crate::transport::frame::Envelope;
 use crate::transport::memory::message_sender::ENVELOPE_WORDS;
-use crate::transport::memory::slots::{Slot, mark};
+use crate::transport::memory::slots::{Slot, mark, next_mark};
 
 /// Consumes the messages of a run.
 pub trait Consumer {
@@ -43,21 +43,23 @@ impl MessageReceiver {
         if none || most == 0 {
             return 0;
         }
-        let (mut next, end) = (first, first.wrapping_add(most));
+        // The marks stand for the tickets: so one number tells where the run is.
+        let end = mark(first.wrapping_add(most));
         let look = self.lookout.front();
         while slot.holds(awaited) {
             let (envelope, header) = envelope(slot);
             if !envelope.is_short() || !consumer.consume(envelope, header) {
                 break;
             }
-            next = next.wrapping_add(1);
-            (slot, awaited) = (share.slot(next), mark(next));
+            awaited = next_mark(awaited);
+            slot = share.slot_marked(awaited);
             look.moved(slot, awaited);
-            if next == end || !consumer.goes_on() {
+            if awaited == end || !consumer.goes_on() {
                 break;
             }
         }
-        let count = next.wrapping_sub(first);
+        let count = awaited.wrapping_sub(mark(first)) / 2;
+        let next = first.wrapping_add(count);
         if count > 0 {
             (self.slot, self.awaited) = (slot, awaited);
             self.ran(next, count as u32);

@@ -71,6 +71,16 @@ impl MessageSender<'_> {
         end.map_or(Watched::Over, Watched::Accepted)
     }
 
+    /// This rank wants to be rung when slots for responses are free; see Wishes.
+    pub fn wish_for_responses(&self) {
+        self.message_area.head.wishes.note(self.me);
+    }
+
+    /// This rank's progress thread wants to be rung when slots for requests are free; likewise.
+    pub fn wish_for_requests(&self) {
+        self.message_area.head.request_wishes.note(self.me);
+    }
+
     /// Whether the calling thread may send now: to be asked once for a message.
     #[inline(always)]
     pub fn admits(&self) -> bool {

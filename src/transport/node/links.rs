@@ -1,0 +1,90 @@
+//! What is kept of the peers that were talked to, and how receivers of messages ring other ranks.
+
+use super::Link;
+use crate::bootstrap::Bootstrap;
+use crate::transport::memory::control::Control;
+use crate::transport::memory::message_receiver::Peers;
+use crate::transport::memory::segment::Segment;
+use crate::util::once::Once;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+/// See the head of the file.
+pub(super) struct Links {
+    own: Arc<Segment>,
+    bootstrap: Arc<Bootstrap>,
+    pub(super) peers: Box<[Once<Box<Link>>]>,
+    dead: Arc<[AtomicBool]>,
+    /// Ranks whose progress threads are to be rung as soon as they are contacted.
+    ring_later: Box<[AtomicBool]>,
+}
+
+impl Links {
+    /// No rank was talked to.
+    pub(super) fn new(
+        own: Arc<Segment>,
+        bootstrap: Arc<Bootstrap>,
+        dead: Arc<[AtomicBool]>,
+    ) -> Links {
+        let peers = (0..bootstrap.size()).map(|_| Once::new()).collect();
+        let ring_later = (0..bootstrap.size()).map(|_| AtomicBool::new(false)).collect();
+        Links { own, bootstrap, peers, dead, ring_later }
+    }
+
+    pub(super) fn get(&self, rank: u32) -> Option<&Link> {
+        self.peers.get(rank as usize)?.get().map(|link| &**link)
+    }
+}
+
+impl Links {
+    /// The control area of a rank, where it is known.
+    fn control(&self, rank: u32) -> Option<&Control> {
+        match rank == self.bootstrap.rank() {
+            true => Some(self.own.control()),
+            false => self.get(rank).map(|link| &link.control),
+        }
+    }
+
+    fn ranks(&self, rank: Option<u32>) -> std::ops::Range<u32> {
+        rank.map_or(0..self.peers.len() as u32, |rank| rank..rank + 1)
+    }
+
+    /// Contacts a rank that sends to this one and was never talked to, and rings it then.
+    #[cold]
+    fn ring_later(&self, rank: u32) {
+        // SeqCst, both: pairs with contacted(), of which one of us sees the other.
+        self.ring_later[rank as usize].store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        match self.control(rank) {
+            Some(control) => control.bell().ring(),
+            None if self.dead[rank as usize].load(Ordering::Relaxed) => {}
+            None => self.bootstrap.ask_card(rank),
+        }
+    }
+
+    /// The link to a rank has been made.
+    pub(super) fn contacted(&self, rank: u32, link: &Link) {
+        fence(Ordering::SeqCst);
+        if self.ring_later[rank as usize].swap(false, Ordering::SeqCst) {
+            link.control.bell().ring();
+        }
+    }
+}
+
+impl Peers for Links {
+    fn ring_handlers(&self, rank: Option<u32>) {
+        let known = self.ranks(rank).filter_map(|rank| self.control(rank));
+        known.for_each(|control| control.message_head().requests.bell().ring());
+    }
+
+    fn ring_progress(&self, rank: Option<u32>) {
+        for one in self.ranks(rank) {
+            match self.control(one) {
+                Some(control) => control.bell().ring(),
+                // Where several ranks have met at one place, nobody knows which ones.
+                None if rank.is_none() => {}
+                None => self.ring_later(one),
+            }
+        }
+    }
+}
