@@ -202,11 +202,11 @@ pub unsafe extern "C" fn llcl_am_async(
     context: *mut llcl_context_t,
     params: *const llcl_am_params_t,
 ) -> llcl_status_t {
-    // SAFETY: as the caller promises.
-    if !in_callback()
-        && let Some(accepted) = unsafe { shortly(context, params) }
-    {
-        return accepted;
+    if !in_callback() {
+        // SAFETY: as the caller promises.
+        if let Some(accepted) = unsafe { shortly(context, params) } {
+            return accepted;
+        }
     }
     // SAFETY: as the caller promises.
     unsafe { longer(context, params) }
