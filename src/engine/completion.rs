@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod of_thread;
 
 pub use of_thread::{
-    is_librarys, polled_in_vain, polled_in_vain_again, polled_with_result, serving, set_librarys,
-    set_serving,
+    Callbacks, is_librarys, polled_in_vain, polled_in_vain_again, polled_with_result, serving,
+    set_librarys, set_serving,
 };
 
 /// The C function that a completion calls.
@@ -347,23 +347,6 @@ fn refuse_to_wait() -> Result<()> {
 #[inline]
 pub fn enter(function: *const c_void, call: impl FnOnce()) {
     mine().outermost(function, call);
-}
-
-/// The calling thread's callbacks, for one that runs many functions of the user.
-pub struct Callbacks<'a>(&'a Trampoline);
-
-impl Callbacks<'_> {
-    /// Its holder gives them to no other thread.
-    #[inline(always)]
-    pub fn of_thread() -> Self {
-        Callbacks(mine())
-    }
-
-    /// As enter().
-    #[inline(always)]
-    pub fn enter(&self, function: *const c_void, call: impl FnOnce()) {
-        self.0.outermost(function, call);
-    }
 }
 
 impl Trampoline {

@@ -1,7 +1,7 @@
 //! What the message layer keeps for each thread: here, beside the thread's callbacks, where one
 //! load finds it.
 
-use super::{known, mine};
+use super::{Trampoline, known, mine};
 use std::ffi::c_void;
 
 /// The context whose handlers this thread runs, kept here where it is at hand; null: none.
@@ -52,4 +52,21 @@ pub fn polled_in_vain_again(may: impl FnOnce(u32) -> bool) -> bool {
 /// A poll of this thread has found something.
 pub fn polled_with_result() {
     mine().polls.set(0);
+}
+
+/// The calling thread's callbacks, for one that runs many functions of the user.
+pub struct Callbacks<'a>(&'a Trampoline);
+
+impl Callbacks<'_> {
+    /// Its holder gives them to no other thread.
+    #[inline(always)]
+    pub fn of_thread() -> Self {
+        Callbacks(mine())
+    }
+
+    /// As enter().
+    #[inline(always)]
+    pub fn enter(&self, function: *const c_void, call: impl FnOnce()) {
+        self.0.outermost(function, call);
+    }
 }

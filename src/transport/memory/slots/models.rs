@@ -74,9 +74,7 @@ impl Area {
         let at_once =
             share.take_at_once(rank, &self.cached).map(|(ticket, _)| Taken::Ticket(ticket));
         let taken = at_once.unwrap_or_else(|| share.take(rank, &self.cached, &Silent));
-        let Taken::Ticket(ticket) = taken else {
-            return false;
-        };
+        let Taken::Ticket(ticket) = taken else { return false };
         self.write(ticket, rank);
         self.share().publish(ticket);
         true
