@@ -678,6 +678,12 @@ llcl_status_t llcl_query(llcl_context_t *context,
 /** Memory is reached by messages to its owner's progress thread. */
 #define LLCL_ACCESS_MESSAGE 3u
 
+/**
+ * A network reads and writes the memory, without a thread of its owner. Memory that the peer
+ * allocated is then reached so as well.
+ */
+#define LLCL_ACCESS_WIRE 4u
+
 /** How a peer is reached. */
 typedef struct llcl_peer_info_t {
     /** Bytes of this struct, set by the caller before the call. */

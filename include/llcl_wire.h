@@ -11,7 +11,8 @@
  * - Threads: functions that take a lane are called by one thread at a time, not always the same. The others by any.
  * - Functions marked "may be 0" may be missing; all others must be there.
  *
- * libllcl uses frames so far. It does not post other commands, and does not call register_ and deregister. */
+ * libllcl posts frames, and, where caps() has read, write, register_ and deregister, reads and writes of peers' memory with one piece each (and INLINE up
+ * to inline_most), in class LLCL_CLASS_RMA. It does not post other commands. Atomics, notices, orders and fences are not used so far. */
 #ifndef LLCL_WIRE_H
 #define LLCL_WIRE_H
 
@@ -66,7 +67,7 @@ typedef struct {
 
 /* llcl_wire_event_t.event */
 enum {
-    LLCL_WE_DONE = 1,   /* a command has ended: tag, peer, status */
+    LLCL_WE_DONE = 1,   /* a command has ended: tag, peer, status. Of a read: the bytes are here; of a write: the peer sees them */
     LLCL_WE_FRAME,      /* a frame has come: peer, cls, bytes, size; to be given back as frame */
     LLCL_WE_NOTICE,     /* a write with notice has come */
     LLCL_WE_CONNECTED,  /* peer */
@@ -134,8 +135,10 @@ typedef struct {
     int32_t (*caps)(llcl_wire_t *, llcl_wire_caps_t *);
     /* card_bytes bytes that peers need to connect to this rank */
     int32_t (*card)(llcl_wire_t *, void *bytes, size_t size);
-    int32_t (*register_)(llcl_wire_t *, void *, uint64_t, uint32_t access, llcl_wire_key_t *); /* may be 0 */
-    int32_t (*deregister)(llcl_wire_t *, const llcl_wire_key_t *);                            /* may be 0 */
+    /* Lets peers that have the key read (access 1) and write (2) this memory. May be 0 */
+    int32_t (*register_)(llcl_wire_t *, void *, uint64_t, uint32_t access, llcl_wire_key_t *);
+    /* When it has returned, nothing lands there, also of what the dead have sent; commands that come later end with LLCL_ERR_KEY. May be 0 */
+    int32_t (*deregister)(llcl_wire_t *, const llcl_wire_key_t *);
     int32_t (*lane)(llcl_wire_t *, uint32_t number, llcl_wire_lane_t **);
     /* Begins to connect; LLCL_WE_CONNECTED ends it. A peer of which a frame has come counts as connected. */
     int32_t (*connect)(llcl_wire_lane_t *, uint32_t peer, const void *card, size_t size);
@@ -147,7 +150,7 @@ typedef struct {
     /* Before a thread sleeps; posts are allowed until disarm(). */
     int32_t (*arm)(llcl_wire_lane_t *, llcl_wire_armed_t *);
     void (*disarm)(llcl_wire_lane_t *);
-    /* peer has died: LLCL_WE_FENCED or LLCL_WE_UNFENCEABLE is asked for. */
+    /* peer has died: LLCL_WE_FENCED or LLCL_WE_UNFENCEABLE is asked for. Before it LLCL_WE_DONE of each read, write and atomic for peer comes. */
     int32_t (*fence)(llcl_wire_lane_t *, uint32_t peer);
     /* One line for people. May be 0 */
     int32_t (*describe)(llcl_wire_t *, char *text, size_t size);

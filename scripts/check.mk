@@ -74,16 +74,17 @@ check-c-rest: all
 	c_tests/run --rest --build $(BUILD)
 	@echo "check-c-rest: passed (C tests; the other set-ups)"
 
-# Messages, reads, writes, atomics and collectives over the simulated network. The tests are those of check-c; the library is another.
+# Messages, reads, writes, atomics and collectives over the simulated network, once where it reads and writes peers' memory, once where it carries
+# frames only. The tests are those of check-c; the library is another.
 WIRE = c_tests/run --build $(BUILD)
 check-wire: check-wire-library
 	for what in 'am_*' 'rma_*' 'atomic_*' 'peer_*' 'team_*' 'coll_*'; do \
-		$(WIRE) --wire 1 --mode auto --filter "$$what" || exit 1; $(WIRE) --wire 1 --nodes --mode auto --filter "$$what" || exit 1; done
+		$(WIRE) --wire 1 --mode auto --filter "$$what" || exit 1; $(WIRE) --wire 1:remote=0 --nodes --mode auto --filter "$$what" || exit 1; done
 	@echo "$@: passed (C tests behind a simulated network, and on two nodes that one joins)"
 
 check-wire-seeds: check-wire-library
 	for mode in direct offload; do for what in 'am_*' 'rma_*' 'atomic_*' 'peer_*' 'coll_types' 'team_*'; do \
-		$(WIRE) --wire 1 --mode $$mode --filter "$$what" || exit 1; $(WIRE) --wire 1 --nodes --mode $$mode --filter "$$what" || exit 1; done; done
+		$(WIRE) --wire 1:remote=0 --mode $$mode --filter "$$what" || exit 1; $(WIRE) --wire 2 --nodes --mode $$mode --filter "$$what" || exit 1; done; done
 	for seed in 2 3 4 5 6 7 8 9 10; do for what in 'am_*' 'coll_types' 'coll_v_forms'; do \
 		$(WIRE) --wire $$seed --mode auto --filter "$$what" || exit 1; done; done
 	@echo "$@: passed (C tests behind a simulated network, the other modes, nine more seeds)"

@@ -51,6 +51,7 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_ACCESS_MAPPED = 1
   integer(c_int32_t), parameter :: LLCL_ACCESS_KERNEL = 2
   integer(c_int32_t), parameter :: LLCL_ACCESS_MESSAGE = 3
+  integer(c_int32_t), parameter :: LLCL_ACCESS_WIRE = 4
   integer(c_int32_t), parameter :: LLCL_REGION_DEVICE_ATOMICS = 1
   integer(c_int32_t), parameter :: LLCL_FLAG_DEFER = 1
   integer(c_int32_t), parameter :: LLCL_FLAG_PARK = 2

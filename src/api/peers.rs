@@ -20,6 +20,9 @@ pub const LLCL_ACCESS_MAPPED: u32 = 1;
 pub const LLCL_ACCESS_KERNEL: u32 = 2;
 /// Memory is reached by messages to its owner's progress thread.
 pub const LLCL_ACCESS_MESSAGE: u32 = 3;
+/// A network reads and writes the memory, without a thread of its owner. Memory that the peer
+/// allocated is then reached so as well.
+pub const LLCL_ACCESS_WIRE: u32 = 4;
 
 /// How a peer is reached.
 #[repr(C)]
@@ -141,6 +144,7 @@ pub unsafe extern "C" fn llcl_query_peer(
             Access::Mapped => LLCL_ACCESS_MAPPED,
             Access::Kernel(_) => LLCL_ACCESS_KERNEL,
             Access::Message(_) => LLCL_ACCESS_MESSAGE,
+            Access::Posted(_) => LLCL_ACCESS_WIRE,
         };
         let (kernel_error, kernel_write_error) = reach.refusals;
         let answer = llcl_peer_info_t {

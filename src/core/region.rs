@@ -260,9 +260,14 @@ impl Regions {
         let (life, live) = &mut table.entries[index];
         let key = Key::new(index, self.routes.own().peer, *life);
         // First what can fail: peers find nothing whose life does not begin.
-        self.routes
-            .own()
-            .learn(key, self.segment.live(index), || Ok((mapping, address, size as u64)))?;
+        self.routes.fabric().register(key.0, address, size)?;
+        let word = self.segment.live(index);
+        let learned = self.routes.own().learn(key, word, || Ok((mapping, address, size as u64)));
+        if let Err(error) = learned {
+            // Nobody has heard of it.
+            let _ = self.routes.fabric().deregister(key.0);
+            return Err(error);
+        }
         self.segment.publish(index, key.0, place, size as u64);
         *live = Some(Live { place, address: address as usize, size });
         Ok(Made { key, address })
@@ -306,6 +311,8 @@ impl Regions {
         // With the role: a thread that posts directly has looked our side up, and works on it while
         // it has the role.
         let end = if waiting_allowed { blocking.flush_with_role(ALL_PEERS) } else { Ok(()) };
+        // What peers post to it is refused from here on. Where this fails, it may land still.
+        let end = end.and(self.routes.fabric().deregister(key.0));
         if waiting_allowed && end.is_ok() {
             drop(mappings);
             self.table().limbo.clear();

@@ -114,7 +114,7 @@ impl Context {
             Local::Region(_) => (command.remote, command.size, 1),
         };
         match self.routes.transport(port).locate(port, remote, size) {
-            Ok(Access::Kernel(place) | Access::Message(place)) => {
+            Ok(Access::Kernel(place) | Access::Message(place) | Access::Posted(place)) => {
                 (place | remote.offset).is_multiple_of(unit)
             }
             _ => false,

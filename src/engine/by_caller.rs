@@ -62,6 +62,8 @@ pub enum Outcome {
     Done,
     /// The owner's agent must do it.
     NeedsAgent,
+    /// It is to be posted to a network.
+    NeedsPost,
     /// The data is there; the owner's agent must change the signal word.
     SignalNeedsAgent,
 }
@@ -159,10 +161,12 @@ fn transfer(
         }
         match routes.transport(port).locate(port, remote, size)? {
             Access::Mapped => {}
-            Access::Message(_) => {
+            access @ (Access::Message(_) | Access::Posted(_)) => {
                 // A wrong local side is told now, not by the agent's executor.
                 let _pinned = pin();
-                return local.resolve(routes, size).map(|_| Outcome::NeedsAgent);
+                local.resolve(routes, size)?;
+                let posted = matches!(access, Access::Posted(_)) && size > 0;
+                return Ok(if posted { Outcome::NeedsPost } else { Outcome::NeedsAgent });
             }
             Access::Kernel(address) => {
                 let copied = kernel_copy(routes, port, command, local, direction, address);
@@ -299,7 +303,7 @@ pub fn signal_needs_agent(routes: &Routes, command: &Command) -> Result<bool> {
 pub fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) -> Result<Access> {
     let access = routes.locate(port, address, width)?;
     let place = match access {
-        Access::Kernel(place) | Access::Message(place) => place,
+        Access::Kernel(place) | Access::Message(place) | Access::Posted(place) => place,
         Access::Mapped => {
             let _pinned = pin();
             port.find(address, width).map_or(0, |place| place as u64)

@@ -36,6 +36,9 @@ pub enum Stage {
     Data { done: u64 },
     /// The signal word, or the word of an atomic, is being changed.
     Word,
+    /// A network copies bytes, `size` of them after `done`, or changes the word of an atomic; see
+    /// `engine::by_wire`.
+    Posted { done: u64, size: u64 },
 }
 
 /// A command whose agent has been or will be asked.
@@ -72,6 +75,11 @@ impl InFlight {
             bytes = Some(many::bytes(&command));
         }
         InFlight { command, stage, has_place: false, sent: false, order, bytes }
+    }
+
+    /// The bytes that it has copied, for whoever must keep them longer.
+    pub fn take_copy(&mut self) -> Option<Box<[u8]>> {
+        self.bytes.take()
     }
 
     /// Whether the present stage moves more bytes than a request or an answer brings beside its
@@ -170,7 +178,7 @@ impl InFlight {
                 words = Parcel::of(command).words();
                 NOTICE
             }
-            Stage::Data { done } => {
+            Stage::Data { done } | Stage::Posted { done, .. } => {
                 let size = self.fragment(done);
                 words[0] = command.remote.key;
                 words[1] = command.remote.offset + done;
@@ -196,6 +204,8 @@ impl InFlight {
             }
             (Stage::Word, _) => Some(Status::OK),
             (Stage::Data { done }, _) => self.advance(done + self.fragment(done)),
+            // Its end is the network's to tell.
+            (Stage::Posted { .. }, _) => None,
         }
     }
 

@@ -14,6 +14,7 @@ struct Inflow<'a> {
     routes: &'a Routes,
     slots: &'a mut InFlightTable<InFlight>,
     replies: Vec<Reply>,
+    ends: Vec<Reply>,
     unserved: Unserved,
 }
 
@@ -48,7 +49,9 @@ impl Sink for Inflow<'_> {
 
     fn reply(&mut self, mut reply: Reply, bytes: &[u8]) {
         // An answer to an operation that was ended meanwhile finds nothing, nor does a second one.
-        let operation = self.slots.get_mut(Tag(reply.tag)).filter(|operation| operation.sent);
+        // What a network has is not the peer's to end.
+        let operation = self.slots.get_mut(Tag(reply.tag));
+        let operation = operation.filter(|operation| operation.sent && !operation.is_posted());
         let Some(operation) = operation else { return };
         if operation.command.op == Op::IMPORT {
             let (peer, key) = (operation.command.peer, operation.command.remote.key);
@@ -62,6 +65,10 @@ impl Sink for Inflow<'_> {
         }
         self.replies.push(reply);
     }
+
+    fn ended(&mut self, end: Reply) {
+        self.ends.push(end);
+    }
 }
 
 impl LaneState {
@@ -71,6 +78,7 @@ impl LaneState {
             routes,
             slots: &mut self.slots,
             replies: std::mem::take(&mut self.replies),
+            ends: std::mem::take(&mut self.ends),
             unserved: std::mem::take(&mut self.unserved),
         };
         inflow.serve_again();
@@ -79,13 +87,17 @@ impl LaneState {
             count += receiver.poll(&mut inflow);
         }
         self.unserved = inflow.unserved;
-        let mut replies = inflow.replies;
+        let (mut replies, mut ends) = (inflow.replies, inflow.ends);
         for reply in replies.drain(..) {
             self.answered(routes, reply);
         }
         self.replies = replies;
+        for end in ends.drain(..) {
+            self.wire_ended(routes, end);
+        }
+        self.ends = ends;
         if self.unsent > 0 {
-            count += self.send_waiting(routes);
+            count += self.send_waiting(routes) + self.post_gathered(routes);
         }
         count
     }
@@ -94,7 +106,7 @@ impl LaneState {
         let tag = Tag(reply.tag);
         // What one answer of a round ends, another cannot end again.
         let Some(operation) = self.slots.get_mut(tag) else { return };
-        if !operation.sent {
+        if !operation.sent || operation.is_posted() {
             return;
         }
         match operation.answered(reply) {

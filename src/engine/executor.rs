@@ -2,7 +2,7 @@
 //! rest. Stops, leaving the queue as it is, where the table of operations in flight has no room.
 
 use crate::engine::by_caller::{self, Local, Outcome};
-use crate::engine::by_owner::Stage;
+use crate::engine::by_owner::{InFlight, Stage};
 use crate::engine::command::{Command, Op};
 use crate::engine::lane_state::{LaneState, fire, fire_failure};
 use crate::engine::queue_entry::{INLINE, SLOT_BYTES};
@@ -112,6 +112,9 @@ impl LaneState {
                 Ok(Outcome::SignalNeedsAgent) => Stage::Word,
                 Ok(Outcome::NeedsAgent) if command.op == Op::ATOMIC => Stage::Word,
                 Ok(Outcome::NeedsAgent) => Stage::Data { done: 0 },
+                Ok(Outcome::NeedsPost) => {
+                    InFlight::first_posted(command.size, routes.fabric().remote_most())
+                }
             };
         self.start(routes, command, stage, carried)
     }

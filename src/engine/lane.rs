@@ -172,6 +172,7 @@ impl Lane {
         }
         let Some(mut work) = self.turns.take() else { return };
         work.execute_small(&self.routes, left);
+        work.post_gathered(&self.routes);
         self.finish(work);
     }
 
@@ -206,7 +207,9 @@ impl Lane {
         let room = found.map(|place| {
             let carried = matches!(local, Local::Pointer(_)) && command.carries_bytes();
             command.local = place;
-            work.execute_one(&self.routes, command, carried)
+            let room = work.execute_one(&self.routes, command, carried);
+            work.post_gathered(&self.routes);
+            room
         });
         self.finish(work);
         match room {

@@ -7,6 +7,7 @@ use crate::engine::in_flight::{InFlightTable, Tag};
 use crate::engine::messages::deferred::{DeferredQueue, take_deferred};
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::notices;
+use crate::engine::peer_turns::PeerTurns;
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
 use crate::engine::send_queue::{SendQueue, Sent};
@@ -14,6 +15,7 @@ use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply, SMALL_REQUEST};
 use crate::util::admission::Admission;
 use crate::util::status::{Error, Status};
 use crossbeam_utils::CachePadded;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -66,12 +68,16 @@ pub struct LaneState {
     questions: Vec<(u32, u64)>,
     /// Operations in the table whose message has not been sent, and their number.
     pub(super) waiting: SendQueue,
+    /// Of these those that a network is to be given: for each peer in the order of their age.
+    pub(super) posts: PeerTurns<VecDeque<Tag>>,
     pub(super) unsent: usize,
     /// Flushes that wait for what came before them, each with its number in the order of commands.
     flushes: Vec<(Command, u64)>,
     pub(super) order: u64,
     /// Answers of one round; kept for its memory.
     pub(super) replies: Vec<Reply>,
+    /// As those, ends of what was posted.
+    pub(super) ends: Vec<Reply>,
 }
 
 impl LaneState {
@@ -99,10 +105,12 @@ impl LaneState {
             places: [None; CHUNKS / 2],
             questions: Vec::new(),
             waiting: SendQueue::default(),
+            posts: PeerTurns::default(),
             unsent: 0,
             flushes: Vec::new(),
             order: 0,
             replies: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -214,6 +222,9 @@ impl LaneState {
     /// them.
     pub(super) fn send_or_wait(&mut self, routes: &Routes, tag: Tag) {
         self.unsent += 1;
+        if self.slots.get_mut(tag).is_some_and(|operation| operation.is_posted()) {
+            return self.gather(tag);
+        }
         if self.waiting.is_empty() && self.send(routes, tag) == Sent::Done {
             return;
         }
@@ -295,7 +306,11 @@ impl LaneState {
 
     /// Ends an operation: gives back what it held and tells the user.
     pub(super) fn end(&mut self, routes: &Routes, tag: Tag, status: Status) {
-        let Some(operation) = self.slots.remove(tag) else { return };
+        let Some(mut operation) = self.slots.remove(tag) else { return };
+        if status == Status::ERR_CANCELED && operation.is_posted() {
+            // The network may still read them.
+            operation.take_copy().into_iter().for_each(|bytes| routes.fabric().keep(bytes));
+        }
         if operation.has_place {
             self.give_place_back(operation.command.peer);
         }
@@ -363,7 +378,8 @@ impl LaneState {
         let ended = self.post.end_all(Status::ERR_PEER_DEAD, |peer| routes.is_dead(peer));
         ended
             + self.end_if(routes, Status::ERR_PEER_DEAD, |operation| {
-                routes.is_dead(operation.command.peer)
+                // What a network has may still use this rank's memory; the network tells its end.
+                routes.is_dead(operation.command.peer) && !(operation.is_posted() && operation.sent)
             })
     }
 

@@ -3,6 +3,7 @@
 pub mod atomic;
 pub mod by_caller;
 mod by_owner;
+mod by_wire;
 pub mod command;
 pub mod command_queue;
 mod completer;

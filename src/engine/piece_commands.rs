@@ -24,6 +24,14 @@ impl LaneState {
                 Err(error) if error.status.is_retry() => return false,
                 Err(error) => pieces.fail(error),
                 Ok(_) if self.slots.is_full() => return false,
+                Ok(Outcome::NeedsPost) => {
+                    pieces.next += 1;
+                    pieces.open += 1;
+                    let most = routes.fabric().remote_most();
+                    let stage = InFlight::first_posted(piece.size, most);
+                    let begun = self.start(routes, piece, stage, false);
+                    debug_assert!(begun, "there was room");
+                }
                 Ok(_) => {
                     let by_message = |piece: &Piece| is_by_message(routes, command.peer, piece);
                     let many = pieces.peek_many(place, by_message);

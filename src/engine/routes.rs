@@ -62,6 +62,8 @@ struct Failure {
 /// How long the library itself leaves a peer alone with which the contact has failed. A user may
 /// try again at once.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long a thread sleeps at most on a word that a network may change.
+const SILENT: Duration = Duration::from_millis(1);
 
 impl Routes {
     /// Routes to all ranks, which can contact this one from now on; none is contacted yet.
@@ -152,13 +154,19 @@ impl Routes {
         self.segment.control().waiters()
     }
 
-    /// Sleeps until the word may have changed; see Sleepers::sleep().
+    /// Sleeps until the word may have changed; see Sleepers::sleep(). Where a network writes to this
+    /// rank's memory and tells nobody, a word that peers can name is looked at every millisecond.
     pub fn sleep(
         &self,
         awaited: &[Awaited],
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {
+        let named = || awaited.iter().any(|awaited| awaited.name.is_some());
+        let limit = match limit {
+            limit if !self.fabric.has_silent_writes() || !named() => limit,
+            limit => Some(limit.unwrap_or(SILENT).min(SILENT)),
+        };
         self.sleepers.sleep(self.waiters(), awaited, limit, enough)
     }
 

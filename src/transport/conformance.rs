@@ -41,6 +41,8 @@ struct Pair {
 struct Events {
     requests: Vec<Message>,
     replies: Vec<Reply>,
+    /// Ends of what was posted to a network.
+    ends: Vec<Reply>,
     /// What each of them has brought.
     bytes: Vec<Vec<u8>>,
 }
@@ -54,6 +56,10 @@ impl Sink for Events {
     fn reply(&mut self, reply: Reply, bytes: &[u8]) {
         self.replies.push(reply);
         self.bytes.push(bytes.into());
+    }
+
+    fn ended(&mut self, end: Reply) {
+        self.ends.push(end);
     }
 }
 

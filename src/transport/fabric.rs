@@ -105,7 +105,12 @@ impl Fabric {
 
     /// The receiving ends of all transports; to be taken once.
     pub fn receivers(&self, counts: Arc<Counters>) -> Vec<Box<dyn Receiver>> {
-        vec![Box::new(self.node.receiver(counts)), Box::new(self.loopback.receiver())]
+        let mut all: Vec<Box<dyn Receiver>> =
+            vec![Box::new(self.node.receiver(counts)), Box::new(self.loopback.receiver())];
+        if let Some(wire) = self.remote() {
+            all.push(Box::new(wire.receiver()));
+        }
+        all
     }
 
     /// The path to oneself.

@@ -17,6 +17,7 @@ pub mod loopback;
 pub mod memory;
 pub mod node;
 pub mod port;
+pub mod remote;
 pub mod requests;
 pub mod sleepers;
 pub mod waiters;
@@ -35,6 +36,9 @@ pub enum Access {
     Kernel(u64),
     /// Only the owner can touch it, at this address; ask its agent by message.
     Message(u64),
+    /// A network reads and writes there, at this address of the peer's process; see
+    /// `Fabric::post_remote`.
+    Posted(u64),
 }
 
 /// Most bytes that a [`Message`] or a [`Reply`] brings.
@@ -90,6 +94,8 @@ pub trait Sink {
     fn request(&mut self, message: &Message, bytes: &[u8]);
     /// A peer answers. The bytes are valid during the call.
     fn reply(&mut self, reply: Reply, bytes: &[u8]);
+    /// What was posted to a network has ended.
+    fn ended(&mut self, end: Reply);
 }
 
 /// What a transport offers to any thread, at any time.

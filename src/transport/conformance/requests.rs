@@ -42,6 +42,8 @@ struct Answering<'a> {
 }
 
 impl Sink for Answering<'_> {
+    fn ended(&mut self, _: Reply) {}
+
     fn request(&mut self, _: &Message, _: &[u8]) {
         let posted = self.from.transport.post(&self.from.port, &message(99), &[]);
         self.free.push(posted == Posted::Taken);

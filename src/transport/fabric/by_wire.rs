@@ -10,6 +10,7 @@ use crate::transport::memory::control::Control;
 use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::Segment;
 use crate::transport::port::{Port, Reach};
+use crate::transport::remote::{Posting, Stopped};
 use crate::transport::requests::{frame_of, frame_of_reply};
 use crate::transport::wire::Wire;
 use crate::transport::wire::endpoint::{Endpoint, Unreachable};
@@ -80,7 +81,7 @@ fn module(name: &str) -> Result<Module> {
 fn open(name: &str, me: u32, size: u32) -> Result<Box<dyn Wire>> {
     #[cfg(feature = "simulated")]
     if name == "simulated" {
-        return Ok(Box::new(Simulated::new(me, Nature::from_environment())?));
+        return Ok(Box::new(Simulated::new(me, Nature::from_environment()?)?));
     }
     Ok(Box::new(module(name)?.open(me, size)?))
 }
@@ -128,6 +129,7 @@ pub(super) fn join(
     let control: &'static Control = unsafe { &*std::ptr::from_ref(own.control()) };
     let sender = MessageSender::new(control.own_message_area(), (me, me), 0, control.bell());
     let (sender, own, counts) = (Mutex::new(sender), own.clone(), Counters::default());
+    let rung = own.clone();
     let deliver = move |source: u32, class: Class, frame: &Frame| {
         let _kept = &own;
         let mut sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,8 +147,9 @@ pub(super) fn join(
         }
     });
     let opened = open(&name, me, size).map_err(because(&why))?;
-    let wire = Endpoint::join((me, size), &*opened, medium, deliver, relayed)?;
+    let wire = Endpoint::join((me, size), opened.into(), medium, deliver, relayed)?;
     bootstrap.carry_by(wire.relay());
+    wire.set_ring(Box::new(move || rung.control().bell().ring()));
     card.extend(wire.card());
     Ok((Some(wire), card))
 }
@@ -185,6 +188,51 @@ impl Fabric {
         }
     }
 
+    /// The wire, where it reads and writes the memory of peers.
+    pub(super) fn remote(&self) -> Option<&Endpoint> {
+        self.wire.as_ref().filter(|wire| wire.memory().caps().remote)
+    }
+
+    /// Whether peers may write to this rank's memory without anything here being told.
+    pub fn has_silent_writes(&self) -> bool {
+        self.remote().is_some()
+    }
+
+    /// Most bytes of an operation that is posted.
+    pub fn remote_most(&self) -> u64 {
+        match self.remote().map_or(0, |wire| wire.memory().caps().message_most) {
+            0 => u64::MAX,
+            most => most,
+        }
+    }
+
+    /// Lets peers behind the wire reach a region's memory by the wire, if it can.
+    pub fn register(&self, key: u64, address: *mut u8, size: usize) -> Result<()> {
+        self.wire.as_ref().map_or(Ok(()), |wire| wire.memory().register(key, address, size))
+    }
+
+    /// Ends register(): nothing lands there over the wire any more.
+    pub fn deregister(&self, key: u64) -> Result<()> {
+        self.wire.as_ref().map_or(Ok(()), |wire| wire.memory().deregister(key))
+    }
+
+    /// Posts operations for one peer at once; see Endpoint::post().
+    ///
+    /// # Safety
+    /// The bytes of what was taken are valid until its end, those of reads are nobody else's.
+    pub unsafe fn post_remote(&self, peer: u32, wanted: &[Posting]) -> (usize, Stopped) {
+        let Some(wire) = self.wire_to(peer) else { return (0, Stopped::NeedsOwner) };
+        // SAFETY: passed on to the caller.
+        unsafe { wire.post(peer, wanted) }
+    }
+
+    /// Keeps bytes that were posted, and whose end nobody waits for, as long as the wire.
+    pub fn keep(&self, bytes: Box<[u8]>) {
+        if let Some(wire) = &self.wire {
+            wire.keep(bytes);
+        }
+    }
+
     fn put_by_wire(&self, port: &Port, class: Class, frame: &Frame) -> bool {
         self.wire_to(port.peer).is_some_and(|wire| wire.put(port.peer, class, frame, 0))
     }
@@ -210,19 +258,18 @@ impl Carrier for Endpoint {
 impl Transport for Fabric {
     fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         match self.locate_far(port, address, size) {
-            Ok(place) => Ok(Access::Message(place.offset)),
             // The holder of the lane's role sends the question, and this thread may be the holder:
             // a callback that tries until it is accepted would wait for itself. The owner checks
             // each access anyway.
             Err(error) if error.status == Status::RETRY_CONNECTING && (self.in_callback)() => {
                 Ok(Access::Message(0))
             }
-            Err(error) => Err(error),
+            access => access,
         }
     }
 
     fn registered_access(&self, _: &Port) -> Access {
-        Access::Message(0)
+        if self.remote().is_some() { Access::Posted(0) } else { Access::Message(0) }
     }
 
     fn kernel_refusals(&self, _: &Port) -> (i32, i32) {

@@ -12,6 +12,7 @@
 use super::Fabric;
 use crate::bootstrap::Card;
 use crate::fail;
+use crate::transport::Access;
 use crate::transport::address::{Address, Key};
 use crate::transport::imports::ImportTable;
 use crate::transport::memory::message_area::{MessageHead, Sizes};
@@ -27,8 +28,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a card by which peers know how its rank takes messages: policy, slots, `medium`.
 pub(super) const NUMBERS: usize = 12;
-/// Bytes of an answer that describes a region.
-pub const IMPORT: usize = 16;
+/// Bytes of an answer that describes a region: where it begins, its length, whether the wire reaches
+/// it, and the wire's key.
+pub const IMPORT: usize = 56;
 
 /// Those numbers of this rank.
 pub(super) fn numbers(own: &Sizes) -> [u8; NUMBERS] {
@@ -123,7 +125,7 @@ impl Fabric {
 
     /// As Transport::locate(), of a peer behind the wire. At the first use of a key
     /// RETRY_CONNECTING: the question is sent by whoever has the lane's role next.
-    pub(super) fn locate_far(&self, port: &Port, address: Address, size: u64) -> Result<Address> {
+    pub(super) fn locate_far(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         let (key, peer) = (Key(address.key), port.peer);
         if self.is_dead(peer) {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
@@ -136,7 +138,12 @@ impl Fabric {
         match far.map_or(Found::Ended, |far| lock(&far.imports).look(key.0)) {
             Found::Living(import) => {
                 address.check(size, import.length)?;
-                Ok(Address { offset: import.base + address.offset, ..address })
+                let place = import.base + address.offset;
+                Ok(if import.wire.is_some() {
+                    Access::Posted(place)
+                } else {
+                    Access::Message(place)
+                })
             }
             Found::Ended => fail!(ERR_KEY, "key {:#x} names no live region of rank {peer}", key.0),
             Found::Unknown => {
@@ -148,6 +155,14 @@ impl Fabric {
             }
             Found::Asked => Err(Error::bare(Status::RETRY_CONNECTING)),
         }
+    }
+
+    /// The peer's side of an operation as the wire needs it, after locate() has answered Posted;
+    /// None: it is not known any more, or only its owner reaches it.
+    pub fn resolve(&self, peer: u32, address: Address) -> Option<(u64, [u64; 4])> {
+        let imports = lock(&self.far.get(peer)?.imports);
+        let import = imports.known(address.key)?;
+        Some((import.base + address.offset, import.wire?))
     }
 
     /// Questions that the caller, the holder of the lane's role, is to send.
@@ -163,17 +178,23 @@ impl Fabric {
             return Err(Error::bare(Status::ERR_KEY));
         };
         entry.add_user(asker);
+        let wire = self.wire.as_ref().and_then(|wire| wire.memory().wire_key(key));
+        // What a wire reaches is named by its address here, a file's region by its place in it.
+        let (base, [a, b, c, d]) = wire.unwrap_or((base, [0; 4]));
+        let words = [base, length, wire.is_some().into(), a, b, c, d];
         let mut bytes = [0; IMPORT];
-        bytes[..8].copy_from_slice(&base.to_ne_bytes());
-        bytes[8..].copy_from_slice(&length.to_ne_bytes());
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
         Ok(bytes)
     }
 
     /// A peer has described a region. False: those are no such bytes.
     pub fn learn(&self, peer: u32, key: u64, bytes: &[u8]) -> bool {
         let Ok::<[u8; IMPORT], _>(bytes) = bytes.try_into() else { return false };
-        let word = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
-        let import = Import { base: word(0), length: word(8) };
+        let word = |at: usize| bytes[8 * at..][..8].try_into().map_or(0, u64::from_ne_bytes);
+        let wire = (word(2) != 0).then(|| std::array::from_fn(|at| word(3 + at)));
+        let import = Import { base: word(0), length: word(1), wire };
         if let Some(far) = self.far.get(peer) {
             lock(&far.imports).answered(key, Some(import));
         }

@@ -5,11 +5,13 @@
 //! (`outgoing`) and is posted by the polling thread. That thread sleeps on the lane's descriptor; where
 //! the wire has none, it naps, at most `LONGEST`; a send wakes it, since an answer will come.
 
+use super::ended::{End, Ended};
 use super::grants::{Grants, Line, Out, Packet, Taken, line_of};
 use super::outgoing::{Outgoing, class_of};
 use super::packet::{self, Parcel, packet_of};
 use super::pieces::{self, Joins};
 use super::receipts::Receipts;
+use super::remote::{Memory, Posted};
 use super::{Armed, CARD, Event, Wire, WireLane};
 use crate::fail;
 use crate::transport::frame::{Class, Frame};
@@ -20,6 +22,9 @@ use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+mod posts;
+use posts::{Ring, must_wake};
 
 /// How long the thread waits before it tries again what found no room.
 const AGAIN: Duration = Duration::from_micros(100);
@@ -55,6 +60,7 @@ pub type Unreachable = Box<dyn Fn(u32) + Send + Sync>;
 /// The end of one rank.
 pub struct Endpoint {
     shared: Arc<Shared>,
+    memory: Memory,
     card: Vec<u8>,
     thread: Option<Thread>,
 }
@@ -66,6 +72,8 @@ struct Shared {
     state: Mutex<State>,
     wake: Wake,
     unreachable: OnceBox<Unreachable>,
+    ended: Arc<Ended>,
+    ring: OnceBox<Ring>,
 }
 
 struct State {
@@ -77,6 +85,9 @@ struct State {
     relayed: Relayed,
     /// Peers that the wire does not reach, and when patience ends.
     lost: Vec<(u32, Instant)>,
+    posted: Posted,
+    /// Bytes that the lane may still read, until it is closed.
+    kept: Vec<Box<[u8]>>,
     asleep: Asleep,
     over: bool,
     told_of: u32,
@@ -94,6 +105,8 @@ enum Asleep {
 
 /// Frames that have come, for which this rank has set places aside.
 type Aside = Vec<(u32, Parcel)>;
+/// What comes of an event: packets to be sent, frames, ends of what was posted.
+type Come<'a> = (&'a mut Out, &'a mut Aside, &'a mut Vec<End>);
 
 impl State {
     fn say(&mut self, me: u32, peer: u32, what: &str) {
@@ -175,16 +188,16 @@ impl Shared {
     fn send_and_wake(&self, mut state: MutexGuard<'_, State>, out: Out) {
         self.send(&mut state, out);
         let waiting = state.outgoing.waiting() > 0;
-        if state.asleep == Asleep::Naps || state.asleep == Asleep::Deep && waiting {
-            state.asleep = Asleep::No;
+        if must_wake(&mut state.asleep, waiting) {
             drop(state);
             self.wake.wake();
         }
     }
 
-    fn event(&self, state: &mut State, event: &Event, out: &mut Out, aside: &mut Aside) {
+    fn event(&self, state: &mut State, event: &Event, (out, aside, ends): Come) {
         let peer = event.peer;
         match event.event {
+            Event::DONE if Posted::is_tag(event.tag) => ends.extend(state.posted.end(event)),
             Event::DONE => {
                 state.outgoing.done(event.tag);
                 if event.status != 0 {
@@ -212,8 +225,10 @@ impl Shared {
                 state.grants.fenced(peer);
                 state.joins.forget(peer);
                 state.outgoing.fenced(peer);
+                ends.extend(state.posted.end_all(peer));
             }
-            // UNFENCEABLE: what the dead was granted stays out of use.
+            // What the dead was granted stays out of use.
+            Event::UNFENCEABLE => ends.extend(state.posted.end_all(peer)),
             _ => {}
         }
     }
@@ -223,9 +238,10 @@ impl Shared {
         let mut guard = self.lock();
         let state = &mut *guard;
         let (mut events, mut out, mut aside) = ([Event::NONE; EVENTS], Out::new(), Aside::new());
+        let mut ends = Vec::new();
         let count = state.lane.poll(&mut events).min(EVENTS);
         for event in &events[..count] {
-            self.event(state, event, &mut out, &mut aside);
+            self.event(state, event, (&mut out, &mut aside, &mut ends));
         }
         let State { grants, receipts, lane, .. } = state;
         let (into_slot, mut back) =
@@ -236,6 +252,7 @@ impl Shared {
         self.send(state, out);
         let given_up = if state.lost.is_empty() { Vec::new() } else { state.given_up() };
         drop(guard);
+        self.tell(&ends);
         for peer in given_up {
             self.unreachable.get().into_iter().for_each(|tell| tell(peer));
         }
@@ -291,7 +308,7 @@ impl Endpoint {
     /// are given to `deliver`, and what other hubs send to `relayed`.
     pub fn join(
         rank: (u32, u32),
-        wire: &dyn Wire,
+        wire: Arc<dyn Wire>,
         medium: usize,
         deliver: Deliver,
         relayed: Relayed,
@@ -305,7 +322,7 @@ impl Endpoint {
     /// As join(), but nobody polls.
     fn without_thread(
         (me, size): (u32, u32),
-        wire: &dyn Wire,
+        wire: Arc<dyn Wire>,
         medium: usize,
         relayed: Relayed,
     ) -> Result<Endpoint> {
@@ -329,13 +346,16 @@ impl Endpoint {
             outgoing: Outgoing::new(caps.frame_most),
             relayed,
             lost: Vec::new(),
+            posted: Posted::default(),
+            kept: Vec::new(),
             asleep: Asleep::No,
             over: false,
             told_of: 0,
         };
         let (state, wake, unreachable) = (Mutex::new(state), Wake::new()?, OnceBox::new());
-        let shared = Arc::new(Shared { me, medium, state, wake, unreachable });
-        Ok(Endpoint { shared, card, thread: None })
+        let (ended, ring) = (Arc::default(), OnceBox::new());
+        let shared = Arc::new(Shared { me, medium, state, wake, unreachable, ended, ring });
+        Ok(Endpoint { shared, memory: Memory::new(wire), card, thread: None })
     }
 
     /// Who is told of peers that the wire does not reach. The first one stays.
@@ -416,6 +436,7 @@ impl Drop for Endpoint {
         // What the thread tells of a peer may let go of the last that has this end.
         let ended = |thread: Thread| thread.is_current() || thread.join_until(limit);
         if self.thread.take().is_none_or(ended) {
+            self.memory.deregister_all();
             let _ = self.shared.lock().lane.close(DRAIN);
         }
     }

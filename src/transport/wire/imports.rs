@@ -19,6 +19,8 @@ pub struct Import {
     pub base: u64,
     /// Its length in bytes.
     pub length: u64,
+    /// What the wire needs to read and write there; None: only its owner does.
+    pub wire: Option<[u64; 4]>,
 }
 
 /// What a look-up finds.
@@ -46,12 +48,18 @@ pub struct Imports {
 impl Imports {
     /// What is known of a key. After Unknown the next look finds Asked, until answered().
     pub fn look(&mut self, key: u64) -> Found {
-        match self.living.get(&Key(key).index()) {
-            Some((known, import)) if *known == key => Found::Living(*import),
+        match self.known(key).copied() {
+            Some(import) => Found::Living(import),
             _ if self.ended.contains(&key) => Found::Ended,
             _ if self.asked.insert(key) => Found::Unknown,
             _ => Found::Asked,
         }
+    }
+
+    /// What a key leads to, as far as is known; nobody is asked.
+    pub fn known(&self, key: u64) -> Option<&Import> {
+        let (known, import) = self.living.get(&Key(key).index())?;
+        (*known == key).then_some(import)
     }
 
     /// The question for a key was answered: what it leads to, or None where it leads to nothing.
@@ -87,7 +95,7 @@ impl Imports {
 mod tests {
     use super::*;
 
-    const IMPORT: Import = Import { base: 64, length: 100 };
+    const IMPORT: Import = Import { base: 64, length: 100, wire: None };
 
     #[test]
     fn a_key_is_asked_for_once_and_then_known_until_its_owner_refuses_it() {
@@ -96,6 +104,7 @@ mod tests {
         assert_eq!(imports.look(key), Found::Asked);
         imports.answered(key, Some(IMPORT));
         assert_eq!(imports.look(key), Found::Living(IMPORT));
+        assert_eq!((imports.known(key), imports.known(key + 1)), (Some(&IMPORT), None));
         imports.forget(Key::new(3, 1, 8).0);
         assert_eq!(imports.look(key), Found::Living(IMPORT));
         imports.forget(key);

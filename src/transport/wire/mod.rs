@@ -6,9 +6,11 @@
 //! (`packet`), their pieces (`pieces`), acknowledgements (`receipts`), and the thread that polls.
 //!
 //! Commands and events have the layout of `llcl_wire.h`, so arrays of them are handed to a module
-//! as they are. They carry frames so far. What else a network can do becomes further values of `op`
-//! and `event`; the words for it are in their places and 0.
+//! as they are: frames, and reads, writes and atomics where the network has them (`remote`). What
+//! else a network can do becomes further values of `op` and `event`; the words for it are in their
+//! places and 0.
 
+mod ended;
 pub mod endpoint;
 pub mod grants;
 pub mod imports;
@@ -17,10 +19,12 @@ mod outgoing;
 mod packet;
 mod pieces;
 mod receipts;
+pub mod remote;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 mod table;
 
+use crate::fail;
 use crate::util::status::{Result, Status};
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -38,6 +42,8 @@ pub const CLASS_KNOCKS: [u32; 3] = [4, 5, 6];
 pub const KNOCK_MOST: usize = 512;
 /// Classes have smaller numbers.
 pub const CLASSES: usize = 7;
+/// Reads, writes and atomics.
+pub const CLASS_RMA: u32 = 3;
 /// Most bytes of a card.
 pub const CARD: usize = 64;
 
@@ -48,6 +54,28 @@ pub struct Caps {
     pub frame_most: usize,
     /// It answers fence() with [`Event::FENCED`]; else with [`Event::UNFENCEABLE`].
     pub can_fence: bool,
+    /// It reads and writes memory that peers have registered, and needs no thread of theirs for it.
+    pub remote: bool,
+    /// Bytes of a write that post() copies, see [`Command::INLINE`].
+    pub inline_most: usize,
+    /// This rank's side of a read, and of a write that is not inline, must be registered too.
+    pub needs_local_key: bool,
+    /// Most bytes of a read or a write; 0: any number.
+    pub message_most: u64,
+    /// Atomic operations on aligned words of 8 bytes: a bit for each, by its number in `llcl.h`.
+    pub atomics: u64,
+    /// Its atomics and those of CPUs do not disturb each other.
+    pub atomics_with_cpu: bool,
+}
+
+/// Memory that was registered, as the wire knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Key {
+    /// For commands of this rank: [`Piece::local`].
+    pub local: u64,
+    /// For commands of peers: [`Command::wire`].
+    pub wire: [u64; 4],
 }
 
 /// Bytes of a command, in this process's memory.
@@ -66,21 +94,28 @@ pub struct Piece {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Command {
-    /// What is to be done: [`Command::FRAME`].
+    /// What is to be done: one of the constants below.
     pub op: u8,
-    atomic: u8,
-    kind: u8,
+    /// [`Command::ATOMIC`]: the operation, by its number in `llcl.h`.
+    pub atomic: u8,
+    /// [`Command::ATOMIC`]: the word's type, likewise.
+    pub kind: u8,
     /// How many pieces there are.
     pub pieces: u8,
-    flags: u32,
+    /// [`Command::INLINE`], or 0.
+    pub flags: u32,
     /// Comes back with [`Event::DONE`].
     pub tag: u64,
-    remote: u64,
-    wire: [u64; 4],
-    /// Bytes of all pieces.
+    /// The peer's side: an address in its process.
+    pub remote: u64,
+    /// The peer's key for it.
+    pub wire: [u64; 4],
+    /// Bytes of all pieces; of an atomic the word's.
     pub size: u64,
-    operand: u64,
-    compare: u64,
+    /// First number of an atomic.
+    pub operand: u64,
+    /// What a compare-and-swap compares with.
+    pub compare: u64,
     notice: u32,
     order: u32,
     /// The pieces.
@@ -89,8 +124,16 @@ pub struct Command {
 }
 
 impl Command {
+    /// Copies from the peer's memory. Done: the bytes are here.
+    pub const READ: u8 = 1;
+    /// Copies to the peer's memory. Done: the peer sees the bytes.
+    pub const WRITE: u8 = 2;
+    /// Changes a word of the peer's; has no pieces. Done: what it was before is in the event.
+    pub const ATOMIC: u8 = 3;
     /// Sends its bytes as one frame.
     pub const FRAME: u8 = 4;
+    /// In `flags`, of a write of at most `inline_most` bytes: post() copies them.
+    pub const INLINE: u32 = 1;
 
     /// The command to send one piece as a frame. Both pointers are used by post() at once, the
     /// bytes until the event of `tag`.
@@ -129,7 +172,8 @@ pub struct Event {
     pub class: u32,
     /// [`Event::DONE`]: the command's.
     pub tag: u64,
-    fetched: u64,
+    /// [`Event::DONE`] of an atomic: what the word was before.
+    pub fetched: u64,
     /// [`Event::FRAME`]: to be given back under this number.
     pub frame: u64,
     /// [`Event::FRAME`]: its bytes, valid until it is given back.
@@ -194,6 +238,20 @@ pub trait Wire: Send + Sync {
     /// What peers need to know to connect to this rank: at most [`CARD`] bytes.
     fn card(&self) -> Result<Vec<u8>>;
 
+    /// Lets peers that have the key read and write this memory from now on.
+    fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
+        let _ = (address, size);
+        fail!(ERR_UNSUPPORTED, "this wire reads and writes no memory of peers")
+    }
+
+    /// Ends that. When this has returned, nothing lands in the memory any more, whoever has sent
+    /// it, the dead too; commands that come later end with ERR_KEY. A wire that cannot promise this
+    /// has no `remote`.
+    fn deregister(&self, key: &Key) -> Result<()> {
+        let _ = key;
+        Ok(())
+    }
+
     /// What one thread at a time posts to and polls. To be made once.
     fn lane(&self) -> Result<Box<dyn WireLane>>;
 }
@@ -207,7 +265,7 @@ pub trait WireLane: Send {
     /// Takes commands for one peer and one class, in this order, from the first on; how many, and
     /// where they are not all, why: RETRY_QUEUE_FULL (post again after a poll),
     /// RETRY_CONNECTING (after [`Event::CONNECTED`]), or an error, which ends what is between the
-    /// two ranks. Frames may overtake each other.
+    /// two ranks. Commands may overtake each other.
     ///
     /// # Safety
     /// The pieces are valid during the call; their bytes are valid and do not change until
@@ -228,7 +286,8 @@ pub trait WireLane: Send {
     /// Ends arm(), if it did not answer PollNow.
     fn disarm(&mut self);
 
-    /// The peer has died: asks for the event [`Event::FENCED`] or [`Event::UNFENCEABLE`].
+    /// The peer has died: asks for the event [`Event::FENCED`] or [`Event::UNFENCEABLE`]. Before it
+    /// each read, write and atomic for the peer ends with [`Event::DONE`].
     fn fence(&mut self, peer: u32);
 
     /// Ends the lane, after up to `drain` for what was taken. The bytes of all commands are their

@@ -5,7 +5,7 @@
 use super::table::{
     self, ArmedTable, CapsTable, HostTable, LaneHandle, OpenTable, Table, WireHandle,
 };
-use super::{Armed, CARD, Caps, Command, Event, Wire, WireLane};
+use super::{Armed, CARD, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
 use crate::util::shared_object::{self, SharedObject};
 use crate::util::status::{Error, Result, Status};
@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// `access` of register_: peers may read and write.
+const READ_WRITE: u32 = 3;
 /// The variable with the folders that are searched instead.
 pub const MODULES: &str = "LLCL_MODULES";
 
@@ -218,7 +220,18 @@ impl Wire for Opened {
     fn caps(&self) -> Caps {
         let caps = self.caps_table();
         let frame_most = if caps.frame == 0 { 0 } else { caps.frame_most as usize };
-        Caps { frame_most, can_fence: caps.can_fence != 0 }
+        let table = &self.0.table;
+        let registers = table.register.is_some() && table.deregister.is_some();
+        Caps {
+            frame_most,
+            can_fence: caps.can_fence != 0,
+            remote: caps.read != 0 && caps.write != 0 && registers,
+            inline_most: caps.inline_most as usize,
+            needs_local_key: caps.needs_local_key != 0,
+            message_most: caps.message_most,
+            atomics: caps.atomics[0],
+            atomics_with_cpu: caps.atomics_with_cpu != 0,
+        }
     }
 
     fn card(&self) -> Result<Vec<u8>> {
@@ -232,6 +245,21 @@ impl Wire for Opened {
             self.0.table.card.map(|call| call(self.0.wire, card.as_mut_ptr().cast(), size))
         };
         self.0.check("card", status).map(|()| card)
+    }
+
+    fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
+        let (mut key, call) = (Key::default(), self.0.table.register);
+        let wire = self.0.wire;
+        // SAFETY: the wire is open; Key is llcl_wire_key_t.
+        let status =
+            unsafe { call.map(|call| call(wire, address.cast(), size, READ_WRITE, &mut key)) };
+        self.0.check("register", status).map(|()| key)
+    }
+
+    fn deregister(&self, key: &Key) -> Result<()> {
+        // SAFETY: the wire is open, and the key is of register().
+        let status = unsafe { self.0.table.deregister.map(|call| call(self.0.wire, key)) };
+        self.0.check("deregister", status)
     }
 
     fn lane(&self) -> Result<Box<dyn WireLane>> {

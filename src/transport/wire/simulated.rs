@@ -1,19 +1,30 @@
-//! A network of threads, for tests: ranks of one process that reach each other by frames only.
+//! A network of threads, for tests: ranks of one process that reach each other by frames, and, as
+//! the seed says, by reads, writes and atomics in each other's memory.
 //!
-//! A seed (`LLCL_WIRE_SEED`) says how late each frame comes, so frames overtake each other; none is
-//! lost. A lane takes all of what is posted, or a part, or nothing. What differs between real
-//! networks follows from the seed too ([`Nature`]): the size of frames, a descriptor to sleep on,
-//! and whether a dead rank can be fenced.
+//! A seed (`LLCL_WIRE_SEED`) says how late each frame, access and end comes, so they overtake each
+//! other; none is lost. A lane takes all of what is posted, or a part, or nothing. What differs
+//! between real networks follows from the seed too ([`Nature`]), or is said behind it: `7:remote=1`.
+//!
+//! An access is executed at its time by whoever polls the lane that it was posted to; no thread of
+//! the memory's owner takes part ([`memory`]). Writes of a rank that goes before their time are on
+//! their way still: they come late, until the fence.
 
-use super::{Armed, CLASSES, Caps, Command, Event, Wire, WireLane};
+use super::{Armed, CLASSES, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
 use crate::util::socket::Wake;
 use crate::util::status::{Result, Status};
+use accesses::Begun;
+use memory::{Access, Registered};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
+
+mod accesses;
+mod memory;
+mod nature;
+pub use nature::Nature;
 
 /// Commands that a lane takes before it has sent the first of them.
 const DEPTH: usize = 64;
@@ -21,33 +32,6 @@ const DEPTH: usize = 64;
 const RECEIVES: usize = 32;
 /// A rank that has died may be in the middle of a post for so long.
 const DYING: Duration = Duration::from_micros(100);
-
-/// What kind of network it is.
-#[derive(Clone, Copy, Debug)]
-pub struct Nature {
-    /// What delays follow from.
-    pub seed: u64,
-    /// Most bytes of a frame.
-    pub frame_most: usize,
-    /// A thread can sleep on a descriptor.
-    pub has_fd: bool,
-    /// It can be said when nothing of a dead rank comes any more.
-    pub can_fence: bool,
-}
-
-impl Nature {
-    /// What a seed means.
-    pub fn of(seed: u64) -> Nature {
-        let frame_most = [512, 4096, 1 << 20][seed as usize % 3];
-        Nature { seed, frame_most, has_fd: seed % 2 == 1, can_fence: !seed.is_multiple_of(4) }
-    }
-
-    /// As the environment has it.
-    pub fn from_environment() -> Nature {
-        let seed = std::env::var("LLCL_WIRE_SEED").ok().and_then(|seed| seed.parse().ok());
-        Nature::of(seed.unwrap_or(1))
-    }
-}
 
 /// What is on its way to one rank.
 enum Comes {
@@ -57,10 +41,20 @@ enum Comes {
         class: u32,
         bytes: Box<[u8]>,
     },
-    /// The end of a command of its own.
+    /// The time of an access of its own.
+    Due(u64),
+    /// A write of a rank that has gone since.
+    Late {
+        from: u32,
+        access: Access,
+        bytes: Box<[u8]>,
+    },
+    /// The end of a command of its own: tag, peer, and what an atomic fetched.
     Done {
         tag: u64,
         peer: u32,
+        status: Status,
+        fetched: u64,
     },
 }
 
@@ -79,7 +73,7 @@ impl Comes {
     fn queue(&self) -> usize {
         match self {
             Comes::Frame { class, .. } => (*class as usize).min(CLASSES - 1),
-            Comes::Done { .. } => CLASSES,
+            _ => CLASSES,
         }
     }
 }
@@ -89,6 +83,7 @@ struct Card {
     inbox: Mutex<Inbox>,
     /// Where a thread can sleep on a descriptor.
     news: Option<Wake>,
+    registered: Mutex<Registered>,
 }
 
 /// The cards of the process, by number.
@@ -113,6 +108,7 @@ impl Simulated {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let card = Arc::new(Card {
             inbox: Mutex::default(),
+            registered: Mutex::default(),
             news: if nature.has_fd { Some(Wake::new()?) } else { None },
         });
         lock(&CARDS).insert(number, Arc::downgrade(&card));
@@ -127,7 +123,7 @@ impl Simulated {
         let inbox = lock(&self.card.inbox);
         let size = |comes: &Comes| match comes {
             Comes::Frame { bytes, .. } => Some(bytes.len()),
-            Comes::Done { .. } => None,
+            _ => None,
         };
         let all = inbox.coming.iter().flat_map(BTreeMap::values).filter_map(size);
         all.fold((0, 0), |(count, sum), size| (count + 1, sum + size))
@@ -136,11 +132,20 @@ impl Simulated {
 
 impl Wire for Simulated {
     fn caps(&self) -> Caps {
-        Caps { frame_most: self.nature.frame_most, can_fence: self.nature.can_fence }
+        self.nature.caps
     }
 
     fn card(&self) -> Result<Vec<u8>> {
         Ok(self.number.to_ne_bytes().into())
+    }
+
+    fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
+        Ok(lock(&self.card.registered).add(address as u64, size))
+    }
+
+    fn deregister(&self, key: &Key) -> Result<()> {
+        lock(&self.card.registered).remove(key);
+        Ok(())
     }
 
     fn lane(&self) -> Result<Box<dyn WireLane>> {
@@ -157,6 +162,7 @@ impl Wire for Simulated {
             fences: Vec::new(),
             given: HashMap::new(),
             held: [0; CLASSES],
+            accesses: HashMap::new(),
             under_way: 0,
             random,
             serial: 0,
@@ -178,6 +184,7 @@ struct Lane {
     given: HashMap<u64, (usize, Box<[u8]>)>,
     /// How many they are, of each class.
     held: [usize; CLASSES],
+    accesses: HashMap<u64, Begun>,
     /// Commands of which the end was not told.
     under_way: usize,
     random: u64,
@@ -228,17 +235,36 @@ impl Lane {
         }
     }
 
-    /// The first of the dead of whom nothing is on its way.
+    fn put_own(&mut self, comes: Comes) {
+        let own = self.card.clone();
+        self.put(&own, comes);
+    }
+
+    /// The first of the dead of whom nothing is on its way, when all that was posted to it has
+    /// ended.
     fn fenced(&mut self) -> Option<Event> {
         let (inbox, now) = (lock(&self.card.inbox), Instant::now());
         let comes = |rank: u32| {
-            let of = |comes: &Comes| matches!(comes, Comes::Frame { from, .. } if *from == rank);
+            let of = |comes: &Comes| match comes {
+                Comes::Frame { from, .. } | Comes::Late { from, .. } => *from == rank,
+                Comes::Done { peer, .. } => *peer == rank,
+                Comes::Due(number) => self.accesses.get(number).is_some_and(|it| it.peer == rank),
+            };
             inbox.coming.iter().flat_map(BTreeMap::values).any(of)
         };
         let over = |(rank, until): &(u32, Instant)| now > *until && !comes(*rank);
-        let (rank, _) = self.fences.remove(self.fences.iter().position(over)?);
-        let event = if self.nature.can_fence { Event::FENCED } else { Event::UNFENCEABLE };
-        Some(Event::about(event, rank))
+        let at = self.fences.iter().position(over)?;
+        drop(inbox);
+        let rank = self.fences[at].0;
+        let left = self.accesses.iter().find(|(_, it)| it.peer == rank).map(|(number, _)| *number);
+        if let Some(begun) = left.and_then(|number| self.accesses.remove(&number)) {
+            self.under_way -= 1;
+            let (tag, status) = (begun.tag, Status::ERR_PEER_DEAD.0);
+            return Some(Event { tag, status, ..Event::about(Event::DONE, rank) });
+        }
+        self.fences.remove(at);
+        let can_fence = self.nature.caps.can_fence;
+        Some(Event::about(if can_fence { Event::FENCED } else { Event::UNFENCEABLE }, rank))
     }
 
     /// The queue of what comes next and has a receive, and when it comes.
@@ -248,11 +274,23 @@ impl Lane {
         (0..=CLASSES).filter(may).filter_map(first).min()
     }
 
-    fn event_of(&mut self, comes: Comes) -> Event {
+    /// What it means for the endpoint that something has come; None: nothing.
+    fn event_of(&mut self, comes: Comes) -> Option<Event> {
         match comes {
-            Comes::Done { tag, peer } => {
+            Comes::Done { tag, peer, status, fetched } => {
                 self.under_way -= 1;
-                Event { tag, ..Event::about(Event::DONE, peer) }
+                let status = status.0;
+                Some(Event { tag, status, fetched, ..Event::about(Event::DONE, peer) })
+            }
+            Comes::Due(number) => {
+                self.execute(number);
+                None
+            }
+            Comes::Late { access, mut bytes, .. } => {
+                let registered = lock(&self.card.registered);
+                // SAFETY: as in execute(); the bytes are here.
+                unsafe { registered.execute(&access, bytes.as_mut_ptr(), bytes.len() as u64) };
+                None
             }
             Comes::Frame { from, answer_to, class, bytes } => {
                 self.peers.entry(from).or_insert(answer_to);
@@ -261,7 +299,7 @@ impl Lane {
                 let of = (class as usize).min(CLASSES - 1);
                 self.held[of] += 1;
                 let bytes = self.given.entry(frame).or_insert((of, bytes)).1.as_ptr();
-                Event { frame, bytes, size, class, ..Event::about(Event::FRAME, from) }
+                Some(Event { frame, bytes, size, class, ..Event::about(Event::FRAME, from) })
             }
         }
     }
@@ -284,6 +322,12 @@ impl WireLane for Lane {
         };
         let taken = self.taken(commands.len());
         for command in &commands[..taken] {
+            self.under_way += 1;
+            if command.op != Command::FRAME {
+                // SAFETY: passed on to the caller.
+                unsafe { self.begin(peer, &to, command) };
+                continue;
+            }
             // SAFETY: as the caller promises: one piece, valid until its end is told.
             let bytes = unsafe {
                 let piece = &*command.piece;
@@ -291,9 +335,8 @@ impl WireLane for Lane {
             };
             let (from, answer_to) = (self.me, self.card.clone());
             self.put(&to, Comes::Frame { from, answer_to, class, bytes: bytes.into() });
-            self.under_way += 1;
-            let own = self.card.clone();
-            self.put(&own, Comes::Done { tag: command.tag, peer });
+            let (tag, status) = (command.tag, Status::OK);
+            self.put_own(Comes::Done { tag, peer, status, fetched: 0 });
         }
         let why = if taken == commands.len() { Status::OK } else { Status::RETRY_QUEUE_FULL };
         (taken, why)
@@ -316,11 +359,15 @@ impl WireLane for Lane {
             let due = self.next(&inbox).filter(|(due, _)| *due <= Instant::now());
             let comes = due.and_then(|(_, queue)| inbox.coming[queue].pop_first());
             drop(inbox);
-            let comes = comes.map(|(_, comes)| comes);
-            match comes.map(|comes| self.event_of(comes)).or_else(|| self.fenced()) {
-                Some(event) if tell(event) => return count,
-                Some(_) => {}
-                None => return count,
+            let event = match comes {
+                Some((_, comes)) => self.event_of(comes),
+                None => match self.fenced() {
+                    None => return count,
+                    event => event,
+                },
+            };
+            if event.is_some_and(&mut tell) {
+                return count;
             }
         }
     }
@@ -354,7 +401,16 @@ impl WireLane for Lane {
     }
 
     fn close(&mut self, _: Duration) -> Result<()> {
-        // What was taken was copied.
+        // Frames were copied when they were taken; of writes that is done now.
+        let writes = std::mem::take(&mut self.accesses);
+        for Begun { to, access, local, size, .. } in writes.into_values() {
+            if access.is_write() {
+                // SAFETY: the poster's side is valid until this call has returned.
+                let bytes = unsafe { std::slice::from_raw_parts(local, size as usize) };
+                self.put(&to, Comes::Late { from: self.me, access, bytes: bytes.into() });
+            }
+        }
+        lock(&self.card.registered).over = true;
         let mut inbox = lock(&self.card.inbox);
         inbox.over = true;
         inbox.coming = Default::default();

@@ -1,6 +1,6 @@
 //! The structs of `llcl_wire.h`, field by field; that file says what they mean.
 
-use super::{Command, Event};
+use super::{Command, Event, Key};
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::{MaybeUninit, offset_of};
 
@@ -19,34 +19,27 @@ pub struct LaneHandle {
     _private: [u8; 0],
 }
 
-/// `llcl_wire_key_t`.
-#[repr(C)]
-pub struct KeyTable {
-    local: u64,
-    wire: [u64; 4],
-}
-
 /// `llcl_wire_caps_t`.
 #[repr(C)]
 #[derive(Default)]
 pub struct CapsTable {
     pub struct_size: u64,
-    read: u32,
-    write: u32,
+    pub read: u32,
+    pub write: u32,
     pub frame: u32,
     two_sided: u32,
     ordered: u32,
     notice_bits: u32,
     remote_flag_ordered: u32,
     pub threads: u32,
-    atomics: [u64; 2],
-    atomics_with_cpu: u32,
-    inline_most: u32,
+    pub atomics: [u64; 2],
+    pub atomics_with_cpu: u32,
+    pub inline_most: u32,
     pieces_most: u32,
-    needs_local_key: u32,
+    pub needs_local_key: u32,
     pub frame_most: u32,
     pub card_bytes: u32,
-    message_most: u64,
+    pub message_most: u64,
     bounce_below: u64,
     depth: u32,
     lanes: u32,
@@ -87,8 +80,7 @@ pub struct ArmedTable {
 type Call<F> = Option<F>;
 type Opening =
     unsafe extern "C" fn(*const HostTable, *const OpenTable, *mut *mut WireHandle) -> i32;
-type Registering =
-    unsafe extern "C" fn(*mut WireHandle, *mut c_void, u64, u32, *mut KeyTable) -> i32;
+type Registering = unsafe extern "C" fn(*mut WireHandle, *mut c_void, u64, u32, *mut Key) -> i32;
 type Posting =
     unsafe extern "C" fn(*mut LaneHandle, u32, u32, *const Command, u32, *mut i32) -> u32;
 
@@ -107,8 +99,8 @@ pub struct Table {
     pub close: Call<unsafe extern "C" fn(*mut WireHandle, i64) -> i32>,
     pub caps: Call<unsafe extern "C" fn(*mut WireHandle, *mut CapsTable) -> i32>,
     pub card: Call<unsafe extern "C" fn(*mut WireHandle, *mut c_void, usize) -> i32>,
-    register: Call<Registering>,
-    deregister: Call<unsafe extern "C" fn(*mut WireHandle, *const KeyTable) -> i32>,
+    pub register: Call<Registering>,
+    pub deregister: Call<unsafe extern "C" fn(*mut WireHandle, *const Key) -> i32>,
     pub lane: Call<unsafe extern "C" fn(*mut WireHandle, u32, *mut *mut LaneHandle) -> i32>,
     pub connect: Call<unsafe extern "C" fn(*mut LaneHandle, u32, *const c_void, usize) -> i32>,
     pub post: Call<Posting>,

@@ -81,14 +81,14 @@ fn part_of(rank: usize) -> usize {
 }
 
 /// Ends without threads, of which each is connected with the first.
-fn star(count: u32, nature: Nature) -> (Vec<Endpoint>, Vec<Counted>) {
-    let wires: Vec<Counted> = counted(WIRE, || {
-        (0..count).map(|me| Counted(Simulated::new(me, nature).unwrap())).collect()
+fn star(count: u32, nature: Nature) -> (Vec<Endpoint>, Vec<Arc<Counted>>) {
+    let wires: Vec<Arc<Counted>> = counted(WIRE, || {
+        (0..count).map(|me| Arc::new(Counted(Simulated::new(me, nature).unwrap()))).collect()
     });
     let end = |me: usize| {
         let rank = (me as u32, count);
         counted(part_of(me), || {
-            Endpoint::without_thread(rank, &wires[me], 4096, Box::new(|_, _| ())).unwrap()
+            Endpoint::without_thread(rank, wires[me].clone(), 4096, Box::new(|_, _| ())).unwrap()
         })
     };
     let ends: Vec<Endpoint> = (0..wires.len()).map(end).collect();

@@ -75,7 +75,7 @@ fn modules_that_fit_carry_frames() {
             };
             Endpoint::join(
                 (me, 2),
-                &module.open(me, 2).unwrap(),
+                std::sync::Arc::new(module.open(me, 2).unwrap()),
                 4096,
                 Box::new(deliver),
                 Box::new(|_, _| ()),

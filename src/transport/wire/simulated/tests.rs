@@ -54,9 +54,9 @@ fn seeds_cover_what_differs_between_networks() {
     let all: Vec<Nature> = natures().collect();
     for has in [true, false] {
         assert!(all.iter().any(|nature| nature.has_fd == has));
-        assert!(all.iter().any(|nature| nature.can_fence == has));
+        assert!(all.iter().any(|nature| nature.caps.can_fence == has));
     }
-    assert!([512, 4096, 1 << 20].iter().all(|size| all.iter().any(|n| n.frame_most == *size)));
+    assert!([512, 4096, 1 << 20].iter().all(|size| all.iter().any(|n| n.caps.frame_most == *size)));
 }
 
 /// All frames come once; some out of order, some posts are taken in part, some not at all. The end
@@ -116,7 +116,7 @@ fn nothing_of_the_dead_comes_after_the_fence() {
             poll(&mut *there, &mut told);
         }
         assert_eq!(told.frames.len(), 20);
-        let event = if nature.can_fence { Event::FENCED } else { Event::UNFENCEABLE };
+        let event = if nature.caps.can_fence { Event::FENCED } else { Event::UNFENCEABLE };
         assert_eq!(told.others, [(event, 0)]);
     }
 }

@@ -1,0 +1,178 @@
+//! Operations that a network executes in the memory of a peer: gathered for each peer, and posted in
+//! batches under one doorbell by the holder of the lane's role. They stand in the table of operations
+//! in flight, as those that an owner is asked for, in a stage of their own ([`Stage::Posted`]), and
+//! their ends come back by tag.
+//!
+//! What the network turns out not to be able to do, as where this rank's side is not registered, goes
+//! on as a request to the owner. What a network has taken ends with what the network tells, also
+//! where the peer has died: until then it may use this rank's memory.
+
+use crate::engine::atomic;
+use crate::engine::by_owner::{InFlight, Stage};
+use crate::engine::command::Op;
+use crate::engine::in_flight::Tag;
+use crate::engine::lane_state::LaneState;
+use crate::engine::routes::Routes;
+use crate::transport::Reply;
+use crate::transport::remote::{Posting, Stopped, What};
+use crate::util::status::Status;
+use std::collections::VecDeque;
+
+/// Most operations that are posted at a time.
+const BATCH: usize = 64;
+
+impl InFlight {
+    /// Whether a network has it, or is to have it.
+    pub fn is_posted(&self) -> bool {
+        matches!(self.stage, Stage::Posted { .. })
+    }
+
+    /// The first stage of an operation on memory that a network reaches.
+    pub fn first_posted(size: u64, most: u64) -> Stage {
+        Stage::Posted { done: 0, size: size.min(most) }
+    }
+
+    /// What is to be posted for the present stage. None: the network does not know the peer's side
+    /// any more.
+    fn posting(&self, routes: &Routes, tag: Tag) -> Option<Posting> {
+        let Stage::Posted { done, size } = self.stage else { return None };
+        let command = &self.command;
+        let (remote, key) = routes.fabric().resolve(command.peer, command.remote)?;
+        let what = match command.op {
+            Op::READ => What::Read,
+            Op::ATOMIC => {
+                let (op, kind) = (command.code, command.kind);
+                let (operand, compare) = (command.operand, command.compare);
+                What::Atomic { op, kind, operand, compare }
+            }
+            _ => What::Write,
+        };
+        let local = command.local.wrapping_add(done as usize);
+        Some(Posting { tag: tag.0, what, local, size, remote: remote + done, key })
+    }
+
+    /// The owner is to be asked for what is left.
+    fn leave_to_owner(&mut self) {
+        self.stage = match self.stage {
+            Stage::Posted { .. } if self.command.op == Op::ATOMIC => Stage::Word,
+            Stage::Posted { done, .. } => Stage::Data { done },
+            stage => stage,
+        };
+    }
+
+    /// Takes in the end of what was posted. Some: the command has ended.
+    fn ended(&mut self, end: Reply, most: u64) -> Option<Status> {
+        let Stage::Posted { done, size } = self.stage else { return None };
+        if end.status != Status::OK {
+            return Some(end.status);
+        }
+        if self.command.op == Op::ATOMIC {
+            // SAFETY: the user vouches for the result's place until the completion fires.
+            unsafe { atomic::deliver(self.command.local, self.command.kind, end.result) };
+            return Some(Status::OK);
+        }
+        let (done, all) = (done + size, self.command.size);
+        self.stage = match self.command.op {
+            _ if done < all => Stage::Posted { done, size: (all - done).min(most) },
+            // A signal is its owner's to change, who wakes those that wait for it; the data is seen
+            // there by now.
+            Op::WRITE_SIGNAL => Stage::Word,
+            _ => return Some(Status::OK),
+        };
+        self.sent = false;
+        None
+    }
+}
+
+impl LaneState {
+    /// Puts an operation behind those that wait to be posted to the same peer.
+    pub(super) fn gather(&mut self, tag: Tag) {
+        if let Some(operation) = self.slots.get_mut(tag) {
+            self.posts.put(operation.command.peer, |line| line.push_back(tag));
+        }
+    }
+
+    /// Posts what waits for it, as far as there is room; returns how much that was.
+    pub(in crate::engine) fn post_gathered(&mut self, routes: &Routes) -> usize {
+        if self.posts.is_empty() {
+            return 0;
+        }
+        let (mut posts, mut posted) = (std::mem::take(&mut self.posts), 0);
+        posts.serve(|line| {
+            let (count, all) = self.post_line(routes, line);
+            posted += count;
+            all
+        });
+        debug_assert!(self.posts.is_empty(), "nothing is gathered while it is posted");
+        self.posts = posts;
+        posted
+    }
+
+    /// Posts the first operations for one peer: how many have left the line, and whether the next
+    /// ones may, too.
+    fn post_line(&mut self, routes: &Routes, line: &mut VecDeque<Tag>) -> (usize, bool) {
+        let (mut batch, mut without) = (Vec::with_capacity(line.len().min(BATCH)), None);
+        let mut peer = None;
+        for tag in line.iter().take(BATCH) {
+            // One that has ended meanwhile ends the batch, as one that cannot be posted.
+            let operation = self.slots.get_mut(*tag).filter(|it| it.is_posted());
+            peer = peer.or(operation.as_ref().map(|it| it.command.peer));
+            match operation.and_then(|it| it.posting(routes, *tag)) {
+                Some(posting) => batch.push(posting),
+                None => {
+                    without = Some(Stopped::NeedsOwner);
+                    break;
+                }
+            }
+        }
+        let (count, stopped) = match peer {
+            Some(peer) if routes.is_dead(peer) => (0, Stopped::Failed(Status::ERR_PEER_DEAD)),
+            // SAFETY: the user vouches for the local sides until the completions fire; what an
+            // operation has copied lives as long as it, or as the wire (see keep_bytes()).
+            Some(peer) => unsafe { routes.fabric().post_remote(peer, &batch) },
+            None => (0, Stopped::No),
+        };
+        for tag in line.drain(..count) {
+            if let Some(operation) = self.slots.get_mut(tag) {
+                operation.sent = true;
+                self.unsent -= 1;
+            }
+        }
+        let stopped = if stopped == Stopped::No { without.unwrap_or(stopped) } else { stopped };
+        match stopped {
+            Stopped::No => return (count, true),
+            Stopped::Later => return (count, false),
+            Stopped::NeedsOwner | Stopped::Failed(_) => {}
+        }
+        let Some(tag) = line.pop_front() else { return (count, true) };
+        match stopped {
+            Stopped::Failed(status) => self.end(routes, tag, status),
+            _ => self.ask_owner(routes, tag),
+        }
+        (count + 1, true)
+    }
+
+    fn ask_owner(&mut self, routes: &Routes, tag: Tag) {
+        let Some(operation) = self.slots.get_mut(tag) else { return };
+        operation.leave_to_owner();
+        // It counts as unsent already.
+        self.unsent -= 1;
+        self.send_or_wait(routes, tag);
+    }
+
+    /// What was posted has ended.
+    pub(in crate::engine) fn wire_ended(&mut self, routes: &Routes, end: Reply) {
+        let (tag, most) = (Tag(end.tag), routes.fabric().remote_most());
+        // A number that fits nothing, or not now, is none of this rank's.
+        let Some(operation) = self.slots.get_mut(tag).filter(|it| it.sent && it.is_posted()) else {
+            return;
+        };
+        match operation.ended(end, most) {
+            Some(status) => {
+                self.end(routes, tag, status);
+                self.ask_again(routes);
+            }
+            None => self.send_or_wait(routes, tag),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What is done once for every wire that reads and writes the memory of peers: registrations of this
+//! rank's memory, and the commands that the lane has taken, each with the number under which its
+//! end is told.
+
+use super::ended::End;
+use super::{Caps, Command, Event, Key, Piece, Wire};
+use crate::transport::remote::{Posting, What};
+use crate::util::status::{Result, Status};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A tag of what [`Posted`] numbers: no other command of the endpoint has this bit.
+const POSTED: u64 = 1 << 63;
+/// Registrations that begin before a place and are looked at for it.
+const NEAR: usize = 4;
+
+/// One region that was registered.
+#[derive(Clone, Copy)]
+struct Registered {
+    start: usize,
+    key: Key,
+}
+
+/// This rank's registrations, by the region's key.
+#[derive(Default)]
+struct Table {
+    by_region: HashMap<u64, Registered>,
+    /// Only where this rank's side needs a key: by first byte and region, last byte and key.
+    by_address: BTreeMap<(usize, u64), (usize, u64)>,
+}
+
+/// A wire, as far as memory goes. Any thread.
+pub struct Memory {
+    wire: Arc<dyn Wire>,
+    caps: Caps,
+    table: Mutex<Table>,
+}
+
+impl Memory {
+    /// Nothing is registered yet.
+    pub fn new(wire: Arc<dyn Wire>) -> Memory {
+        let caps = wire.caps();
+        Memory { wire, caps, table: Mutex::default() }
+    }
+
+    /// What the wire can do.
+    pub fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets peers reach a region's memory over the wire, if it can.
+    pub fn register(&self, region: u64, address: *mut u8, size: usize) -> Result<()> {
+        if !self.caps.remote {
+            return Ok(());
+        }
+        let (key, start) = (self.wire.register(address, size as u64)?, address as usize);
+        let mut table = self.table();
+        table.by_region.insert(region, Registered { start, key });
+        if self.caps.needs_local_key {
+            table.by_address.insert((start, region), (start + size, key.local));
+        }
+        Ok(())
+    }
+
+    /// Ends that: afterwards nothing lands in the memory over the wire.
+    pub fn deregister(&self, region: u64) -> Result<()> {
+        let registered = {
+            let mut table = self.table();
+            let registered = table.by_region.remove(&region);
+            if let Some(Registered { start, .. }) = registered {
+                table.by_address.remove(&(start, region));
+            }
+            registered
+        };
+        registered.map_or(Ok(()), |registered| self.wire.deregister(&registered.key))
+    }
+
+    /// As deregister(), of all regions: before the wire is closed.
+    pub fn deregister_all(&self) {
+        let regions: Vec<u64> = self.table().by_region.keys().copied().collect();
+        for region in regions {
+            // Closing ends what is left.
+            let _ = self.deregister(region);
+        }
+    }
+
+    /// What peers need to reach a region: where it begins here, and the key.
+    pub fn wire_key(&self, region: u64) -> Option<(u64, [u64; 4])> {
+        let table = self.table();
+        table.by_region.get(&region).map(|it| (it.start as u64, it.key.wire))
+    }
+
+    /// What names memory of this rank to the wire. None: nothing does, so the wire can not use it.
+    fn local_key(&self, address: *const u8, size: u64) -> Option<u64> {
+        if !self.caps.needs_local_key {
+            return Some(0);
+        }
+        let (first, end) = (address as usize, (address as usize).checked_add(size as usize)?);
+        let table = self.table();
+        let mut before = table.by_address.range(..=(first, u64::MAX)).rev().take(NEAR);
+        before.find(|(_, (last, _))| end <= *last).map(|(_, (_, local))| *local)
+    }
+
+    /// Whether the wire can use this rank's side of an operation; its piece and flags.
+    pub fn piece(&self, posting: &Posting) -> Option<(Piece, u32)> {
+        let (address, size) = (posting.local.cast_const(), posting.size);
+        match posting.what {
+            What::Atomic { .. } => Some((Piece { address, size: 0, local: 0 }, 0)),
+            What::Write if size <= self.caps.inline_most as u64 => {
+                Some((Piece { address, size, local: 0 }, Command::INLINE))
+            }
+            _ => Some((Piece { address, size, local: self.local_key(address, size)? }, 0)),
+        }
+    }
+}
+
+/// The command for what is to be posted, under a number.
+pub fn command(posting: &Posting, number: u64, (piece, flags): &(Piece, u32)) -> Command {
+    let mut command = Command::frame(number, piece);
+    (command.remote, command.wire) = (posting.remote, posting.key);
+    command.flags = *flags;
+    match posting.what {
+        What::Read => command.op = Command::READ,
+        What::Write => command.op = Command::WRITE,
+        What::Atomic { op, kind, operand, compare } => {
+            (command.op, command.atomic, command.kind) = (Command::ATOMIC, op, kind);
+            (command.operand, command.compare) = (operand, compare);
+            (command.pieces, command.piece, command.size) = (0, std::ptr::null(), posting.size);
+        }
+    }
+    command
+}
+
+/// What a lane has taken and has not told the end of.
+#[derive(Default)]
+pub struct Posted {
+    /// For each number its life, and who has posted it for whom: tag and peer.
+    places: Vec<(u32, Option<(u64, u32)>)>,
+    free: Vec<u32>,
+}
+
+impl Posted {
+    /// Whether this is a tag of insert().
+    pub fn is_tag(tag: u64) -> bool {
+        tag & POSTED != 0
+    }
+
+    /// A number for what is posted to a peer under this tag.
+    pub fn insert(&mut self, tag: u64, peer: u32) -> u64 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push((0, None));
+            self.places.len() as u32 - 1
+        });
+        let (life, place) = &mut self.places[index as usize];
+        *place = Some((tag, peer));
+        POSTED | u64::from(*life) << 32 | u64::from(index)
+    }
+
+    /// The lane has told the end, or has not taken it. None: there is no such number any more.
+    pub fn remove(&mut self, number: u64) -> Option<u64> {
+        let (index, wanted) = (number as u32, (number & !POSTED) >> 32);
+        let (life, place) = self.places.get_mut(index as usize)?;
+        if u64::from(*life) != wanted {
+            return None;
+        }
+        let (tag, _) = place.take()?;
+        *life = (*life + 1) & (u32::MAX >> 1);
+        self.free.push(index);
+        Some(tag)
+    }
+
+    /// The end of what has this number, as an event tells it.
+    pub fn end(&mut self, event: &Event) -> Option<End> {
+        let (status, fetched) = (Status(event.status), event.fetched);
+        self.remove(event.tag).map(|tag| End { tag, status, fetched })
+    }
+
+    /// Nothing of what was posted to a peer is told of any more: ends it.
+    pub fn end_all(&mut self, peer: u32) -> Vec<End> {
+        let of_peer = |(index, (life, place)): (usize, &(u32, Option<(u64, u32)>))| {
+            let (_, to) = (*place)?;
+            (to == peer).then_some(POSTED | u64::from(*life) << 32 | index as u64)
+        };
+        let numbers: Vec<u64> = self.places.iter().enumerate().filter_map(of_peer).collect();
+        let end = |tag| End { tag, status: Status::ERR_PEER_DEAD, fetched: 0 };
+        numbers.into_iter().filter_map(|number| self.remove(number)).map(end).collect()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn done(number: u64) -> Event {
+        Event { tag: number, fetched: 9, ..Event::about(Event::DONE, 1) }
+    }
+
+    #[test]
+    fn an_end_is_told_once_and_a_number_is_not_that_of_the_next() {
+        let mut posted = Posted::default();
+        let (first, second) = (posted.insert(70, 1), posted.insert(71, 2));
+        assert!(Posted::is_tag(first) && first != second);
+        let end = posted.end(&done(first)).unwrap();
+        assert_eq!((end.tag, end.status, end.fetched), (70, Status::OK, 9));
+        assert_eq!(posted.end(&done(first)), None);
+        let third = posted.insert(72, 1);
+        assert_eq!(third as u32, first as u32, "the place is used again");
+        assert_eq!(posted.end(&done(first)), None);
+        for forged in [0, POSTED, POSTED | 77, u64::MAX, third + (1 << 32)] {
+            assert_eq!(posted.end(&done(forged)), None, "{forged:#x}");
+        }
+        let ended = posted.end_all(1);
+        assert_eq!(ended, [End { tag: 72, status: Status::ERR_PEER_DEAD, fetched: 0 }]);
+        assert_eq!(posted.end(&done(third)), None);
+        assert_eq!(posted.end(&done(second)).unwrap().tag, 71);
+    }
+
+    /// Registers nothing, and needs keys for this rank's side.
+    struct Keys;
+
+    impl Wire for Keys {
+        fn caps(&self) -> Caps {
+            let (remote, needs_local_key, inline_most) = (true, true, 8);
+            Caps { remote, needs_local_key, inline_most, ..Caps::default() }
+        }
+
+        fn card(&self) -> Result<Vec<u8>> {
+            Ok(Vec::new())
+        }
+
+        fn register(&self, address: *mut u8, _: u64) -> Result<Key> {
+            Ok(Key { local: address as u64 + 1, wire: [7; 4] })
+        }
+
+        fn lane(&self) -> Result<Box<dyn super::super::WireLane>> {
+            unreachable!("nothing is sent")
+        }
+    }
+
+    #[test]
+    fn this_ranks_side_is_inline_or_registered_or_not_for_the_wire() {
+        let memory = Memory::new(Arc::new(Keys));
+        let place = |at: usize| std::ptr::without_provenance_mut::<u8>(at);
+        let key = |at, size, what| {
+            let posting = Posting { tag: 1, what, local: place(at), size, remote: 0, key: [0; 4] };
+            memory.piece(&posting).map(|(piece, flags)| (piece.local, flags))
+        };
+        memory.register(5, place(1000), 100).unwrap();
+        memory.register(6, place(2000), 100).unwrap();
+        assert_eq!(key(1000, 100, What::Read), Some((1001, 0)));
+        assert_eq!(key(2050, 50, What::Write), Some((2001, 0)));
+        assert_eq!(key(1050, 51, What::Read), None);
+        assert_eq!(key(999, 9, What::Write), None);
+        assert_eq!(key(999, 8, What::Write), Some((0, Command::INLINE)));
+        assert_eq!(key(999, 8, What::Read), None);
+        let atomic = What::Atomic { op: 5, kind: 4, operand: 0, compare: 0 };
+        assert_eq!(key(1, 8, atomic), Some((0, 0)));
+        assert_eq!(memory.wire_key(6), Some((2000, [7; 4])));
+        memory.deregister(6).unwrap();
+        assert!(memory.wire_key(6).is_none() && key(2050, 50, What::Write).is_none());
+        memory.deregister(6).unwrap();
+    }
+}

@@ -1,0 +1,70 @@
+//! Reads, writes and atomics of a lane, from the post to the end.
+
+use super::memory::Access;
+use super::{Card, Comes, Lane, lock};
+use crate::transport::wire::Command;
+use std::sync::Arc;
+
+/// A read, a write or an atomic that was taken and not executed.
+pub(super) struct Begun {
+    pub(super) tag: u64,
+    pub(super) peer: u32,
+    pub(super) to: Arc<Card>,
+    pub(super) access: Access,
+    pub(super) local: *mut u8,
+    pub(super) size: u64,
+    /// The bytes of an inline write, to which `local` points.
+    _copy: Option<Box<[u8]>>,
+}
+
+// SAFETY: the poster's memory stays valid until the end of the command, whichever thread polls.
+unsafe impl Send for Begun {}
+
+impl Lane {
+    /// Takes a read, a write or an atomic.
+    ///
+    /// # Safety
+    /// As of post().
+    pub(super) unsafe fn begin(&mut self, peer: u32, to: &Arc<Card>, command: &Command) {
+        let (mut local, size) = (std::ptr::null_mut(), command.size);
+        let (mut copy, inline) = (None, command.flags & Command::INLINE != 0);
+        if command.op != Command::ATOMIC {
+            // SAFETY: as the caller promises: one piece, valid until the end is told.
+            let piece = unsafe { &*command.piece };
+            local = piece.address.cast_mut();
+            let keyless = inline || !self.nature.caps.needs_local_key;
+            let covered = lock(&self.card.registered).covers(piece.local, local as u64, size);
+            assert!(keyless || covered, "this rank's side of a command is not registered");
+        }
+        if inline {
+            assert!(size <= self.nature.caps.inline_most as u64, "{size} bytes inline");
+            // SAFETY: as above.
+            let mut bytes: Box<[u8]> =
+                unsafe { std::slice::from_raw_parts(local, size as usize) }.into();
+            local = bytes.as_mut_ptr();
+            copy = Some(bytes);
+        }
+        self.serial += 1;
+        let (number, access, to) = (self.serial, Access::of(command), to.clone());
+        let begun = Begun { tag: command.tag, peer, to, access, local, size, _copy: copy };
+        self.accesses.insert(number, begun);
+        self.put_own(Comes::Due(number));
+    }
+
+    /// The time of an access has come. One to a rank that is gone stays, and ends by the fence.
+    pub(super) fn execute(&mut self, number: u64) {
+        let Some(begun) = self.accesses.remove(&number) else { return };
+        let registered = lock(&begun.to.registered);
+        if registered.over {
+            drop(registered);
+            self.accesses.insert(number, begun);
+            return;
+        }
+        // SAFETY: the poster's side is valid until the end is told; what is registered is valid
+        // until deregister(), which takes the same lock.
+        let (status, fetched) =
+            unsafe { registered.execute(&begun.access, begun.local, begun.size) };
+        drop(registered);
+        self.put_own(Comes::Done { tag: begun.tag, peer: begun.peer, status, fetched });
+    }
+}

@@ -1,0 +1,77 @@
+//! What kind of network the simulated one is.
+
+use crate::fail;
+use crate::transport::wire::Caps;
+use crate::util::status::Result;
+
+/// See the head of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Nature {
+    /// What delays follow from.
+    pub seed: u64,
+    /// A thread can sleep on a descriptor.
+    pub has_fd: bool,
+    /// The rest.
+    pub caps: Caps,
+}
+
+/// `atomics` of a network that has fetch-add and compare-and-swap, as adapters do.
+const ADD_AND_SWAP: u64 = 1 << 5 | 1 << 4;
+
+impl Nature {
+    /// What a seed means.
+    pub fn of(seed: u64) -> Nature {
+        let at = seed as usize;
+        let remote = seed % 5 < 3;
+        let caps = Caps {
+            frame_most: [512, 4096, 1 << 20][at % 3],
+            can_fence: !seed.is_multiple_of(4),
+            remote,
+            inline_most: [0, 16, 256, 1000][at % 4],
+            needs_local_key: seed % 3 == 2,
+            message_most: [0, 1000, 1 << 16][at / 2 % 3],
+            atomics: if remote && seed % 2 == 1 { ADD_AND_SWAP } else { 0 },
+            atomics_with_cpu: true,
+        };
+        Nature { seed, has_fd: seed % 2 == 1, caps }
+    }
+
+    /// What `SEED` or `SEED:SWITCH=NUMBER:...` means, where a switch replaces what the seed says.
+    pub fn named(name: &str) -> Result<Nature> {
+        let mut parts = name.split(':');
+        let number = |text: Option<&str>| text.and_then(|text| text.parse::<u64>().ok());
+        let Some(seed) = number(parts.next()) else {
+            fail!(ERR_INVALID, "LLCL_WIRE_SEED is {name}, expected a number first");
+        };
+        let mut nature = Nature::of(seed);
+        for part in parts {
+            let (switch, text) = part.split_once('=').unwrap_or((part, ""));
+            let Some(value) = number(Some(text)) else {
+                fail!(ERR_INVALID, "LLCL_WIRE_SEED has {part}, expected SWITCH=NUMBER");
+            };
+            let caps = &mut nature.caps;
+            match switch {
+                "frame" => caps.frame_most = value as usize,
+                "fence" => caps.can_fence = value != 0,
+                "remote" => caps.remote = value != 0,
+                "inline" => caps.inline_most = value as usize,
+                "keys" => caps.needs_local_key = value != 0,
+                "message" => caps.message_most = value,
+                "atomics" => caps.atomics = if value != 0 { ADD_AND_SWAP } else { 0 },
+                "fd" => nature.has_fd = value != 0,
+                _ => fail!(
+                    ERR_INVALID,
+                    "LLCL_WIRE_SEED has switch {switch}, expected atomics, fd, fence, frame, inline, \
+                     keys, message or remote"
+                ),
+            }
+        }
+        nature.caps.atomics *= u64::from(nature.caps.remote);
+        Ok(nature)
+    }
+
+    /// As the environment has it.
+    pub fn from_environment() -> Result<Nature> {
+        std::env::var("LLCL_WIRE_SEED").map_or(Ok(Nature::of(1)), |name| Nature::named(&name))
+    }
+}
