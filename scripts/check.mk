@@ -80,6 +80,7 @@ WIRE = c_tests/run --build $(BUILD)
 check-wire: check-wire-library
 	for what in 'am_*' 'rma_*' 'atomic_*' 'peer_*' 'team_*' 'coll_*'; do \
 		$(WIRE) --wire 1 --mode auto --filter "$$what" || exit 1; $(WIRE) --wire 1:remote=0 --nodes --mode auto --filter "$$what" || exit 1; done
+	for what in 'region_*' 'wait_*' 'flush*' 'park*'; do $(WIRE) --wire 1 --mode auto --filter "$$what" || exit 1; done
 	@echo "$@: passed (C tests behind a simulated network, and on two nodes that one joins)"
 
 check-wire-seeds: check-wire-library

@@ -33,6 +33,7 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
             "core/messages",
             "transport/memory/message",
             "transport/node/receiver",
+            "engine/by_wire",
             "transport/wire",
             "transport/memory/slots",
             "transport/mod",

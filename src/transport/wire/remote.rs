@@ -181,11 +181,12 @@ impl Posted {
 
     /// Nothing of what was posted to a peer is told of any more: ends it.
     pub fn end_all(&mut self, peer: u32) -> Vec<End> {
-        let of_peer = |(index, (life, place)): (usize, &(u32, Option<(u64, u32)>))| {
-            let (_, to) = (*place)?;
-            (to == peer).then_some(POSTED | u64::from(*life) << 32 | index as u64)
-        };
-        let numbers: Vec<u64> = self.places.iter().enumerate().filter_map(of_peer).collect();
+        let mut numbers = Vec::new();
+        for (index, (life, place)) in self.places.iter().enumerate() {
+            if place.is_some_and(|(_, to)| to == peer) {
+                numbers.push(POSTED | u64::from(*life) << 32 | index as u64);
+            }
+        }
         let end = |tag| End { tag, status: Status::ERR_PEER_DEAD, fetched: 0 };
         numbers.into_iter().filter_map(|number| self.remove(number)).map(end).collect()
     }

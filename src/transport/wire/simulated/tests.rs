@@ -181,3 +181,189 @@ fn a_class_whose_frames_are_kept_stops_no_other() {
         assert_eq!(events[0].class, 4);
     }
 }
+
+/// A network that reads and writes memory, in its other properties as the seeds have it.
+fn remote() -> impl Iterator<Item = Nature> {
+    (1..=6).map(|seed| Nature::named(&format!("{seed}:remote=1:atomics=1")).unwrap())
+}
+
+/// Posts one command with one piece until it is taken.
+fn post_one(
+    lane: &mut dyn WireLane,
+    peer: u32,
+    mut command: Command,
+    piece: super::super::Piece,
+    (remote, key): (u64, &Key),
+) {
+    (command.remote, command.wire, command.piece) = (remote, key.wire, &raw const piece);
+    // SAFETY: the tests keep the bytes until the end is told.
+    while unsafe { lane.post(peer, super::super::CLASS_RMA, &[command]) }.0 == 0 {
+        std::thread::yield_now();
+    }
+}
+
+fn command(op: u8, tag: u64, size: u64) -> Command {
+    let nothing = super::super::Piece { address: std::ptr::null(), size: 0, local: 0 };
+    Command { op, size, ..Command::frame(tag, &nothing) }
+}
+
+/// The end of the command with this tag.
+fn end_of(lane: &mut dyn WireLane, tag: u64) -> Event {
+    loop {
+        let mut events = [Event::NONE; 1];
+        if lane.poll(&mut events) == 1 && events[0].event == Event::DONE {
+            assert_eq!(events[0].tag, tag);
+            return events[0];
+        }
+    }
+}
+
+struct Both {
+    wires: [Simulated; 2],
+    lane: Box<dyn WireLane>,
+    there: Box<dyn WireLane>,
+}
+
+fn both(nature: Nature) -> Both {
+    let wires = [0, 1].map(|me| Simulated::new(me, nature).unwrap());
+    let [mut lane, there] = [0, 1].map(|me: usize| wires[me].lane().unwrap());
+    lane.connect(1, &wires[1].card().unwrap()).unwrap();
+    Both { wires, lane, there }
+}
+
+impl Both {
+    /// Executes a command on `local`, which it registers; how it ended.
+    fn access(&mut self, command: Command, local: &mut [u64], remote: (u64, &Key)) -> Event {
+        let (address, size) = (local.as_mut_ptr().cast::<u8>(), command.size);
+        let own = self.wires[0].register(address, size_of_val(local) as u64).unwrap();
+        let piece = super::super::Piece { address, size, local: own.local };
+        post_one(&mut *self.lane, 1, command, piece, remote);
+        let end = end_of(&mut *self.lane, command.tag);
+        self.wires[0].deregister(&own).unwrap();
+        end
+    }
+}
+
+/// Reads, writes and atomics are executed while nobody polls at the memory's owner, and what has a
+/// wrong key, or leaves what is registered, touches nothing.
+#[test]
+fn memory_is_reached_without_its_owner() {
+    for nature in remote() {
+        let (mut both, mut theirs) = (both(nature), [1_u64, 2, 3, 4]);
+        let base = theirs.as_mut_ptr();
+        let key = both.wires[1].register(base.cast(), 24).unwrap();
+        let at = |index: u64| (base as u64 + 8 * index, &key);
+        let mut ours = [70_u64, 80];
+        let write = command(Command::WRITE, 1, 16);
+        assert_eq!(both.access(write, &mut ours, at(1)).status, 0);
+        // SAFETY: nobody writes there now.
+        assert_eq!(unsafe { base.cast::<[u64; 4]>().read() }, [1, 70, 80, 4]);
+        let read = command(Command::READ, 2, 16);
+        assert_eq!(both.access(read, &mut ours, at(0)).status, 0);
+        assert_eq!(ours, [1, 70]);
+        let add = Command { atomic: 5, operand: 5, pieces: 0, ..command(Command::ATOMIC, 3, 8) };
+        assert_eq!(both.access(add, &mut [0], at(0)).fetched, 1);
+        let swap = Command { atomic: 4, compare: 6, operand: 9, ..add };
+        assert_eq!(both.access(swap, &mut [0], at(0)).fetched, 6);
+        let invalid = both.access(add, &mut [0], (base as u64 + 4, &key));
+        assert_eq!(Status(invalid.status), Status::ERR_INVALID);
+        let other = Key { wire: [77, 0, 0, 0], ..key };
+        for (place, key) in [(at(2).0, &key), (at(0).0 - 8, &key), (at(0).0, &other)] {
+            let end = both.access(command(Command::WRITE, 4, 16), &mut ours, (place, key));
+            assert_eq!(Status(end.status), Status::ERR_KEY);
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { base.cast::<[u64; 4]>().read() }, [9, 70, 80, 4]);
+    }
+}
+
+/// What was on its way when its sender has gone comes late: into memory that is registered still,
+/// and not into what was deregistered before; and not after the fence.
+#[test]
+fn late_writes_of_the_dead_land_before_the_fence_or_nowhere() {
+    let mut late = 0;
+    for nature in remote() {
+        let (mut both, mut theirs) = (both(nature), [0_u64; 40]);
+        let base = theirs.as_mut_ptr();
+        let keys = [0, 20].map(|at| {
+            // SAFETY: within the array.
+            both.wires[1].register(unsafe { base.add(at) }.cast(), 160).unwrap()
+        });
+        let mut ours = [5_u64; 1];
+        let own = both.wires[0].register(ours.as_mut_ptr().cast(), 8).unwrap();
+        for word in 0..40 {
+            let (address, key) = (ours.as_mut_ptr().cast::<u8>(), &keys[word / 20]);
+            let piece = super::super::Piece { address, size: 8, local: own.local };
+            let remote = base as u64 + 8 * word as u64;
+            let write = command(Command::WRITE, word as u64, 8);
+            post_one(&mut *both.lane, 1, write, piece, (remote, key));
+        }
+        both.lane.close(Duration::ZERO).unwrap();
+        both.wires[1].deregister(&keys[1]).unwrap();
+        // SAFETY: the lane of the other rank writes only when it is polled, below.
+        let words = || unsafe { base.cast::<[u64; 40]>().read() };
+        late += words().iter().filter(|word| **word == 0).count();
+        both.there.fence(0);
+        let mut told = Told::default();
+        while told.others.is_empty() {
+            poll(&mut *both.there, &mut told);
+        }
+        assert_eq!(words()[..20], [5; 20]);
+        assert_eq!(words()[20..], [0; 20], "seed {}", nature.seed);
+    }
+    assert!(late > 0);
+}
+
+/// What was posted to a rank that has gone ends before the fence is told, each command once.
+#[test]
+fn what_is_posted_to_the_dead_ends_before_the_fence() {
+    for nature in remote() {
+        let (mut both, mut theirs) = (both(nature), [0_u64; 1]);
+        let key = both.wires[1].register(theirs.as_mut_ptr().cast(), 8).unwrap();
+        both.there.close(Duration::ZERO).unwrap();
+        let mut ours = [5_u64; 1];
+        let own = both.wires[0].register(ours.as_mut_ptr().cast(), 8).unwrap();
+        for tag in 0..20 {
+            let address = ours.as_mut_ptr().cast::<u8>();
+            let piece = super::super::Piece { address, size: 8, local: own.local };
+            let read = command(Command::READ, tag, 8);
+            post_one(&mut *both.lane, 1, read, piece, (theirs.as_ptr() as u64, &key));
+        }
+        both.lane.fence(1);
+        let (mut ended, mut events) = (Vec::new(), [Event::NONE; 3]);
+        let last = 'over: loop {
+            let count = both.lane.poll(&mut events);
+            for event in &events[..count] {
+                match event.event {
+                    Event::DONE => {
+                        assert_eq!(Status(event.status), Status::ERR_PEER_DEAD);
+                        ended.push(event.tag);
+                    }
+                    Event::CONNECTED => {}
+                    other => break 'over other,
+                }
+            }
+        };
+        ended.sort_unstable();
+        assert!(ended.iter().copied().eq(0..20) && ours == [5]);
+        assert!(last == if nature.caps.can_fence { Event::FENCED } else { Event::UNFENCEABLE });
+    }
+}
+
+#[test]
+fn switches_replace_what_the_seed_says() {
+    let nature =
+        Nature::named("3:remote=1:inline=7:keys=1:fd=0:message=9:frame=600:fence=0").unwrap();
+    let caps = &nature.caps;
+    assert!(caps.remote && caps.needs_local_key && !nature.has_fd && !caps.can_fence);
+    assert_eq!((caps.inline_most, caps.message_most, caps.frame_most), (7, 9, 600));
+    assert_eq!(Nature::named("1:remote=0").unwrap().caps.atomics, 0);
+    for (wrong, why) in [
+        ("x", "expected a number first"),
+        ("1:remote", "expected SWITCH=NUMBER"),
+        ("1:colour=2", "has switch colour, expected atomics, fd"),
+    ] {
+        let error = Nature::named(wrong).unwrap_err();
+        assert!(error.message().contains(why), "{error}");
+    }
+}
