@@ -137,7 +137,8 @@ typedef struct {
     int32_t (*card)(llcl_wire_t *, void *bytes, size_t size);
     /* Lets peers that have the key read (access 1) and write (2) this memory. May be 0 */
     int32_t (*register_)(llcl_wire_t *, void *, uint64_t, uint32_t access, llcl_wire_key_t *);
-    /* When it has returned, nothing lands there, also of what the dead have sent; commands that come later end with LLCL_ERR_KEY. May be 0 */
+    /* When it has returned, nothing lands there, also of what the dead have sent; commands that come later end with LLCL_ERR_KEY, also when the
+     * memory is registered again: no later registration gets a key that was used before. May be 0 */
     int32_t (*deregister)(llcl_wire_t *, const llcl_wire_key_t *);
     int32_t (*lane)(llcl_wire_t *, uint32_t number, llcl_wire_lane_t **);
     /* Begins to connect; LLCL_WE_CONNECTED ends it. A peer of which a frame has come counts as connected. */

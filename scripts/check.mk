@@ -77,11 +77,18 @@ check-c-rest: all
 # Messages, reads, writes, atomics and collectives over the simulated network, once where it reads and writes peers' memory, once where it carries
 # frames only. The tests are those of check-c; the library is another.
 WIRE = c_tests/run --build $(BUILD)
+# Over the module of tests/modules, which reads and writes memory too.
+MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order rma_pieces rma_completions region_stale_key wait_word_wakes \
+	peer_node peer_unmapped flush park
 check-wire: check-wire-library
 	for what in 'am_*' 'rma_*' 'atomic_*' 'peer_*' 'team_*' 'coll_*'; do \
 		$(WIRE) --wire 1 --mode auto --filter "$$what" || exit 1; $(WIRE) --wire 1:remote=0 --nodes --mode auto --filter "$$what" || exit 1; done
 	for what in 'region_*' 'wait_*' 'flush*' 'park*'; do $(WIRE) --wire 1 --mode auto --filter "$$what" || exit 1; done
-	@echo "$@: passed (C tests behind a simulated network, and on two nodes that one joins)"
+	mkdir -p $(BUILD)/wire/modules && $(CC) -std=c99 -shared -fPIC -pthread -DREMOTE -Iinclude -o $(BUILD)/wire/modules/libllcl-trivial.so \
+		tests/modules/trivial.c
+	for test in $(MODULE_TESTS); do LLCL_TRANSPORT=trivial LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib \
+		TEST_THREADS=2 timeout 60 $(BUILD)/c_tests/$$test || { echo "$@: $$test over the module trivial"; exit 1; }; done
+	@echo "$@: passed (C tests behind a simulated network, on two nodes that one joins, and over a module)"
 
 check-wire-seeds: check-wire-library
 	for mode in direct offload; do for what in 'am_*' 'rma_*' 'atomic_*' 'peer_*' 'coll_types' 'team_*'; do \

@@ -4,7 +4,9 @@
  *   MISSING  the bytes that its table lacks at the end
  *   MORE     it has fields that libllcl does not know
  *   NO_POST  a function that must be there is not
- *   USELESS  it says that it cannot be used */
+ *   USELESS  it says that it cannot be used
+ * or that can do more:
+ *   REMOTE   it reads and writes the memory of peers, when a command is posted */
 #include "llcl_wire.h"
 
 #include <pthread.h>
@@ -19,7 +21,7 @@
 #define MISSING 0
 #endif
 
-enum { RANKS = 64, DEPTH = 8, FRAME_MOST = 1024 };
+enum { RANKS = 64, DEPTH = 8, FRAME_MOST = 1024, SPANS = 4096 };
 
 typedef struct frame {
     struct frame *next;
@@ -37,6 +39,12 @@ struct llcl_wire {
     uint32_t rank;
     llcl_wire_lane_t lane;
     uint32_t peers[RANKS]; /* number of each peer's end, and 1 */
+#ifdef REMOTE
+    struct {
+        char *address;
+        uint64_t size, life;
+    } spans[SPANS]; /* memory that peers may use, by the number in its key; no size: none. life: how often the number was given */
+#endif
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -112,8 +120,68 @@ static int32_t caps(llcl_wire_t *wire, llcl_wire_caps_t *can)
     can->frame_most = FRAME_MOST;
     can->card_bytes = sizeof wire->number;
     can->depth = DEPTH;
+#ifdef REMOTE
+    can->read = can->write = 1;
+#endif
     return 0;
 }
+
+#ifdef REMOTE
+static int32_t register_span(llcl_wire_t *wire, void *address, uint64_t size, uint32_t access, llcl_wire_key_t *key)
+{
+    uint64_t number;
+    (void)access;
+    pthread_mutex_lock(&lock);
+    for (number = 0; number < SPANS && wire->spans[number].size > 0; number++)
+        ;
+    if (number < SPANS) {
+        wire->spans[number].address = address;
+        wire->spans[number].size = size;
+        memset(key, 0, sizeof *key);
+        key->wire[0] = number;
+        key->wire[1] = ++wire->spans[number].life;
+    }
+    pthread_mutex_unlock(&lock);
+    return number < SPANS ? 0 : -3;
+}
+
+/* Accesses happen under the lock: none is under way when this has it. */
+static int32_t deregister(llcl_wire_t *wire, const llcl_wire_key_t *key)
+{
+    pthread_mutex_lock(&lock);
+    wire->spans[key->wire[0]].size = 0;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+/* Words in one piece, since threads wait for them. */
+static void move(void *to, const void *from, uint64_t size)
+{
+    if (size == 8 && ((uintptr_t)to | (uintptr_t)from) % 8 == 0)
+        __atomic_store_n((uint64_t *)to, __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+    else
+        memmove(to, from, (size_t)size);
+}
+
+/* Executes a read or a write in the memory of a peer's end; its status. */
+static int32_t execute(const llcl_wire_t *there, const llcl_wire_command_t *command)
+{
+    const llcl_wire_piece_t *piece = command->piece;
+    uint64_t number = command->wire[0], from;
+    if (there == NULL)
+        return -4;
+    if (number >= SPANS || command->wire[1] != there->spans[number].life)
+        return -10;
+    from = command->remote - (uint64_t)(uintptr_t)there->spans[number].address;
+    if (from > there->spans[number].size || command->size > there->spans[number].size - from)
+        return -10;
+    if (command->op == LLCL_W_READ)
+        move((void *)(uintptr_t)piece->address, there->spans[number].address + from, command->size);
+    else
+        move(there->spans[number].address + from, piece->address, command->size);
+    return 0;
+}
+#endif
 
 static int32_t card(llcl_wire_t *wire, void *bytes, size_t size)
 {
@@ -160,6 +228,11 @@ static uint32_t post(llcl_wire_lane_t *it, uint32_t peer, uint32_t cls, const ll
         const llcl_wire_command_t *command = commands + taken;
         llcl_wire_event_t done = {LLCL_WE_DONE, peer, 0, 0, command->tag, 0, 0, NULL, 0, 0};
         llcl_wire_event_t comes = {LLCL_WE_FRAME, wire_of(it)->rank, 0, cls, 0, 0, 0, NULL, command->size, 0};
+#ifdef REMOTE
+        if (command->op != LLCL_W_FRAME)
+            done.status = execute(ends[number - 1], command);
+        else
+#endif
         if (ends[number - 1] != NULL) {
             ends[number - 1]->peers[wire_of(it)->rank] = wire_of(it)->number + 1;
             queue(&ends[number - 1]->lane, &comes, command->piece->address);
@@ -218,6 +291,13 @@ static int32_t fence(llcl_wire_lane_t *it, uint32_t peer)
     return 0;
 }
 
+#ifdef REMOTE
+#define REGISTER register_span
+#define DEREGISTER deregister
+#else
+#define REGISTER 0
+#define DEREGISTER 0
+#endif
 #ifndef NO_POST
 #define POST post
 #else
@@ -229,7 +309,7 @@ static const struct {
 #ifdef MORE
     void *unknown[5];
 #endif
-} table = {{MAJOR, 0, sizeof table - MISSING, "trivial", "0.2.0", "threads of one process", probe, open_wire, close_wire, caps, card, 0, 0, lane,
+} table = {{MAJOR, 0, sizeof table - MISSING, "trivial", "0.2.0", "threads of one process", probe, open_wire, close_wire, caps, card, REGISTER, DEREGISTER, lane,
             connect_peer, POST, poll, give_back, arm, disarm, fence, 0}
 #ifdef MORE
            , {0}

@@ -245,8 +245,8 @@ pub trait Wire: Send + Sync {
     }
 
     /// Ends that. When this has returned, nothing lands in the memory any more, whoever has sent
-    /// it, the dead too; commands that come later end with ERR_KEY. A wire that cannot promise this
-    /// has no `remote`.
+    /// it, the dead too; commands that come later end with ERR_KEY, and no later registration gets
+    /// this key. A wire that cannot promise this has no `remote`.
     fn deregister(&self, key: &Key) -> Result<()> {
         let _ = key;
         Ok(())
