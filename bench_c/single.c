@@ -4,6 +4,7 @@
  * LLCL_CMA=off) a write for each piece. */
 #include <string.h>
 
+#include "llcl_inline.h"
 #include "world.h"
 
 #define CALLS 200000
@@ -26,6 +27,19 @@ static double stores(const bench_world_t *world)
     uint64_t begin = bench_ticks();
     for (int i = 0; i < CALLS; i++) {
         __atomic_store_n(word, __atomic_load_n(source, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+        __asm__ volatile("" ::: "memory");
+    }
+    return since(begin, CALLS);
+}
+
+/* The same word through a window of llcl_inline.h. */
+static double puts_inline(const bench_world_t *world)
+{
+    llcl_window_t window = llcl_window(world->context, world->peer, world->remote[BENCH_MAPPED], MANY * STRIDE);
+    uint64_t *source = (uint64_t *)(void *)world->source_memory;
+    uint64_t begin = bench_ticks();
+    for (int i = 0; i < CALLS; i++) {
+        bench_check(llcl_window_put64(&window, 0, __atomic_load_n(source, __ATOMIC_RELAXED)), "llcl_window_put64");
         __asm__ volatile("" ::: "memory");
     }
     return since(begin, CALLS);
@@ -127,7 +141,7 @@ int main(int argc, char **argv)
 {
     bench_options_t options = bench_parse(argc, argv, about);
     bench_world_t world;
-    bench_series_t put = {0}, blocking = {0}, barrier = {0}, small = {0}, large = {0}, many = {0}, wide = {0}, message = {0};
+    bench_series_t put = {0}, window = {0}, blocking = {0}, barrier = {0}, small = {0}, large = {0}, many = {0}, wide = {0}, message = {0};
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
     llcl_coll_t *plan;
     world_open(&world, &options, MANY * STRIDE);
@@ -140,6 +154,7 @@ int main(int argc, char **argv)
     bench_check(llcl_coll_free(plan), "llcl_coll_free");
     if (options.show) {
         for (int i = 0; i < options.repeats; i++) {
+            bench_add(&window, stores(&world), puts_inline(&world), NAN);
             bench_add(&put, stores(&world), writes(&world, 0), NAN);
             bench_add(&blocking, stores(&world), writes(&world, 1), NAN);
             bench_add(&small, loops(&world, 8, PIECES), boxes(&world, BENCH_MAPPED, 8, PIECES), NAN);
@@ -149,7 +164,8 @@ int main(int argc, char **argv)
             bench_add(&message, one_by_one(&world, 8), boxes(&world, BENCH_REGISTERED, 8, PIECES), NAN);
         }
         bench_begin(&options, about);
-        emit(&world, "put", "inlined store", "ratio<=1.3", 8, CALLS, &put);
+        emit(&world, "put; llcl_inline.h", "inlined store", "ratio<=1.3", 8, CALLS, &window);
+        emit(&world, "put; a call", "inlined store", NULL, 8, CALLS, &put);
         emit(&world, "blocking write", "inlined store", "value<=10", 8, CALLS, &blocking);
         emit(&world, "llcl_barrier", "a plan's barrier", "ratio<=1.2", 0, BARRIERS, &barrier);
         emit(&world, "box of 64 pieces", "loop over mapped memory", "ratio<=1.11", 8, BOXES, &small);

@@ -134,7 +134,7 @@ impl Described for llcl_strided_params_t {
         }
         let signal = signal(op, self.signal, self.signal_op, self.signal_value)?;
         let mut given = [[0; 3]; DIMENSIONS];
-        for (at, it) in given.iter_mut().enumerate() {
+        for (at, it) in given[..dimensions as usize].iter_mut().enumerate() {
             *it = [self.extents[at], self.local_strides[at], self.remote_strides[at]];
         }
         let to = if op == Op::READ { 1 } else { 2 };

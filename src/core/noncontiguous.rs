@@ -20,9 +20,11 @@ use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use kept::Kept;
+use row::copy_row;
 pub use strided::{DIMENSIONS, Strided};
 
 mod kept;
+mod row;
 mod strided;
 
 /// A place and how many bytes lie there.
@@ -244,10 +246,16 @@ impl Poster {
                 let Strided { local, remote, size, spans, .. } = strided;
                 let Some(theirs) = port.find(*remote, spans[1]) else { return Ok(false) };
                 let ours = Local::Region(*local).resolve(&self.routes, spans[0])?;
-                strided.for_each(|a, b| {
+                strided.for_each_row(|[a, b], [count, near, far]| {
                     // SAFETY: the look-ups vouch for the spans while we are pinned, and each piece
                     // lies in them.
-                    unsafe { many.copy(ours.add(a as usize), theirs.add(b as usize), *size) };
+                    unsafe {
+                        let (ours, theirs) = (ours.add(a as usize), theirs.add(b as usize));
+                        match many.op {
+                            Op::READ => copy_row((theirs, far), (ours, near), *size, count),
+                            _ => copy_row((ours, near), (theirs, far), *size, count),
+                        }
+                    }
                 });
                 if many.op == Op::WRITE {
                     port.waiters().touched(*remote, spans[1]);

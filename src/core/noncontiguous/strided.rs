@@ -3,9 +3,42 @@
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::status::Result;
+use std::ops::{Deref, DerefMut};
 
 /// Most dimensions of a box.
 pub const DIMENSIONS: usize = 8;
+
+/// So many are in use.
+#[derive(Clone, Debug)]
+pub(super) struct Dimensions {
+    all: [[u64; 3]; DIMENSIONS],
+    count: usize,
+}
+
+impl Dimensions {
+    fn none() -> Dimensions {
+        Dimensions { all: [[0; 3]; DIMENSIONS], count: 0 }
+    }
+
+    fn push(&mut self, dimension: [u64; 3]) {
+        self.all[self.count] = dimension;
+        self.count += 1;
+    }
+}
+
+impl Deref for Dimensions {
+    type Target = [[u64; 3]];
+
+    fn deref(&self) -> &[[u64; 3]] {
+        &self.all[..self.count]
+    }
+}
+
+impl DerefMut for Dimensions {
+    fn deref_mut(&mut self) -> &mut [[u64; 3]] {
+        &mut self.all[..self.count]
+    }
+}
 
 /// A box, as [`Strided::new`] has checked and simplified it.
 #[derive(Clone, Debug)]
@@ -16,7 +49,7 @@ pub struct Strided {
     pub(super) size: u64,
     /// Number of pieces and bytes from one to the next, locally and at the peer; the innermost
     /// first.
-    pub(super) dimensions: Vec<[u64; 3]>,
+    pub(super) dimensions: Dimensions,
     /// Bytes from the first to behind the last, locally and at the peer.
     pub(super) spans: [u64; 2],
     pub(super) total: u64,
@@ -39,7 +72,7 @@ impl Strided {
         to: usize,
     ) -> Result<Strided> {
         if size == 0 || given.iter().any(|dimension| dimension[0] == 0) {
-            let (dimensions, spans) = (Vec::new(), [0; 2]);
+            let (dimensions, spans) = (Dimensions::none(), [0; 2]);
             return Ok(Strided { local, remote, size: 0, dimensions, spans, total: 0 });
         }
         let all = given.iter().try_fold(size, |all, dimension| all.checked_mul(dimension[0]));
@@ -56,7 +89,7 @@ impl Strided {
                 "{total} bytes are to be written into {there} bytes, expected pieces that do not overlap there"
             );
         }
-        let (mut piece, mut dimensions) = (size, Vec::<[u64; 3]>::with_capacity(given.len()));
+        let (mut piece, mut dimensions) = (size, Dimensions::none());
         for [extent, ours, theirs] in given.iter().copied().filter(|it| it[0] > 1) {
             match dimensions.last_mut() {
                 None if ours == piece && theirs == piece => piece *= extent,
@@ -76,6 +109,20 @@ impl Strided {
     /// Calls `each` with the offset of each piece, locally and at the peer.
     #[inline(always)]
     pub(super) fn for_each(&self, mut each: impl FnMut(u64, u64)) {
+        self.for_each_row(|[mut ours, mut theirs], [count, a, b]| {
+            for _ in 0..count {
+                each(ours, theirs);
+                // The last addition may leave the box, and is not used.
+                ours = ours.wrapping_add(a);
+                theirs = theirs.wrapping_add(b);
+            }
+        });
+    }
+
+    /// Calls `each` with the offset of the first piece of each row, locally and at the peer, and
+    /// with the row: how many pieces, and bytes from one to the next.
+    #[inline(always)]
+    pub(super) fn for_each_row(&self, mut each: impl FnMut([u64; 2], [u64; 3])) {
         if self.size == 0 {
             return;
         }
@@ -85,13 +132,7 @@ impl Strided {
         };
         let (mut at, mut row) = ([0u64; DIMENSIONS], [0u64; 2]);
         loop {
-            let [mut ours, mut theirs] = row;
-            for _ in 0..inner[0] {
-                each(ours, theirs);
-                // The last addition may leave the box, and is not used.
-                ours = ours.wrapping_add(inner[1]);
-                theirs = theirs.wrapping_add(inner[2]);
-            }
+            each(row, inner);
             let mut level = 0;
             loop {
                 let Some([extent, a, b]) = outer.get(level) else { return };
@@ -122,7 +163,7 @@ mod tests {
     fn dimensions_without_gaps_on_both_sides_are_one() {
         let of = |size, given: &[[u64; 3]]| {
             let it = strided(size, given);
-            (it.size, it.dimensions)
+            (it.size, it.dimensions.to_vec())
         };
         assert_eq!(of(8, &[[4, 8, 8], [3, 32, 32]]), (96, vec![]));
         assert_eq!(of(8, &[[4, 8, 8], [1, 0, 7], [3, 32, 40]]), (32, vec![[3, 32, 40]]));
