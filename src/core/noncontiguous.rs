@@ -38,6 +38,7 @@ pub struct Span {
 }
 
 /// Which pieces.
+#[allow(clippy::large_enum_variant, reason = "an allocation would cost as much as a small box")]
 pub enum Shape<'a> {
     /// A box on both sides.
     Strided(Strided),

@@ -3,11 +3,12 @@
 
 use crate::engine::atomic;
 use crate::engine::command::{Command, Op};
+use crate::engine::pieces::Piece;
 use crate::engine::routes::Routes;
 use crate::fail;
-use crate::transport::Access;
 use crate::transport::address::{ANY, Address, Key};
 use crate::transport::port::Port;
+use crate::transport::{Access, PAIRS, Pair};
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -196,8 +197,8 @@ fn kernel_copy(
         // SAFETY: resolve() vouches for `size` bytes while we are pinned.
         unsafe {
             match direction {
-                Direction::FromPeer => transport.kernel_read(port, theirs, ours, size),
-                Direction::ToPeer => transport.kernel_write(port, ours, theirs, size),
+                Direction::FromPeer => transport.kernel_read(port, &[Pair { ours, theirs, size }]),
+                Direction::ToPeer => transport.kernel_write(port, &[Pair { ours, theirs, size }]),
             }
         }
     };
@@ -219,6 +220,49 @@ fn kernel_copy(
         Direction::ToPeer => port.waiters().touched(command.remote, command.size),
     }
     Ok(Outcome::Done)
+}
+
+/// Lets the kernel copy, by one call, as many pieces as lie at the head of the list in memory that
+/// it reaches; answers how many. 0: a piece alone, or another way; attempt() says which.
+pub fn attempt_pieces(routes: &Routes, peer: u32, is_read: bool, list: &[Piece]) -> Result<usize> {
+    let Some(port) = routes.known(peer) else { return Ok(0) };
+    let transport = routes.transport(port);
+    if list.len() < 2 || !matches!(transport.registered_access(port), Access::Kernel(_)) {
+        return Ok(0);
+    }
+    let by_kernel = |piece: &Piece| match transport.locate(port, piece.remote, piece.size) {
+        Ok(Access::Kernel(theirs)) => {
+            Some(Pair { ours: piece.local, theirs, size: piece.size as usize })
+        }
+        _ => None,
+    };
+    let pairs = list.iter().take(PAIRS).map_while(by_kernel).collect::<Vec<_>>();
+    if pairs.len() < 2 {
+        return Ok(0);
+    }
+    // SAFETY: our sides were looked up when the pieces were accepted; their user keeps them until
+    // the end, as with any operation.
+    let copied = unsafe {
+        match is_read {
+            true => transport.kernel_read(port, &pairs),
+            false => transport.kernel_write(port, &pairs),
+        }
+    };
+    match copied {
+        Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(0),
+        Err(ref error) if error.status == Status::ERR_PEER_DEAD => routes.mark_dead(peer),
+        _ => {}
+    }
+    copied?;
+    let done = &list[..pairs.len()];
+    if is_read {
+        // As in kernel_copy().
+        fence(Ordering::SeqCst);
+        done.iter().try_for_each(|it| transport.locate(port, it.remote, it.size).map(drop))?;
+    } else {
+        done.iter().for_each(|it| port.waiters().touched(it.remote, it.size));
+    }
+    Ok(done.len())
 }
 
 fn vanished<T>(port: &Port, remote: Address) -> Result<T> {

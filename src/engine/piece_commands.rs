@@ -18,6 +18,15 @@ impl LaneState {
             // SAFETY: kept while `open` is not 0, and this thread, which has the role, has not
             // ended the 1 of it. No borrow lasts over start(), which may end pieces.
             let pieces = unsafe { &mut *place };
+            let (is_read, rest) = pieces.rest();
+            match by_caller::attempt_pieces(routes, command.peer, is_read, rest) {
+                Ok(0) => {}
+                Ok(done) => {
+                    pieces.next += done;
+                    continue;
+                }
+                Err(error) => pieces.fail(error),
+            }
             let Some(piece) = pieces.peek(place) else { break };
             match by_caller::attempt_accepted(routes, &piece, Local::Pointer(piece.local)) {
                 Ok(Outcome::Done) => pieces.next += 1,

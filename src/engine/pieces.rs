@@ -80,6 +80,11 @@ impl Pieces {
         Some((command, count))
     }
 
+    /// Those that were not begun.
+    pub(super) fn rest(&self) -> (bool, &[Piece]) {
+        (self.whole.op == Op::READ, &self.list[self.next..])
+    }
+
     /// The next piece as a command.
     pub(super) fn peek(&self, place: *mut Pieces) -> Option<Command> {
         let piece = self.list.get(self.next)?;

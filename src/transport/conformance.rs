@@ -10,7 +10,7 @@ use crate::transport::node::{self, Node};
 use crate::transport::port::Port;
 use crate::transport::sleepers::Sleepers;
 use crate::transport::waiters::Awaited;
-use crate::transport::{Access, Message, Posted, Receiver, Reply, Sink, Transport};
+use crate::transport::{self, Access, Message, Posted, Receiver, Reply, Sink, Transport};
 use crate::util::config::Config;
 use crate::util::status::Status;
 use std::cell::Cell;
@@ -385,12 +385,21 @@ fn the_kernel_copies_both_ways() {
         let mut ours = vec![0u8; theirs.len()];
         let (there, size) = (theirs.as_mut_ptr() as u64, ours.len());
         let End { transport, port, .. } = &pair.here;
+        // Many pieces, the last first; more than one system call takes.
+        let pairs = |ours: *mut u8| {
+            let pair = |at: usize| transport::Pair {
+                ours: ours.wrapping_add(50 * at),
+                theirs: there + 50 * at as u64,
+                size: 50,
+            };
+            (0..size / 50).rev().map(pair).collect::<Vec<_>>()
+        };
         // SAFETY: both vectors have `size` bytes, and nobody else uses them.
-        unsafe { transport.kernel_read(port, there, ours.as_mut_ptr(), size) }.unwrap();
+        unsafe { transport.kernel_read(port, &pairs(ours.as_mut_ptr())) }.unwrap();
         assert_eq!(ours, theirs);
         ours.reverse();
         // SAFETY: as above.
-        unsafe { transport.kernel_write(port, ours.as_ptr(), there, size) }.unwrap();
+        unsafe { transport.kernel_write(port, &pairs(ours.as_mut_ptr())) }.unwrap();
         assert_eq!(ours, theirs);
     });
 }

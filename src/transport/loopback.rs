@@ -10,7 +10,7 @@ use crate::transport::address::{Address, Key};
 use crate::transport::imports::ImportTable;
 use crate::transport::port::Port;
 use crate::transport::waiters::Waiters;
-use crate::transport::{Access, Message, Posted, Receiver, Reply, Sink, Transport};
+use crate::transport::{Access, Message, Pair, Posted, Receiver, Reply, Sink, Transport};
 use crate::util::status::Result;
 use crossbeam_utils::CachePadded;
 use std::collections::VecDeque;
@@ -85,15 +85,19 @@ impl Transport for Loopback {
         Access::Mapped
     }
 
-    unsafe fn kernel_read(&self, _: &Port, from: u64, to: *mut u8, size: usize) -> Result<()> {
-        // SAFETY: `from` is an address of this process; the caller vouches for `to`.
-        unsafe { std::ptr::copy(from as *const u8, to, size) };
+    unsafe fn kernel_read(&self, _: &Port, pairs: &[Pair]) -> Result<()> {
+        for Pair { ours, theirs, size } in pairs {
+            // SAFETY: `theirs` is an address of this process; the caller vouches for `ours`.
+            unsafe { std::ptr::copy(*theirs as *const u8, *ours, *size) };
+        }
         Ok(())
     }
 
-    unsafe fn kernel_write(&self, _: &Port, from: *const u8, to: u64, size: usize) -> Result<()> {
-        // SAFETY: as above, the other way round.
-        unsafe { std::ptr::copy(from, to as *mut u8, size) };
+    unsafe fn kernel_write(&self, _: &Port, pairs: &[Pair]) -> Result<()> {
+        for Pair { ours, theirs, size } in pairs {
+            // SAFETY: as above, the other way round.
+            unsafe { std::ptr::copy(*ours, *theirs as *mut u8, *size) };
+        }
         Ok(())
     }
 

@@ -41,6 +41,20 @@ pub enum Access {
     Posted(u64),
 }
 
+/// The kernel copies so many pairs in one call.
+pub const PAIRS: usize = 1024;
+
+/// As many bytes here and in a peer's process, for the kernel to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// Ours.
+    pub ours: *mut u8,
+    /// The address in the peer's process.
+    pub theirs: u64,
+    /// How many.
+    pub size: usize,
+}
+
 /// Most bytes that a [`Message`] or a [`Reply`] brings.
 pub const CHUNK: usize = 32 << 10;
 /// How many requests with more bytes than [`SMALL_REQUEST`] an agent has places for, and how many
@@ -111,19 +125,18 @@ pub trait Transport: Send + Sync {
     /// or is not asked to.
     fn kernel_refusals(&self, port: &Port) -> (i32, i32);
 
-    /// Copies `size` bytes from the peer's address to ours. ERR_UNSUPPORTED: nothing was copied,
-    /// the peer's agent must do it.
+    /// Copies the peer's side of each pair to ours. ERR_UNSUPPORTED: nothing was copied, the peer's
+    /// agent must do it.
     ///
     /// # Safety
-    /// `to` is valid for writing `size` bytes.
-    unsafe fn kernel_read(&self, port: &Port, from: u64, to: *mut u8, size: usize) -> Result<()>;
+    /// Our sides are valid for writing.
+    unsafe fn kernel_read(&self, port: &Port, pairs: &[Pair]) -> Result<()>;
 
-    /// Copies `size` bytes from ours to the peer's address. ERR_UNSUPPORTED: as kernel_read().
+    /// Copies our side of each pair to the peer's. ERR_UNSUPPORTED: as kernel_read().
     ///
     /// # Safety
-    /// `from` is valid for reading `size` bytes.
-    unsafe fn kernel_write(&self, port: &Port, from: *const u8, to: u64, size: usize)
-    -> Result<()>;
+    /// Our sides are valid for reading.
+    unsafe fn kernel_write(&self, port: &Port, pairs: &[Pair]) -> Result<()>;
 
     /// Sends a request to the peer's agent, with up to CHUNK bytes, and wakes it if it sleeps.
     fn post(&self, port: &Port, message: &Message, bytes: &[u8]) -> Posted;

@@ -18,7 +18,7 @@ pub(super) struct Kept {
 }
 
 enum KeptShape {
-    Strided(Strided),
+    Strided(Box<Strided>),
     Lists(Vec<Span>, Vec<Span>),
 }
 
@@ -31,7 +31,7 @@ impl Kept {
     pub(super) fn of(many: &Many) -> Kept {
         let Many { op, peer, flags, signal, on_complete, .. } = *many;
         let shape = match &many.shape {
-            Shape::Strided(strided) => KeptShape::Strided(strided.clone()),
+            Shape::Strided(strided) => KeptShape::Strided(Box::new(strided.clone())),
             Shape::Lists(ours, theirs) => KeptShape::Lists(ours.to_vec(), theirs.to_vec()),
         };
         // Its caller is told that its completion fires.
@@ -47,7 +47,7 @@ impl Later for Kept {
     fn post(&self, poster: &Poster) -> Result<()> {
         let Kept { op, peer, flags, signal, on_complete, .. } = *self;
         let shape = match &self.shape {
-            KeptShape::Strided(strided) => Shape::Strided(strided.clone()),
+            KeptShape::Strided(strided) => Shape::Strided((**strided).clone()),
             KeptShape::Lists(ours, theirs) => Shape::Lists(ours, theirs),
         };
         poster.submit_many(&Many { op, peer, flags, shape, signal, on_complete }).map(drop)

@@ -17,7 +17,7 @@ use crate::transport::wire::endpoint::{Endpoint, Unreachable};
 use crate::transport::wire::module::{self, Module};
 #[cfg(feature = "simulated")]
 use crate::transport::wire::simulated::{Nature, Simulated};
-use crate::transport::{Access, Message, Posted, Reply, Transport};
+use crate::transport::{Access, Message, Pair, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::shared_object::has_symbol;
 use crate::util::status::{Error, Result, Status};
@@ -276,11 +276,11 @@ impl Transport for Fabric {
         (0, 0)
     }
 
-    unsafe fn kernel_read(&self, _: &Port, _: u64, _: *mut u8, _: usize) -> Result<()> {
+    unsafe fn kernel_read(&self, _: &Port, _: &[Pair]) -> Result<()> {
         Err(Error::bare(Status::ERR_UNSUPPORTED))
     }
 
-    unsafe fn kernel_write(&self, _: &Port, _: *const u8, _: u64, _: usize) -> Result<()> {
+    unsafe fn kernel_write(&self, _: &Port, _: &[Pair]) -> Result<()> {
         Err(Error::bare(Status::ERR_UNSUPPORTED))
     }
 

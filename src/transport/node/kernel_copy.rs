@@ -1,6 +1,7 @@
 //! Copies by the kernel between this process and a peer's: `process_vm_readv`, `process_vm_writev`.
 
 use crate::fail;
+use crate::transport::{PAIRS, Pair};
 use crate::util::status::{Error, Result};
 
 /// Whose memory it is. The kernel finds a process by the number of any of its threads that has not
@@ -13,23 +14,22 @@ pub struct Owner {
     pub resident: u32,
 }
 
-/// Copies `size` bytes from `theirs` in `owner` to `ours`.
+/// Copies `theirs` in `owner` to `ours`, of each pair.
 ///
 /// # Safety
-/// `ours` is valid for writing `size` bytes.
-pub unsafe fn read(owner: Owner, theirs: u64, ours: *mut u8, size: usize) -> Result<()> {
+/// Our sides are valid for writing.
+pub unsafe fn read(owner: Owner, pairs: &[Pair]) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { copy(owner, theirs, ours, size, libc::process_vm_readv, "process_vm_readv") }
+    unsafe { copy(owner, pairs, libc::process_vm_readv, "process_vm_readv") }
 }
 
-/// Copies `size` bytes from `ours` to `theirs` in `owner`.
+/// Copies `ours` to `theirs` in `owner`, of each pair.
 ///
 /// # Safety
-/// `ours` is valid for reading `size` bytes.
-pub unsafe fn write(owner: Owner, ours: *const u8, theirs: u64, size: usize) -> Result<()> {
-    let ours = ours.cast_mut();
+/// Our sides are valid for reading.
+pub unsafe fn write(owner: Owner, pairs: &[Pair]) -> Result<()> {
     // SAFETY: as the caller promises; the call only reads.
-    unsafe { copy(owner, theirs, ours, size, libc::process_vm_writev, "process_vm_writev") }
+    unsafe { copy(owner, pairs, libc::process_vm_writev, "process_vm_writev") }
 }
 
 /// Lets peers of this user's copy where Yama's `ptrace_scope` is 1 (Ubuntu's default), which allows
@@ -92,26 +92,56 @@ type Call = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> isize;
 
-/// The kernel moves at most about 2 GiB a call and may stop early: repeat until all is done.
-/// ERR_UNSUPPORTED: it refuses the call as such, and nothing was copied.
-unsafe fn copy(
-    owner: Owner,
-    theirs: u64,
-    ours: *mut u8,
-    size: usize,
-    call: Call,
-    name: &str,
-) -> Result<()> {
-    let (mut thread, mut done) = (owner.process, 0);
-    while done < size {
-        let left = size - done;
-        let local = libc::iovec { iov_base: ours.wrapping_add(done).cast(), iov_len: left };
-        let remote =
-            libc::iovec { iov_base: (theirs as *mut u8).wrapping_add(done).cast(), iov_len: left };
-        // SAFETY: one vector on each side; the local one is valid as the caller promises, and the
-        // kernel checks the remote one.
-        match unsafe { call(thread as libc::pid_t, &local, 1, &remote, 1, 0) } {
-            count if count > 0 => done += count as usize,
+/// The kernel moves at most about 2 GiB a call and may stop early, also in the midst of a pair:
+/// repeat until all is done. ERR_UNSUPPORTED: it refuses the call as such, and nothing was copied.
+unsafe fn copy(owner: Owner, pairs: &[Pair], call: Call, name: &str) -> Result<()> {
+    let mut thread = owner.process;
+    let (mut at, mut within, mut begun) = (0, 0, false);
+    // A single pair, which most calls have, needs no list.
+    let mut one;
+    let mut many = [Vec::new(), Vec::new()];
+    loop {
+        while pairs.get(at).is_some_and(|pair| within == pair.size) {
+            (at, within) = (at + 1, 0);
+        }
+        let left = &pairs[at..pairs.len().min(at + PAIRS)];
+        let sides = |(nth, pair): (usize, &Pair)| {
+            let skip = if nth == 0 { within } else { 0 };
+            let side = |base: *mut u8| libc::iovec {
+                iov_base: base.wrapping_add(skip).cast(),
+                iov_len: pair.size - skip,
+            };
+            [side(pair.ours), side(pair.theirs as *mut u8)]
+        };
+        let [ours, theirs] = match left {
+            [] => return Ok(()),
+            [pair] => {
+                one = sides((0, pair)).map(|side| [side]);
+                [&one[0][..], &one[1][..]]
+            }
+            _ => {
+                for (which, list) in many.iter_mut().enumerate() {
+                    list.clear();
+                    list.extend(left.iter().enumerate().map(|pair| sides(pair)[which]));
+                }
+                [&many[0][..], &many[1][..]]
+            }
+        };
+        let (pid, count) = (thread as libc::pid_t, left.len() as libc::c_ulong);
+        // SAFETY: as many vectors on each side; the local ones are valid as the caller promises, and
+        // the kernel checks the remote ones.
+        match unsafe { call(pid, ours.as_ptr(), count, theirs.as_ptr(), count, 0) } {
+            moved if moved > 0 => {
+                begun = true;
+                let mut moved = moved as usize;
+                while moved > 0 && at < pairs.len() {
+                    let step = moved.min(pairs[at].size - within);
+                    (moved, within) = (moved - step, within + step);
+                    if within == pairs[at].size {
+                        (at, within) = (at + 1, 0);
+                    }
+                }
+            }
             _ => match std::io::Error::last_os_error() {
                 errno if errno.raw_os_error() == Some(libc::ESRCH) => {
                     if thread == owner.resident || owner.resident == 0 {
@@ -121,12 +151,13 @@ unsafe fn copy(
                 }
                 errno if errno.raw_os_error() == Some(libc::EFAULT) => fail!(
                     ERR_KEY,
-                    "memory at {theirs:#x}+{done} of process {} is not there any more, or may not be {}",
+                    "memory at {:#x}+{within} of process {} is not there any more, or may not be {}",
+                    pairs[at].theirs,
                     owner.process,
                     if name == "process_vm_writev" { "written" } else { "read" }
                 ),
                 errno
-                    if done == 0
+                    if !begun
                         && matches!(errno.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) =>
                 {
                     fail!(ERR_UNSUPPORTED, "{name}: {errno}")
@@ -135,5 +166,4 @@ unsafe fn copy(
             },
         }
     }
-    Ok(())
 }

@@ -20,7 +20,7 @@ use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::{HUGE, Segment};
 use crate::transport::port::Port;
 use crate::transport::requests::{frame_of, frame_of_reply};
-use crate::transport::{Access, Message, Posted, Reply, Transport};
+use crate::transport::{Access, Message, Pair, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::memory::{MemoryFile, whole_pages};
 use crate::util::status::{Error, Result, Status};
@@ -245,20 +245,14 @@ impl Transport for Node {
         if self.linked(port).kernel_copies { Access::Kernel(0) } else { Access::Message(0) }
     }
 
-    unsafe fn kernel_read(&self, port: &Port, from: u64, to: *mut u8, size: usize) -> Result<()> {
+    unsafe fn kernel_read(&self, port: &Port, pairs: &[Pair]) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { kernel_copy::read(self.owner(port), from, to, size) }
+        unsafe { kernel_copy::read(self.owner(port), pairs) }
     }
 
-    unsafe fn kernel_write(
-        &self,
-        port: &Port,
-        from: *const u8,
-        to: u64,
-        size: usize,
-    ) -> Result<()> {
+    unsafe fn kernel_write(&self, port: &Port, pairs: &[Pair]) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { kernel_copy::write(self.owner(port), from, to, size) }
+        unsafe { kernel_copy::write(self.owner(port), pairs) }
     }
 
     fn post(&self, port: &Port, message: &Message, bytes: &[u8]) -> Posted {
