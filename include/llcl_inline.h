@@ -67,53 +67,53 @@ static inline llcl_window_t llcl_window(llcl_context_t *context, uint32_t peer, 
 }
 
 /** The place in a window, if loads and stores reach `size` bytes there; NULL: a call must. */
-static inline unsigned char *llcl_window_place(const llcl_window_t *window, uint64_t offset, uint64_t size)
+static inline unsigned char *llcl_window_place(llcl_window_t window, uint64_t offset, uint64_t size)
 {
-    if (window->base == NULL || offset > window->size || size > window->size - offset)
+    if (window.base == NULL || offset > window.size || size > window.size - offset)
         return NULL;
-    return window->base + offset;
+    return window.base + offset;
 }
 
 /** The place in a window as calls name it; one that no number can name is past every region's end. */
-static inline llcl_remote_t llcl_window_remote(const llcl_window_t *window, uint64_t offset)
+static inline llcl_remote_t llcl_window_remote(llcl_window_t window, uint64_t offset)
 {
-    llcl_remote_t remote = window->remote;
+    llcl_remote_t remote = window.remote;
     remote.offset = offset > UINT64_MAX - remote.offset ? UINT64_MAX : remote.offset + offset;
     return remote;
 }
 
 /** Writes bytes by a call. As llcl_write; `offset` counts from the window's begin. */
-static inline llcl_status_t llcl_window_put_by_call(const llcl_window_t *window, uint64_t offset,
+static inline llcl_status_t llcl_window_put_by_call(llcl_window_t window, uint64_t offset,
                                                     const void *from, uint64_t size)
 {
     llcl_write_params_t params = LLCL_WRITE_PARAMS_INIT;
-    params.peer = window->peer;
+    params.peer = window.peer;
     params.source = llcl_local_address(from);
     params.destination = llcl_window_remote(window, offset);
     params.size = size;
-    return llcl_write(window->context, &params);
+    return llcl_write(window.context, &params);
 }
 
 /** Reads bytes by a call. As llcl_read; `offset` counts from the window's begin. */
-static inline llcl_status_t llcl_window_get_by_call(const llcl_window_t *window, uint64_t offset, void *to,
+static inline llcl_status_t llcl_window_get_by_call(llcl_window_t window, uint64_t offset, void *to,
                                                     uint64_t size)
 {
     llcl_read_params_t params = LLCL_READ_PARAMS_INIT;
-    params.peer = window->peer;
+    params.peer = window.peer;
     params.source = llcl_window_remote(window, offset);
     params.destination = llcl_local_address(to);
     params.size = size;
-    return llcl_read(window->context, &params);
+    return llcl_read(window.context, &params);
 }
 
 /**
  * Writes a word of 8 bytes.
  *
- * `window`: of llcl_window. `offset`: bytes from its begin. `value`: the word.
+ * `window`: of llcl_window, by value, so that it stays in registers. `offset`: bytes from its begin. `value`: the word.
  * LLCL_OK: written; where a call was needed, what llcl_write answers. Any thread may call it; where
  * a call is needed, not inside a callback.
  */
-static inline llcl_status_t llcl_window_put64(const llcl_window_t *window, uint64_t offset, uint64_t value)
+static inline llcl_status_t llcl_window_put64(llcl_window_t window, uint64_t offset, uint64_t value)
 {
 #ifdef __GNUC__
     unsigned char *place = llcl_window_place(window, offset, sizeof value);
@@ -122,7 +122,11 @@ static inline llcl_status_t llcl_window_put64(const llcl_window_t *window, uint6
         return LLCL_OK;
     }
 #endif
-    return llcl_window_put_by_call(window, offset, &value, sizeof value);
+    {
+        /* One of its own, so that the store above takes the word from a register. */
+        uint64_t word = value;
+        return llcl_window_put_by_call(window, offset, &word, sizeof word);
+    }
 }
 
 /**
@@ -130,7 +134,7 @@ static inline llcl_status_t llcl_window_put64(const llcl_window_t *window, uint6
  *
  * `value`: where it goes. All else as of llcl_window_put64, with llcl_read.
  */
-static inline llcl_status_t llcl_window_get64(const llcl_window_t *window, uint64_t offset, uint64_t *value)
+static inline llcl_status_t llcl_window_get64(llcl_window_t window, uint64_t offset, uint64_t *value)
 {
 #ifdef __GNUC__
     unsigned char *place = llcl_window_place(window, offset, sizeof *value);
@@ -148,7 +152,7 @@ static inline llcl_status_t llcl_window_get64(const llcl_window_t *window, uint6
  * `offset`: bytes from the window's begin. `from`: `size` bytes of this process, which do not
  * overlap those that are written; NULL with `size` 0. LLCL_OK and all else: as llcl_window_put64.
  */
-static inline llcl_status_t llcl_window_put(const llcl_window_t *window, uint64_t offset, const void *from,
+static inline llcl_status_t llcl_window_put(llcl_window_t window, uint64_t offset, const void *from,
                                             uint64_t size)
 {
     unsigned char *place = llcl_window_place(window, offset, size);
@@ -164,7 +168,7 @@ static inline llcl_status_t llcl_window_put(const llcl_window_t *window, uint64_
  * `to`: `size` bytes of this process, which do not overlap those that are read. All else as of
  * llcl_window_put.
  */
-static inline llcl_status_t llcl_window_get(const llcl_window_t *window, uint64_t offset, void *to,
+static inline llcl_status_t llcl_window_get(llcl_window_t window, uint64_t offset, void *to,
                                             uint64_t size)
 {
     unsigned char *place = llcl_window_place(window, offset, size);
