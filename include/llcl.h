@@ -3166,11 +3166,16 @@ typedef struct llcl_stats_t {
     uint64_t coll_cache_hits;
     /** Those that made one to be kept. */
     uint64_t coll_cache_misses;
+    /**
+     * Places for messages from a network that ranks which have died may still use, so that nobody
+     * else does. Where the network can say when nothing of a rank comes any more, for a moment only.
+     */
+    uint64_t am_kept_aside;
 } llcl_stats_t;
 
 /** Its size, and else zeroes: `llcl_stats_t it = LLCL_STATS_INIT;`. */
 #define LLCL_STATS_INIT {sizeof(llcl_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, \
-    0, 0, 0, 0, 0, 0, 0}
+    0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * What a context has counted.

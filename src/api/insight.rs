@@ -60,6 +60,9 @@ pub struct llcl_stats_t {
     pub coll_cache_hits: u64,
     /// Those that made one to be kept.
     pub coll_cache_misses: u64,
+    /// Places for messages from a network that ranks which have died may still use, so that nobody
+    /// else does. Where the network can say when nothing of a rank comes any more, for a moment only.
+    pub am_kept_aside: u64,
 }
 
 /// What a context has counted.
@@ -100,6 +103,7 @@ pub unsafe extern "C" fn llcl_stats_get(
             am_memory: counted.am_memory,
             coll_cache_hits: counted.coll_cache_hits,
             coll_cache_misses: counted.coll_cache_misses,
+            am_kept_aside: counted.am_kept_aside,
         };
         // SAFETY: as above.
         unsafe { stats.write(answer) };

@@ -26,6 +26,7 @@ pub struct Counted {
     pub slots_high_water: u64,
     pub requests_high_water: u64,
     pub am_memory: u64,
+    pub am_kept_aside: u64,
     pub coll_cache_hits: u64,
     pub coll_cache_misses: u64,
 }
@@ -76,6 +77,7 @@ impl Context {
             slots_high_water: counts.slots_high_water.get(),
             requests_high_water: counts.requests_high_water.get(),
             am_memory: self.routes.fabric().message_bytes(),
+            am_kept_aside: self.routes.fabric().kept_aside(),
             coll_cache_hits: counts.plans_found.get(),
             coll_cache_misses: counts.plans_made.get(),
         }

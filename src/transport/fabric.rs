@@ -33,6 +33,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 mod by_wire;
 pub use by_wire::modules;
+#[cfg(all(test, feature = "simulated"))]
+pub use by_wire::simulate;
 pub mod far;
 pub mod placement;
 
@@ -44,6 +46,8 @@ pub struct Fabric {
     far: far::FarPeers,
     /// There is something for the holder of the lane's role: a death, or a question to be sent.
     pub news: AtomicBool,
+    /// The wire leads to all peers, not to those of other nodes only.
+    forced: bool,
     /// Whether the calling thread runs a callback, perhaps as the holder of the lane's role.
     in_callback: fn() -> bool,
     me: u32,
@@ -79,6 +83,7 @@ impl Fabric {
             wire,
             far: far::FarPeers::new(size)?,
             news: AtomicBool::new(false),
+            forced: by_wire::is_forced() && !placement::is_chosen(),
             in_callback,
             me,
             placement,
@@ -140,8 +145,7 @@ impl Fabric {
 
     /// What leads to a peer at this place.
     fn reach(&self, peer: u32, placement: Placement, near: bool) -> Result<Reach> {
-        let forced = by_wire::is_forced() && !placement::is_chosen();
-        if self.wire.is_some() && (!near || forced) {
+        if self.wire.is_some() && (!near || self.forced) {
             return Ok(Reach::Wire);
         }
         if near {

@@ -22,12 +22,12 @@ struct Rank {
     segment: Arc<Segment>,
 }
 
-fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
-    let world = World::create(2).unwrap();
+fn some_ranks<const N: usize>(in_flight: usize) -> (World, [Rank; N]) {
+    let world = World::create(N as u32).unwrap();
     let mut config = Config::from_environment().unwrap();
     config.inbox_entries(8).unwrap();
-    let ranks = [0, 1].map(|rank| {
-        let bootstrap = Arc::new(Bootstrap::from_world(&world, rank).unwrap());
+    let ranks: [Rank; N] = std::array::from_fn(|rank| {
+        let bootstrap = Arc::new(Bootstrap::from_world(&world, rank as u32).unwrap());
         let segment = Arc::new(Segment::create(&config, 1).unwrap());
         let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
         let (ring, consumer) = CommandQueue::new(16, || ()).unwrap();
@@ -37,12 +37,16 @@ fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
         let work = LaneState::new(consumer, to_tell, receivers, post, in_flight);
         Rank { work, ring, routes, segment }
     });
-    for (from, to) in [(0, 1), (1, 0)] {
-        while ranks[from].routes.port(to).is_err() {
+    for (from, to) in (0..N).flat_map(|from| (0..N).map(move |to| (from, to))) {
+        while ranks[from].routes.port(to as u32).is_err() {
             std::thread::yield_now();
         }
     }
     (world, ranks)
+}
+
+fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
+    some_ranks(in_flight)
 }
 
 impl Rank {
@@ -392,32 +396,6 @@ fn the_death_of_a_peer_ends_what_is_pending_on_it_and_nothing_else() {
     assert_eq!(ranks[0].work.unsent, 0);
 }
 
-/// A question that finds the table full is sent when a death has made room, and forgotten when all is
-/// canceled.
-#[test]
-fn questions_outlive_a_full_table_and_not_the_lane() {
-    for dies in [true, false] {
-        let (_world, mut ranks) = two_ranks(3);
-        let (mut own, mut theirs, ended) = (vec![0u64; 1], vec![0u64; 1], AtomicU64::new(0));
-        let keys = [ranks[0].register(&mut own), ranks[1].register(&mut theirs)];
-        for _ in 0..3 {
-            ranks[0].start(increment(1, keys[1], &ended), Stage::Word);
-        }
-        ranks[0].work.questions.push((0, keys[0]));
-        let Rank { work, routes, .. } = &mut ranks[0];
-        work.take_questions(routes);
-        assert_eq!(work.questions.len(), 1, "the table is full");
-        if dies {
-            routes.mark_dead(1);
-            while work.round(routes) > 0 {}
-        } else {
-            work.cancel(routes);
-        }
-        assert_eq!((value(&ended), work.questions.len()), (3 | WORD_FAILED, 0), "dies: {dies}");
-        assert!(work.is_idle());
-    }
-}
-
 /// A message with a place for its reply that was accepted and then fails: its only completion
 /// tells, and no flush.
 #[test]
@@ -447,3 +425,5 @@ fn what_on_local_has_told_is_not_told_by_a_flush() {
     }
     assert_eq!(told.load(Ordering::Relaxed) as i64, Status::ERR_NO_HANDLER.0.into());
 }
+
+mod ends;

@@ -34,8 +34,23 @@ const TRANSPORT: &str = "LLCL_TRANSPORT";
 /// The wire that is used where the environment asks for none and the ranks run on several machines.
 const DEFAULT: &str = "mpi";
 
+#[cfg(all(test, feature = "simulated"))]
+thread_local! {
+    static SEED: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
+}
+
+/// Contexts that this thread makes reach their peers by a simulated wire with this seed.
+#[cfg(all(test, feature = "simulated"))]
+pub fn simulate(seed: Option<u64>) {
+    SEED.set(seed);
+}
+
 /// The wire that the environment asks for.
 fn wanted() -> Option<String> {
+    #[cfg(all(test, feature = "simulated"))]
+    if SEED.get().is_some() {
+        return Some("simulated".into());
+    }
     let name = std::env::var_os(TRANSPORT).filter(|name| !name.is_empty())?;
     Some(name.to_string_lossy().into_owned())
 }
@@ -79,6 +94,10 @@ fn module(name: &str) -> Result<Module> {
 
 /// Opens a wire by its name. Collective.
 fn open(name: &str, me: u32, size: u32) -> Result<Box<dyn Wire>> {
+    #[cfg(all(test, feature = "simulated"))]
+    if let Some(seed) = SEED.get() {
+        return Ok(Box::new(Simulated::new(me, Nature::of(seed))?));
+    }
     #[cfg(feature = "simulated")]
     if name == "simulated" {
         return Ok(Box::new(Simulated::new(me, Nature::from_environment()?)?));
@@ -179,6 +198,11 @@ impl Fabric {
             }
         }
         Ok(card)
+    }
+
+    /// Places for frames that were granted to ranks that have died, and that nobody else may use yet.
+    pub fn kept_aside(&self) -> u64 {
+        self.wire.as_ref().map_or(0, |wire| wire.kept_aside() as u64)
     }
 
     /// Who is told of peers that the wire does not reach any more.

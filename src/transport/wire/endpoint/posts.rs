@@ -35,6 +35,11 @@ impl Shared {
 }
 
 impl Endpoint {
+    /// Places that the dead were granted and that nobody else may use, since they may still use them.
+    pub fn kept_aside(&self) -> usize {
+        self.shared.lock().grants.kept_aside()
+    }
+
     /// This rank's memory as the wire knows it.
     pub fn memory(&self) -> &Memory {
         &self.memory

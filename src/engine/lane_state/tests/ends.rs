@@ -1,0 +1,32 @@
+//! Ends that nobody has asked for: deaths and cancellations.
+
+use super::*;
+
+/// A question that finds the table full is sent when a death has made room, and forgotten when all is
+/// canceled.
+#[test]
+fn questions_outlive_a_full_table_and_not_the_lane() {
+    for dies in [true, false] {
+        let (_world, mut ranks) = two_ranks(3);
+        let (mut own, mut theirs, ended) = (vec![0u64; 1], vec![0u64; 1], AtomicU64::new(0));
+        let keys = [ranks[0].register(&mut own), ranks[1].register(&mut theirs)];
+        for _ in 0..3 {
+            ranks[0].start(increment(1, keys[1], &ended), Stage::Word);
+        }
+        ranks[0].work.questions.push((0, keys[0]));
+        let Rank { work, routes, .. } = &mut ranks[0];
+        work.take_questions(routes);
+        assert_eq!(work.questions.len(), 1, "the table is full");
+        if dies {
+            routes.mark_dead(1);
+            while work.round(routes) > 0 {}
+        } else {
+            work.cancel(routes);
+        }
+        assert_eq!((value(&ended), work.questions.len()), (3 | WORD_FAILED, 0), "dies: {dies}");
+        assert!(work.is_idle());
+    }
+}
+
+#[cfg(feature = "simulated")]
+mod kills;

@@ -1,0 +1,147 @@
+//! Ranks that are killed behind a wire while operations on them are under way.
+//!
+//! Each kill has a job of its own with three ranks: 0 works with 1, which dies, and gives the memory
+//! of what has ended out again, to reads from 2. `LLCL_KILLS` says how many there are.
+
+use super::*;
+use crate::transport::fabric::simulate;
+use std::time::{Duration, Instant};
+
+/// Operations on the rank that dies.
+const OPERATIONS: usize = 12;
+/// Words of reads and writes; the last take two fragments.
+const WORDS: [usize; 4] = [1, 10, 512, CHUNK / 8 + 100];
+const MOST: usize = WORDS[3];
+
+/// What one operation uses, and how often it was told to have ended.
+struct Use {
+    memory: Vec<u64>,
+    ended: AtomicU64,
+    again: AtomicU64,
+}
+
+/// A generator of Marsaglia's.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 8) as usize % limit
+    }
+}
+
+fn transfer(op: Op, peer: u32, key: u64, memory: &mut [u64], ended: &AtomicU64) -> Command {
+    let mut command = Command::new(op, peer);
+    command.remote = Address { offset: 0, key };
+    (command.local, command.size) = (memory.as_mut_ptr().cast(), size_of_val(memory) as u64);
+    command.on_complete = add_to(ended);
+    command
+}
+
+/// How many operations have ended well, and how many by the death.
+fn kill(seed: u64, number: u64) -> (usize, usize) {
+    simulate(Some(seed));
+    let (_world, ranks) = some_ranks::<3>(16);
+    simulate(None);
+    let mut random = Random((seed << 32 | number).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut memory: [Vec<u64>; 3] = std::array::from_fn(|rank| vec![rank as u64 + 1; MOST]);
+    let keys: Vec<u64> =
+        ranks.iter().zip(&mut memory).map(|(rank, memory)| rank.register(memory)).collect();
+    let mut ranks = ranks.map(Some);
+    let mut uses: Vec<Use> = (0..OPERATIONS)
+        .map(|_| {
+            let (ended, again) = (AtomicU64::new(0), AtomicU64::new(0));
+            Use { memory: vec![9; WORDS[random.below(4)]], ended, again }
+        })
+        .collect();
+    for Use { memory, ended, .. } in &mut uses {
+        let rank = ranks[0].as_mut().unwrap();
+        match random.below(3) {
+            0 => rank.start(increment(1, keys[1], ended), Stage::Word),
+            1 => {
+                let write = transfer(Op::WRITE, 1, keys[1], memory, ended);
+                rank.start(write, Stage::Data { done: 0 });
+            }
+            _ => {
+                let read = transfer(Op::READ, 1, keys[1], memory, ended);
+                rank.start(read, Stage::Data { done: 0 });
+            }
+        }
+    }
+    let steps = random.below(60);
+    for _ in 0..steps {
+        let any = random.below(3);
+        ranks[any].as_mut().unwrap().round();
+        if random.below(4) == 0 {
+            std::thread::sleep(Duration::from_micros(random.below(100) as u64));
+        }
+    }
+    // The rank goes with its end of the wire, or stands still while its end goes on for a while.
+    if random.below(2) == 0 {
+        drop(ranks[1].take());
+    }
+    let living = |ranks: &mut [Option<Rank>; 3]| {
+        ranks[0].as_mut().unwrap().round();
+        ranks[2].as_mut().unwrap().round();
+    };
+    (0..random.below(20)).for_each(|_| living(&mut ranks));
+    for rank in [0, 2] {
+        ranks[rank].as_ref().unwrap().routes.mark_dead(1);
+    }
+    let limit = Instant::now() + Duration::from_secs(10);
+    let until = |ranks: &mut [Option<Rank>; 3], what: &str, done: &dyn Fn() -> bool| {
+        while !done() {
+            living(ranks);
+            assert!(Instant::now() < limit, "seed {seed}, kill {number}: {what}");
+        }
+    };
+    until(&mut ranks, "not all is told", &|| uses.iter().all(|it| value(&it.ended) != 0));
+    // All of this memory is free, and given out again.
+    for Use { memory, again, .. } in &mut uses {
+        memory.fill(7);
+        let read = transfer(Op::READ, 2, keys[2], memory, again);
+        ranks[0].as_mut().unwrap().start(read, Stage::Data { done: 0 });
+    }
+    until(&mut ranks, "not all is read", &|| uses.iter().all(|it| value(&it.again) != 0));
+    let fabrics = [0, 2].map(|rank| ranks[rank].as_ref().unwrap().routes.clone());
+    let kept = || fabrics.iter().map(|routes| routes.fabric().kept_aside()).sum::<u64>();
+    if seed.is_multiple_of(4) {
+        // This wire can't fence.
+        (0..100).for_each(|_| living(&mut ranks));
+    } else {
+        until(&mut ranks, "places are kept aside", &|| kept() == 0);
+    }
+    let (mut well, mut failed) = (0, 0);
+    for Use { memory, ended, again } in &uses {
+        match value(ended) {
+            1 => well += 1,
+            ended => {
+                assert_eq!(ended, 1 | WORD_FAILED, "seed {seed}, kill {number}: told twice");
+                failed += 1;
+            }
+        }
+        assert_eq!(value(again), 1, "seed {seed}, kill {number}");
+        let foreign = memory.iter().find(|word| **word != 3);
+        assert_eq!(foreign, None, "seed {seed}, kill {number}: written late");
+    }
+    let work = &ranks[0].as_ref().unwrap().work;
+    assert!(work.is_idle() && work.unsent == 0 && work.places.iter().all(Option::is_none));
+    (well, failed)
+}
+
+/// Every operation on a rank that is killed is told once, and nothing of the dead is written into
+/// memory that was given out again.
+#[test]
+fn what_is_pending_on_the_dead_is_told_once_and_nothing_of_them_is_written_late() {
+    let kills = std::env::var("LLCL_KILLS").ok().and_then(|kills| kills.parse().ok());
+    let kills = kills.unwrap_or(20);
+    let (mut well, mut failed) = (0, 0);
+    for number in 0..kills {
+        let ended = kill(1 + number % 10, number);
+        (well, failed) = (well + ended.0, failed + ended.1);
+    }
+    println!("{kills} kills: {well} operations have ended well, {failed} by the death");
+    assert!(well > 0 && failed > 0);
+}
