@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-#define LOOP_MOST_RANKS 64
+#define LOOP_MOST_RANKS 256
 
 /* Zeroed memory that all ranks map: a line for each, which nobody else writes. */
 typedef struct loop_shared {

@@ -1,5 +1,6 @@
 /* Measures every algorithm of every collective operation with this many ranks, and appends what is quickest to a table that
-   LLCL_COLL_TABLE reads: llcl-run -n 4 tune FILE. Run it from few ranks to many: the first row that fits wins. */
+   LLCL_COLL_TABLE reads: llcl-run -n 4 tune FILE, or tune FILE allgather alltoall for these operations only. Run it from few ranks
+   to many: the first row that fits wins. */
 #include "coll_world.h"
 
 #include <string.h>
@@ -10,6 +11,8 @@
 static const size_t sizes[] = {8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
 #define SIZES (sizeof sizes / sizeof *sizes)
 #define MOST_BUFFER ((size_t)8 << 20)
+#define MANY 16 /* with more ranks than this fewer sizes are measured, 8 B, 1 KiB and 64 KiB: making a plan takes long */
+#define VERY_MANY 64 /* and with more than this 8 B and 64 KiB */
 
 /* A round alone and one in a loop, ns together; infinite where the algorithm cannot do this. The same at all ranks. */
 static double cost(coll_world_t *world, coll_op_t op, size_t size, const char *name)
@@ -56,10 +59,11 @@ static int fits(coll_op_t op, size_t size, uint32_t ranks)
 static void tune(coll_world_t *world, coll_op_t op, const char *const *names, FILE *to)
 {
     int before = -1;
-    for (size_t s = 0; s < SIZES && (s == 0 || fits(op, sizes[s], world->size)); s++) {
+    size_t step = world->size > VERY_MANY ? 6 : world->size > MANY ? 3 : 1;
+    for (size_t s = 0; s < SIZES && (s == 0 || fits(op, sizes[s], world->size)); s += step) {
         int best = best_of(world, op, op == COLL_BARRIER ? 0 : sizes[s], names, before);
         if (before >= 0 && best != before)
-            row(to, op, world->size, sizes[s - 1], names[before]);
+            row(to, op, world->size, sizes[s - step], names[before]);
         before = best;
         if (op == COLL_BARRIER)
             break;
@@ -67,18 +71,28 @@ static void tune(coll_world_t *world, coll_op_t op, const char *const *names, FI
     row(to, op, world->size, 0, names[before]);
 }
 
+/* Whether an operation is among those that are asked for by name; all are where none is. */
+static int wanted(coll_op_t op, char **names)
+{
+    char **name = names;
+    while (*name != NULL && strcmp(*name, coll_op_name(op)) != 0)
+        name++;
+    return *names == NULL || *name != NULL;
+}
+
 int main(int argc, char **argv)
 {
     static coll_world_t world;
     bench_options_t options = {.program = "tune", .mode = "auto"};
     FILE *to = NULL;
-    if (argc != 2)
-        bench_die("usage: llcl-run -n RANKS tune FILE");
+    if (argc < 2)
+        bench_die("usage: llcl-run -n RANKS tune FILE [OPERATION...]");
     coll_open(&world, &options, MOST_BUFFER);
     if (world.rank == 0 && (to = fopen(argv[1], "a")) == NULL)
         bench_die("tune: cannot write %s", argv[1]);
     for (int op = 0; op < COLL_OPS; op++)
-        tune(&world, (coll_op_t)op, coll_algorithms((coll_op_t)op), to);
+        if (wanted((coll_op_t)op, argv + 2))
+            tune(&world, (coll_op_t)op, coll_algorithms((coll_op_t)op), to);
     if (to != NULL && fclose(to) != 0)
         bench_die("tune: cannot write %s", argv[1]);
     coll_close(&world);

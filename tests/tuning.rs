@@ -243,7 +243,10 @@ fn page() -> String {
          chosen on machines with two cores; where yours has more, the command of a group shows what a change brings. \
          Each constant stands in the source beside the code that uses it; `tests/tuning.rs` writes this page and fails \
          where it is stale. Algorithms of collectives are no constants: `bench_c/tune` measures them and writes a table \
-         for `LLCL_COLL_TABLE`.",
+         for `LLCL_COLL_TABLE`. The table of the library (`src/coll/select.rs`) has the rows of 2, 4 and 8 ranks by \
+         several runs of the tool on two cores, and those of 64 ranks by one run with 8 B, 1 KiB and 64 KiB, where the \
+         order of the kernel's turns decides as much as the algorithm. It has none of its own for 256 ranks: on two \
+         cores the tool does one operation of them in a minute. Measure on your machine if that matters.",
     );
     let head = "| file | constant | value | what it decides |\n|---|---|---|---|\n";
     let mut all = constants();

@@ -35,7 +35,9 @@ const MANY: usize = usize::MAX;
 const LARGE: u64 = u64::MAX;
 /// Ranks of which one can serve all others in turn.
 const FEW: usize = 16;
-const AHEAD: &str = "up to 16 ranks and some KiB: who sends runs ahead of who receives";
+const FEW_TURNS: &str =
+    "ranks that share cores: one serves all others, so each needs its core once";
+const AHEAD: &str = "some KiB: who sends runs ahead of who receives";
 const FEW_SIGNALS: &str = "many ranks and few bytes: signals to some ranks instead of all";
 const ONE_SIGNAL: &str = "few ranks and bytes: all data comes with the first signal";
 const ONCE: &str = "memory is shared, so each byte is copied once";
@@ -54,6 +56,8 @@ pub const TABLE: &[Row] = &[
         "up to 4 ranks two exchanges tell everybody",
     ),
     row(Operation::Barrier, MANY, LARGE, "tree", "a tree has the fewest signals"),
+    row(Operation::Broadcast, 4, 2 << 10, "eager", AHEAD),
+    row(Operation::Broadcast, 8, 16 << 10, "eager", AHEAD),
     row(
         Operation::Broadcast,
         MANY,
@@ -63,23 +67,37 @@ pub const TABLE: &[Row] = &[
     ),
     row(Operation::Broadcast, MANY, LARGE, "direct", ONCE),
     row(Operation::Reduce, FEW, 4 << 10, "eager", AHEAD),
+    row(Operation::Reduce, 64, 1 << 10, "eager", AHEAD),
     row(Operation::Reduce, MANY, LARGE, "direct", COMBINED_ONCE),
     row(Operation::Allreduce, 2, 512, "eager", ONE_SIGNAL),
+    row(
+        Operation::Allreduce,
+        4,
+        2 << 10,
+        "recursive_doubling",
+        "up to 4 ranks and 2 KiB few exchanges count more than few bytes",
+    ),
+    row(Operation::Allreduce, 64, 2 << 10, "direct", FEW_TURNS),
     row(
         Operation::Allreduce,
         MANY,
         2 << 10,
         "recursive_doubling",
-        "up to 2 KiB few exchanges count more than few bytes",
+        "many ranks and up to 2 KiB: few exchanges count more than few bytes",
     ),
     row(Operation::Allreduce, MANY, LARGE, "direct", COMBINED_ONCE),
     row(Operation::Gather, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Gather, 64, 1 << 10, "eager", AHEAD),
     row(Operation::Gather, MANY, LARGE, "direct", ONCE),
     row(Operation::Scatter, FEW, 8 << 10, "eager", AHEAD),
     row(Operation::Scatter, MANY, LARGE, "direct", ONCE),
-    row(Operation::Allgather, FEW, 1 << 10, "eager", ONE_SIGNAL),
+    row(Operation::Allgather, 4, 1 << 10, "eager", ONE_SIGNAL),
+    row(Operation::Allgather, 8, 4 << 10, "bruck", FEW_SIGNALS),
+    row(Operation::Allgather, 64, 1 << 10, "recursive_doubling", FEW_SIGNALS),
     row(Operation::Allgather, MANY, 1 << 10, "bruck", FEW_SIGNALS),
     row(Operation::Allgather, MANY, LARGE, "direct", ONCE),
+    row(Operation::Alltoall, 4, 1 << 10, "eager", ONE_SIGNAL),
+    row(Operation::Alltoall, 8, 1 << 10, "bruck", FEW_SIGNALS),
     row(Operation::Alltoall, FEW, 1 << 10, "eager", ONE_SIGNAL),
     row(Operation::Alltoall, MANY, LARGE, "direct", ONCE),
     row(Operation::ReduceScatter, 2, 2 << 10, "eager", ONE_SIGNAL),
