@@ -93,6 +93,8 @@ static void send_all(struct rank *rank)
             CHECK(before <= MOST_SWITCHES);
             since = now_ns();
         }
+        /* Until the thread sleeps again. */
+        sleep_ms(20);
         tell(rank, SENT, all);
         hear(rank, TAKEN, i);
     }
