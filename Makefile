@@ -19,7 +19,7 @@ SONAME := libllcl.so.$(firstword $(subst ., ,$(VERSION)))
 SHARED := $(BUILD)/lib/libllcl.so.$(VERSION)
 STATIC := $(BUILD)/lib/libllcl.a
 TOOLS := $(BUILD)/bin/llcl-run $(BUILD)/bin/llcl-info
-HEADER := $(BUILD)/include/llcl.h $(BUILD)/include/llcl.hpp $(BUILD)/include/llcl_inline.h
+HEADER := $(addprefix $(BUILD)/include/,llcl.h llcl.hpp llcl_inline.h llcl_mpi.h)
 # What rustc --print native-static-libs names; the C compiler adds libgcc_s itself.
 SYSTEM_LIBS := -lpthread -ldl -lm
 

@@ -355,10 +355,15 @@ typedef struct llcl_bootstrap_t {
      * The first argument of both functions; may be NULL. Stays valid until the context has ended.
      */
     void *data;
+    /**
+     * What the wire to other machines is told of these ranks; 0: nothing. MPI: MPI_Comm_c2f of the
+     * communicator whose ranks they are, valid until the context has ended; 0: MPI_COMM_WORLD.
+     */
+    int64_t foreign;
 } llcl_bootstrap_t;
 
 /** Its size, and else zeroes: `llcl_bootstrap_t it = LLCL_BOOTSTRAP_INIT;`. */
-#define LLCL_BOOTSTRAP_INIT {sizeof(llcl_bootstrap_t), 0, 0, NULL, NULL, NULL}
+#define LLCL_BOOTSTRAP_INIT {sizeof(llcl_bootstrap_t), 0, 0, NULL, NULL, NULL, 0}
 
 /**
  * How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros
@@ -520,18 +525,19 @@ typedef struct llcl_capabilities_t {
     0, 0, 0}
 
 /**
- * Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted
- * when they are used.
+ * Takes this rank's place in its world. Collective only where another launcher than llcl-run has
+ * started the ranks, and with a bootstrap, as over a communicator (llcl_mpi.h): else peers
+ * are contacted when they are used.
  *
  * `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
  * caller ends it by llcl_finalize.
  * LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
  * variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI,
- * Slurm) has started several ranks and neither hands them over by `bootstrap` nor sets
- * LLCL_ALONE=1; LLCL_ERR_UNSUPPORTED: ranks of the bootstrap are on different machines;
- * LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is or was taken;
- * LLCL_ERR_NO_MEMORY or
- * LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
+ * Slurm) has started several ranks, which are neither handed over by `bootstrap` nor known to a
+ * module (libllcl-mpi-*.so, which then initialises MPI, and finalises it in llcl_finalize), and
+ * LLCL_ALONE=1 is not set; LLCL_ERR_UNSUPPORTED: ranks are on different machines, and no wire joins
+ * them; LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is or was taken;
+ * LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
  * Any thread may call it. It starts the progress thread and one that hears of deaths; both block
  * all signals and sleep while there is nothing to do.
  */

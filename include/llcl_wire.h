@@ -111,7 +111,8 @@ typedef struct {
 typedef struct {
     uint64_t struct_size;
     uint32_t rank, size, node, reserved;
-    const void *foreign; /* what the program has handed over for this wire: of MPI a Fortran handle; 0: nothing */
+    /* llcl_bootstrap_t.foreign, an int64_t: of MPI the communicator's Fortran handle; 0, or a number that is 0: nothing */
+    const void *foreign;
 } llcl_wire_open_t;
 
 /* how 0: poll again at once; 1: fd becomes readable when something comes, poll after after_ns at the latest (0: no limit); 2: nothing tells, and
@@ -155,6 +156,13 @@ typedef struct {
     int32_t (*fence)(llcl_wire_lane_t *, uint32_t peer);
     /* One line for people. May be 0 */
     int32_t (*describe)(llcl_wire_t *, char *text, size_t size);
+    /* The ranks of this network's own launcher, by which the process was started; all four may be 0. Begins the
+     * network's library where the program has not, and answers this process's number and how many there are; later
+     * the bytes of every rank, in their order; the end of the job with an exit code; the end of what was begun. */
+    int32_t (*launch)(const llcl_wire_host_t *, uint32_t *rank, uint32_t *size);
+    int32_t (*allgather)(const void *mine, size_t size, void *all);
+    void (*abort)(int32_t exit_code);
+    void (*end)(void);
 } llcl_wire_module_t;
 
 /* The one symbol of a module: its table, which stays valid. host_size: sizeof (llcl_wire_module_t) as libllcl knows it. A module that can not serve

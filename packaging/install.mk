@@ -1,6 +1,6 @@
 # make install, make uninstall. The version is in the file names, so both need only the tree.
 MANIFEST = $(LIBDIR)/libllcl.so.$(VERSION) $(LIBDIR)/$(SONAME) $(LIBDIR)/libllcl.so $(LIBDIR)/libllcl.a \
-	$(INCLUDEDIR)/llcl.h $(INCLUDEDIR)/llcl.hpp $(INCLUDEDIR)/llcl_inline.h $(INCLUDEDIR)/llcl_wire.h $(BINDIR)/llcl-run $(BINDIR)/llcl-info $(LIBDIR)/pkgconfig/llcl.pc \
+	$(INCLUDEDIR)/llcl.h $(INCLUDEDIR)/llcl.hpp $(INCLUDEDIR)/llcl_inline.h $(INCLUDEDIR)/llcl_wire.h $(INCLUDEDIR)/llcl_mpi.h $(BINDIR)/llcl-run $(BINDIR)/llcl-info $(LIBDIR)/pkgconfig/llcl.pc \
 	$(LIBDIR)/cmake/LLCL/LLCLConfig.cmake $(LIBDIR)/cmake/LLCL/LLCLConfigVersion.cmake \
 	$(addprefix $(DOCDIR)/,README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE) $(DATADIR)/tsan.supp
 
@@ -26,7 +26,7 @@ install-library: man $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/ll
 	ln -sf libllcl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libllcl.so
 	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(LIBDIR)/
-	$(INSTALL) -m 644 include/llcl.h include/llcl.hpp include/llcl_inline.h include/llcl_wire.h $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 644 include/llcl.h include/llcl.hpp include/llcl_inline.h include/llcl_wire.h include/llcl_mpi.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(DESTDIR)$(DOCDIR)/
 	sed 's|/usr/local/share/llcl|$(DATADIR)|' packaging/tsan.supp > $(DESTDIR)$(DATADIR)/tsan.supp

@@ -297,7 +297,7 @@ fn leaving_inside_the_death_callback_is_possible() {
 
 #[test]
 fn a_process_without_a_launcher_is_a_world_of_one() {
-    let me = Bootstrap::from_environment(false).unwrap();
+    let me = Bootstrap::from_environment().unwrap();
     assert_eq!((me.rank(), me.size()), (0, 1));
     let file = File::open("/dev/null").unwrap();
     me.publish(b"me", file.as_fd()).unwrap();
@@ -305,7 +305,7 @@ fn a_process_without_a_launcher_is_a_world_of_one() {
     assert!(!me.is_dead(0));
     me.fence_survivors().unwrap();
     // Another one beside it is another world.
-    assert_eq!(Bootstrap::from_environment(false).unwrap().size(), 1);
+    assert_eq!(Bootstrap::from_environment().unwrap().size(), 1);
     me.leave();
     assert_eq!(exchange(&me, b"").unwrap_err(), Status::ERR_STATE);
 }

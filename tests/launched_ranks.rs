@@ -63,7 +63,7 @@ fn lookup(me: &Bootstrap, peer: u32) -> Result<Card> {
 #[test]
 fn processes_exchange_bytes_and_descriptors() {
     if is_rank() {
-        let me = Bootstrap::from_environment(false).unwrap();
+        let me = Bootstrap::from_environment().unwrap();
         let (rank, size) = (me.rank(), me.size());
         let (reader, mut writer) = UnixStream::pair().unwrap();
         writer.write_all(&vec![rank as u8; size as usize]).unwrap();
@@ -96,9 +96,9 @@ fn a_process_takes_its_place_once() {
         // SAFETY: F_GETFD touches no memory.
         let close_on_exec = || unsafe { libc::fcntl(fd, libc::F_GETFD) } & libc::FD_CLOEXEC;
         assert_eq!(close_on_exec(), 0);
-        let me = Bootstrap::from_environment(false).unwrap();
+        let me = Bootstrap::from_environment().unwrap();
         assert_eq!(close_on_exec(), libc::FD_CLOEXEC);
-        let refused = || Bootstrap::from_environment(false).err().unwrap().status;
+        let refused = || Bootstrap::from_environment().err().unwrap().status;
         assert_eq!(refused(), Status::ERR_STATE);
         me.fence_survivors().unwrap();
         me.leave();
@@ -111,7 +111,7 @@ fn a_process_takes_its_place_once() {
 #[test]
 fn survivors_hear_of_a_killed_rank() {
     if is_rank() {
-        let me = Bootstrap::from_environment(false).unwrap();
+        let me = Bootstrap::from_environment().unwrap();
         let (sender, receiver) = mpsc::channel();
         me.on_death(Box::new(move |rank| sender.send(rank).unwrap()));
         me.exchange(&[], &mut []).unwrap();
@@ -136,7 +136,7 @@ fn survivors_hear_of_a_killed_rank() {
 #[test]
 fn an_exit_without_leave_is_a_death() {
     if is_rank() {
-        let me = Bootstrap::from_environment(false).unwrap();
+        let me = Bootstrap::from_environment().unwrap();
         me.exchange(&[], &mut []).unwrap();
         if me.rank() == 0 {
             exit(0);
@@ -154,7 +154,7 @@ fn an_exit_without_leave_is_a_death() {
 #[test]
 fn an_exit_without_leave_ends_the_job() {
     if is_rank() {
-        let me = Bootstrap::from_environment(false).unwrap();
+        let me = Bootstrap::from_environment().unwrap();
         me.exchange(&[], &mut []).unwrap();
         if me.rank() == 0 {
             exit(0);
@@ -170,7 +170,7 @@ fn an_exit_without_leave_ends_the_job() {
 #[test]
 fn a_rank_that_closes_its_connection_may_say_why() {
     if is_rank() {
-        let me = Bootstrap::from_environment(false).unwrap();
+        let me = Bootstrap::from_environment().unwrap();
         me.exchange(&[], &mut []).unwrap();
         if me.rank() == 1 {
             drop(me);
@@ -208,7 +208,7 @@ fn a_rank_that_closes_its_connection_may_say_why() {
 #[test]
 fn two_processes_in_one_place_fail_the_job() {
     if is_rank() {
-        match Bootstrap::from_environment(false) {
+        match Bootstrap::from_environment() {
             Ok(me) => me.fence_survivors().unwrap(),
             Err(e) => println!("{e}"),
         }
@@ -227,7 +227,7 @@ fn two_processes_in_one_place_fail_the_job() {
 #[test]
 fn a_death_is_noticed_though_a_child_holds_the_socket() {
     if is_rank() {
-        let me = Bootstrap::from_environment(false).unwrap();
+        let me = Bootstrap::from_environment().unwrap();
         me.exchange(&[], &mut []).unwrap();
         if me.rank() == 0 {
             // SAFETY: the child only sleeps; it is in the rank's group and ends with the job.
@@ -258,7 +258,7 @@ fn a_death_is_noticed_though_a_child_holds_the_socket() {
 #[test]
 fn an_abort_ends_the_job_with_its_code() {
     if is_rank() {
-        let me = Bootstrap::from_environment(false).unwrap();
+        let me = Bootstrap::from_environment().unwrap();
         me.exchange(&[], &mut []).unwrap();
         if me.rank() == 1 {
             let code = std::env::var("ABORT_CODE").unwrap().parse().unwrap();
@@ -289,7 +289,7 @@ fn an_abort_ends_the_job_with_its_code() {
 #[test]
 fn a_second_program_in_a_rank_that_has_left_is_refused() {
     if is_rank() {
-        match Bootstrap::from_environment(false) {
+        match Bootstrap::from_environment() {
             Ok(me) => {
                 me.fence_survivors().unwrap();
                 me.leave();
@@ -311,7 +311,7 @@ fn a_second_program_in_a_rank_that_has_left_is_refused() {
 #[test]
 fn a_wrong_environment_is_refused_with_its_reason() {
     if is_rank() {
-        match Bootstrap::from_environment(false) {
+        match Bootstrap::from_environment() {
             Ok(me) => println!("rank {} of {}", me.rank(), me.size()),
             Err(e) => println!("{:?}: {e}", e.status),
         }

@@ -27,12 +27,13 @@ module llcl_types
   end type
 
   type, bind(c) :: llcl_bootstrap_t
-    integer(c_int64_t) :: struct_size = 40
+    integer(c_int64_t) :: struct_size = 48
     integer(c_int32_t) :: rank = 0
     integer(c_int32_t) :: size = 0
     type(c_funptr) :: allgather = c_null_funptr
     type(c_funptr) :: abort = c_null_funptr
     type(c_ptr) :: data = c_null_ptr
+    integer(c_int64_t) :: foreign = 0
   end type
 
   type, bind(c) :: llcl_config_t

@@ -85,6 +85,9 @@ pub struct llcl_bootstrap_t {
     pub abort: llcl_abort_fn,
     /// The first argument of both functions; may be NULL. Stays valid until the context has ended.
     pub data: *mut c_void,
+    /// What the wire to other machines is told of these ranks; 0: nothing. MPI: MPI_Comm_c2f of the
+    /// communicator whose ranks they are, valid until the context has ended; 0: MPI_COMM_WORLD.
+    pub foreign: i64,
 }
 
 /// How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros
@@ -244,7 +247,9 @@ unsafe fn with_place<T>(
         Box::new(move |code, _| unsafe { abort({ &data }.0, code) }) as Abort
     });
     let (rank, size) = (given.rank, given.size);
-    join(Place::Handed(Handed { rank, size, allgather: &allgather, abort, processes: true }))
+    let (foreign, processes, keep) = (given.foreign, true, None);
+    let allgather = &allgather;
+    join(Place::Handed(Handed { rank, size, allgather, abort, processes, foreign, keep }))
 }
 
 /// The context in its place.

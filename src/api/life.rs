@@ -98,18 +98,19 @@ pub struct llcl_capabilities_t {
     pub memory: u64,
 }
 
-/// Takes this rank's place in its world. Not collective, but with a bootstrap: peers are contacted
-/// when they are used.
+/// Takes this rank's place in its world. Collective only where another launcher than llcl-run has
+/// started the ranks, and with a bootstrap, as over a communicator (llcl_mpi.h): else peers
+/// are contacted when they are used.
 ///
 /// `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
 /// caller ends it by llcl_finalize.
 /// LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
 /// variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI,
-/// Slurm) has started several ranks and neither hands them over by `bootstrap` nor sets
-/// LLCL_ALONE=1; LLCL_ERR_UNSUPPORTED: ranks of the bootstrap are on different machines;
-/// LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is or was taken;
-/// LLCL_ERR_NO_MEMORY or
-/// LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
+/// Slurm) has started several ranks, which are neither handed over by `bootstrap` nor known to a
+/// module (libllcl-mpi-*.so, which then initialises MPI, and finalises it in llcl_finalize), and
+/// LLCL_ALONE=1 is not set; LLCL_ERR_UNSUPPORTED: ranks are on different machines, and no wire joins
+/// them; LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is or was taken;
+/// LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
 /// Any thread may call it. It starts the progress thread and one that hears of deaths; both block
 /// all signals and sleep while there is nothing to do.
 #[unsafe(no_mangle)]

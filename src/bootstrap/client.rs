@@ -166,6 +166,11 @@ impl Client {
         self.shared.answer(token, deadline)
     }
 
+    /// Tells of ranks that cannot be reached any more, whatever the hub says.
+    pub(super) fn mark_gone(&self, peers: impl Iterator<Item = u32>) {
+        peers.for_each(|peer| self.shared.mark_gone(peer));
+    }
+
     pub(super) fn is_dead(&self, peer: u32) -> bool {
         // Acquire: pairs with the Release in `mark_gone`.
         self.shared.gone.get(peer as usize).is_some_and(|gone| gone.load(Ordering::Acquire))

@@ -3,7 +3,7 @@
 use crate::bootstrap::protocol::MAX_RANKS;
 use crate::fail;
 use crate::util::socket;
-use crate::util::status::Result;
+use crate::util::status::{Error, Result, Status};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,17 +27,37 @@ const FOREIGN: [(&str, u64); 5] = [
     ("PMIX_RANK", 1),
 ];
 
-/// Refuses a world of one where another launcher has started several ranks, each of which would
-/// have its own.
-pub fn must_be_alone() -> Result<()> {
-    match foreign(|name| std::env::var_os(name)) {
-        None => Ok(()),
-        Some((name, value)) => fail!(
-            ERR_INVALID,
-            "{name} is {value}: another launcher has started this program as several ranks, each of which would be \
-             alone. Start it by llcl-run, or hand those ranks over by llcl_config_t.bootstrap \
+/// Another launcher that has started several ranks, which must not be a world of one each.
+pub struct OtherLauncher {
+    variable: &'static str,
+    value: u64,
+    /// How many ranks there are at least.
+    pub least: u32,
+}
+
+/// The launcher by which this process was started; None: it was `llcl-run`, or none that has started
+/// several ranks.
+pub fn other_launcher() -> Option<OtherLauncher> {
+    let get = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if [RANK, SIZE, HUB].iter().any(|name| get(name).is_some()) {
+        return None;
+    }
+    let (variable, value) = foreign(get)?;
+    let has_size = variable != "PMIX_RANK";
+    let least = if has_size { u32::try_from(value).unwrap_or(u32::MAX) } else { 2 };
+    Some(OtherLauncher { variable, value, least })
+}
+
+impl OtherLauncher {
+    /// Why there is no world of these ranks.
+    pub fn refuse(&self, why: &str) -> Error {
+        let OtherLauncher { variable, value, .. } = self;
+        let text = format!(
+            "{variable} is {value}: another launcher has started this program as several ranks, each of which would be \
+             alone: {why}. Start it by llcl-run, or hand those ranks over by llcl_config_t.bootstrap or llcl_init_mpi \
              (examples/beside_mpi.c), or set LLCL_ALONE=1 if each is to be alone"
-        ),
+        );
+        Error::new(Status::ERR_INVALID, text)
     }
 }
 
@@ -143,7 +163,6 @@ fn parse(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Named>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::util::status::Status;
 
     fn given(values: [Option<&str>; 3]) -> Result<Option<Named>> {
         let names = [RANK, SIZE, HUB];

@@ -42,6 +42,10 @@ pub struct Handed<'a> {
     pub abort: Option<Abort>,
     /// Each rank is a process of its own.
     pub processes: bool,
+    /// What the wire is told of these ranks; 0: nothing.
+    pub foreign: i64,
+    /// Dropped when this rank's place is given up, after everything else of it.
+    pub keep: Option<Box<dyn Send + Sync>>,
 }
 
 /// Ends the whole job with a code, as Bootstrap::abort() does.

@@ -60,6 +60,9 @@ pub struct Bootstrap {
     published: Mutex<Vec<u8>>,
     abort: Option<Abort>,
     processes: bool,
+    foreign: i64,
+    // Declared last, hence dropped last.
+    _keep: Option<Box<dyn Send + Sync>>,
 }
 
 enum Link {
@@ -69,16 +72,12 @@ enum Link {
 
 impl Bootstrap {
     /// The place that the launcher has set in `LLCL_RANK`, `LLCL_SIZE` and `LLCL_HUB_FD`; where
-    /// none of them is set, a world of one, which is refused where another launcher has started
-    /// several ranks unless `alone` says that this is meant.
+    /// none of them is set, a world of one: see also [`environment::other_launcher`].
     ///
     /// `ERR_INVALID`: they are incomplete, malformed or lead nowhere. `ERR_STATE`: this process,
     /// or another program in this place, has been in the world before.
-    pub fn from_environment(alone: bool) -> Result<Bootstrap> {
+    pub fn from_environment() -> Result<Bootstrap> {
         let Some(place) = environment::take()? else {
-            if !alone {
-                environment::must_be_alone()?;
-            }
             return Ok(Bootstrap::of(0, 1, Link::Alone(Alone::default())));
         };
         let client = Client::join(place.hub, place.rank, place.size, true)?;
@@ -108,7 +107,8 @@ impl Bootstrap {
         let link = Link::Hub(client?);
         let joined = Bootstrap::of(rank, size, link);
         let (abort, processes) = (handed.abort.take(), handed.processes);
-        Ok(Bootstrap { host: Mutex::new(host), inbox, hubs, abort, processes, ..joined })
+        let (foreign, _keep, host) = (handed.foreign, handed.keep.take(), Mutex::new(host));
+        Ok(Bootstrap { host, inbox, hubs, abort, processes, foreign, _keep, ..joined })
     }
 
     /// Shows what each rank has published to those of other machines. Collective over the ranks that
@@ -129,6 +129,23 @@ impl Bootstrap {
     /// runs; else 0.
     pub fn leader(&self) -> u32 {
         self.hubs.as_ref().map_or(0, |hubs| hubs[self.rank as usize])
+    }
+
+    /// What the wire to other machines is told of the ranks; 0: nothing.
+    pub fn foreign(&self) -> i64 {
+        self.foreign
+    }
+
+    /// The wire leads to nobody any more: the ranks behind it count as dead, and a hub in this
+    /// process, which cannot reach the others, ends.
+    pub fn wire_failed(&self) {
+        let Link::Hub(client) = &self.link else { return };
+        let hub_of = |rank: u32| self.hubs.as_ref().map(|hubs| hubs[rank as usize]);
+        let behind = |rank: u32| hub_of(rank).is_none() || hub_of(rank) != hub_of(self.rank);
+        client.mark_gone((0..self.size).filter(|rank| *rank != self.rank && behind(*rank)));
+        if let Some(inbox) = self.inbox.as_ref().filter(|_| self.hubs.is_some()) {
+            inbox.wire_failed();
+        }
     }
 
     /// Whether the ranks run on several machines.
@@ -160,10 +177,20 @@ impl Bootstrap {
     }
 
     fn of(rank: u32, size: u32, link: Link) -> Bootstrap {
-        let (seat, host) = (Mutex::new(None), Mutex::new(None));
-        let (inbox, hubs, published) = (None, None, Mutex::default());
-        let (abort, processes) = (None, true);
-        Bootstrap { rank, size, link, seat, host, inbox, hubs, published, abort, processes }
+        Bootstrap {
+            rank,
+            size,
+            link,
+            seat: Mutex::new(None),
+            host: Mutex::new(None),
+            inbox: None,
+            hubs: None,
+            published: Mutex::default(),
+            abort: None,
+            processes: true,
+            foreign: 0,
+            _keep: None,
+        }
     }
 
     /// The place of `rank` in a world of this process. `ERR_STATE` the second time, `ERR_RANGE`

@@ -1,5 +1,6 @@
 //! The context: one rank's place in its world, with its memory, its lane and its progress thread.
 
+use crate::bootstrap::environment::{OtherLauncher, other_launcher};
 use crate::bootstrap::{Bootstrap, Handed, World};
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
@@ -136,7 +137,10 @@ impl Context {
         let bootstrap = match place {
             Place::World(world, rank) => Bootstrap::from_world(world, rank)?,
             Place::Handed(mut handed) => return Context::create_among(config, &mut handed),
-            Place::Environment => Bootstrap::from_environment(config.alone == 1)?,
+            Place::Environment => match other_launcher().filter(|_| config.alone != 1) {
+                Some(launcher) => return Context::create_launched(config, &launcher),
+                None => Bootstrap::from_environment()?,
+            },
         };
         let bootstrap = Arc::new(bootstrap);
         let created = Context::build(config, &bootstrap);
@@ -163,6 +167,30 @@ impl Context {
                 Err(error)
             }
         }
+    }
+
+    /// Among the ranks that another launcher has started, as the wire's module knows them.
+    fn create_launched(config: Config, launcher: &OtherLauncher) -> Result<Context> {
+        let launch = Fabric::launch().map_err(|error| launcher.refuse(error.message()))?;
+        let (rank, size) = launch.place();
+        if size < launcher.least {
+            let why =
+                format!("to its MPI there are {size} ranks, as if another MPI had started it");
+            return Err(launcher.refuse(&why));
+        }
+        let gather = launch.clone();
+        let allgather = move |mine: &[u8], all: &mut [u8]| gather.allgather(mine, all);
+        let ends = launch.clone();
+        let mut handed = Handed {
+            rank,
+            size,
+            allgather: &allgather,
+            abort: Some(Box::new(move |code, _| ends.abort(code))),
+            processes: true,
+            foreign: 0,
+            keep: Some(Box::new(launch)),
+        };
+        Context::create_among(config, &mut handed)
     }
 
     fn build(config: Config, bootstrap: &Arc<Bootstrap>) -> Result<Context> {

@@ -27,13 +27,15 @@ impl Context {
             }
         };
         let first = self.bootstrap().clone();
-        let processes = first.is_of_processes();
+        let (processes, foreign) = (first.is_of_processes(), first.foreign());
         let handed = Handed {
             rank: self.rank(),
             size: self.size(),
             allgather: &allgather,
             abort: Some(Box::new(move |code, grace_ms| first.abort(code, grace_ms))),
             processes,
+            foreign,
+            keep: None,
         };
         let made = Context::create(config, Place::Handed(handed));
         // What has kept the ranks from meeting says more than that they have not met.

@@ -72,7 +72,8 @@ impl Context {
             );
             return Ended { status: Err(Error::new(Status::ERR_TIMEOUT, text)), stuck: true };
         }
-        Ended { status: fenced, stuck: false }
+        let status = self.routes.fabric().failure().map_or(fenced, Err);
+        Ended { status, stuck: false }
     }
 
     /// Lets operations end, until `limit`.

@@ -6,7 +6,7 @@
 //! Notices overtake each other.
 //!
 //! One that is marked [`KEEP`] and finds its name not registered yet waits for that, up to
-//! [`KEPT`] bytes in all, beyond which it is refused. Any other is dropped then: whoever had the
+//! `KEPT` bytes in all, beyond which it is refused. Any other is dropped then: whoever had the
 //! name needs it no more.
 
 use crate::engine::command::{Command, Op};

@@ -32,9 +32,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 mod by_wire;
-pub use by_wire::modules;
 #[cfg(all(test, feature = "simulated"))]
 pub use by_wire::simulate;
+pub use by_wire::{Launch, modules};
 pub mod far;
 pub mod placement;
 

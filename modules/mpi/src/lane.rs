@@ -2,10 +2,11 @@
 //! back, and sends.
 
 use crate::mpi::{self, Communicator, Failure};
-use crate::table::{Card, Command, Event, Status};
+use crate::table::{Card, Command, Event, Host, Status};
 use mpi_sys as ffi;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most bytes of a frame: what the receives have room for.
@@ -24,6 +25,46 @@ const RECEIVES: [(u32, usize, usize); 6] = [
 /// Most bytes of a frame with a knock.
 const KNOCK_MOST: usize = 512;
 const USER: u32 = 2;
+
+/// The lane, as libllcl's threads and the thread that calls MPI_Finalize use it.
+pub struct Shared {
+    lane: Mutex<Lane>,
+    host: *const Host,
+}
+
+// SAFETY: the lane's requests may be used by any thread, one at a time; the host by any.
+unsafe impl std::marker::Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// `host`: libllcl's, valid as long as the wire.
+    pub fn new(lane: Lane, host: *const Host) -> Shared {
+        Shared { lane: Mutex::new(lane), host }
+    }
+
+    /// The lane, for one thread.
+    pub fn lane(&self) -> MutexGuard<'_, Lane> {
+        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The program finalises MPI, which is still there: lets go of it, and tells libllcl.
+    pub fn end(&self) {
+        let mut lane = self.lane();
+        lane.finish(LAST);
+        lane.events.clear();
+        lane.events
+            .push_back(Event { status: Status::ERR_STATE, ..Event::about(Event::DEVICE, 0) });
+        lane.ended = true;
+        crate::say(
+            self.host,
+            "MPI_Finalize was called before llcl_finalize, which must come first",
+        );
+    }
+}
+
+/// How long sends may need that are under way when the program finalises MPI.
+const LAST: Duration = Duration::from_secs(1);
 
 struct Receive {
     bytes: Box<[u8]>,
@@ -45,6 +86,8 @@ pub struct Lane {
     /// To be told.
     events: VecDeque<Event>,
     failed: Option<i32>,
+    /// MPI is over, or about to be.
+    ended: bool,
 }
 
 impl Lane {
@@ -57,6 +100,7 @@ impl Lane {
             requests: Vec::new(),
             events: VecDeque::new(),
             failed: None,
+            ended: false,
         };
         for (class, count, size) in RECEIVES {
             for _ in 0..count {
@@ -105,7 +149,7 @@ impl Lane {
     /// # Safety
     /// The pieces are valid, their bytes until the commands have ended.
     pub unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
-        if mpi::is_finalized() {
+        if self.ended {
             return (0, Status::ERR_STATE);
         }
         let depth = if class == USER { DEPTH / 4 * 3 } else { DEPTH };
@@ -193,7 +237,7 @@ impl Lane {
 
     /// Tells what has happened.
     pub fn poll(&mut self, events: &mut [Event]) -> u32 {
-        if self.events.is_empty() && self.failed.is_none() && !mpi::is_finalized() {
+        if self.events.is_empty() && self.failed.is_none() && !self.ended {
             self.advance();
         }
         let count = events.len().min(self.events.len());
@@ -205,7 +249,7 @@ impl Lane {
 
     /// A frame's bytes may be written again.
     pub fn give_back(&mut self, frame: u64) {
-        if !mpi::is_finalized() && self.receive(frame as usize).is_err() {
+        if !self.ended && self.receive(frame as usize).is_err() {
             self.failed.get_or_insert(1);
         }
     }
@@ -220,12 +264,8 @@ impl Lane {
         self.events.push_back(Event::about(Event::UNFENCEABLE, peer));
     }
 
-    /// Waits for the sends, takes the receives back, and lets go of the communicator.
-    pub fn close(mut self, drain: Duration) -> i32 {
-        if mpi::is_finalized() {
-            // MPI has ended what was under way, and nothing may be asked of it.
-            return Status::ERR_STATE;
-        }
+    /// Waits for the sends, and takes the receives back.
+    fn finish(&mut self, drain: Duration) {
         let limit = Instant::now() + drain;
         while !self.sends.is_empty() && self.failed.is_none() && Instant::now() < limit {
             self.advance();
@@ -241,6 +281,16 @@ impl Lane {
                 }
             }
         }
+    }
+
+    /// Ends what is under way, and lets go of the communicator.
+    pub fn close(&mut self, drain: Duration) -> i32 {
+        if self.ended || mpi::is_finalized() {
+            // What was under way has ended with MPI, and nothing may be asked of it.
+            return Status::ERR_STATE;
+        }
+        self.finish(drain);
+        self.ended = true;
         self.communicator.close()
     }
 }

@@ -1,8 +1,9 @@
 //! The structs of `llcl_wire.h`, field by field, and the functions of a lane.
 
 use crate::Wire;
-use crate::lane::Lane;
+use crate::lane::{Lane, Shared};
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::MutexGuard;
 
 /// `LLCL_WIRE_MAJOR`.
 pub const MAJOR: u32 = 1;
@@ -77,6 +78,7 @@ impl Event {
     pub const FRAME: u32 = 2;
     pub const CONNECTED: u32 = 4;
     pub const UNFENCEABLE: u32 = 7;
+    pub const DEVICE: u32 = 8;
 
     /// An event about a peer, with nothing else to tell.
     pub fn about(event: u32, peer: u32) -> Event {
@@ -166,25 +168,38 @@ pub struct Table {
     pub card: unsafe extern "C" fn(*mut Wire, *mut c_void, usize) -> i32,
     pub register: Unused,
     pub deregister: Unused,
-    pub lane: unsafe extern "C" fn(*mut Wire, u32, *mut *mut Lane) -> i32,
-    pub connect: unsafe extern "C" fn(*mut Lane, u32, *const c_void, usize) -> i32,
-    pub post: unsafe extern "C" fn(*mut Lane, u32, u32, *const Command, u32, *mut i32) -> u32,
-    pub poll: unsafe extern "C" fn(*mut Lane, *mut Event, u32) -> u32,
-    pub give_back: unsafe extern "C" fn(*mut Lane, u64),
-    pub arm: unsafe extern "C" fn(*mut Lane, *mut Armed) -> i32,
-    pub disarm: unsafe extern "C" fn(*mut Lane),
-    pub fence: unsafe extern "C" fn(*mut Lane, u32) -> i32,
+    pub lane: unsafe extern "C" fn(*mut Wire, u32, *mut *const Shared) -> i32,
+    pub connect: unsafe extern "C" fn(*const Shared, u32, *const c_void, usize) -> i32,
+    pub post: unsafe extern "C" fn(*const Shared, u32, u32, *const Command, u32, *mut i32) -> u32,
+    pub poll: unsafe extern "C" fn(*const Shared, *mut Event, u32) -> u32,
+    pub give_back: unsafe extern "C" fn(*const Shared, u64),
+    pub arm: unsafe extern "C" fn(*const Shared, *mut Armed) -> i32,
+    pub disarm: unsafe extern "C" fn(*const Shared),
+    pub fence: unsafe extern "C" fn(*const Shared, u32) -> i32,
     pub describe: Unused,
+    pub launch: unsafe extern "C" fn(*const Host, *mut u32, *mut u32) -> i32,
+    pub allgather: unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> i32,
+    pub abort: unsafe extern "C" fn(i32),
+    pub end: unsafe extern "C" fn(),
 }
 
 // SAFETY: constant texts and functions.
 unsafe impl Sync for Table {}
 
-// In all of these: SAFETY: libllcl calls with a lane that is open, one thread at a time, and with
-// pointers that llcl_wire.h describes.
+/// The lane of a wire. libllcl uses it by one thread at a time; MPI_Finalize may come beside it.
+///
+/// # Safety
+/// The lane is open.
+unsafe fn lock<'a>(lane: *const Shared) -> MutexGuard<'a, Lane> {
+    // SAFETY: as the caller promises.
+    unsafe { &*lane }.lane()
+}
+
+// In all of these: SAFETY: libllcl calls with a lane that is open, and with pointers that
+// llcl_wire.h describes.
 
 pub unsafe extern "C" fn connect(
-    lane: *mut Lane,
+    lane: *const Shared,
     peer: u32,
     card: *const c_void,
     size: usize,
@@ -193,11 +208,11 @@ pub unsafe extern "C" fn connect(
         return Status::ERR_INVALID;
     }
     // SAFETY: see above.
-    unsafe { (*lane).connect(peer, card.cast::<Card>().read_unaligned()) }
+    unsafe { lock(lane).connect(peer, card.cast::<Card>().read_unaligned()) }
 }
 
 pub unsafe extern "C" fn post(
-    lane: *mut Lane,
+    lane: *const Shared,
     peer: u32,
     class: u32,
     commands: *const Command,
@@ -207,35 +222,35 @@ pub unsafe extern "C" fn post(
     // SAFETY: see above.
     unsafe {
         let commands = std::slice::from_raw_parts(commands, count as usize);
-        let (taken, why) = (*lane).post(peer, class, commands);
+        let (taken, why) = lock(lane).post(peer, class, commands);
         stopped_by.write(why);
         taken
     }
 }
 
-pub unsafe extern "C" fn poll(lane: *mut Lane, events: *mut Event, count: u32) -> u32 {
+pub unsafe extern "C" fn poll(lane: *const Shared, events: *mut Event, count: u32) -> u32 {
     // SAFETY: see above; the places hold events already.
-    unsafe { (*lane).poll(std::slice::from_raw_parts_mut(events, count as usize)) }
+    unsafe { lock(lane).poll(std::slice::from_raw_parts_mut(events, count as usize)) }
 }
 
-pub unsafe extern "C" fn give_back(lane: *mut Lane, frame: u64) {
+pub unsafe extern "C" fn give_back(lane: *const Shared, frame: u64) {
     // SAFETY: see above.
-    unsafe { (*lane).give_back(frame) };
+    unsafe { lock(lane).give_back(frame) };
 }
 
-pub unsafe extern "C" fn arm(lane: *mut Lane, armed: *mut Armed) -> i32 {
+pub unsafe extern "C" fn arm(lane: *const Shared, armed: *mut Armed) -> i32 {
     // SAFETY: see above.
     unsafe {
-        let how = if (*lane).has_events() { 0 } else { 2 };
+        let how = if lock(lane).has_events() { 0 } else { 2 };
         armed.write(Armed { how, fd: -1, after_ns: 0 });
     }
     Status::OK
 }
 
-pub unsafe extern "C" fn disarm(_: *mut Lane) {}
+pub unsafe extern "C" fn disarm(_: *const Shared) {}
 
-pub unsafe extern "C" fn fence(lane: *mut Lane, peer: u32) -> i32 {
+pub unsafe extern "C" fn fence(lane: *const Shared, peer: u32) -> i32 {
     // SAFETY: see above.
-    unsafe { (*lane).fence(peer) };
+    unsafe { lock(lane).fence(peer) };
     Status::OK
 }

@@ -120,7 +120,7 @@ impl Shared {
         }
     }
 
-    fn mark_gone(&self, peer: u32) {
+    pub(super) fn mark_gone(&self, peer: u32) {
         let Some(gone) = self.gone.get(peer as usize) else { return };
         // Release: a thread that sees the mark sees what the hub said before it; pairs with the
         // Acquire in `is_dead` and `on_death`.

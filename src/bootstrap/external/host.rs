@@ -39,6 +39,8 @@ struct Orders {
     /// Packets of other hubs.
     relayed: Vec<(u32, Vec<u8>)>,
     leaving: bool,
+    /// Nothing leads to the other hubs any more.
+    wire_failed: bool,
 }
 
 /// See [`Orders`].
@@ -105,6 +107,11 @@ impl Inbox {
     /// Tells it what takes packets to other hubs.
     pub(in crate::bootstrap) fn carry_by(&self, carry: Carry) {
         self.give(|orders| orders.carry = Some(carry));
+    }
+
+    /// Tells it that nothing leads to the other hubs any more: it ends.
+    pub(in crate::bootstrap) fn wire_failed(&self) {
+        self.give(|orders| orders.wire_failed = true);
     }
 
     /// A packet of another hub.
@@ -223,6 +230,9 @@ fn serve(mut hub: Hub, me: u32, inbox: &Inbox) {
         let Ok(mut events) = hub.turn() else { return };
         if waits[1].revents != 0 {
             let orders = inbox.take(|orders| Orders { hubs: None, ..std::mem::take(orders) });
+            if orders.wire_failed {
+                return;
+            }
             if orders.leaving {
                 until.get_or_insert(Instant::now() + FAREWELL);
             }

@@ -13,7 +13,7 @@ use crate::transport::port::{Port, Reach};
 use crate::transport::remote::{Posting, Stopped};
 use crate::transport::requests::{frame_of, frame_of_reply};
 use crate::transport::wire::Wire;
-use crate::transport::wire::endpoint::{Endpoint, Unreachable};
+use crate::transport::wire::endpoint::{Endpoint, News, Unreachable};
 use crate::transport::wire::module::{self, Module};
 #[cfg(feature = "simulated")]
 use crate::transport::wire::simulated::{Nature, Simulated};
@@ -93,7 +93,7 @@ fn module(name: &str) -> Result<Module> {
 }
 
 /// Opens a wire by its name. Collective.
-fn open(name: &str, me: u32, size: u32) -> Result<Box<dyn Wire>> {
+fn open(name: &str, (me, size): (u32, u32), foreign: i64) -> Result<Box<dyn Wire>> {
     #[cfg(all(test, feature = "simulated"))]
     if let Some(seed) = SEED.get() {
         return Ok(Box::new(Simulated::new(me, Nature::of(seed))?));
@@ -102,7 +102,7 @@ fn open(name: &str, me: u32, size: u32) -> Result<Box<dyn Wire>> {
     if name == "simulated" {
         return Ok(Box::new(Simulated::new(me, Nature::from_environment()?)?));
     }
-    Ok(Box::new(module(name)?.open(me, size)?))
+    Ok(Box::new(module(name)?.open(me, size, foreign)?))
 }
 
 /// Says why a wire is wanted that cannot be used.
@@ -134,6 +134,40 @@ pub fn modules() -> Vec<(String, String)> {
     paths.map(tell).collect()
 }
 
+struct Started {
+    module: Module,
+    rank: u32,
+    size: u32,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.module.end();
+    }
+}
+
+/// Ranks that another launcher has started. What its network has begun for them ends with the last
+/// of these.
+#[derive(Clone)]
+pub struct Launch(Arc<Started>);
+
+impl Launch {
+    /// This rank's number, and how many there are.
+    pub fn place(&self) -> (u32, u32) {
+        (self.0.rank, self.0.size)
+    }
+
+    /// See `bootstrap::Handed`.
+    pub fn allgather(&self, mine: &[u8], all: &mut [u8]) -> i32 {
+        self.0.module.allgather(mine, all)
+    }
+
+    /// Ends the job.
+    pub fn abort(&self, code: i32) {
+        self.0.module.abort(code);
+    }
+}
+
 /// This rank's end, if the environment asks for it, and its card behind the node's.
 pub(super) fn join(
     own: &Arc<Segment>,
@@ -160,13 +194,20 @@ pub(super) fn join(
         sender.put(class, frame, host, &counts)
     };
     let (deliver, hub) = (Box::new(deliver), Arc::downgrade(bootstrap));
+    let told = hub.clone();
     let relayed = Box::new(move |from: u32, packet: Vec<u8>| {
         if let Some(bootstrap) = hub.upgrade() {
             bootstrap.relayed(from, packet);
         }
     });
-    let opened = open(&name, me, size).map_err(because(&why))?;
-    let wire = Endpoint::join((me, size), opened.into(), medium, deliver, relayed)?;
+    let failed = Box::new(move || {
+        if let Some(bootstrap) = told.upgrade() {
+            bootstrap.wire_failed();
+        }
+    });
+    let opened = open(&name, (me, size), bootstrap.foreign()).map_err(because(&why))?;
+    let wire =
+        Endpoint::join((me, size), opened.into(), medium, deliver, News { relayed, failed })?;
     bootstrap.carry_by(wire.relay());
     wire.set_ring(Box::new(move || rung.control().bell().ring()));
     card.extend(wire.card());
@@ -183,6 +224,19 @@ impl Fabric {
             Some((name, why)) => module(&name).and_then(Module::probe).map_err(because(&why)),
             None => Ok(()),
         }
+    }
+
+    /// The ranks of another launcher, of which the module of a wire knows. Collective over them.
+    pub fn launch() -> Result<Launch> {
+        let (name, _) = needed(true).unwrap_or_default();
+        let module = module(&name)?;
+        let (rank, size) = module.launch()?;
+        Ok(Launch(Arc::new(Started { module, rank, size })))
+    }
+
+    /// Why the wire has failed, if it has.
+    pub fn failure(&self) -> Option<Error> {
+        self.wire.as_ref().and_then(Endpoint::failure)
     }
 
     pub(super) fn wire_to(&self, peer: u32) -> Option<&Endpoint> {

@@ -5,6 +5,8 @@
 //! (`outgoing`) and is posted by the polling thread. That thread sleeps on the lane's descriptor; where
 //! the wire has none, it naps, at most `LONGEST`; a send wakes it, since an answer will come.
 
+mod news;
+
 use super::ended::{End, Ended};
 use super::grants::{Grants, Line, Out, Packet, Taken, line_of};
 use super::outgoing::{Outgoing, class_of};
@@ -16,8 +18,11 @@ use super::{Armed, CARD, Event, Wire, WireLane};
 use crate::fail;
 use crate::transport::frame::{Class, Frame};
 use crate::util::socket::{Wake, interest, poll_for};
-use crate::util::status::{Result, Status};
+use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
+#[cfg(test)]
+pub use news::no_news;
+pub use news::{Deliver, News, Unreachable};
 use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,17 +51,6 @@ const TOLD_OF: u32 = 10;
 /// requests to agents, and of messages.
 const QUEUED: [usize; 2] = [256, 192];
 
-/// Puts a frame of a rank into this rank's slots. False: there is none for it now.
-pub type Deliver = Box<dyn Fn(u32, Class, &Frame) -> bool + Send>;
-
-/// Gives what the hub in a rank's process has sent to the one in this process. Called under the
-/// endpoint's lock.
-pub type Relayed = Box<dyn Fn(u32, Vec<u8>) + Send>;
-
-/// Told of a peer that the wire does not reach, when `PATIENCE` is over and nobody has called
-/// mark_dead().
-pub type Unreachable = Box<dyn Fn(u32) + Send + Sync>;
-
 /// The end of one rank.
 pub struct Endpoint {
     shared: Arc<Shared>,
@@ -74,6 +68,7 @@ struct Shared {
     unreachable: OnceBox<Unreachable>,
     ended: Arc<Ended>,
     ring: OnceBox<Ring>,
+    failed: Box<dyn Fn() + Send + Sync>,
 }
 
 struct State {
@@ -82,12 +77,14 @@ struct State {
     receipts: Receipts,
     joins: Joins,
     outgoing: Outgoing,
-    relayed: Relayed,
+    relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
     /// Peers that the wire does not reach, and when patience ends.
     lost: Vec<(u32, Instant)>,
     posted: Posted,
     /// Bytes that the lane may still read, until it is closed.
     kept: Vec<Box<[u8]>>,
+    /// Why the wire has failed.
+    failure: Option<Error>,
     asleep: Asleep,
     over: bool,
     told_of: u32,
@@ -177,6 +174,9 @@ impl Shared {
 
     /// Posts packets, or queues what the lane does not take.
     fn send(&self, state: &mut State, out: Out) {
+        if state.failure.is_some() {
+            return;
+        }
         out.iter().for_each(|(to, packet)| state.outgoing.add(*to, packet));
         let State { lane, outgoing, .. } = &mut *state;
         for (peer, why) in outgoing.pump(&mut **lane) {
@@ -218,6 +218,12 @@ impl Shared {
                 }
                 state.lane.give_back(event.frame);
             }
+            Event::DEVICE => {
+                let status = Status(event.status);
+                let why = state.lane.why();
+                let why = if why.is_empty() { format!("{status:?}") } else { why };
+                state.failure = Some(Error::new(status, format!("the wire has failed: {why}")));
+            }
             Event::LOST => {
                 state.lose(self.me, peer, &format!("lost: {:?}", Status(event.status)));
             }
@@ -239,6 +245,7 @@ impl Shared {
         let state = &mut *guard;
         let (mut events, mut out, mut aside) = ([Event::NONE; EVENTS], Out::new(), Aside::new());
         let mut ends = Vec::new();
+        let failed_before = state.failure.is_some();
         let count = state.lane.poll(&mut events).min(EVENTS);
         for event in &events[..count] {
             self.event(state, event, (&mut out, &mut aside, &mut ends));
@@ -251,7 +258,11 @@ impl Shared {
         receipts.tell(grants, &mut out);
         self.send(state, out);
         let given_up = if state.lost.is_empty() { Vec::new() } else { state.given_up() };
+        let failed = state.failure.is_some() && !failed_before;
         drop(guard);
+        if failed {
+            (self.failed)();
+        }
         self.tell(&ends);
         for peer in given_up {
             self.unreachable.get().into_iter().for_each(|tell| tell(peer));
@@ -305,15 +316,15 @@ impl Shared {
 
 impl Endpoint {
     /// The end of rank `me` of `size`, which takes replies of up to `medium` bytes; frames that come
-    /// are given to `deliver`, and what other hubs send to `relayed`.
+    /// are given to `deliver`; the bootstrap hears what `news` has.
     pub fn join(
         rank: (u32, u32),
         wire: Arc<dyn Wire>,
         medium: usize,
         deliver: Deliver,
-        relayed: Relayed,
+        news: News,
     ) -> Result<Endpoint> {
-        let mut end = Endpoint::without_thread(rank, wire, medium, relayed)?;
+        let mut end = Endpoint::without_thread(rank, wire, medium, news)?;
         let runs = end.shared.clone();
         end.thread = Some(spawn_quiet("llcl-wire", STACK, move || runs.run(&deliver))?);
         Ok(end)
@@ -324,7 +335,7 @@ impl Endpoint {
         (me, size): (u32, u32),
         wire: Arc<dyn Wire>,
         medium: usize,
-        relayed: Relayed,
+        news: News,
     ) -> Result<Endpoint> {
         let (caps, card) = (wire.caps(), wire.card()?);
         if caps.frame_most < pieces::LEAST {
@@ -344,23 +355,20 @@ impl Endpoint {
             receipts: Receipts::new(size),
             joins: Joins::default(),
             outgoing: Outgoing::new(caps.frame_most),
-            relayed,
+            relayed: news.relayed,
             lost: Vec::new(),
             posted: Posted::default(),
             kept: Vec::new(),
+            failure: None,
             asleep: Asleep::No,
             over: false,
             told_of: 0,
         };
-        let (state, wake, unreachable) = (Mutex::new(state), Wake::new()?, OnceBox::new());
-        let (ended, ring) = (Arc::default(), OnceBox::new());
-        let shared = Arc::new(Shared { me, medium, state, wake, unreachable, ended, ring });
-        Ok(Endpoint { shared, memory: Memory::new(wire), card, thread: None })
-    }
-
-    /// Who is told of peers that the wire does not reach. The first one stays.
-    pub fn on_unreachable(&self, tell: Unreachable) {
-        let _ = self.shared.unreachable.set(Box::new(tell));
+        let (state, wake, failed) = (Mutex::new(state), Wake::new()?, news.failed);
+        let (unreachable, ended, ring) = (OnceBox::new(), Arc::default(), OnceBox::new());
+        let shared = Shared { me, medium, state, wake, unreachable, ended, ring, failed };
+        let (shared, memory) = (Arc::new(shared), Memory::new(wire));
+        Ok(Endpoint { shared, memory, card, thread: None })
     }
 
     /// What peers need to know of this end.
@@ -393,16 +401,6 @@ impl Endpoint {
         }
         self.shared.send_and_wake(state, out);
         true
-    }
-
-    /// What takes packets of the hub in this process to another, as long as this end lives.
-    pub fn relay(&self) -> Box<dyn Fn(u32, Vec<u8>) + Send + Sync> {
-        let end = Arc::downgrade(&self.shared);
-        Box::new(move |to, packet| {
-            if let Some(shared) = end.upgrade() {
-                shared.send_and_wake(shared.lock(), vec![(to, Packet::Relayed(packet))]);
-            }
-        })
     }
 
     /// Whether all frames of this rank that needed a grant lie in slots of living ranks. Asks them

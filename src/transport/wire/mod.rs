@@ -196,6 +196,8 @@ impl Event {
     pub const FENCED: u32 = 6;
     /// It cannot be said when nothing of a peer comes any more.
     pub const UNFENCEABLE: u32 = 7;
+    /// The device has failed: nothing more is sent, and nothing more comes.
+    pub const DEVICE: u32 = 8;
 
     /// The place of an event that has not happened.
     pub const NONE: Event = Event::about(0, 0);
@@ -289,6 +291,11 @@ pub trait WireLane: Send {
     /// The peer has died: asks for the event [`Event::FENCED`] or [`Event::UNFENCEABLE`]. Before it
     /// each read, write and atomic for the peer ends with [`Event::DONE`].
     fn fence(&mut self, peer: u32);
+
+    /// Why the device has failed, after [`Event::DEVICE`]; may be empty.
+    fn why(&self) -> String {
+        String::new()
+    }
 
     /// Ends the lane, after up to `drain` for what was taken. The bytes of all commands are their
     /// owner's again.

@@ -50,6 +50,11 @@ pub fn files(folder: PathBuf) -> Vec<PathBuf> {
 #[derive(Clone, Copy)]
 pub struct Module(Table);
 
+// SAFETY: llcl_wire.h lets any thread call the table's functions; it is constant.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
 fn text(text: *const c_char) -> String {
     match text.is_null() {
         true => "?".into(),
@@ -122,22 +127,63 @@ impl Module {
         let (host, mut why) = (Host::new(), [0 as c_char; 512]);
         let Some(probe) = self.0.probe else { return Ok(()) };
         // SAFETY: both live through the call.
-        match unsafe { probe(&host.table, why.as_mut_ptr(), why.len() - 1) } {
+        match unsafe { probe(&*host.table, why.as_mut_ptr(), why.len() - 1) } {
             0 => Ok(()),
             _ => fail!(ERR_UNSUPPORTED, "wire {}: {}", text(self.0.name), text(why.as_ptr())),
         }
     }
 
-    /// The wire of one rank. Collective.
-    pub fn open(self, rank: u32, size: u32) -> Result<Opened> {
+    /// This process's number, and how many there are, as the network's own launcher has it.
+    pub fn launch(self) -> Result<(u32, u32)> {
+        let name = text(self.0.name);
+        let (Some(launch), true) = (self.0.launch, self.0.allgather.is_some()) else {
+            fail!(ERR_UNSUPPORTED, "wire {name} knows no ranks of a launcher");
+        };
+        self.probe()?;
+        let (host, mut rank, mut size) = (Host::new(), 0, 0);
+        // SAFETY: all of it lives through the call.
+        match unsafe { launch(&*host.table, &mut rank, &mut size) } {
+            0 => Ok((rank, size)),
+            status => {
+                let said = host.said.lock().unwrap_or_else(PoisonError::into_inner);
+                Err(Error::new(Status(status), format!("wire {name}: {said}")))
+            }
+        }
+    }
+
+    /// After launch(), as bootstrap's Allgather.
+    pub fn allgather(self, mine: &[u8], all: &mut [u8]) -> i32 {
+        let (mine, size, all) = (mine.as_ptr().cast(), mine.len(), all.as_mut_ptr().cast());
+        // SAFETY: `all` has room for the bytes of every rank.
+        self.0.allgather.map_or(-1, |call| unsafe { call(mine, size, all) })
+    }
+
+    /// After launch(): ends the job.
+    pub fn abort(self, code: i32) {
+        if let Some(call) = self.0.abort {
+            // SAFETY: takes a number.
+            unsafe { call(code) };
+        }
+    }
+
+    /// Ends what launch() has begun.
+    pub fn end(self) {
+        if let Some(call) = self.0.end {
+            // SAFETY: nothing of the network is in use any more.
+            unsafe { call() };
+        }
+    }
+
+    /// The wire of one rank. Collective. `foreign`: what the program has handed over for it, or 0.
+    pub fn open(self, rank: u32, size: u32, foreign: i64) -> Result<Opened> {
         self.probe()?;
         let (host, mut wire) = (Host::new(), std::ptr::null_mut());
         let struct_size = size_of::<OpenTable>() as u64;
-        let (node, reserved, foreign) = (0, 0, std::ptr::null());
+        let (node, reserved, foreign) = (0, 0, (&raw const foreign).cast());
         let open = OpenTable { struct_size, rank, size, node, reserved, foreign };
         let handle = Handle { table: self.0, wire: std::ptr::null_mut(), host };
         // SAFETY: all of it lives through the call, and the host as long as the wire.
-        let status = unsafe { self.0.open.map(|call| call(&handle.host.table, &open, &mut wire)) };
+        let status = unsafe { self.0.open.map(|call| call(&*handle.host.table, &open, &mut wire)) };
         handle.check("open", status)?;
         Ok(Opened(Arc::new(Handle { wire, ..handle })))
     }
@@ -145,7 +191,8 @@ impl Module {
 
 /// What a module may call, and what it has said last.
 struct Host {
-    table: HostTable,
+    /// Modules keep its address.
+    table: Box<HostTable>,
     said: Box<Mutex<String>>,
 }
 
@@ -163,13 +210,13 @@ extern "C" fn config(_: *mut c_void, name: *const c_char) -> *const c_char {
 impl Host {
     fn new() -> Host {
         let said = Box::new(Mutex::new(String::new()));
-        let table = HostTable {
+        let table = Box::new(HostTable {
             struct_size: size_of::<HostTable>() as u64,
             host: (&raw const *said).cast_mut().cast(),
             log,
             config,
             wake: None,
-        };
+        });
         Host { table, said }
     }
 }
@@ -349,6 +396,10 @@ impl WireLane for Lane {
     fn fence(&mut self, peer: u32) {
         // SAFETY: as above.
         unsafe { self.of.table.fence.map(|call| call(self.lane, peer)) };
+    }
+
+    fn why(&self) -> String {
+        self.of.host.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn close(&mut self, drain: Duration) -> Result<()> {

@@ -110,6 +110,10 @@ pub struct Table {
     pub disarm: Call<unsafe extern "C" fn(*mut LaneHandle)>,
     pub fence: Call<unsafe extern "C" fn(*mut LaneHandle, u32) -> i32>,
     describe: Call<unsafe extern "C" fn(*mut WireHandle, *mut c_char, usize) -> i32>,
+    pub launch: Call<unsafe extern "C" fn(*const HostTable, *mut u32, *mut u32) -> i32>,
+    pub allgather: Call<unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> i32>,
+    pub abort: Call<unsafe extern "C" fn(i32)>,
+    pub end: Call<unsafe extern "C" fn()>,
 }
 
 /// `llcl_wire_module`.

@@ -29,14 +29,8 @@ fn pair(nature: Nature) -> ([Endpoint; 2], [Receiver<Came>; 2]) {
     let mut senders = senders.into_iter();
     let ends = [0, 1].map(|me| {
         let wire = Simulated::new(me, nature).unwrap();
-        Endpoint::join(
-            (me, 2),
-            Arc::new(wire),
-            MEDIUM,
-            slots(senders.next().unwrap()),
-            Box::new(|_, _| ()),
-        )
-        .unwrap()
+        Endpoint::join((me, 2), Arc::new(wire), MEDIUM, slots(senders.next().unwrap()), no_news())
+            .unwrap()
     });
     ends[0].connect(1, ends[1].card()).unwrap();
     ends[1].connect(0, ends[0].card()).unwrap();
@@ -184,8 +178,7 @@ fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
             ([0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap()), Arc::default());
         let (to, _came) = channel();
         let fragile = Fragile(wire, Arc::clone(&loses));
-        let end = Endpoint::join((0, 2), Arc::new(fragile), MEDIUM, slots(to), Box::new(|_, _| ()))
-            .unwrap();
+        let end = Endpoint::join((0, 2), Arc::new(fragile), MEDIUM, slots(to), no_news()).unwrap();
         let (told, tells) = channel();
         end.on_unreachable(Box::new(move |peer| told.send((peer, Instant::now())).unwrap()));
         end.connect(1, &other.card().unwrap()).unwrap();
@@ -214,8 +207,7 @@ fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
 fn nonsense_is_dropped() {
     let (sender, came) = channel();
     let [strange, wire] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
-    let end =
-        Endpoint::join((1, 2), Arc::new(wire), MEDIUM, slots(sender), Box::new(|_, _| ())).unwrap();
+    let end = Endpoint::join((1, 2), Arc::new(wire), MEDIUM, slots(sender), no_news()).unwrap();
     let mut lane = strange.lane().unwrap();
     lane.connect(1, end.card()).unwrap();
     let frame =

@@ -1,6 +1,6 @@
 use super::*;
 use crate::transport::frame::{Class, Frame};
-use crate::transport::wire::endpoint::Endpoint;
+use crate::transport::wire::endpoint::{Endpoint, no_news};
 use std::process::Command as Process;
 use std::sync::mpsc::channel;
 use std::time::Instant;
@@ -75,10 +75,10 @@ fn modules_that_fit_carry_frames() {
             };
             Endpoint::join(
                 (me, 2),
-                std::sync::Arc::new(module.open(me, 2).unwrap()),
+                std::sync::Arc::new(module.open(me, 2, 0).unwrap()),
                 4096,
                 Box::new(deliver),
-                Box::new(|_, _| ()),
+                no_news(),
             )
             .unwrap()
         });
@@ -107,10 +107,10 @@ fn modules_that_fit_carry_frames() {
 #[test]
 fn what_a_module_says_is_in_the_error() {
     let module = Module::load(&built("trivial", &[])).unwrap();
-    let error = module.open(64, 65).err().unwrap();
+    let error = module.open(64, 65, 0).err().unwrap();
     assert_eq!(error.status, Status::ERR_RANGE);
     assert_eq!(error.message(), "wire trivial: open: more than 64 ranks");
-    let wire = module.open(0, 2).unwrap();
+    let wire = module.open(0, 2, 0).unwrap();
     let error = wire.lane().unwrap().connect(1, &[1]).unwrap_err();
     assert!(error.message().starts_with("wire trivial: connect: ERR_INVALID"), "{error}");
 }

@@ -1,0 +1,72 @@
+/* llcl_mpi.h - a context of the ranks of an MPI communicator
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Header only: libllcl needs no MPI, and works with whichever MPI this file is compiled with. Between machines libllcl
+ * uses that MPI as its wire, by a module (make mpi MPICC=...), on communicators of its own. */
+#ifndef LLCL_MPI_H
+#define LLCL_MPI_H
+
+#include <llcl.h>
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+static inline int32_t llcl_mpi_allgather_(void *data, const void *mine, size_t size, void *all)
+{
+    MPI_Comm comm = MPI_Comm_f2c((MPI_Fint)(intptr_t)data);
+    return MPI_Allgather((void *)(intptr_t)mine, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, comm) != MPI_SUCCESS;
+}
+
+static inline void llcl_mpi_abort_(void *data, int32_t exit_code)
+{
+    MPI_Abort(MPI_Comm_f2c((MPI_Fint)(intptr_t)data), exit_code);
+}
+
+/* llcl_init for the ranks of a communicator, in its order. Collective over them.
+ *
+ * comm: an intracommunicator. It is used during this call and llcl_context_duplicate, by llcl_abort and llcl_exit, and
+ * by nothing else; it stays valid until the context has ended. config: as of llcl_init; its world, bootstrap and rank
+ * are ignored; NULL: the default. context: where the new context goes; ended by llcl_finalize, before MPI_Finalize.
+ * Where MPI_COMM_WORLD has one rank, as under llcl-run, the context is that of llcl_init with no bootstrap: llcl-run's
+ * world; no MPI ranks of a launcher become one world each.
+ * LLCL_ERR_STATE: MPI is not initialised, or is finalised. Else as of llcl_init. One thread of a rank at a time. */
+static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *config, llcl_context_t **context)
+{
+    llcl_config_t with = LLCL_CONFIG_INIT;
+    llcl_bootstrap_t start = LLCL_BOOTSTRAP_INIT;
+    int begun = 0, ended = 0, world = 0, rank = 0, size = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (!begun || ended)
+        return LLCL_ERR_STATE;
+    if (MPI_Comm_size(MPI_COMM_WORLD, &world) != MPI_SUCCESS || MPI_Comm_rank(comm, &rank) != MPI_SUCCESS ||
+        MPI_Comm_size(comm, &size) != MPI_SUCCESS)
+        return LLCL_ERR_INVALID;
+    if (config)
+        with = *config;
+    with.world = NULL;
+    with.bootstrap = NULL;
+    if (world > 1) {
+        start.rank = (uint32_t)rank;
+        start.size = (uint32_t)size;
+        start.allgather = llcl_mpi_allgather_;
+        start.abort = llcl_mpi_abort_;
+        start.data = (void *)(intptr_t)MPI_Comm_c2f(comm);
+        start.foreign = (int64_t)MPI_Comm_c2f(comm);
+        with.bootstrap = &start;
+    }
+    return llcl_init(&with, context);
+}
+
+/* The same with a Fortran handle, as mpi's INTEGER or mpi_f08's comm%MPI_VAL. */
+static inline llcl_status_t llcl_init_mpi_fortran(MPI_Fint comm, const llcl_config_t *config, llcl_context_t **context)
+{
+    return llcl_init_mpi(MPI_Comm_f2c(comm), config, context);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
