@@ -2,7 +2,6 @@
  * of different minds when one of them is refused, or keeps a region of a call that failed; llcl_at leads elsewhere.
  * ranks: 1 3
  * threads: yes
- * wire: no, since the call is a collective, and these stay inside of a node
  */
 #include "test.h"
 

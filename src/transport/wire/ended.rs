@@ -27,9 +27,10 @@ pub struct Ended {
 impl Ended {
     /// Puts ends in; the caller then rings.
     pub fn put(&self, ends: &[End]) {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner).extend(ends);
-        // Release: who sees it finds them; pairs with take() and is_empty(). A holder that does not
-        // see it is woken by the ring behind it.
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.extend(ends);
+        // Under the lock, so that it is not set behind a take() that has found them. Release: pairs
+        // with is_empty(); a holder that does not see it is woken by the ring behind it.
         self.any.store(true, Ordering::Release);
     }
 
