@@ -90,10 +90,10 @@ static void run(llcl_context_t *context)
     llcl_team_t *team = coll_world(context);
     struct coll_memory memory, registered;
     llcl_coll_info_t info;
-    int operation, tried, ran;
+    int operation, tried, ran, posted = coll_is_posted(context);
     size_t i;
     coll_memory_make(context, ALLOCATED, 1 << 16, &memory);
-    coll_memory_make(context, REGISTERED, 1 << 18, &registered);
+    coll_memory_make(context, REGISTERED, 1 << 20, &registered);
     for (operation = 0; operation < OPERATIONS; operation++) {
         struct coll_case asked = plain(team, operation);
         check_names(team, &memory, operation);
@@ -101,7 +101,8 @@ static void run(llcl_context_t *context)
         CHECK(one(&asked, &memory, operation == BROADCAST ? "chain" : operation == BARRIER ? "tree" : NULL,
                   &info));
         CHECK_EQUAL(info.engine, coll_engine_is("thread") ? LLCL_ENGINE_THREAD : LLCL_ENGINE_OFFLOAD);
-        CHECK_EQUAL(info.any_rank, info.engine == LLCL_ENGINE_OFFLOAD && !coll_is_posted(context));
+        /* Of several nodes, ranks that have neighbours on another one run their steps themselves. */
+        CHECK(info.any_rank == (info.engine == LLCL_ENGINE_OFFLOAD) || (posted && !info.any_rank));
         for (i = 0; i < 2; i++) {
             asked.engine = engines[i];
             CHECK(one(&asked, &memory, NULL, &info));
@@ -117,7 +118,7 @@ static void run(llcl_context_t *context)
         asked.algorithm = NULL;
         if (operation != BARRIER) {
             CHECK(one(&asked, &registered, NULL, &info));
-            CHECK_EQUAL(info.any_rank, info.engine == LLCL_ENGINE_OFFLOAD);
+            CHECK(info.any_rank == (info.engine == LLCL_ENGINE_OFFLOAD) || (posted && !info.any_rank));
             asked.count = 40000 / coll_width(asked.type);
             CHECK(one(&asked, &registered, NULL, &info));
             CHECK_EQUAL(info.any_rank, 0);

@@ -9,7 +9,7 @@ use llcl::bootstrap::World;
 use llcl::coll::choices::{Choices, VARIABLE};
 use llcl::coll::problem::{Operation, Problem};
 use llcl::coll::schedule::QUEUES;
-use llcl::coll::select::{OPERATIONS, choose, forced};
+use llcl::coll::select::{OPERATIONS, choose, forced, rows_first};
 use llcl::core::context::{Context, Place};
 use llcl::engine::queue_entry::INLINE;
 use llcl::transport::fabric::modules;
@@ -208,12 +208,20 @@ struct Choice {
 
 /// The algorithms of the collective operations. Neighbours that agree share a line.
 fn print_choices(config: &Config, table: &Choices) {
-    println!("Bytes: of the vector, or of one rank's block.\n");
+    println!("Bytes: of the vector, or of one rank's block.");
+    for (posted, place) in [(false, "of one node"), (true, "of several nodes")] {
+        print_choices_of(config, table, posted, place);
+    }
+}
+
+/// As print_choices(), of ranks that all share memory, or (`posted`) do not.
+fn print_choices_of(config: &Config, table: &Choices, posted: bool, place: &str) {
+    println!("\nRanks {place}:\n");
     println!("OPERATION       RANKS        BYTES             ALGORITHM           REASON");
     for (operation, called, _) in OPERATIONS {
         let mut groups: Vec<(String, Vec<Choice>)> = Vec::new();
         for ranks in RANKS {
-            let choices = choices(config, table, *operation, ranks);
+            let choices = choices(config, table, *operation, (ranks, posted));
             match groups.last_mut() {
                 Some((before, same)) if *same == choices => *before += &format!(", {ranks}"),
                 _ => groups.push((ranks.to_string(), choices)),
@@ -232,7 +240,12 @@ fn print_choices(config: &Config, table: &Choices) {
 }
 
 /// The choices for one operation and number of ranks, by size.
-fn choices(config: &Config, table: &Choices, operation: Operation, ranks: usize) -> Vec<Choice> {
+fn choices(
+    config: &Config,
+    table: &Choices,
+    operation: Operation,
+    (ranks, posted): (usize, bool),
+) -> Vec<Choice> {
     let mut choices: Vec<Choice> = Vec::new();
     let sizes = match operation {
         Operation::Barrier => &[(0, "none")][..],
@@ -250,8 +263,9 @@ fn choices(config: &Config, table: &Choices, operation: Operation, ranks: usize)
             queues: QUEUES,
             varied: None,
         };
+        let rows = table.rows.iter().chain(rows_first(false, posted));
         let (algorithm, reason) =
-            match choose(&table.rows, &problem, forced(config, operation), (false, false)) {
+            match choose(rows, &problem, forced(config, operation), (false, posted)) {
                 Ok((algorithm, reason)) => (algorithm.name, reason.to_string()),
                 Err(error) => ("none", error.to_string()),
             };

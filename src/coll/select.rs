@@ -150,6 +150,16 @@ pub const POSTED: &[Row] = &[
     row(Operation::Exscan, MANY, LARGE, "recursive_doubling", TRIPS),
 ];
 
+/// The library's rows that come before TABLE: `unmapped`: some rank's buffers are memory that peers
+/// do not map; `posted`: some ranks share no memory.
+pub fn rows_first(unmapped: bool, posted: bool) -> &'static [Row] {
+    match (posted, unmapped) {
+        (true, _) => POSTED,
+        (false, true) => UNMAPPED,
+        (false, false) => &[],
+    }
+}
+
 /// The operations, their names, and the words of their variables.
 pub const OPERATIONS: &[(Operation, &str, &[&str])] = &[
     (Operation::Barrier, "barrier", config::BARRIERS),
@@ -299,7 +309,9 @@ mod tests {
     #[test]
     fn every_row_names_an_algorithm_and_can_be_reached() {
         let named = |row: &Row| find(row.operation, row.algorithm).map(|found| found.operation);
-        assert!(UNMAPPED.iter().all(|row| named(row) == Some(row.operation)));
+        assert!(UNMAPPED.iter().chain(POSTED).all(|row| named(row) == Some(row.operation)));
+        let pulls = |row: &Row| find(row.operation, row.algorithm).is_none_or(|found| found.pulls);
+        assert!(!POSTED.iter().any(pulls));
         for (at, row) in TABLE.iter().enumerate() {
             let found = find(row.operation, row.algorithm);
             assert!(found.is_some(), "{} {}", name(row.operation), row.algorithm);
@@ -332,13 +344,14 @@ mod tests {
     fn everything_that_can_be_asked_is_solved() {
         for (operation, ..) in OPERATIONS {
             for (ranks, count) in [(2, 0), (3, 1), (8, 100), (33, 1 << 20)] {
-                for (in_place, ordered) in
-                    [(false, false), (true, false), (false, true), (true, true)]
-                {
+                for turn in 0..8 {
+                    let (in_place, ordered, posted) = (turn & 1 == 1, turn & 2 == 2, turn & 4 == 4);
                     let problem = Problem { in_place, ..problem(*operation, ranks, count) };
+                    let rows = rows_first(false, posted);
                     let (found, reason) =
-                        choose(&[], &problem, Some("auto"), (ordered, false)).unwrap();
+                        choose(rows, &problem, Some("auto"), (ordered, posted)).unwrap();
                     assert!((found.fits)(&problem) && (found.ordered || !ordered));
+                    assert!(!found.pulls || !posted);
                     assert!(!reason.is_empty());
                 }
             }

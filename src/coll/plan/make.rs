@@ -90,11 +90,7 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
             (&ALONE, "there is one rank")
         }
         _ => {
-            let known: &[select::Row] = match (&nodes, unmapped) {
-                (Some(_), _) => select::POSTED,
-                (None, true) => select::UNMAPPED,
-                (None, false) => &[],
-            };
+            let known = select::rows_first(unmapped, nodes.is_some());
             let rows = team.choices.rows.iter().chain(known);
             select::choose(rows, &problem, forced, (checked.ordered, nodes.is_some()))?
         }

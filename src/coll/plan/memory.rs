@@ -4,11 +4,14 @@ use crate::coll::algorithms::{Algorithm, all};
 use crate::coll::plan::Plan;
 use crate::coll::plan::attach::SESSION;
 use crate::coll::problem::{Operation, Problem};
+use crate::coll::runner::inbox::Shadow;
 use crate::coll::runner::members::{Members, known};
-use crate::coll::runner::record::compile;
+use crate::coll::runner::outbox::Outbox;
+use crate::coll::runner::posted::posted;
+use crate::coll::runner::record::{self, compile};
 use crate::coll::runner::session::{size, words};
 use crate::coll::schedule::{Program, QUEUES};
-use crate::coll::select::choose;
+use crate::coll::select::{choose, rows_first};
 use std::collections::BTreeSet;
 
 const RANKS: usize = 1000;
@@ -84,5 +87,37 @@ fn a_thousand_plans_of_a_thousand_ranks_fit() {
         });
         let all = plans.sum::<u64>();
         assert!(all < 16 << 20, "rank {rank}: {all} bytes");
+    }
+}
+
+/// Each rank on a node of its own: what stands for its neighbours comes to what the schedule takes.
+#[test]
+fn a_plan_over_nodes_grows_with_its_schedule_and_not_with_the_team() {
+    for ranks in [RANKS, 10_000] {
+        for operation in operations() {
+            let problem = Problem { ranks, ..problem(operation, 1) };
+            let rows = rows_first(false, true);
+            let algorithm = choose(rows, &problem, None, (false, true)).unwrap().0;
+            for rank in [0, 1, ranks / 3, ranks - 1] {
+                let program = (algorithm.program)(&problem, rank);
+                let program = posted(program, rank, |peer| peer != rank).unwrap();
+                let steps = compile(&program).len() as u64;
+                let (out, back) = edges(&program);
+                let (queues, edges) = (program.queues.len(), (out + back) as u64);
+                let session = size(&words(&program, ranks), steps as usize) as u64;
+                let scratch = program.scratch.next_multiple_of(64) * u64::from(program.turns);
+                let private = size_of::<Plan>()
+                    + Members::bytes(&known(&program, rank, ranks), ranks)
+                    + Outbox::bytes(record::edges(&program).len())
+                    + program.far.len() * Shadow::bytes(queues);
+                let all = SESSION + session + scratch + private as u64;
+                let most = 4096 + 64 * steps + (1100 + 16 * queues as u64) * edges + scratch;
+                let name = algorithm.name;
+                assert!(
+                    all <= most,
+                    "{operation:?} {name} at {rank} of {ranks}: {all} bytes, {steps} steps, {edges} edges"
+                );
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::util::status::Status;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
-/// Bytes of a plan that may be posted and not answered at one time, each notice at least [`LEAST`].
+/// Bytes of a plan that may be posted and not answered at one time, each notice at least LEAST.
 const WINDOW: u64 = 1 << 20;
 const LEAST: u64 = 512;
 

@@ -217,7 +217,7 @@ pub fn compile(program: &Program) -> Vec<Record> {
             }
             if let Some(to) = step.puts_to(&program.far) {
                 let signals = step.signal.is_some();
-                let number = edges.iter().position(|edge| *edge == (to, at)).unwrap_or(0);
+                let number = edges.binary_search(&(to, at)).unwrap_or(0);
                 record.action = act::PUT;
                 record.signal_rank = NOBODY;
                 record.ranks[2] = to as u16;

@@ -434,11 +434,16 @@ impl Stage {
     #[inline(always)]
     fn find_user(&self, peer: u32, place: Address, size: u64) -> Result<*mut u8, Status> {
         let found = self.routes.known(peer).and_then(|port| port.find(place, size));
-        found.ok_or_else(|| self.why_not(peer))
+        found.map_or_else(|| self.find_unnamed(peer, place, size), Ok)
     }
 
+    /// Memory of this rank's that is in no region, which only its own steps touch; else why none is
+    /// found.
     #[cold]
-    fn why_not(&self, peer: u32) -> Status {
-        if self.routes.is_dead(peer) { Status::ERR_PEER_DEAD } else { Status::ERR_KEY }
+    fn find_unnamed(&self, peer: u32, place: Address, size: u64) -> Result<*mut u8, Status> {
+        let own = self.routes.own();
+        let found = if own.peer == peer { own.find_near(place, size) } else { None };
+        let dead = self.routes.is_dead(peer);
+        found.ok_or(if dead { Status::ERR_PEER_DEAD } else { Status::ERR_KEY })
     }
 }
