@@ -21,7 +21,7 @@ use crate::util::rendezvous::{Secret, connect, listen, secret, user};
 use crate::util::socket::{self, Room, Wake};
 use crate::util::status::{Error, Result, Status};
 pub use host::Carry;
-pub(super) use host::{Host as HubThread, Inbox};
+pub(super) use host::{Host as HubThread, HubRequests};
 use host::{Host, hello};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -100,7 +100,7 @@ pub(super) struct Place {
     pub end: OwnedFd,
     /// The hub, at the lowest rank of a machine.
     pub host: Option<Host>,
-    pub inbox: Option<Arc<Inbox>>,
+    pub hub_requests: Option<Arc<HubRequests>>,
     /// The rank in whose process the hub of each rank runs; None: there is one machine.
     pub hubs: Option<Arc<[u32]>>,
 }
@@ -126,15 +126,15 @@ pub(super) fn join(handed: &Handed<'_>, ready: &dyn Fn(bool) -> Result<()>) -> R
     let (_, end, host) = joined?;
     let hubs: Arc<[u32]> = told.into();
     if let Some(host) = &host {
-        host.inbox().set_hubs(hubs.clone());
+        host.hub_requests().set_hubs(hubs.clone());
     }
-    let inbox = host.as_ref().map(Host::inbox);
+    let hub_requests = host.as_ref().map(Host::hub_requests);
     if hubs.iter().all(|hub| *hub == hubs[0]) {
-        return Ok(Place { end, host, inbox, hubs: None });
+        return Ok(Place { end, host, hub_requests, hubs: None });
     }
     let wired = ready(true);
     agree(handed, &wired, hub)?;
-    wired.map(|()| Place { end, host, inbox, hubs: Some(hubs) })
+    wired.map(|()| Place { end, host, hub_requests, hubs: Some(hubs) })
 }
 
 /// Whether a step went well at all ranks; what each of them tells with it. None where this rank's

@@ -25,7 +25,7 @@ use crate::util::status::Result;
 use alone::Alone;
 pub use client::OnCards;
 use client::{Client, lock};
-use external::{HubThread, Inbox};
+use external::{HubRequests, HubThread};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -53,7 +53,7 @@ pub struct Bootstrap {
     /// In a world that somebody else has started: the hub, at the lowest rank of a machine, and what
     /// ends the job.
     host: Mutex<Option<HubThread>>,
-    inbox: Option<Arc<Inbox>>,
+    hub_requests: Option<Arc<HubRequests>>,
     /// Where it has several machines, the rank in whose process the hub of each rank runs; and what
     /// this rank has published.
     hubs: Option<Arc<[u32]>>,
@@ -98,7 +98,7 @@ impl Bootstrap {
                 "bootstrap.rank is {rank} and bootstrap.size is {size}, expected a rank below a size of 1 to {MAX_RANKS}"
             );
         }
-        let external::Place { end, host, inbox, hubs } = external::join(handed, ready)?;
+        let external::Place { end, host, hub_requests, hubs } = external::join(handed, ready)?;
         let client = Client::join(end, rank, size, handed.processes);
         if client.is_err() && hubs.is_some() {
             // The others wait for this rank there.
@@ -108,7 +108,7 @@ impl Bootstrap {
         let joined = Bootstrap::of(rank, size, link);
         let (abort, processes) = (handed.abort.take(), handed.processes);
         let (foreign, _keep, host) = (handed.foreign, handed.keep.take(), Mutex::new(host));
-        Ok(Bootstrap { host, inbox, hubs, abort, processes, foreign, _keep, ..joined })
+        Ok(Bootstrap { host, hub_requests, hubs, abort, processes, foreign, _keep, ..joined })
     }
 
     /// Shows what each rank has published to those of other machines. Collective over the ranks that
@@ -118,8 +118,8 @@ impl Bootstrap {
         if self.hubs.is_some() {
             let own = lock(&self.published).clone();
             let cards = external::gather_cards(handed, &own, made)?;
-            if let Some(inbox) = &self.inbox {
-                inbox.set_cards(cards);
+            if let Some(hub_requests) = &self.hub_requests {
+                hub_requests.set_cards(cards);
             }
         }
         Ok(())
@@ -143,8 +143,8 @@ impl Bootstrap {
         let hub_of = |rank: u32| self.hubs.as_ref().map(|hubs| hubs[rank as usize]);
         let behind = |rank: u32| hub_of(rank).is_none() || hub_of(rank) != hub_of(self.rank);
         client.mark_gone((0..self.size).filter(|rank| *rank != self.rank && behind(*rank)));
-        if let Some(inbox) = self.inbox.as_ref().filter(|_| self.hubs.is_some()) {
-            inbox.wire_failed();
+        if let Some(hub_requests) = self.hub_requests.as_ref().filter(|_| self.hubs.is_some()) {
+            hub_requests.wire_failed();
         }
     }
 
@@ -164,15 +164,15 @@ impl Bootstrap {
     /// From now on the hub in this process, if there is one, gives its packets to `carry`, whose
     /// other end calls relayed().
     pub fn carry_by(&self, carry: Carry) {
-        if let Some(inbox) = &self.inbox {
-            inbox.carry_by(carry);
+        if let Some(hub_requests) = &self.hub_requests {
+            hub_requests.carry_by(carry);
         }
     }
 
     /// A packet of the hub in the process of rank `from` has come for the one in this process.
     pub fn relayed(&self, from: u32, packet: Vec<u8>) {
-        if let Some(inbox) = &self.inbox {
-            inbox.relayed(from, packet);
+        if let Some(hub_requests) = &self.hub_requests {
+            hub_requests.relayed(from, packet);
         }
     }
 
@@ -183,7 +183,7 @@ impl Bootstrap {
             link,
             seat: Mutex::new(None),
             host: Mutex::new(None),
-            inbox: None,
+            hub_requests: None,
             hubs: None,
             published: Mutex::default(),
             abort: None,

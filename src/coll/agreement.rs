@@ -21,7 +21,7 @@
 //! all up to that number have failed. For the same reason no rank is misled that still reads a
 //! sheet of a failed exchange while its writer is two exchanges ahead: it fails in any case.
 //!
-//! A rank of another node has no board that could be found: it is sent its sheets (`mail`).
+//! A rank of another node has no board that could be found: it is sent its sheets (`far_sheets`).
 
 use crate::coll::arena::say_left;
 use crate::core::services::Services;
@@ -109,7 +109,7 @@ enum Target {
     /// On its board.
     Board(Address),
     /// By notices.
-    Mail,
+    Far,
     /// Not at all: it could not make a board.
     Nothing,
 }
@@ -233,7 +233,7 @@ impl Ring {
         services.connect(std::iter::once(peer))?;
         let port = services.routes.port(peer)?;
         if port.reach == Reach::Wire {
-            return Ok(Target::Mail);
+            return Ok(Target::Far);
         }
         self.wait(services, || {
             if services.routes.hear_refusal(peer, self.name) {
@@ -304,7 +304,7 @@ impl Ring {
 
 mod board;
 mod failure;
-mod mail;
+mod far_sheets;
 mod sheet;
 #[cfg(test)]
 mod tests;

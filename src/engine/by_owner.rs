@@ -5,7 +5,7 @@
 use crate::engine::atomic;
 use crate::engine::by_caller::{self, Word, copy, copy_word};
 use crate::engine::command::{Command, Op};
-use crate::engine::notices::Parcel;
+use crate::engine::notices::PostedNotice;
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::transport::{CHUNK, MESSAGE_WORDS, Message, Reply, SMALL_REPLY, SMALL_REQUEST};
@@ -116,7 +116,7 @@ impl InFlight {
                 self.bytes.as_deref().unwrap_or_default()
             }
             Stage::Data { .. } if self.command.op == Op::NOTICE => {
-                Parcel::of(&self.command).bytes()
+                PostedNotice::of(&self.command).bytes()
             }
             Stage::Data { done } if self.command.op != Op::READ => {
                 let from = self.command.local.wrapping_add(done as usize);
@@ -175,7 +175,7 @@ impl InFlight {
                 if command.op == Op::READ_MANY { READ_MANY } else { WRITE_MANY }
             }
             Stage::Data { .. } if command.op == Op::NOTICE => {
-                words = Parcel::of(command).words();
+                words = PostedNotice::of(command).words();
                 NOTICE
             }
             Stage::Data { done } | Stage::Posted { done, .. } => {

@@ -39,7 +39,7 @@ impl Op {
     pub const WRITE_MANY: Op = Op(10);
     /// Asks a peer behind a wire what the key in `remote` leads to. The library's own, likewise.
     pub const IMPORT: Op = Op(11);
-    /// Tells the same layer at the peer something: `local` is an `engine::notices::Parcel` in a box
+    /// Tells the same layer at the peer something: `local` is an `engine::notices::PostedNotice` in a box
     /// of its own.
     pub const NOTICE: Op = Op(12);
 }

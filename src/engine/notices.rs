@@ -53,18 +53,18 @@ pub struct Notice<'a> {
 }
 
 /// A notice that was accepted: what a command of Op::NOTICE names, in a box of its own.
-pub(super) struct Parcel {
+pub(super) struct PostedNotice {
     words: [u64; MESSAGE_WORDS],
     bytes: Box<[u8]>,
     ends: Arc<dyn Ended>,
 }
 
-impl Parcel {
+impl PostedNotice {
     /// That of a command.
-    pub(super) fn of(command: &Command) -> &Parcel {
+    pub(super) fn of(command: &Command) -> &PostedNotice {
         debug_assert!(command.op == Op::NOTICE);
         // SAFETY: made by command(), and the box is dropped by end() alone, with the command's end.
-        unsafe { &*command.local.cast::<Parcel>() }
+        unsafe { &*command.local.cast::<PostedNotice>() }
     }
 
     pub(super) fn words(&self) -> [u64; MESSAGE_WORDS] {
@@ -78,9 +78,9 @@ impl Parcel {
 
 /// Ends a command of Op::NOTICE, once.
 pub(super) fn end(command: &Command, status: Status) {
-    // SAFETY: as in Parcel::of(); each command ends once.
-    let parcel = unsafe { Box::from_raw(command.local.cast::<Parcel>()) };
-    parcel.ends.ended(command.peer, parcel.bytes.len(), status);
+    // SAFETY: as in PostedNotice::of(); each command ends once.
+    let posted = unsafe { Box::from_raw(command.local.cast::<PostedNotice>()) };
+    posted.ends.ended(command.peer, posted.bytes.len(), status);
 }
 
 /// The command that sends a notice, of whose end `ends` is told. It is put
@@ -91,10 +91,10 @@ pub fn command(notice: &Notice, ends: &Arc<dyn Ended>) -> Result<Command> {
         fail!(ERR_INTERNAL, "a notice of {} bytes, expected at most {MOST}", bytes.len());
     }
     let words = [name, first, second, third, if keep { KEEP } else { 0 }];
-    let parcel = Parcel { words, bytes: bytes.into(), ends: ends.clone() };
+    let posted = PostedNotice { words, bytes: bytes.into(), ends: ends.clone() };
     let mut command = Command::new(Op::NOTICE, peer);
     command.size = bytes.len() as u64;
-    command.local = Box::into_raw(Box::new(parcel)).cast();
+    command.local = Box::into_raw(Box::new(posted)).cast();
     Ok(command)
 }
 
@@ -102,7 +102,7 @@ pub fn command(notice: &Notice, ends: &Arc<dyn Ended>) -> Result<Command> {
 pub fn take_back(command: &Command) {
     debug_assert!(command.op == Op::NOTICE);
     // SAFETY: from command(); nobody else has it.
-    drop(unsafe { Box::from_raw(command.local.cast::<Parcel>()) });
+    drop(unsafe { Box::from_raw(command.local.cast::<PostedNotice>()) });
 }
 
 /// A notice that waits for its name.

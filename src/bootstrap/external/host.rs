@@ -44,14 +44,14 @@ struct Orders {
 }
 
 /// See [`Orders`].
-pub struct Inbox {
+pub struct HubRequests {
     wake: Wake,
     orders: Mutex<Orders>,
 }
 
 /// Dropped when the rank in whose process the hub runs has left.
 pub struct Host {
-    inbox: Arc<Inbox>,
+    hub_requests: Arc<HubRequests>,
     thread: Option<Thread>,
 }
 
@@ -70,11 +70,11 @@ impl Host {
         (me, size): (u32, u32),
     ) -> Result<(OwnedFd, Host)> {
         let (ours, theirs) = socket::pair()?;
-        let inbox = Arc::new(Inbox { wake: Wake::new()?, orders: Mutex::default() });
+        let hub_requests = Arc::new(HubRequests { wake: Wake::new()?, orders: Mutex::default() });
         let mut seats: Vec<Option<OwnedFd>> = (0..size).map(|_| None).collect();
         seats[me as usize] = Some(ours);
         let door = Door { listener, secret, seats, strangers: Vec::new() };
-        let orders = inbox.clone();
+        let orders = hub_requests.clone();
         let thread = spawn_quiet("llcl-hub", STACK, move || {
             if let Some((seats, hubs)) = door.all_seated(me, &orders) {
                 let several = hubs.iter().any(|hub| *hub != me);
@@ -84,16 +84,16 @@ impl Host {
                 }
             }
         })?;
-        Ok((theirs, Host { inbox, thread: Some(thread) }))
+        Ok((theirs, Host { hub_requests, thread: Some(thread) }))
     }
 
     /// By which other threads reach the hub, until it ends.
-    pub(super) fn inbox(&self) -> Arc<Inbox> {
-        self.inbox.clone()
+    pub(super) fn hub_requests(&self) -> Arc<HubRequests> {
+        self.hub_requests.clone()
     }
 }
 
-impl Inbox {
+impl HubRequests {
     /// Tells the hub which rank's process has the hub of each rank.
     pub(super) fn set_hubs(&self, hubs: Arc<[u32]>) {
         self.give(|orders| orders.hubs = Some(hubs));
@@ -132,7 +132,7 @@ impl Inbox {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        self.inbox.give(|orders| orders.leaving = true);
+        self.hub_requests.give(|orders| orders.leaving = true);
         if let Some(thread) = self.thread.take() {
             thread.join();
         }
@@ -152,11 +152,11 @@ type Seated = (Vec<Option<OwnedFd>>, Arc<[u32]>);
 
 impl Door {
     /// Lets all ranks of this machine in. None: rank `me` leaves before.
-    fn all_seated(mut self, me: u32, inbox: &Inbox) -> Option<Seated> {
+    fn all_seated(mut self, me: u32, hub_requests: &HubRequests) -> Option<Seated> {
         // Nobody could be let in, as where this process has no descriptor left.
         let mut refused = false;
         loop {
-            let (hubs, leaving) = inbox.take(|orders| (orders.hubs.clone(), orders.leaving));
+            let (hubs, leaving) = hub_requests.take(|orders| (orders.hubs.clone(), orders.leaving));
             if leaving {
                 return None;
             }
@@ -166,7 +166,7 @@ impl Door {
             if let Some(hubs) = hubs.filter(all_here) {
                 return Some((self.seats, hubs));
             }
-            let mut waits = vec![interest(inbox.wake.as_fd(), libc::POLLIN)];
+            let mut waits = vec![interest(hub_requests.wake.as_fd(), libc::POLLIN)];
             let room = self.strangers.len() < STRANGERS && !refused;
             let patience = if refused { PAUSE_MS } else { -1 };
             waits.push(interest(self.listener.as_fd(), if room { libc::POLLIN } else { 0 }));
@@ -202,7 +202,7 @@ impl Door {
     }
 }
 
-fn serve(mut hub: Hub, me: u32, inbox: &Inbox) {
+fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
     let (mut until, mut carry): (Option<Instant>, Option<Carry>) = (None, None);
     // Ranks that have closed their connections, and until when their processes may run on.
     let mut closed: VecDeque<(Instant, u32)> = VecDeque::new();
@@ -222,14 +222,17 @@ fn serve(mut hub: Hub, me: u32, inbox: &Inbox) {
         }
         let next = until.into_iter().chain(closed.front().map(|(at, _)| *at)).min();
         let wait = next.map_or(-1, |at| at.duration_since(now).as_millis() as i32 + 1);
-        let mut waits =
-            [interest(hub.as_fd(), libc::POLLIN), interest(inbox.wake.as_fd(), libc::POLLIN)];
+        let mut waits = [
+            interest(hub.as_fd(), libc::POLLIN),
+            interest(hub_requests.wake.as_fd(), libc::POLLIN),
+        ];
         if socket::poll(&mut waits, wait).is_err() {
             return;
         }
         let Ok(mut events) = hub.turn() else { return };
         if waits[1].revents != 0 {
-            let orders = inbox.take(|orders| Orders { hubs: None, ..std::mem::take(orders) });
+            let orders =
+                hub_requests.take(|orders| Orders { hubs: None, ..std::mem::take(orders) });
             if orders.wire_failed {
                 return;
             }

@@ -1,7 +1,7 @@
 //! A rank's board: what it says there, and its exchanges.
 
 use crate::coll::agreement::failure::{FOR_GOOD, Failed};
-use crate::coll::agreement::mail::Mail;
+use crate::coll::agreement::far_sheets::FarSheets;
 use crate::coll::agreement::{
     Cards, FAILED, FIRST, Failure, LEFT, Ring, SLEEP, Sheet, Target, Verdict,
 };
@@ -22,7 +22,7 @@ pub struct Board {
     /// By step.
     targets: Vec<Option<Target>>,
     /// What comes from ranks of other nodes; None where there are none.
-    mail: Option<Arc<Mail>>,
+    far_sheets: Option<Arc<FarSheets>>,
 }
 
 impl Board {
@@ -34,11 +34,12 @@ impl Board {
             return Err(error);
         }
         let targets = vec![None; ring.steps()];
-        let mail = services.routes.fabric().is_networked().then(|| Arc::new(Mail::new(services)));
-        if let Some(mail) = &mail {
-            services.routes.notices().register(ring.name, mail.clone());
+        let far_sheets =
+            services.routes.fabric().is_networked().then(|| Arc::new(FarSheets::new(services)));
+        if let Some(far_sheets) = &far_sheets {
+            services.routes.notices().register(ring.name, far_sheets.clone());
         }
-        Ok(Board { ring, own, sequence: 0, targets, mail })
+        Ok(Board { ring, own, sequence: 0, targets, far_sheets })
     }
 
     /// This rank has no board; what the others begin with it fails with `status`. Waits until they
@@ -53,9 +54,9 @@ impl Board {
             let verdict = Verdict::of(ring.me, status);
             let board = match ring.reach(services, target)? {
                 Target::Board(board) => board,
-                Target::Mail => {
-                    let mail = Mail::new(services);
-                    return mail.send(services, ring, (target, step), (1, verdict.0, &[]));
+                Target::Far => {
+                    let far_sheets = FarSheets::new(services);
+                    return far_sheets.send(services, ring, (target, step), (1, verdict.0, &[]));
                 }
                 Target::Nothing => return Ok(()),
             };
@@ -131,10 +132,10 @@ impl Board {
 
     fn say_failed(&self, services: &Services, verdict: Verdict, number: u64) {
         self.said().say(number, verdict.0);
-        let Some(mail) = &self.mail else { return };
+        let Some(far_sheets) = &self.far_sheets else { return };
         for peer in self.ring.sources(services).0 {
             // One that cannot be told has died, or this rank ends.
-            let _ = mail.tell_failed(services, &self.ring, peer, (number, verdict.0));
+            let _ = far_sheets.tell_failed(services, &self.ring, peer, (number, verdict.0));
         }
     }
 
@@ -151,7 +152,7 @@ impl Board {
     fn check_targets(&self, services: &Services) -> Result<()> {
         for (step, board) in self.targets.iter().enumerate() {
             let target = self.ring.target(step);
-            let (number, verdict) = match (board, &self.mail) {
+            let (number, verdict) = match (board, &self.far_sheets) {
                 (Some(Target::Board(board)), _) => {
                     let _pinned = pin();
                     let port = services.routes.known(target);
@@ -162,7 +163,7 @@ impl Board {
                     let (number, why) = unsafe { Failed::at(head.add(FAILED as usize)) }.get();
                     (number, Verdict(why))
                 }
-                (Some(Target::Mail), Some(mail)) => mail.failed(target),
+                (Some(Target::Far), Some(far_sheets)) => far_sheets.failed(target),
                 _ => continue,
             };
             if number < self.sequence {
@@ -172,7 +173,7 @@ impl Board {
             self.say_failed(services, verdict, number);
             verdict.check()?;
         }
-        self.mail.as_ref().map_or(Ok(()), |mail| mail.check())
+        self.far_sheets.as_ref().map_or(Ok(()), |far_sheets| far_sheets.check())
     }
 
     /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes.
@@ -288,14 +289,14 @@ impl Board {
         blocks: &[u8],
     ) -> Result<()> {
         let target = self.ring.target(step);
-        match (self.targets[step], &self.mail) {
+        match (self.targets[step], &self.far_sheets) {
             (Some(Target::Board(board)), _) => {
                 let sheet = self.sheet(step, board);
                 self.ring.write(services, target, sheet, (self.sequence, verdict, blocks))
             }
-            (Some(Target::Mail), Some(mail)) => {
+            (Some(Target::Far), Some(far_sheets)) => {
                 let told = (self.sequence, verdict.0, blocks);
-                mail.send(services, &self.ring, (target, step), told)
+                far_sheets.send(services, &self.ring, (target, step), told)
             }
             _ => Ok(()),
         }
@@ -308,8 +309,12 @@ impl Board {
         // SAFETY: the own board, which has the sheet there, aligned to words, as long as this.
         let sheet = unsafe { Sheet::at(sheet, blocks.len()) };
         let size = blocks.len();
-        let mailed = || self.mail.as_ref().is_some_and(|mail| mail.has(self.sequence, step, size));
-        let here = || sheet.is_of(self.sequence) || mailed();
+        let sent = || {
+            self.far_sheets
+                .as_ref()
+                .is_some_and(|far_sheets| far_sheets.has(self.sequence, step, size))
+        };
+        let here = || sheet.is_of(self.sequence) || sent();
         let mut backoff = Backoff::new(services.spin());
         while !here() {
             if services.help_others() {
@@ -318,18 +323,18 @@ impl Board {
                 self.ring.check_alive(services)?;
                 services.must_stay()?;
                 self.check_targets(services)?;
-                let woken = match &self.mail {
+                let woken = match &self.far_sheets {
                     None => services.sleep(place, Some(SLEEP), here),
-                    Some(mail) => services.sleep_on(place, mail.come(), SLEEP, here),
+                    Some(far_sheets) => services.sleep_on(place, far_sheets.come(), SLEEP, here),
                 };
                 if woken {
                     backoff.renew();
                 }
             }
         }
-        match &self.mail {
-            Some(mail) if !sheet.is_of(self.sequence) => {
-                Ok(Verdict(mail.take(self.sequence, step, blocks)))
+        match &self.far_sheets {
+            Some(far_sheets) if !sheet.is_of(self.sequence) => {
+                Ok(Verdict(far_sheets.take(self.sequence, step, blocks)))
             }
             _ => Ok(Verdict(sheet.read(blocks))),
         }

@@ -4,8 +4,8 @@
 use crate::coll::agreement::Failure;
 use crate::coll::plan::compare::numbers;
 use crate::coll::runner::binding::BINDING;
-use crate::coll::runner::inbox::Shadow;
 use crate::coll::runner::members::{EVERYBODY, Member, Members, Memory, Word};
+use crate::coll::runner::put_receiver::Shadow;
 use crate::coll::runner::session::Session;
 use crate::coll::schedule::Space;
 use crate::coll::team::Team;

@@ -13,10 +13,10 @@ use crate::coll::plan::policy::{AT_START, COPIED};
 use crate::coll::plan::{About, Bounce, Engine, Far, Plan};
 use crate::coll::problem::{Block, Problem};
 use crate::coll::runner::binding::BINDING;
-use crate::coll::runner::inbox::{Inbox, Owner, Shadow};
 use crate::coll::runner::members::{Members, Memory, known};
-use crate::coll::runner::outbox::Outbox;
 use crate::coll::runner::posted::posted;
+use crate::coll::runner::put_receiver::{Owner, PutReceiver, Shadow};
+use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::queue::NO_TAIL;
 use crate::coll::runner::record::{Record, compile, edges, tail};
 use crate::coll::runner::session::{self, Session};
@@ -137,15 +137,15 @@ impl Site<'_> {
         }
         let block = made.as_ref().map(|made| (made.place, made.bytes)).map_err(Error::again);
         let own = self.own_memory(ways);
-        let inbox = self.inbox(&program);
+        let put_receiver = self.put_receiver(&program);
         let far = (self.nodes.as_deref(), program.queues.len());
         let attached = attach(self.team, block, &known, own, far);
-        if let (Err(_), Some(_)) = (&attached, &inbox) {
+        if let (Err(_), Some(_)) = (&attached, &put_receiver) {
             self.team.services.routes.notices().withdraw(self.name);
         }
         match (attached, made) {
             (Ok(met), Ok(made)) => {
-                Ok(self.finish((made, ways, inbox), &layout, met, (program, records)))
+                Ok(self.finish((made, ways, put_receiver), &layout, met, (program, records)))
             }
             (Err(Failure { error, everywhere }), Ok(made)) => {
                 // Where this rank alone has failed another one may think that the plan was made, or
@@ -166,15 +166,15 @@ impl Site<'_> {
 
     /// Where ranks of other nodes put what they have for this one, which they may do as soon as
     /// they have made the plan.
-    fn inbox(&self, program: &Program) -> Option<Arc<Inbox>> {
+    fn put_receiver(&self, program: &Program) -> Option<Arc<PutReceiver>> {
         let ranks = program.far.iter().map(|rank| (self.team.peers[*rank], *rank));
         let services = &self.team.services;
-        let make = || Arc::new(Inbox::new(services.background.clone(), ranks.collect()));
-        let inbox = (!program.far.is_empty()).then(make);
-        if let Some(inbox) = &inbox {
-            services.routes.notices().register(self.name, inbox.clone());
+        let make = || Arc::new(PutReceiver::new(services.background.clone(), ranks.collect()));
+        let put_receiver = (!program.far.is_empty()).then(make);
+        if let Some(put_receiver) = &put_receiver {
+            services.routes.notices().register(self.name, put_receiver.clone());
         }
-        inbox
+        put_receiver
     }
 
     /// This rank's program. Signals to a queue are counted in the sender's queue of the same
@@ -217,7 +217,7 @@ impl Site<'_> {
         let kept = if self.engine() == Engine::Thread { records } else { 0 };
         let posted = match program.far.len() {
             0 => 0,
-            far => Outbox::bytes(edges(program).len()) + far * Shadow::bytes(words.len()),
+            far => PutSender::bytes(edges(program).len()) + far * Shadow::bytes(words.len()),
         };
         let private = size_of::<Plan>()
             + posted
@@ -360,7 +360,7 @@ impl Site<'_> {
 
     fn finish(
         self,
-        (made, ways, inbox): (arena::Block, [Way; 2], Option<Arc<Inbox>>),
+        (made, ways, put_receiver): (arena::Block, [Way; 2], Option<Arc<PutReceiver>>),
         layout: &Layout,
         Attached { members, crowded, fenced, shadows }: Attached,
         (program, records): (Program, Vec<Record>),
@@ -386,11 +386,11 @@ impl Site<'_> {
             steps: records.len() as u32,
             memory: layout.total + layout.private,
         };
-        let outbox = (!program.far.is_empty())
-            .then(|| Arc::new(Outbox::new(team.services.clone(), name, edges(&program).len())));
-        let far = inbox.map(|inbox| Far { name, inbox, _shadows: shadows });
+        let put_sender = (!program.far.is_empty())
+            .then(|| Arc::new(PutSender::new(team.services.clone(), name, edges(&program).len())));
+        let far = put_receiver.map(|put_receiver| Far { name, put_receiver, _shadows: shadows });
         let stage = Stage {
-            outbox,
+            put_sender,
             me: team.me,
             members,
             peers: team.peers.clone(),
@@ -412,7 +412,7 @@ impl Site<'_> {
         team.services.background.add(plan.clone() as Arc<dyn Task>);
         if let Some(far) = &plan.far {
             let owner: Weak<dyn Owner> = Arc::<Plan>::downgrade(&plan);
-            far.inbox.open(owner);
+            far.put_receiver.open(owner);
         }
         plan
     }

@@ -4,10 +4,10 @@ use crate::coll::algorithms::{Algorithm, all};
 use crate::coll::plan::Plan;
 use crate::coll::plan::attach::SESSION;
 use crate::coll::problem::{Operation, Problem};
-use crate::coll::runner::inbox::Shadow;
 use crate::coll::runner::members::{Members, known};
-use crate::coll::runner::outbox::Outbox;
 use crate::coll::runner::posted::posted;
+use crate::coll::runner::put_receiver::Shadow;
+use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::record::{self, compile};
 use crate::coll::runner::session::{size, words};
 use crate::coll::schedule::{Program, QUEUES};
@@ -108,7 +108,7 @@ fn a_plan_over_nodes_grows_with_its_schedule_and_not_with_the_team() {
                 let scratch = program.scratch.next_multiple_of(64) * u64::from(program.turns);
                 let private = size_of::<Plan>()
                     + Members::bytes(&known(&program, rank, ranks), ranks)
-                    + Outbox::bytes(record::edges(&program).len())
+                    + PutSender::bytes(record::edges(&program).len())
                     + program.far.len() * Shadow::bytes(queues);
                 let all = SESSION + session + scratch + private as u64;
                 let most = 4096 + 64 * steps + (1100 + 16 * queues as u64) * edges + scratch;

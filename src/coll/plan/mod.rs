@@ -25,7 +25,7 @@ use crate::coll::plan::bound::Bound;
 use crate::coll::plan::policy::{Facts, Habits, Policy};
 use crate::coll::plan::quiet::Parked;
 use crate::coll::problem;
-use crate::coll::runner::inbox::{Inbox, Owner, Shadow};
+use crate::coll::runner::put_receiver::{Owner, PutReceiver, Shadow};
 use crate::coll::runner::queue::between_word_and_look;
 use crate::coll::runner::record::Record;
 use crate::coll::runner::round_end::RoundEnd;
@@ -92,7 +92,7 @@ impl Bounce {
 pub struct Far {
     /// What all ranks call the plan.
     name: u64,
-    inbox: Arc<Inbox>,
+    put_receiver: Arc<PutReceiver>,
     _shadows: Vec<Shadow>,
 }
 
@@ -382,7 +382,7 @@ impl Plan {
         }
         if let Some(far) = &plan.far {
             plan.services.routes.notices().withdraw(far.name);
-            far.inbox.close();
+            far.put_receiver.close();
         }
         let (me, members) = (plan.stage.me, &plan.stage.members);
         members.others(me).for_each(|other| other.session.leave());

@@ -27,7 +27,7 @@ impl Plan {
         self.stage.fail(status);
         if let Some(far) = &self.far {
             // What comes now does not touch the buffers any more.
-            far.inbox.close();
+            far.put_receiver.close();
         }
         // A thread that claims a queue or starts a round looks afterwards whether the plan has
         // failed, and has no fence between the two. This fence is for all of them: either that

@@ -84,9 +84,9 @@ impl Plan {
                 std::thread::sleep(PAUSE);
             }
         }
-        if let Some(outbox) = &self.stage.outbox {
+        if let Some(put_sender) = &self.stage.put_sender {
             // There it ends when the rounds have ended that this rank has taken part in.
-            outbox.tell_failed_after(&self.stage.members, status, rounds);
+            put_sender.tell_failed_after(&self.stage.members, status, rounds);
         }
         self.stage.fail(status);
     }

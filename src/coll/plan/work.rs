@@ -1,7 +1,7 @@
 //! Working for a plan between the start of a round and its end.
 
 use crate::coll::plan::{Bounce, ENLISTED, Engine, Far, Plan};
-use crate::coll::runner::outbox::Outbox;
+use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::queue::{Claim, between_word_and_look};
 use crate::coll::runner::record::compile;
 use crate::coll::runner::shared::Worklist;
@@ -95,8 +95,9 @@ impl Plan {
     /// Whether the next step of an own queue could be run: a hint.
     #[inline]
     fn may_run(&self, queue: usize) -> bool {
-        let waits = |outbox: &Arc<Outbox>| outbox.is_stalled(queue);
-        self.stage.is_ready(self.stage.me, queue) && !self.stage.outbox.as_ref().is_some_and(waits)
+        let waits = |put_sender: &Arc<PutSender>| put_sender.is_stalled(queue);
+        self.stage.is_ready(self.stage.me, queue)
+            && !self.stage.put_sender.as_ref().is_some_and(waits)
     }
 
     /// Runs what is ready of the own queues.
@@ -261,7 +262,7 @@ impl Plan {
     /// Fails the plan if a rank of another node has said that it does not take part in this round.
     #[cold]
     fn hear_refusal(&self, far: &Far, round: u32) {
-        if let Some(status) = far.inbox.failed_after(round.wrapping_sub(1)) {
+        if let Some(status) = far.put_receiver.failed_after(round.wrapping_sub(1)) {
             self.stage.fail(status);
         }
     }

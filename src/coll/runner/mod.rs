@@ -1,15 +1,15 @@
 //! How the steps of a plan are run: sessions in memory that all ranks map (`session`, `record`),
 //! the queues in them (`queue`), the end of a round (`ends`), and the threads of any rank that run
 //! what a signal releases (`shared`). What goes to a rank of another node is put into notices
-//! (`posted`, `outbox`), which that rank takes in (`inbox`).
+//! (`posted`, `put_sender`), which that rank takes in (`put_receiver`).
 
 pub mod binding;
 mod combiner;
-pub mod inbox;
 pub mod members;
-pub mod outbox;
 pub mod posted;
 mod put;
+pub mod put_receiver;
+pub mod put_sender;
 pub mod queue;
 pub mod record;
 pub mod round_end;

@@ -1,7 +1,7 @@
-//! Steps that put to ranks of other nodes; see `outbox`.
+//! Steps that put to ranks of other nodes; see `put_sender`.
 
 use crate::coll::runner::members::Member;
-use crate::coll::runner::outbox::{Outbox, Put, Signal, Told};
+use crate::coll::runner::put_sender::{Put, PutSender, Signal, Told};
 use crate::coll::runner::record::{Edge, Lying};
 use crate::coll::runner::shared::{End, Stage};
 use crate::coll::runner::worklist::Worklist;
@@ -17,12 +17,12 @@ impl Stage {
     pub(super) fn put(&self, record: Lying, size: u64, round: u32) -> Result<(), Status> {
         let (edge, (to, space, offset)) = (Edge::of(record), record.place(2));
         let member = &self.members[to.into()];
-        let Some(outbox) = &self.outbox else { return Err(Status::ERR_INTERNAL) };
-        let Some(sequence) = outbox.sequence(edge.number).filter(|_| member.is_far()) else {
+        let Some(put_sender) = &self.put_sender else { return Err(Status::ERR_INTERNAL) };
+        let Some(sequence) = put_sender.sequence(edge.number).filter(|_| member.is_far()) else {
             return Err(Status::ERR_INTERNAL);
         };
         let signal = signal(record, edge, round);
-        let done = outbox.done(edge.queue);
+        let done = put_sender.done(edge.queue);
         loop {
             let at = done.load(Ordering::Relaxed);
             let length = size.saturating_sub(at).min(MOST as u64);
@@ -30,7 +30,7 @@ impl Stage {
             if last && length == 0 && signal == Signal::Nothing {
                 break;
             }
-            if !outbox.takes(length as usize, edge.queue) {
+            if !put_sender.takes(length as usize, edge.queue) {
                 return Err(Status::RETRY_BUSY);
             }
             let put = Put {
@@ -41,9 +41,9 @@ impl Stage {
                 sequence: sequence.load(Ordering::Relaxed),
                 signal: if last { signal } else { Signal::Nothing },
             };
-            let posted = self.put_some(outbox, member, Told::Put(put), (record, at, length));
+            let posted = self.put_some(put_sender, member, Told::Put(put), (record, at, length));
             if let Err(status) = posted {
-                outbox.give_back(length as usize);
+                put_sender.give_back(length as usize);
                 return Err(status);
             }
             sequence.store(put.sequence.wrapping_add(1), Ordering::Relaxed);
@@ -70,7 +70,7 @@ impl Stage {
 
     fn put_some(
         &self,
-        outbox: &Outbox,
+        put_sender: &PutSender,
         member: &Member,
         told: Told,
         (record, at, length): (Lying, u64, u64),
@@ -87,7 +87,7 @@ impl Stage {
                 unsafe { std::slice::from_raw_parts(from, length as usize) }.into()
             }
         };
-        outbox.post(member.peer, told, &bytes)
+        put_sender.post(member.peer, told, &bytes)
     }
 }
 

@@ -2,7 +2,7 @@
 //! delivers a signal plays the network card for a rank that is computing.
 
 use crate::coll::runner::members::{Member, Members, Memory};
-use crate::coll::runner::outbox::Outbox;
+use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::queue::{
     Claim, between_word_and_is_polled_on, between_word_and_look, has_reached, signal,
 };
@@ -37,7 +37,7 @@ pub struct Stage {
     /// The paths to the peers.
     pub routes: Arc<Routes>,
     /// By which it puts, where it names ranks of other nodes.
-    pub outbox: Option<Arc<Outbox>>,
+    pub put_sender: Option<Arc<PutSender>>,
 }
 
 // SAFETY: the pointers lead into memory that the plan keeps and all ranks share by the schedule's
@@ -239,8 +239,8 @@ impl Stage {
     /// The plan fails, for everybody.
     #[cold]
     pub fn fail(&self, status: Status) {
-        if let Some(outbox) = &self.outbox {
-            outbox.tell_failed(&self.members, status);
+        if let Some(put_sender) = &self.put_sender {
+            put_sender.tell_failed(&self.members, status);
         }
         for member in self.members.iter() {
             member.session.fail(status);

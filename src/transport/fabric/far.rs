@@ -7,7 +7,7 @@
 //! | its regions | asked for at the first use of a key (`wire::imports`) |
 //! | whether a number has a handler | the end of the message tells |
 //! | its sleeping threads | woken by their own rank, which executes what is stored there |
-//! | its names, by which teams meet | not at all: `coll::agreement::mail` sends what stands there |
+//! | its names, by which teams meet | not at all: `coll::agreement::far_sheets` sends what stands there |
 
 use super::Fabric;
 use crate::bootstrap::Card;

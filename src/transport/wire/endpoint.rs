@@ -10,7 +10,7 @@ mod news;
 use super::ended::{End, Ended};
 use super::grants::{Grants, Line, Out, Packet, Taken, line_of};
 use super::outgoing::{Outgoing, class_of};
-use super::packet::{self, Parcel, packet_of};
+use super::packet::{self, OwnedFrame, packet_of};
 use super::pieces::{self, Joins};
 use super::receipts::Receipts;
 use super::remote::{Memory, Posted};
@@ -101,7 +101,7 @@ enum Asleep {
 }
 
 /// Frames that have come, for which this rank has set places aside.
-type Aside = Vec<(u32, Parcel)>;
+type Aside = Vec<(u32, OwnedFrame)>;
 /// What comes of an event: packets to be sent, frames, ends of what was posted.
 type Come<'a> = (&'a mut Out, &'a mut Aside, &'a mut Vec<End>);
 
@@ -213,7 +213,7 @@ impl Shared {
                 match state.take(event, bytes, self.medium, out) {
                     Ok(Taken::Held) => return,
                     Ok(Taken::Copied) => {}
-                    Ok(Taken::Aside(parcel)) => aside.push((peer, parcel)),
+                    Ok(Taken::Aside(owned)) => aside.push((peer, owned)),
                     Err(why) => state.say(self.me, peer, &why),
                 }
                 state.lane.give_back(event.frame);
@@ -252,7 +252,7 @@ impl Shared {
         }
         let State { grants, receipts, lane, .. } = state;
         let (into_slot, mut back) =
-            (|from: u32, it: &Parcel| deliver(from, it.class, &it.frame()), Vec::new());
+            (|from: u32, it: &OwnedFrame| deliver(from, it.class, &it.frame()), Vec::new());
         grants.serve(into_slot, &mut out, &mut back);
         back.into_iter().for_each(|frame| lane.give_back(frame));
         receipts.tell(grants, &mut out);
@@ -268,8 +268,8 @@ impl Shared {
             self.unreachable.get().into_iter().for_each(|tell| tell(peer));
         }
         // A place that was set aside may be waited for.
-        for (from, parcel) in &aside {
-            deliver(*from, parcel.class, &parcel.frame());
+        for (from, owned) in &aside {
+            deliver(*from, owned.class, &owned.frame());
         }
         count > 0
     }
@@ -391,10 +391,10 @@ impl Endpoint {
         let mut out = Out::new();
         let (mut state, size) = (self.shared.lock(), frame.header.len() + frame.payload.len());
         match line_of(class, frame.payload.len(), medium) {
-            None => out.push((to, Packet::Frame(None, Parcel::of(class, frame)))),
+            None => out.push((to, Packet::Frame(None, OwnedFrame::of(class, frame)))),
             Some(line) if !state.has_room(to, line, class, size) => return false,
             Some(line) => {
-                if state.grants.send(to, line, Parcel::of(class, frame), &mut out) {
+                if state.grants.send(to, line, OwnedFrame::of(class, frame), &mut out) {
                     state.receipts.sent(to);
                 }
             }
@@ -416,8 +416,8 @@ impl Endpoint {
     /// A peer has died.
     pub fn mark_dead(&self, peer: u32) {
         let mut state = self.shared.lock();
-        state.grants.bury(peer);
-        state.receipts.bury(peer);
+        state.grants.mark_dead(peer);
+        state.receipts.mark_dead(peer);
         state.outgoing.discard(peer);
         state.lost.retain(|(lost, _)| *lost != peer);
         state.lane.fence(peer);

@@ -25,7 +25,7 @@
 //!   share: each may have half of what is free. What fits into a knock needs no such place unless
 //!   a frame for the same peer waits already.
 
-use super::packet::Parcel;
+use super::packet::OwnedFrame;
 use crate::transport::SMALL_REQUEST;
 use crate::transport::frame::Class;
 use std::collections::btree_map::Entry;
@@ -69,7 +69,7 @@ fn buffers_of(line: Line) -> usize {
 #[derive(Debug)]
 pub enum Packet {
     /// A frame into a buffer that was granted, or into a place that was set aside.
-    Frame(Option<Line>, Parcel),
+    Frame(Option<Line>, OwnedFrame),
     /// There are so many frames without a grant, and perhaps the first of them.
     Knock(Line, Knock),
     /// For each line the last knock that was answered, and how many frames were granted for it.
@@ -92,7 +92,7 @@ pub struct Knock {
     /// How many frames wait behind the first.
     pub demand: usize,
     /// The first frame, where it is small.
-    pub first: Option<Parcel>,
+    pub first: Option<OwnedFrame>,
 }
 
 /// What has become of a packet.
@@ -103,12 +103,12 @@ pub enum Taken {
     /// It stays in the frame in which it came, which serve() gives back.
     Held,
     /// It is for a place that was set aside.
-    Aside(Parcel),
+    Aside(OwnedFrame),
 }
 
 /// What a sender keeps of a peer and a line to which a knock is under way.
 struct Sending {
-    waiting: VecDeque<Parcel>,
+    waiting: VecDeque<OwnedFrame>,
     /// The number of the knock.
     knock: u64,
 }
@@ -154,7 +154,7 @@ pub struct Grants {
     dead: BTreeSet<u32>,
     free: [usize; LINES],
     knocking: [VecDeque<Knocking>; LINES],
-    come: [VecDeque<(u32, Parcel)>; LINES],
+    come: [VecDeque<(u32, OwnedFrame)>; LINES],
     /// Most buffers that were ever in use or granted.
     pub most: [usize; LINES],
 }
@@ -193,7 +193,7 @@ impl Grants {
 
     /// Takes a frame for a peer, if has_room(); lets it wait for what was asked for, or knocks.
     /// False: the peer is dead, and nothing is sent to it.
-    pub fn send(&mut self, to: u32, line: Line, frame: Parcel, out: &mut Out) -> bool {
+    pub fn send(&mut self, to: u32, line: Line, frame: OwnedFrame, out: &mut Out) -> bool {
         if self.dead.contains(&to) {
             return false;
         }
@@ -222,7 +222,7 @@ impl Grants {
         to: u32,
         line: Line,
         mut peer: Sending,
-        mut first: Option<Parcel>,
+        mut first: Option<OwnedFrame>,
         out: &mut Out,
     ) {
         if let Some(large) = first.take_if(|first| first.size() > KNOCK) {
@@ -267,15 +267,15 @@ impl Grants {
         out: &mut Out,
     ) -> Result<Taken, String> {
         match packet {
-            Packet::Frame(None, parcel) => return Ok(Taken::Aside(parcel)),
-            Packet::Frame(Some(line), parcel) => {
+            Packet::Frame(None, owned) => return Ok(Taken::Aside(owned)),
+            Packet::Frame(Some(line), owned) => {
                 let peer = self.receiving.get_mut(&from).filter(|peer| peer.out[line] > 0);
                 let Some(peer) = peer else {
                     return Err(format!("a frame of line {line} that was not granted"));
                 };
                 peer.out[line] -= 1;
                 peer.come += 1;
-                self.come[line].push_back((from, parcel));
+                self.come[line].push_back((from, owned));
             }
             Packet::Knock(line, knock) => {
                 self.knocking[line].push_back(Knocking { from, knock, frame });
@@ -303,7 +303,7 @@ impl Grants {
     /// what is free. Frames of the wire that are to be given back are added to `back`.
     pub fn serve(
         &mut self,
-        mut deliver: impl FnMut(u32, &Parcel) -> bool,
+        mut deliver: impl FnMut(u32, &OwnedFrame) -> bool,
         out: &mut Out,
         back: &mut Vec<u64>,
     ) {
@@ -370,7 +370,7 @@ impl Grants {
 /// The dead.
 impl Grants {
     /// A peer has died: nothing is sent to it any more.
-    pub fn bury(&mut self, number: u32) {
+    pub fn mark_dead(&mut self, number: u32) {
         self.dead.insert(number);
         for line in 0..LINES {
             if let Some(gone) = self.sending.remove(&(number, line)) {
@@ -383,7 +383,7 @@ impl Grants {
         }
     }
 
-    /// Whether bury() was called for a peer.
+    /// Whether mark_dead() was called for a peer.
     pub fn is_dead(&self, number: u32) -> bool {
         self.dead.contains(&number)
     }

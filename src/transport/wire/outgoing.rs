@@ -35,7 +35,7 @@ pub struct Outgoing {
 pub fn class_of(packet: &Packet) -> u32 {
     match packet {
         Packet::Knock(line, _) => CLASS_KNOCKS[LINES / 2 - 1 - line % (LINES / 2)],
-        Packet::Frame(_, parcel) => match parcel.class {
+        Packet::Frame(_, owned) => match owned.class {
             Class::Replies | Class::Answers => CLASS_ANSWER,
             Class::Lib => CLASS_LIB,
             Class::Requests | Class::Responses => CLASS_USER,

@@ -49,7 +49,7 @@ const CLASSES: [Class; 5] =
 
 /// The bytes of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parcel {
+pub struct OwnedFrame {
     /// What it is.
     pub class: Class,
     bytes: Vec<u8>,
@@ -62,9 +62,9 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-impl Parcel {
+impl OwnedFrame {
     /// A copy of a frame.
-    pub fn of(class: Class, frame: &Frame) -> Parcel {
+    pub fn of(class: Class, frame: &Frame) -> OwnedFrame {
         let mut bytes = Vec::with_capacity(FRAME_HEAD + frame.header.len() + frame.payload.len());
         bytes.extend(frame.id.to_le_bytes());
         bytes.extend([frame.kind, frame.header.len() as u8]);
@@ -74,11 +74,11 @@ impl Parcel {
         bytes.extend((frame.payload.len() as u64).to_le_bytes());
         bytes.extend(frame.header);
         bytes.extend(frame.payload);
-        Parcel { class, bytes }
+        OwnedFrame { class, bytes }
     }
 
     /// What has come as a frame, if it is one; else what is wrong. `medium`: most bytes of a reply.
-    fn received(class: Class, bytes: &[u8], medium: usize) -> Result<Parcel, String> {
+    fn received(class: Class, bytes: &[u8], medium: usize) -> Result<OwnedFrame, String> {
         if bytes.len() < FRAME_HEAD {
             return Err(format!("a frame of {} bytes, expected {FRAME_HEAD} or more", bytes.len()));
         }
@@ -99,7 +99,7 @@ impl Parcel {
         if bytes.len() != expected || bytes[6] > 1 || bytes[7] != 0 {
             return Err(format!("a frame of {} bytes, expected {expected}", bytes.len()));
         }
-        Ok(Parcel { class, bytes: bytes.into() })
+        Ok(OwnedFrame { class, bytes: bytes.into() })
     }
 
     /// As it was to be sent.
@@ -125,16 +125,17 @@ impl Parcel {
 
 /// The bytes of a packet.
 pub fn bytes_of(packet: &Packet) -> Vec<u8> {
-    let make = |what: u8, parcel: Option<&Parcel>, line: Option<Line>, demand, numbers: &[u64]| {
-        let class = parcel.map_or(NONE, |parcel| parcel.class as u8);
-        let mut bytes = vec![what, class, line.map_or(NONE, |line| line as u8), 0];
-        bytes.extend((demand as u32).to_le_bytes());
-        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        bytes.extend(parcel.map_or(&[][..], |parcel| &parcel.bytes));
-        bytes
-    };
+    let make =
+        |what: u8, owned: Option<&OwnedFrame>, line: Option<Line>, demand, numbers: &[u64]| {
+            let class = owned.map_or(NONE, |owned| owned.class as u8);
+            let mut bytes = vec![what, class, line.map_or(NONE, |line| line as u8), 0];
+            bytes.extend((demand as u32).to_le_bytes());
+            bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+            bytes.extend(owned.map_or(&[][..], |owned| &owned.bytes));
+            bytes
+        };
     match packet {
-        Packet::Frame(line, parcel) => make(FRAME, Some(parcel), *line, 0, &[]),
+        Packet::Frame(line, owned) => make(FRAME, Some(owned), *line, 0, &[]),
         Packet::Knock(line, Knock { number, demand, first }) => {
             make(KNOCK, first.as_ref(), Some(*line), *demand, &[*number])
         }
@@ -172,10 +173,10 @@ pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
         (KNOCK, None) => return Err(format!("a knock of {} bytes", bytes.len())),
         _ => rest,
     };
-    let parcel = class.map(|class| Parcel::received(class, rest, medium)).transpose()?;
-    let fits = |parcel: &Parcel| line.is_some() == needs_grant(parcel.class);
-    match (what, parcel, line) {
-        (FRAME, Some(parcel), line) if fits(&parcel) => return Ok(Packet::Frame(line, parcel)),
+    let owned = class.map(|class| OwnedFrame::received(class, rest, medium)).transpose()?;
+    let fits = |owned: &OwnedFrame| line.is_some() == needs_grant(owned.class);
+    match (what, owned, line) {
+        (FRAME, Some(owned), line) if fits(&owned) => return Ok(Packet::Frame(line, owned)),
         (KNOCK, first, Some(line)) if first.as_ref().map_or(rest.is_empty(), fits) => {
             return Ok(Packet::Knock(
                 line,

@@ -70,7 +70,7 @@ impl Receipts {
     }
 
     /// A peer has died: nobody waits for it any more.
-    pub fn bury(&mut self, peer: u32) {
+    pub fn mark_dead(&mut self, peer: u32) {
         self.sent[peer as usize / 64] &= !(1 << (peer % 64));
         self.asked.remove(&peer);
         self.wanting.remove(&peer);

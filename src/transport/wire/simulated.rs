@@ -62,7 +62,7 @@ enum Comes {
 type Due = (Instant, u64);
 
 #[derive(Default)]
-struct Inbox {
+struct Arrivals {
     /// Frames of each class, and behind them the ends of commands.
     coming: [BTreeMap<Due, Comes>; CLASSES + 1],
     over: bool,
@@ -80,7 +80,7 @@ impl Comes {
 
 /// The network card of one rank.
 struct Card {
-    inbox: Mutex<Inbox>,
+    arrivals: Mutex<Arrivals>,
     /// Where a thread can sleep on a descriptor.
     news: Option<Wake>,
     registered: Mutex<Registered>,
@@ -107,7 +107,7 @@ impl Simulated {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let card = Arc::new(Card {
-            inbox: Mutex::default(),
+            arrivals: Mutex::default(),
             registered: Mutex::default(),
             news: if nature.has_fd { Some(Wake::new()?) } else { None },
         });
@@ -120,12 +120,12 @@ impl Simulated {
 impl Simulated {
     /// Frames that are on their way to this rank, and their bytes.
     pub fn coming(&self) -> (usize, usize) {
-        let inbox = lock(&self.card.inbox);
+        let arrivals = lock(&self.card.arrivals);
         let size = |comes: &Comes| match comes {
             Comes::Frame { bytes, .. } => Some(bytes.len()),
             _ => None,
         };
-        let all = inbox.coming.iter().flat_map(BTreeMap::values).filter_map(size);
+        let all = arrivals.coming.iter().flat_map(BTreeMap::values).filter_map(size);
         all.fold((0, 0), |(count, sum), size| (count + 1, sum + size))
     }
 }
@@ -225,10 +225,10 @@ impl Lane {
     fn put(&mut self, to: &Card, comes: Comes) {
         self.serial += 1;
         let key = (self.due(), self.serial << 12 | u64::from(self.me));
-        let mut inbox = lock(&to.inbox);
-        if !inbox.over {
-            inbox.coming[comes.queue()].insert(key, comes);
-            drop(inbox);
+        let mut arrivals = lock(&to.arrivals);
+        if !arrivals.over {
+            arrivals.coming[comes.queue()].insert(key, comes);
+            drop(arrivals);
             if let Some(news) = &to.news {
                 news.wake();
             }
@@ -243,18 +243,18 @@ impl Lane {
     /// The first of the dead of whom nothing is on its way, when all that was posted to it has
     /// ended.
     fn fenced(&mut self) -> Option<Event> {
-        let (inbox, now) = (lock(&self.card.inbox), Instant::now());
+        let (arrivals, now) = (lock(&self.card.arrivals), Instant::now());
         let comes = |rank: u32| {
             let of = |comes: &Comes| match comes {
                 Comes::Frame { from, .. } | Comes::Late { from, .. } => *from == rank,
                 Comes::Done { peer, .. } => *peer == rank,
                 Comes::Due(number) => self.accesses.get(number).is_some_and(|it| it.peer == rank),
             };
-            inbox.coming.iter().flat_map(BTreeMap::values).any(of)
+            arrivals.coming.iter().flat_map(BTreeMap::values).any(of)
         };
         let over = |(rank, until): &(u32, Instant)| now > *until && !comes(*rank);
         let at = self.fences.iter().position(over)?;
-        drop(inbox);
+        drop(arrivals);
         let rank = self.fences[at].0;
         let left = self.accesses.iter().find(|(_, it)| it.peer == rank).map(|(number, _)| *number);
         if let Some(begun) = left.and_then(|number| self.accesses.remove(&number)) {
@@ -268,9 +268,9 @@ impl Lane {
     }
 
     /// The queue of what comes next and has a receive, and when it comes.
-    fn next(&self, inbox: &Inbox) -> Option<(Instant, usize)> {
+    fn next(&self, arrivals: &Arrivals) -> Option<(Instant, usize)> {
         let may = |queue: &usize| *queue == CLASSES || self.held[*queue] < RECEIVES;
-        let first = |queue: usize| Some((inbox.coming[queue].first_key_value()?.0.0, queue));
+        let first = |queue: usize| Some((arrivals.coming[queue].first_key_value()?.0.0, queue));
         (0..=CLASSES).filter(may).filter_map(first).min()
     }
 
@@ -355,10 +355,10 @@ impl WireLane for Lane {
             }
         }
         loop {
-            let mut inbox = lock(&self.card.inbox);
-            let due = self.next(&inbox).filter(|(due, _)| *due <= Instant::now());
-            let comes = due.and_then(|(_, queue)| inbox.coming[queue].pop_first());
-            drop(inbox);
+            let mut arrivals = lock(&self.card.arrivals);
+            let due = self.next(&arrivals).filter(|(due, _)| *due <= Instant::now());
+            let comes = due.and_then(|(_, queue)| arrivals.coming[queue].pop_first());
+            drop(arrivals);
             let event = match comes {
                 Some((_, comes)) => self.event_of(comes),
                 None => match self.fenced() {
@@ -382,8 +382,8 @@ impl WireLane for Lane {
         if let Some(news) = &self.card.news {
             news.clear();
         }
-        let (inbox, now) = (lock(&self.card.inbox), Instant::now());
-        let next = self.next(&inbox).map(|(due, _)| due);
+        let (arrivals, now) = (lock(&self.card.arrivals), Instant::now());
+        let next = self.next(&arrivals).map(|(due, _)| due);
         let next = next.into_iter().chain(self.fences.iter().map(|(_, until)| *until)).min();
         let time = next.map(|due| due.saturating_duration_since(now));
         match (time, &self.card.news) {
@@ -411,9 +411,9 @@ impl WireLane for Lane {
             }
         }
         lock(&self.card.registered).over = true;
-        let mut inbox = lock(&self.card.inbox);
-        inbox.over = true;
-        inbox.coming = Default::default();
+        let mut arrivals = lock(&self.card.arrivals);
+        arrivals.over = true;
+        arrivals.coming = Default::default();
         lock(&CARDS).remove(&self.number);
         Ok(())
     }

@@ -212,7 +212,7 @@ fn nonsense_is_dropped() {
     lane.connect(1, end.card()).unwrap();
     let frame =
         Frame { id: 1, kind: 2, tag: 5, header: &[1; 8], payload: &[], label: 0, absent: true };
-    let good = packet::bytes_of(&Packet::Frame(None, Parcel::of(Class::Answers, &frame)));
+    let good = packet::bytes_of(&Packet::Frame(None, OwnedFrame::of(Class::Answers, &frame)));
     let mut bad = good.clone();
     bad[2] = 77;
     let frames: Vec<Box<[u8]>> = [&b"nonsense"[..], &[0; 300]]

@@ -23,7 +23,7 @@ impl Ranks {
         let payload = vec![7; size];
         let frame =
             Frame { id: 1, kind: 0, tag, header: &[], payload: &payload, label: 0, absent: false };
-        let copy = Parcel::of(Class::Requests, &frame);
+        let copy = OwnedFrame::of(Class::Requests, &frame);
         let end = &mut self.ends[from as usize];
         if !end.has_room(to, line, size) {
             return false;
@@ -163,7 +163,7 @@ fn grants_of_the_dead_come_back() {
         assert!(ranks.step(|_, _, _| true));
     }
     ranks.wire.retain(|(from, to, _)| (*from, *to) != (0, 1) && (*from, *to) != (1, 0));
-    ranks.ends[0].bury(1);
+    ranks.ends[0].mark_dead(1);
     assert_ne!(ranks.ends[0].free[0], buffers_of(0));
     assert_eq!(ranks.ends[0].kept_aside(), 1);
     ranks.ends[0].fenced(1);
@@ -178,10 +178,10 @@ fn grants_of_the_dead_come_back() {
 fn a_frame_that_was_not_granted_is_refused() {
     let (mut end, mut out) = (Grants::default(), Out::new());
     let frame = Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
-    let packet = Packet::Frame(Some(0), Parcel::of(Class::Requests, &frame));
+    let packet = Packet::Frame(Some(0), OwnedFrame::of(Class::Requests, &frame));
     let said = end.take(1, packet, 0, &mut out).unwrap_err();
     assert!(said.contains("not granted"), "{said}");
-    end.bury(1);
+    end.mark_dead(1);
     end.fenced(1);
     assert_eq!(end.free[0], buffers_of(0));
 }
@@ -205,7 +205,7 @@ fn frames_of_all_peers_share_the_room_to_wait() {
     assert!(peers.len() > 16, "only {} peers have a place", peers.len());
     assert!(ranks.ends[0].has_room(2000, 0, KNOCK) && !ranks.ends[0].has_room(2000, 0, KNOCK + 1));
     for number in 1..1000 {
-        ranks.ends[0].bury(number);
+        ranks.ends[0].mark_dead(number);
     }
     assert_eq!(ranks.ends[0].waiting, [0; LINES]);
 }

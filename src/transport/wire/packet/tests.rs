@@ -2,7 +2,7 @@ use super::*;
 
 const MEDIUM: usize = 4096;
 
-fn parcel(class: Class, header: usize, payload: usize) -> Parcel {
+fn owned(class: Class, header: usize, payload: usize) -> OwnedFrame {
     let (header, payload) = (vec![3; header], vec![7; payload]);
     let frame = Frame {
         id: 0x102,
@@ -13,10 +13,10 @@ fn parcel(class: Class, header: usize, payload: usize) -> Parcel {
         label: 0x304,
         absent: payload.is_empty(),
     };
-    Parcel::of(class, &frame)
+    OwnedFrame::of(class, &frame)
 }
 
-fn knock(demand: usize, first: Parcel) -> Knock {
+fn knock(demand: usize, first: OwnedFrame) -> Knock {
     Knock { number: 77, demand, first: Some(first) }
 }
 
@@ -27,14 +27,14 @@ fn same(left: &Packet, right: &Packet) -> bool {
 #[test]
 fn packets_come_as_they_were_sent() {
     let packets = [
-        Packet::Frame(Some(0), parcel(Class::Requests, 0, 0)),
-        Packet::Frame(Some(3), parcel(Class::Requests, 64, LARGEST)),
-        Packet::Frame(Some(1), parcel(Class::Responses, 5, 9)),
-        Packet::Frame(Some(2), parcel(Class::Lib, 40, CHUNK)),
-        Packet::Frame(None, parcel(Class::Replies, 0, MEDIUM)),
-        Packet::Frame(None, parcel(Class::Answers, 8, CHUNK)),
+        Packet::Frame(Some(0), owned(Class::Requests, 0, 0)),
+        Packet::Frame(Some(3), owned(Class::Requests, 64, LARGEST)),
+        Packet::Frame(Some(1), owned(Class::Responses, 5, 9)),
+        Packet::Frame(Some(2), owned(Class::Lib, 40, CHUNK)),
+        Packet::Frame(None, owned(Class::Replies, 0, MEDIUM)),
+        Packet::Frame(None, owned(Class::Answers, 8, CHUNK)),
         Packet::Knock(5, Knock { number: 1 << 60, demand: 16, first: None }),
-        Packet::Knock(1, knock(0, parcel(Class::Responses, 8, 8))),
+        Packet::Knock(1, knock(0, owned(Class::Responses, 8, 8))),
         Packet::Grants([1, 2, 3, 4, 5, 1 << 40], [7; LINES]),
         Packet::Taken,
         Packet::Asked,
@@ -45,7 +45,7 @@ fn packets_come_as_they_were_sent() {
         assert!(bytes.len() <= MOST);
         assert!(same(&packet_of(&bytes, MEDIUM).unwrap(), packet), "{packet:?}");
     }
-    let sent = parcel(Class::Requests, 5, 9);
+    let sent = owned(Class::Requests, 5, 9);
     let Frame { id, kind, tag, header, payload, label, absent } = sent.frame();
     assert_eq!((id, kind, tag, label, absent), (0x102, 9, 0x1_0000_0005, 0x304, false));
     assert_eq!((header, payload, sent.size()), (&[3; 5][..], &[7; 9][..], 14));
@@ -54,7 +54,7 @@ fn packets_come_as_they_were_sent() {
 #[test]
 fn what_is_too_large_for_its_place_is_refused() {
     let refused = |line, class, header, payload, why: &str| {
-        let bytes = bytes_of(&Packet::Frame(line, parcel(class, header, payload)));
+        let bytes = bytes_of(&Packet::Frame(line, owned(class, header, payload)));
         let said = packet_of(&bytes, MEDIUM).unwrap_err();
         assert!(said.contains(why), "{said}");
     };
@@ -72,8 +72,8 @@ fn what_is_too_large_for_its_place_is_refused() {
 #[test]
 fn no_bytes_are_trusted() {
     let packets = [
-        Packet::Frame(Some(1), parcel(Class::Responses, 5, 9)),
-        Packet::Knock(1, knock(3, parcel(Class::Requests, 8, 8))),
+        Packet::Frame(Some(1), owned(Class::Responses, 5, 9)),
+        Packet::Knock(1, knock(3, owned(Class::Requests, 8, 8))),
         Packet::Knock(1, Knock { number: 1, demand: 3, first: None }),
         Packet::Grants([1; LINES], [7; LINES]),
         Packet::Asked,
@@ -88,8 +88,8 @@ fn no_bytes_are_trusted() {
             for value in [0, 1, 7, 128, 255] {
                 let mut bytes = good.clone();
                 bytes[at] = value;
-                if let Ok(Packet::Frame(_, parcel)) = packet_of(&bytes, MEDIUM) {
-                    assert_eq!(parcel.frame().header.len() + parcel.frame().payload.len(), 14);
+                if let Ok(Packet::Frame(_, owned)) = packet_of(&bytes, MEDIUM) {
+                    assert_eq!(owned.frame().header.len() + owned.frame().payload.len(), 14);
                 }
             }
         }

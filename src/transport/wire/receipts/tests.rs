@@ -1,13 +1,13 @@
 use super::*;
 use crate::transport::frame::{Class, Frame};
 use crate::transport::wire::grants::Packet;
-use crate::transport::wire::packet::Parcel;
+use crate::transport::wire::packet::OwnedFrame;
 
-fn frame(size: usize) -> Parcel {
+fn frame(size: usize) -> OwnedFrame {
     let payload = vec![1; size];
     let frame =
         Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &payload, label: 0, absent: false };
-    Parcel::of(Class::Requests, &frame)
+    OwnedFrame::of(Class::Requests, &frame)
 }
 
 /// What is under way from rank 0 to rank 1 and back is handed over, in the order of this list.
@@ -73,8 +73,8 @@ fn nobody_waits_for_the_dead() {
     let (grants, mut sender, mut out) = (Grants::default(), Receipts::new(70), vec![]);
     sender.sent(1);
     sender.sent(69);
-    sender.bury(69);
+    sender.mark_dead(69);
     assert!(!sender.all_delivered(&grants, &mut out) && out.len() == 1);
-    sender.bury(1);
+    sender.mark_dead(1);
     assert!(sender.all_delivered(&grants, &mut out) && out.len() == 1);
 }

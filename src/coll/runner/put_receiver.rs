@@ -7,7 +7,7 @@
 //! the role is not kept for that.
 
 use crate::coll::runner::members::{Member, Memory};
-use crate::coll::runner::outbox::{Put, Signal, Told};
+use crate::coll::runner::put_sender::{Put, Signal, Told};
 use crate::coll::runner::queue::{NO_TAIL, between_word_and_look, signal};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::Stage;
@@ -51,7 +51,7 @@ impl Shadow {
     }
 }
 
-/// Whose inbox it is.
+/// Which rank stores what is put.
 pub trait Owner: Send + Sync {
     /// What its steps run on.
     fn stage(&self) -> &Stage;
@@ -76,19 +76,19 @@ struct State {
 }
 
 /// See the head of the file.
-pub struct Inbox {
+pub struct PutReceiver {
     background: Arc<Background>,
     /// The numbers in the team of those ranks, by their numbers in the world.
     ranks: HashMap<u32, usize>,
     state: Mutex<State>,
 }
 
-impl Inbox {
+impl PutReceiver {
     /// For a plan that is being made, in which these ranks of the world have these numbers.
-    pub fn new(background: Arc<Background>, ranks: HashMap<u32, usize>) -> Inbox {
+    pub fn new(background: Arc<Background>, ranks: HashMap<u32, usize>) -> PutReceiver {
         let (early, edges) = (Vec::new(), HashMap::new());
         let state = State { owner: None, early, edges, fails: None, closed: false };
-        Inbox { background, ranks, state: Mutex::new(state) }
+        PutReceiver { background, ranks, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -200,7 +200,7 @@ fn give(stage: &Stage, rank: usize, put: Put) -> Result<Option<usize>, Status> {
     Ok(Some(to))
 }
 
-impl Notified for Inbox {
+impl Notified for PutReceiver {
     fn notified(&self, source: u32, words: Words, bytes: &[u8]) {
         let mut state = self.state();
         match &state.owner {

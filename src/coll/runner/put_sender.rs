@@ -97,7 +97,7 @@ impl Told {
 }
 
 /// See the head of the file.
-pub struct Outbox {
+pub struct PutSender {
     services: Arc<Services>,
     /// What all ranks call the plan.
     name: u64,
@@ -156,11 +156,11 @@ impl Room {
     }
 }
 
-impl Outbox {
+impl PutSender {
     /// For a plan that all call by this name, with so many edges.
-    pub fn new(services: Arc<Services>, name: u64, edges: usize) -> Outbox {
+    pub fn new(services: Arc<Services>, name: u64, edges: usize) -> PutSender {
         let (under_way, stalled) = (AtomicU64::new(0), AtomicU32::new(0));
-        Outbox {
+        PutSender {
             name,
             sequences: (0..edges).map(|_| AtomicU32::new(0)).collect(),
             done: Default::default(),
@@ -172,7 +172,7 @@ impl Outbox {
 
     /// What it takes of this process's memory, but for what is posted.
     pub fn bytes(edges: usize) -> usize {
-        size_of::<Outbox>() + size_of::<Room>() + edges * size_of::<AtomicU32>()
+        size_of::<PutSender>() + size_of::<Room>() + edges * size_of::<AtomicU32>()
     }
 
     /// Whether a queue waits for room, so that there is nothing to do for it.
@@ -208,7 +208,7 @@ impl Outbox {
     }
 }
 
-impl Outbox {
+impl PutSender {
     /// Takes room for so many bytes. False: there is none, and the queue waits for it.
     pub fn takes(&self, bytes: usize, queue: usize) -> bool {
         self.room.takes(bytes, queue)

@@ -29,7 +29,7 @@ struct Kept {
 }
 
 /// What has come for one team.
-pub struct Mail {
+pub struct FarSheets {
     routes: Arc<Routes>,
     kept: Mutex<Kept>,
     /// How often something has come; threads sleep on it.
@@ -38,7 +38,7 @@ pub struct Mail {
     refused: Arc<Refused>,
 }
 
-/// See Mail::refused.
+/// See FarSheets::refused.
 #[derive(Default)]
 struct Refused(AtomicI32);
 
@@ -51,7 +51,7 @@ impl Ended for Refused {
     }
 }
 
-impl Notified for Mail {
+impl Notified for FarSheets {
     fn notified(&self, source: u32, [number, which, word]: Words, bytes: &[u8]) {
         {
             let mut kept = self.kept();
@@ -72,10 +72,10 @@ impl Notified for Mail {
     }
 }
 
-impl Mail {
+impl FarSheets {
     /// That of a team, which is empty.
-    pub fn new(services: &Services) -> Mail {
-        Mail {
+    pub fn new(services: &Services) -> FarSheets {
+        FarSheets {
             routes: services.routes.clone(),
             kept: Mutex::default(),
             come: AtomicU64::new(0),
@@ -87,7 +87,7 @@ impl Mail {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What threads sleep on that wait for mail.
+    /// What threads sleep on that wait for sheets.
     pub fn come(&self) -> &AtomicU64 {
         &self.come
     }
@@ -116,7 +116,7 @@ impl Mail {
         (peer, step): (u32, usize),
         (sequence, verdict, blocks): (u64, u64, &[u8]),
     ) -> Result<()> {
-        for part in 0..Mail::parts(blocks.len()) {
+        for part in 0..FarSheets::parts(blocks.len()) {
             let begin = part as usize * MOST;
             let bytes = &blocks[begin..blocks.len().min(begin + MOST)];
             let which = step as u64 + part * PART;
@@ -162,13 +162,14 @@ impl Mail {
     /// Whether the whole sheet of a step is here.
     pub fn has(&self, sequence: u64, step: usize, bytes: usize) -> bool {
         let kept = self.kept();
-        (0..Mail::parts(bytes)).all(|part| kept.sheets.contains_key(&(sequence, step as u64, part)))
+        (0..FarSheets::parts(bytes))
+            .all(|part| kept.sheets.contains_key(&(sequence, step as u64, part)))
     }
 
     /// Takes it: the blocks, and the verdict that came with them.
     pub fn take(&self, sequence: u64, step: usize, blocks: &mut [u8]) -> u64 {
         let (mut kept, mut verdict) = (self.kept(), 0);
-        let parts = Mail::parts(blocks.len());
+        let parts = FarSheets::parts(blocks.len());
         for part in 0..parts {
             let place = &mut blocks[part as usize * MOST..];
             let Some((word, bytes)) = kept.sheets.remove(&(sequence, step as u64, part)) else {
