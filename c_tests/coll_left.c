@@ -47,6 +47,15 @@ static void works(llcl_team_t *team, llcl_coll_t *plan, uint64_t *in, uint64_t *
     }
 }
 
+/* A round without the leaver: begun before this rank has heard of it, or refused. */
+static void ends(llcl_coll_t *plan)
+{
+    llcl_status_t status = llcl_coll_start(plan);
+    if (status == LLCL_OK)
+        status = llcl_coll_wait(plan, -1);
+    CHECK_STATUS(status, LLCL_ERR_PEER_DEAD);
+}
+
 static void run(llcl_context_t *context)
 {
     uint32_t me = llcl_rank(context), size = llcl_size(context), leaver, living[16], n = size, i, turn;
@@ -69,10 +78,8 @@ static void run(llcl_context_t *context)
             free(other);
             return;
         }
-        CHECK_OK(llcl_coll_start(sum));
-        CHECK_STATUS(llcl_coll_wait(sum, -1), LLCL_ERR_PEER_DEAD);
-        if (llcl_coll_start(from) == LLCL_OK)
-            CHECK_STATUS(llcl_coll_wait(from, -1), LLCL_ERR_PEER_DEAD);
+        ends(sum);
+        ends(from);
         CHECK_STATUS(llcl_team_barrier(team), LLCL_ERR_PEER_DEAD);
         CHECK_OK(llcl_coll_free(sum));
         CHECK_OK(llcl_coll_free(from));

@@ -25,7 +25,7 @@ static void in_step(llcl_context_t *context, llcl_team_t *team, struct shared *w
         }
         CHECK_OK(llcl_team_barrier(team));
         for (member = 0; member < size; member++)
-            CHECK(words->words[llcl_team_peer(team, member)] >= round);
+            CHECK(__atomic_load_n(&words->words[llcl_team_peer(team, member)], __ATOMIC_ACQUIRE) >= round);
     }
     CHECK_OK(llcl_team_barrier(team));
     memset(words->bytes, 0, words->size);

@@ -53,6 +53,7 @@ static void places(llcl_context_t *context, int kind)
     CHECK(memcmp(shared.bytes + END - 32, bytes, 64) == 0);
     CHECK(bytes_are(shared.bytes, BEGIN, 0));
     CHECK(bytes_are(shared.bytes + END + 32, SIZE - END - 40, 0));
+    fence(context); /* The peer has looked at the words that are written again below. */
     /* What is wrong is answered by the use. */
     wrong = llcl_window(context, peer, remote_at(&shared, peer, SIZE - 8), 16);
     CHECK(wrong.base == NULL);
