@@ -64,6 +64,7 @@ impl Context {
             free = self.cancel(Instant::now() + STUCK);
         }
         self.bootstrap.leave();
+        self.routes.notices().withdraw_all();
         if !free {
             let time = self.config().finalize_ms;
             let text = format!(

@@ -156,6 +156,14 @@ impl Notices {
         table.kept -= early.iter().map(|early| cost(early.bytes.len())).sum::<usize>();
     }
 
+    /// Nobody expects notices any more. What is registered may hold what holds this table, so the
+    /// end of a context calls it.
+    pub fn withdraw_all(&self) {
+        let table = std::mem::take(&mut *self.table());
+        // Behind the lock: what is dropped may withdraw its name.
+        drop(table);
+    }
+
     /// Hands over a notice that has come. An error is the sender's.
     pub(super) fn take(&self, message: &Message, bytes: &[u8]) -> Result<()> {
         let [name, first, second, third, marks] = message.words;
