@@ -23,6 +23,7 @@ use crate::coll::cache::{Call, Start};
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Block, Operation};
 use crate::coll::reduction::Op;
+use crate::transport::address::Address;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
 use std::ffi::CStr;
@@ -54,6 +55,18 @@ impl llcl_coll_params_t {
             pair(self.root, self.flags),
             pair(self.element_size, self.engine),
         ]
+    }
+
+    /// Whether call() says all of it that counts but buffers and the completion.
+    #[inline(always)]
+    fn is_plain(&self, form: Form) -> bool {
+        form == Form::Even && self.algorithm.is_null() && self.op != Op::User as u32
+    }
+
+    /// Where its buffers are.
+    #[inline(always)]
+    fn places(&self) -> [Address; 2] {
+        [self.send.address(), self.receive.address()]
     }
 
     /// This value as the layer below knows it.
@@ -140,10 +153,8 @@ pub(super) unsafe fn now(
             );
             asked
         };
-        let places = [params.send.address(), params.receive.address()];
-        let users = params.op == Op::User as u32;
-        let plain = form == Form::Even && params.algorithm.is_null() && !completes && !users;
-        team.now(plain.then(|| (params.call(operation), places)), asked)
+        let plain = !completes && params.is_plain(form);
+        team.now(plain.then(|| (params.call(operation), params.places())), asked)
     }
 }
 
@@ -161,14 +172,13 @@ pub(super) unsafe fn begin(
         let params = given(params, "params")?;
         let team = &given(params.team, "team")?.0;
         let asked = || params.asked(operation, form, team.size() as usize);
-        let users = params.op == Op::User as u32;
-        let plain = form == Form::Even && params.algorithm.is_null() && !users;
         let start = Start {
-            places: [params.send.address(), params.receive.address()],
+            places: params.places(),
             completion: *params.on_complete.as_engine(),
             function: params.function.map(|function| (function, params.function_data)),
         };
-        let call = plain.then(|| (params.call(operation), params.depth.max(1) as usize));
+        let call = || (params.call(operation), params.depth.max(1) as usize);
+        let call = params.is_plain(form).then(call);
         team.begin(start, call, asked)
     }
 }
