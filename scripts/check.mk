@@ -81,9 +81,8 @@ WIRE = c_tests/run --build $(BUILD)
 MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order rma_pieces rma_completions region_stale_key wait_word_wakes \
 	peer_node peer_unmapped flush park
 check-wire: check-wire-library
-	for what in 'am_*' 'rma_*' 'atomic_*' 'peer_*' 'team_*' 'coll_[abdeflmqst]*'; do \
-		$(WIRE) --wire 1 --mode auto --filter "$$what" || exit 1; $(WIRE) --wire 1:remote=0 --nodes --mode auto --filter "$$what" || exit 1; done
-	for what in 'region_*' 'wait_*' 'flush*' 'park*'; do $(WIRE) --wire 1 --mode auto --filter "$$what" || exit 1; done
+	$(WIRE) --wire 1 --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst]|region_|wait_|flush|park)*'
+	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst])*'
 	mkdir -p $(BUILD)/wire/modules && $(CC) -std=c99 -shared -fPIC -pthread -DREMOTE -Iinclude -o $(BUILD)/wire/modules/libllcl-trivial.so \
 		tests/modules/trivial.c
 	for test in $(MODULE_TESTS); do LLCL_TRANSPORT=trivial LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib \
@@ -91,13 +90,12 @@ check-wire: check-wire-library
 	@echo "$@: passed (C tests behind a simulated network, on two nodes that one joins, and over a module)"
 
 check-wire-seeds: check-wire-library
-	for mode in direct offload; do for what in 'am_*' 'rma_*' 'atomic_*' 'peer_*'; do \
-		$(WIRE) --wire 1:remote=0 --mode $$mode --filter "$$what" || exit 1; $(WIRE) --wire 2 --nodes --mode $$mode --filter "$$what" || exit 1; done; done
-	$(WIRE) --wire 2 --nodes --mode direct --filter 'team_*'
+	for mode in direct offload; do $(WIRE) --wire 1:remote=0 --mode $$mode --filter '@(am|rma|atomic|peer)_*' || exit 1; done
+	$(WIRE) --wire 2 --nodes --mode direct --filter '@(am|rma|atomic|peer|team)_*'
+	$(WIRE) --wire 2 --nodes --mode offload --filter '@(am|rma|atomic|peer)_*'
 	$(WIRE) --wire 1 --mode auto --filter 'coll_[cgkruv]*'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter 'coll_[cgkruv]*'
-	for seed in 2 3 4 5 6 7 8 9 10; do for what in 'am_*' 'coll_types' 'coll_v_forms'; do \
-		$(WIRE) --wire $$seed --mode auto --filter "$$what" || exit 1; done; done
+	for seed in 2 3 4 5 6 7 8 9 10; do $(WIRE) --wire $$seed --mode auto --filter '@(am_*|coll_types|coll_v_forms)' || exit 1; done
 	@echo "$@: passed (C tests behind a simulated network, the other modes, nine more seeds)"
 
 # The module for each MPI that is installed, and what it joins. Without libclang, or where the crates that it needs cannot be
