@@ -1,7 +1,6 @@
 /* Ranks on nodes of their own (LLCL_NODE_ID) reach each other by MPI: messages with answers, reads, writes and atomics of sizes around the limits
  * of frames. MPI itself goes on beside it. With an argument MPI gives no threads, and llcl_init refuses. */
-#include <llcl.h>
-#include <mpi.h>
+#include <llcl_mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +16,6 @@ enum { MESSAGES = 2000, HANDLER = 3, LARGE = 200000 };
     } while (0)
 
 static int rank, size;
-
-static int32_t allgather(void *comm, const void *mine, size_t bytes, void *all)
-{
-    return MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, *(MPI_Comm *)comm) != MPI_SUCCESS;
-}
 
 static void reads_and_writes(llcl_context_t *context, const llcl_remote_t *all, unsigned char *own)
 {
@@ -94,8 +88,6 @@ int main(int argc, char **argv)
 {
     MPI_Comm comm = MPI_COMM_WORLD;
     int level, handled = 0;
-    llcl_bootstrap_t start = LLCL_BOOTSTRAP_INIT;
-    llcl_config_t config = LLCL_CONFIG_INIT;
     llcl_context_t *context;
     llcl_region_t *region;
     llcl_remote_t mine, all[64];
@@ -104,12 +96,7 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    start.rank = (uint32_t)rank;
-    start.size = (uint32_t)size;
-    start.allgather = allgather;
-    start.data = &comm;
-    config.bootstrap = &start;
-    LLCL_CHECK(llcl_init(&config, &context));
+    LLCL_CHECK(llcl_init_mpi(comm, NULL, &context));
     LLCL_CHECK(llcl_am_register(context, HANDLER, more, &handled));
     LLCL_CHECK(llcl_region_allocate(context, LARGE, 0, &region));
     own = llcl_region_address(region);
