@@ -69,7 +69,7 @@ impl Background {
         tasks.retain(|other| !Arc::ptr_eq(other, task));
     }
 
-    /// So many tasks are about to be under way; call() follows when they are.
+    /// A task is about to be under way; call() follows when it is.
     #[inline]
     pub fn enlist(&self) {
         // SeqCst: as call() says.
