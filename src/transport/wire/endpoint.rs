@@ -87,6 +87,8 @@ struct State {
     failure: Option<Error>,
     asleep: Asleep,
     over: bool,
+    /// The lane is not to be used any more.
+    closed: bool,
     told_of: u32,
 }
 
@@ -174,7 +176,7 @@ impl Shared {
 
     /// Posts packets, or queues what the lane does not take.
     fn send(&self, state: &mut State, out: Out) {
-        if state.failure.is_some() {
+        if state.failure.is_some() || state.closed {
             return;
         }
         out.iter().for_each(|(to, packet)| state.outgoing.add(*to, packet));
@@ -274,9 +276,12 @@ impl Shared {
         count > 0
     }
 
-    /// Sleeps until something may have come.
+    /// Sleeps until something may have come. Where all is over the lane may be closed.
     fn sleep(&self, nap: &mut Duration) {
         let mut state = self.lock();
+        if state.over {
+            return;
+        }
         let longest = if state.is_stuck() { AGAIN } else { SLEEP };
         let (fd, limit) = match state.lane.arm() {
             Armed::PollNow => return,
@@ -285,18 +290,16 @@ impl Shared {
             Armed::PollAfter(time) => (None, longest.min(time)),
         };
         *nap = (*nap * 2).min(LONGEST);
-        if !state.over {
-            state.asleep = if fd.is_some() { Asleep::Deep } else { Asleep::Naps };
-            drop(state);
-            // SAFETY: the lane keeps its descriptor open until it is disarmed.
-            let fd = fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
-            let fds = [Some(self.wake.as_fd()), fd].into_iter().flatten();
-            let mut waits: Vec<_> = fds.map(|fd| interest(fd, libc::POLLIN)).collect();
-            if poll_for(&mut waits, limit).is_ok_and(|ready| ready > 0) {
-                *nap = SHORTEST;
-            }
-            state = self.lock();
+        state.asleep = if fd.is_some() { Asleep::Deep } else { Asleep::Naps };
+        drop(state);
+        // SAFETY: the lane keeps its descriptor open until it is disarmed.
+        let fd = fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
+        let fds = [Some(self.wake.as_fd()), fd].into_iter().flatten();
+        let mut waits: Vec<_> = fds.map(|fd| interest(fd, libc::POLLIN)).collect();
+        if poll_for(&mut waits, limit).is_ok_and(|ready| ready > 0) {
+            *nap = SHORTEST;
         }
+        state = self.lock();
         state.asleep = Asleep::No;
         self.wake.clear();
         state.lane.disarm();
@@ -343,11 +346,8 @@ impl Endpoint {
             fail!(ERR_UNSUPPORTED, "a wire takes frames of {most} bytes, expected {least} or more");
         }
         if card.len() > CARD {
-            fail!(
-                ERR_UNSUPPORTED,
-                "a wire's card has {} bytes, expected at most {CARD}",
-                card.len()
-            );
+            let size = card.len();
+            fail!(ERR_UNSUPPORTED, "a wire's card has {size} bytes, expected at most {CARD}");
         }
         let state = State {
             lane: wire.lane()?,
@@ -362,6 +362,7 @@ impl Endpoint {
             failure: None,
             asleep: Asleep::No,
             over: false,
+            closed: false,
             told_of: 0,
         };
         let (state, wake, failed) = (Mutex::new(state), Wake::new()?, news.failed);
@@ -435,7 +436,9 @@ impl Drop for Endpoint {
         let ended = |thread: Thread| thread.is_current() || thread.join_until(limit);
         if self.thread.take().is_none_or(ended) {
             self.memory.deregister_all();
-            let _ = self.shared.lock().lane.close(DRAIN);
+            let mut state = self.shared.lock();
+            state.closed = true;
+            let _ = state.lane.close(DRAIN);
         }
     }
 }

@@ -109,9 +109,22 @@ fn the_dead_hold_up_nobody() {
     }
 }
 
-/// A wire whose lane loses its peer when the test says so.
+/// A wire whose lane loses its peer when the test says so, and takes nothing after its end.
 struct Fragile(Simulated, Arc<AtomicBool>);
-struct FragileLane(Box<dyn WireLane>, Arc<AtomicBool>, bool);
+
+struct FragileLane {
+    lane: Box<dyn WireLane>,
+    loses: Arc<AtomicBool>,
+    lost: bool,
+    closed: bool,
+}
+
+impl FragileLane {
+    fn open(&mut self) -> &mut dyn WireLane {
+        assert!(!self.closed, "the lane is closed");
+        &mut *self.lane
+    }
+}
 
 impl Wire for Fragile {
     fn caps(&self) -> Caps {
@@ -123,49 +136,51 @@ impl Wire for Fragile {
     }
 
     fn lane(&self) -> Result<Box<dyn WireLane>> {
-        Ok(Box::new(FragileLane(self.0.lane()?, self.1.clone(), false)))
+        let (lane, loses) = (self.0.lane()?, self.1.clone());
+        Ok(Box::new(FragileLane { lane, loses, lost: false, closed: false }))
     }
 }
 
 impl WireLane for FragileLane {
     fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
-        self.0.connect(peer, card)
+        self.open().connect(peer, card)
     }
 
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
-        if self.2 {
+        if self.lost {
             return (0, Status::ERR_SYSTEM);
         }
         // SAFETY: as the caller promises.
-        unsafe { self.0.post(peer, class, commands) }
+        unsafe { self.open().post(peer, class, commands) }
     }
 
     fn poll(&mut self, events: &mut [Event]) -> usize {
-        if self.1.load(Ordering::Relaxed) && !std::mem::replace(&mut self.2, true) {
+        if self.loses.load(Ordering::Relaxed) && !std::mem::replace(&mut self.lost, true) {
             events[0] = Event { status: -5, ..Event::about(Event::LOST, 1) };
             return 1;
         }
-        self.0.poll(events)
+        self.open().poll(events)
     }
 
     fn give_back(&mut self, frame: u64) {
-        self.0.give_back(frame);
+        self.open().give_back(frame);
     }
 
     fn arm(&mut self) -> Armed {
-        self.0.arm()
+        self.open().arm()
     }
 
     fn disarm(&mut self) {
-        self.0.disarm();
+        self.open().disarm();
     }
 
     fn fence(&mut self, peer: u32) {
-        self.0.fence(peer);
+        self.open().fence(peer);
     }
 
     fn close(&mut self, drain: Duration) -> Result<()> {
-        self.0.close(drain)
+        self.closed = true;
+        self.lane.close(drain)
     }
 }
 
@@ -200,6 +215,20 @@ fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
         assert!(tells.try_recv().is_err() && end.shared.lock().lost.is_empty());
         assert!(end.has_delivered_all(), "nobody waits for it");
     }
+}
+
+/// A thread that tells of a peer may drop the last that has the end, and then goes on; a hub may
+/// relay at that time.
+#[test]
+fn nothing_is_asked_of_a_lane_that_is_closed() {
+    let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
+    let fragile = Arc::new(Fragile(wire, Arc::default()));
+    let end = Endpoint::without_thread((0, 2), fragile, MEDIUM, no_news()).unwrap();
+    end.connect(1, &other.card().unwrap()).unwrap();
+    let (shared, relay) = (end.shared.clone(), end.relay());
+    drop(end);
+    shared.sleep(&mut SHORTEST.clone());
+    relay(1, vec![1; 8]);
 }
 
 /// What nobody should send is dropped, and what comes after it is served.
