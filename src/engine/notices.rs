@@ -83,8 +83,8 @@ pub(super) fn end(command: &Command, status: Status) {
     posted.ends.ended(command.peer, posted.bytes.len(), status);
 }
 
-/// The command that sends a notice, of whose end `ends` is told. It is put
-/// into the lane, or taken back.
+/// The command that sends a notice, of whose end `ends` is told. It is put into the lane, or taken
+/// back.
 pub fn command(notice: &Notice, ends: &Arc<dyn Ended>) -> Result<Command> {
     let Notice { peer, name, words: [first, second, third], keep, bytes } = *notice;
     if bytes.len() > MOST {

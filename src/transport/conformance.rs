@@ -420,7 +420,7 @@ fn registered_memory_is_not_mapped_by_another_rank() {
 
 /// A rank does not outlive itself, so this is about others only.
 #[test]
-fn nothing_of_a_buried_rank_is_located() {
+fn nothing_of_a_dead_rank_is_located() {
     let pair = shared();
     let (key, _, _kept) = pair.region(1, 1, 64);
     assert_eq!(pair.locate(key.0, 0, 8), Ok(Access::Mapped));

@@ -1,4 +1,5 @@
-//! Peers behind a wire: messages travel over it, and a peer's memory is touched by its owner only.
+//! Peers behind a wire: messages travel over it, and so do reads and writes where the wire reaches
+//! the memory of peers; else a peer's memory is touched by its owner only.
 
 use super::Fabric;
 use crate::bootstrap::{Bootstrap, Card};

@@ -6,7 +6,7 @@
 //! (`packet`), their pieces (`pieces`), acknowledgements (`receipts`), and the thread that polls.
 //!
 //! Commands and events have the layout of `llcl_wire.h`, so arrays of them are handed to a module
-//! as they are: frames, and reads, writes and atomics where the network has them (`remote`). What
+//! as they are: frames, and reads and writes where the network has them (`remote`). What
 //! else a network can do becomes further values of `op` and `event`; the words for it are in their
 //! places and 0.
 
