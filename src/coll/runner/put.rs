@@ -41,7 +41,7 @@ impl Stage {
                 sequence: sequence.load(Ordering::Relaxed),
                 signal: if last { signal } else { Signal::Nothing },
             };
-            let posted = self.put_some(put_sender, member, Told::Put(put), (record, at, length));
+            let posted = self.put_some(put_sender, member, put, (record, at, length));
             if let Err(status) = posted {
                 put_sender.give_back(length as usize);
                 return Err(status);
@@ -72,10 +72,9 @@ impl Stage {
         &self,
         put_sender: &PutSender,
         member: &Member,
-        told: Told,
+        put: Put,
         (record, at, length): (Lying, u64, u64),
     ) -> Result<(), Status> {
-        let Told::Put(put) = told else { return Err(Status::ERR_INTERNAL) };
         let (rank, space, offset) = record.place(0);
         let bytes: Box<[u8]> = match length {
             0 => Box::default(),
@@ -87,7 +86,7 @@ impl Stage {
                 unsafe { std::slice::from_raw_parts(from, length as usize) }.into()
             }
         };
-        put_sender.post(member.peer, told, &bytes)
+        put_sender.post(member.peer, Told::Put(put), &bytes)
     }
 }
 

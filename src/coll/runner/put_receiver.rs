@@ -31,8 +31,7 @@ struct Line(#[allow(dead_code, reason = "used by address")] [u64; 8]);
 impl Shadow {
     /// For a rank that signals up to so many queues.
     pub fn new(queues: usize) -> Shadow {
-        let bytes = session::size(&vec![1; queues], 0);
-        Shadow(vec![Line::default(); bytes.div_ceil(64)].into())
+        Shadow(vec![Line::default(); Shadow::bytes(queues).div_ceil(64)].into())
     }
 
     /// Bytes of such a memory.
@@ -140,25 +139,28 @@ impl PutReceiver {
     /// Stores the signals of an edge whose turn it is.
     fn signal(&self, state: &mut State, stage: &Stage, rank: usize, put: Put) {
         let arrivals = state.edges.entry((rank, put.queue)).or_default();
-        arrivals.ahead.insert(put.sequence, put);
+        // Most come in their turn, and need no place among those that wait for theirs.
+        let mut turn = Some(put);
+        if put.sequence != arrivals.next {
+            arrivals.ahead.insert(put.sequence, put);
+            turn = None;
+        }
         let mut signalled = 0_u32;
-        while let Some(put) = arrivals.ahead.remove(&arrivals.next) {
+        while let Some(put) = turn {
             arrivals.next = arrivals.next.wrapping_add(1);
             match give(stage, rank, put) {
                 Ok(queue) => signalled |= queue.map_or(0, |queue| 1 << queue),
                 Err(status) => return stage.fail(status),
             }
+            turn = arrivals.ahead.remove(&arrivals.next);
         }
         if signalled == 0 {
             return;
         }
         between_word_and_look();
         let session = &stage.members[stage.me].session;
-        let alone = |queue: &usize| session.queue(*queue).is_left_alone();
-        if (0..session.queues())
-            .filter(|queue| signalled >> queue & 1 == 1)
-            .any(|queue| alone(&queue))
-        {
+        let alone = |queue| signalled >> queue & 1 == 1 && session.queue(queue).is_left_alone();
+        if (0..session.queues()).any(alone) {
             self.background.call(true);
         }
     }

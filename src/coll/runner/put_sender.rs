@@ -98,7 +98,6 @@ impl Told {
 
 /// See the head of the file.
 pub struct PutSender {
-    services: Arc<Services>,
     /// What all ranks call the plan.
     name: u64,
     /// See sequence().
@@ -164,8 +163,7 @@ impl PutSender {
             name,
             sequences: (0..edges).map(|_| AtomicU32::new(0)).collect(),
             done: Default::default(),
-            room: Arc::new(Room { services: services.clone(), under_way, stalled }),
-            services,
+            room: Arc::new(Room { services, under_way, stalled }),
             told: AtomicBool::new(false),
         }
     }
@@ -185,7 +183,7 @@ impl PutSender {
     pub fn post(&self, peer: u32, told: Told, bytes: &[u8]) -> Result<(), Status> {
         let notice = Notice { peer, name: self.name, words: told.encode(), keep: false, bytes };
         let ends = self.room.clone() as Arc<dyn Ended>;
-        self.services.notify(&notice, &ends).map_err(|error| error.status)
+        self.room.services.notify(&notice, &ends).map_err(|error| error.status)
     }
 
     /// Tells ranks of other nodes that the plan has failed, once.
@@ -206,9 +204,7 @@ impl PutSender {
             }
         }
     }
-}
 
-impl PutSender {
     /// Takes room for so many bytes. False: there is none, and the queue waits for it.
     pub fn takes(&self, bytes: usize, queue: usize) -> bool {
         self.room.takes(bytes, queue)
