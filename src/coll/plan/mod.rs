@@ -237,7 +237,7 @@ impl Plan {
     /// What tells the user of the end of the round that is under way. To be asked before the round
     /// ends: then the next one may begin, with another.
     fn completion(&self) -> Completion {
-        match self.on_complete.call == EACH_START.call {
+        match self.on_complete.target == EACH_START.target {
             true => *self.of_round(),
             false => self.on_complete,
         }
@@ -398,8 +398,12 @@ pub const EACH_START: Completion = Completion {
     kind: completion::CALL,
     reserved: 0,
     call: never as *const c_void,
-    target: std::ptr::null_mut(),
+    target: (&raw const OF_EACH_START).cast_mut().cast(),
 };
+
+/// EACH_START is known by this address: a compiler may give a function several addresses, or two
+/// functions one.
+static OF_EACH_START: u8 = 0;
 
 /// What EACH_START names and nobody calls.
 unsafe extern "C-unwind" fn never(_: *mut c_void, _: Status) {}
