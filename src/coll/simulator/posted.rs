@@ -164,11 +164,12 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::broadcast_to;
     use super::super::{run, sweep_posted};
     use super::*;
     use crate::coll::algorithms::all;
-    use crate::coll::problem::{Operation, Problem};
-    use crate::coll::schedule::{QUEUES, receive};
+    use crate::coll::problem::Problem;
+    use crate::coll::schedule::receive;
 
     #[test]
     fn algorithms_that_put_are_right_over_several_nodes() {
@@ -179,25 +180,11 @@ mod tests {
     fn algorithms_that_say_so_pull() {
         for algorithm in all().filter(|algorithm| algorithm.pulls) {
             let pulls = |count| {
-                let problem = Problem { count, operation: algorithm.operation, ..problem(3) };
+                let problem = Problem { count, operation: algorithm.operation, ..broadcast_to(3) };
                 let program = |rank| (algorithm.program)(&problem, rank);
                 programs((0..3).map(program).collect(), &[0, 1, 2]).is_none()
             };
             assert!([4, 4000].into_iter().any(pulls), "{:?}", algorithm.operation);
-        }
-    }
-
-    fn problem(ranks: usize) -> Problem {
-        Problem {
-            operation: Operation::Broadcast,
-            ranks,
-            root: 0,
-            count: 4,
-            width: 4,
-            segment: 64,
-            in_place: false,
-            queues: QUEUES,
-            varied: None,
         }
     }
 
@@ -206,7 +193,7 @@ mod tests {
         let ranks = programs.len();
         let cut = |(rank, program)| posted(program, rank, |peer| peer != rank).unwrap();
         let programs = programs.into_iter().enumerate().map(cut).collect::<Vec<_>>();
-        (0..50).find_map(|seed| run(&problem(ranks), &programs, true, seed).err())
+        (0..50).find_map(|seed| run(&broadcast_to(ranks), &programs, true, seed).err())
     }
 
     /// Rank 0 puts to both, and tells rank 2 of both puts; rank 2 tells rank 1.
@@ -235,7 +222,10 @@ mod tests {
     fn a_put_is_told_of_by_its_own_sender_only() {
         assert_eq!(caught(told_by_another(false)), None);
         let shared = told_by_another(true);
-        assert!((0..50).all(|seed| run(&problem(3), &shared, true, seed).is_ok()), "in one node");
+        assert!(
+            (0..50).all(|seed| run(&broadcast_to(3), &shared, true, seed).is_ok()),
+            "in one node"
+        );
         assert!(caught(told_by_another(true)).is_some());
     }
 }

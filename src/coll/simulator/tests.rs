@@ -7,9 +7,14 @@ use crate::coll::schedule::{Action, CELL, Program, QUEUES, Step, receive, scratc
 
 /// A broadcast of 16 bytes from rank 0 to one other.
 fn problem() -> Problem {
+    broadcast_to(2)
+}
+
+/// A broadcast of 16 bytes from rank 0 to all of so many ranks.
+pub(super) fn broadcast_to(ranks: usize) -> Problem {
     Problem {
         operation: Operation::Broadcast,
-        ranks: 2,
+        ranks,
         root: 0,
         count: 4,
         width: 4,
