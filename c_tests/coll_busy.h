@@ -70,4 +70,18 @@ static inline void busy_compute(struct busy *busy)
     busy_compute_until(&busy->words.words[1], busy->through);
 }
 
+struct stuck {
+    uint64_t inside, release;
+};
+
+/* A completion that keeps the progress thread, in each round until it is released. */
+static inline void stay(void *data, llcl_status_t status)
+{
+    struct stuck *stuck = data;
+    uint64_t round = word_get(&stuck->inside) + 1;
+    CHECK_OK(status);
+    word_set(&stuck->inside, round);
+    AWAIT(&stuck->release, round);
+}
+
 #endif

@@ -98,7 +98,7 @@ static void with_data(llcl_team_t *team, struct coll_memory *memory, uint64_t *w
     struct coll_case asked = {0};
     struct coll_run runs[DEPTH];
     llcl_coll_t *plan = NULL;
-    uint64_t started = 0, waited = 0, at, last = 5 * DEPTH + llcl_team_rank(team);
+    uint64_t started = 0, waited = 0, at, last = 5 * DEPTH;
     asked.team = team;
     asked.operation = ALLREDUCE;
     asked.type = LLCL_TYPE_I32;
@@ -111,7 +111,6 @@ static void with_data(llcl_team_t *team, struct coll_memory *memory, uint64_t *w
     if (word)
         runs[0].params.on_complete = llcl_add_on(word);
     CHECK_OK(coll_init(ALLREDUCE, 0, &runs[0].params, &plan));
-    last = 5 * DEPTH;
     while (waited < last) {
         uint64_t ahead = 1 + (started + llcl_team_rank(team)) % DEPTH;
         while (started < last && started < waited + ahead) {

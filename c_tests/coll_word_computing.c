@@ -1,5 +1,5 @@
 /* Broken if this fails: the word of a completion, in memory that the ranks share, is not changed while its rank computes: it looks at
- * nothing but the word, and its progress thread is in a function of the user, so that only who delivers the last piece can. Or
+ * nothing but the word, and its progress thread is in a function of the user, so that only the thread that delivers the last piece can. Or
  * it is changed before the data is there, or more than once.
  * ranks: 2 3
  * threads: 3
@@ -8,20 +8,6 @@
 #include "coll_busy.h"
 
 #define ROUNDS 8u
-
-struct stuck {
-    uint64_t inside, release;
-};
-
-/* Keeps the progress thread until the main thread has seen its word. */
-static void stay(void *data, llcl_status_t status)
-{
-    struct stuck *stuck = data;
-    uint64_t round = word_get(&stuck->inside) + 1;
-    CHECK_OK(status);
-    word_set(&stuck->inside, round);
-    AWAIT(&stuck->release, round);
-}
 
 /* Rank 0: `word` is its completion's, and 0. Between start and word nothing is called. */
 static void compute(struct coll_run *run, llcl_coll_t *keeper, struct stuck *stuck, uint64_t *words,

@@ -10,20 +10,6 @@
 #define ROUNDS 6u
 #define LOOKS 1000
 
-struct stuck {
-    uint64_t inside, release;
-};
-
-/* Keeps the progress thread until the others are through. */
-static void stay(void *data, llcl_status_t status)
-{
-    struct stuck *stuck = data;
-    uint64_t round = word_get(&stuck->inside) + 1;
-    CHECK_OK(status);
-    word_set(&stuck->inside, round);
-    AWAIT(&stuck->release, round);
-}
-
 static int data_is_there(struct coll_run *run)
 {
     return memcmp(run->receive.bytes, run->receive.shadow, run->receive.size + 2 * COLL_GUARD) == 0;
