@@ -36,9 +36,11 @@ static void one_kind(llcl_context_t *context, const struct coll_case *asked, str
             CHECK_OK(llcl_wait_word(context, &word, round, TEST_PATIENCE_NS));
         else if (kind == LLCL_COMPLETE_ADD)
             AWAIT(&word, round);
-        /* The completion says that the round is over: the first look finds it so. */
-        if (round % 2 != 0 && kind != LLCL_COMPLETE_NONE)
+        /* The first look finds the round over; a thread that has changed a word may be about to say so. */
+        if (round % 2 != 0 && kind == LLCL_COMPLETE_CALL)
             CHECK_OK(llcl_coll_test(run.plan));
+        else if (round % 2 != 0 && kind != LLCL_COMPLETE_NONE)
+            POST(llcl_coll_test(run.plan));
         else if (round % 2 != 0)
             CHECK_OK(llcl_coll_wait(run.plan, TEST_PATIENCE_NS));
         coll_verify(&run);

@@ -249,10 +249,11 @@ pub unsafe extern "C" fn llcl_coll_start_with(
 ///
 /// `plan`: a live plan that was started.
 /// LLCL_OK: it has ended; the buffers are the user's again, and the next round may be started;
-/// LLCL_RETRY_BUSY: not yet; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the round
-/// will not end; LLCL_ERR_KEY: a buffer's region was freed meanwhile, here or at a peer;
-/// LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error of a
-/// round the plan can only be freed.
+/// LLCL_RETRY_BUSY: not yet, and for a moment after a STORE or ADD completion has changed its word,
+/// while the thread that changed it has no core; LLCL_ERR_PEER_DEAD: a rank of the plan has died or
+/// has left, the round will not end; LLCL_ERR_KEY: a buffer's region was freed meanwhile, here or at
+/// a peer; LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error
+/// of a round the plan can only be freed.
 /// Any thread may call it, also inside a callback; for one plan one thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t {
