@@ -60,10 +60,10 @@ pub mod util;
 
 /// Where the system gives no memory the library lives on its reserve, and refuses what would need
 /// more.
-#[cfg(not(all(test, feature = "simulated", not(loom))))]
+#[cfg(not(all(test, not(loom))))]
 #[global_allocator]
 static ALLOCATOR: util::reserve::Reserve = util::reserve::Reserve;
 
-#[cfg(all(test, feature = "simulated", not(loom)))]
+#[cfg(all(test, not(loom)))]
 #[global_allocator]
 static ALLOCATOR: util::counted::Counted = util::counted::Counted(util::reserve::Reserve);

@@ -144,12 +144,18 @@ fn agree<T>(handed: &Handed<'_>, step: &Result<T>, number: u32) -> Result<Vec<u3
     let mine = [status.0.to_ne_bytes(), number.to_ne_bytes()].concat();
     let told = gather(handed.allgather, handed.size, &mine)?;
     let word = |at: usize| told[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
-    let failed = (0..handed.size as usize).find(|rank| word(8 * rank) != 0);
-    match failed.filter(|_| step.is_ok()) {
-        Some(at) => {
-            fail!(ERR_SYSTEM, "rank {at} cannot join, and says why; so nobody has a world")
+    let statuses = (0..handed.size as usize).map(|rank| word(8 * rank));
+    all_join(statuses, step)?;
+    Ok((0..handed.size as usize).map(|rank| word(8 * rank + 4)).collect())
+}
+
+/// An error where the step went well here, and not at another rank.
+fn all_join<T>(mut statuses: impl Iterator<Item = u32>, step: &Result<T>) -> Result<()> {
+    match statuses.position(|status| status != 0).filter(|_| step.is_ok()) {
+        Some(rank) => {
+            fail!(ERR_SYSTEM, "rank {rank} cannot join, and says why; so nobody has a world")
         }
-        None => Ok((0..handed.size as usize).map(|rank| word(8 * rank + 4)).collect()),
+        None => Ok(()),
     }
 }
 
@@ -255,13 +261,9 @@ pub(super) fn gather_cards<T>(
     mine.extend(own);
     mine.resize(8 + BLOB, 0);
     let all = gather(handed.allgather, handed.size, &mine)?;
-    let mut cards = Vec::with_capacity(handed.size as usize);
-    for (rank, bytes) in all.chunks_exact(8 + BLOB).enumerate() {
-        let word = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
-        if word(0) != 0 && made.is_ok() {
-            fail!(ERR_SYSTEM, "rank {rank} cannot join, and says why; so nobody has a world");
-        }
-        cards.push(bytes[8..].iter().take(word(4) as usize).copied().collect());
-    }
-    Ok(cards)
+    let word = |bytes: &[u8], at| bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+    let ranks = all.chunks_exact(8 + BLOB);
+    all_join(ranks.clone().map(|bytes| word(bytes, 0)), made)?;
+    let card = |bytes: &[u8]| bytes[8..].iter().take(word(bytes, 4) as usize).copied().collect();
+    Ok(ranks.map(card).collect())
 }

@@ -73,7 +73,10 @@ impl Log {
     pub fn take(&mut self, from: u32, packet: &[u8]) -> Vec<Entry> {
         let Some(link) = self.links.get_mut(&from) else { return Vec::new() };
         let Some((number, entries)) = packet.split_first_chunk::<HEAD>() else { return Vec::new() };
-        link.early.insert(u64::from_le_bytes(*number), entries.to_vec());
+        let number = u64::from_le_bytes(*number);
+        if number >= link.came {
+            link.early.insert(number, entries.to_vec());
+        }
         let mut taken = Vec::new();
         while let Some(entries) = link.early.remove(&link.came) {
             link.came += 1;

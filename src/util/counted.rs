@@ -14,6 +14,8 @@ static MOST: [AtomicUsize; PARTS] = [const { AtomicUsize::new(0) }; PARTS];
 
 thread_local! {
     static PART: Cell<usize> = const { Cell::new(0) };
+    /// Bytes of the thread at present, and the most there were since peak() began.
+    static OWN: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
 /// Calls `work`, whose allocations are those of `part`.
@@ -32,6 +34,23 @@ pub fn bytes_of(part: usize) -> usize {
 /// The most that they ever were since the last call.
 pub fn most_of(part: usize) -> usize {
     MOST[part].swap(bytes_of(part), Ordering::Relaxed)
+}
+
+/// What `work` answers, and the most bytes that the thread held at a time meanwhile, more than
+/// before.
+pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = OWN.get().0;
+    OWN.set((before, before));
+    let done = work();
+    (done, (OWN.get().1 - before) as usize)
+}
+
+fn note_own(bytes: isize) {
+    // A thread that ends has no count any more, and is asked for none.
+    let _ = OWN.try_with(|own| {
+        let (now, most) = own.get();
+        own.set((now + bytes, most.max(now + bytes)));
+    });
 }
 
 /// The allocator of the library, which writes the part in front of each allocation.
@@ -57,6 +76,7 @@ unsafe impl GlobalAlloc for Counted {
         let part = PART.try_with(Cell::get).unwrap_or(0);
         let now = BYTES[part].fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST[part].fetch_max(now, Ordering::Relaxed);
+        note_own(layout.size() as isize);
         // SAFETY: the allocation begins with `head` bytes, 16 or more.
         unsafe {
             pointer.write(part as u8);
@@ -66,6 +86,7 @@ unsafe impl GlobalAlloc for Counted {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let (head, whole) = with_head(layout);
+        note_own(-(layout.size() as isize));
         // SAFETY: alloc() has moved it on by so much and has written the part there.
         unsafe {
             let pointer = pointer.sub(head);

@@ -6,7 +6,7 @@ pub mod backoff;
 pub mod bell;
 pub mod config;
 pub mod cores;
-#[cfg(all(test, feature = "simulated", not(loom)))]
+#[cfg(all(test, not(loom)))]
 pub mod counted;
 pub mod counters;
 pub mod digest;

@@ -171,16 +171,12 @@ pub struct Reserve;
 // SAFETY: what the system gives is given back to it, and grains are given to one owner at a time.
 unsafe impl GlobalAlloc for Reserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        #[cfg(all(test, not(loom)))]
-        counted::add(layout.size() as isize);
         // SAFETY: as the caller promises.
         let pointer = unsafe { System.alloc(layout) };
         if pointer.is_null() { take(layout) } else { pointer }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        #[cfg(all(test, not(loom)))]
-        counted::add(layout.size() as isize);
         // SAFETY: as the caller promises.
         let mut pointer = unsafe { System.alloc_zeroed(layout) };
         if pointer.is_null() {
@@ -194,8 +190,6 @@ unsafe impl GlobalAlloc for Reserve {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        #[cfg(all(test, not(loom)))]
-        counted::add(-(layout.size() as isize));
         match is_ours(pointer) {
             true => give(pointer, layout),
             // SAFETY: as the caller promises; it came from the system.
@@ -208,8 +202,6 @@ unsafe impl GlobalAlloc for Reserve {
             // SAFETY: as the caller promises; it came from the system.
             let moved = unsafe { System.realloc(pointer, layout, size) };
             if !moved.is_null() {
-                #[cfg(all(test, not(loom)))]
-                counted::add(size as isize - layout.size() as isize);
                 return moved;
             }
         }
@@ -223,34 +215,6 @@ unsafe impl GlobalAlloc for Reserve {
             }
             moved
         }
-    }
-}
-
-/// What the calling thread has allocated, for tests.
-#[cfg(all(test, not(loom)))]
-pub mod counted {
-    use std::cell::Cell;
-
-    thread_local! {
-        /// Bytes at present, and the most there were since peak() began.
-        static BYTES: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
-    }
-
-    pub(super) fn add(bytes: isize) {
-        // A thread that ends has no count any more, and is asked for none.
-        let _ = BYTES.try_with(|count| {
-            let (now, most) = count.get();
-            count.set((now + bytes, most.max(now + bytes)));
-        });
-    }
-
-    /// What the function answers, and the most bytes that the thread held at a time meanwhile, more
-    /// than before.
-    pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
-        let before = BYTES.get().0;
-        BYTES.set((before, before));
-        let done = work();
-        (done, (BYTES.get().1 - before) as usize)
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::coll::algorithms::all;
 use crate::coll::runner::record::compile;
 use crate::coll::schedule::QUEUES;
-use crate::util::reserve::counted::peak;
+use crate::util::counted::peak;
 
 const ROOT: usize = 1;
 
