@@ -257,7 +257,11 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
         WRITE => write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
         READ_MANY => many::read(routes, message, bytes, |bytes| answer(Status::OK, 0, bytes)),
         WRITE_MANY => many::write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
-        NOTICE => routes.notices().take(message, bytes).map(|()| answer(Status::OK, 0, &[])),
+        NOTICE => {
+            let is_dead = || routes.is_dead(message.source);
+            let taken = routes.notices().take(message, bytes, is_dead);
+            taken.map(|()| answer(Status::OK, 0, &[]))
+        }
         IMPORT => {
             let described = routes.fabric().describe(message.words[0], message.source);
             described.map(|bytes| answer(Status::OK, 0, &bytes))

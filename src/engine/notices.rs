@@ -119,6 +119,15 @@ struct Table {
     kept: usize,
 }
 
+impl Table {
+    /// Those that wait for this name.
+    fn take_early(&mut self, name: u64) -> Vec<Early> {
+        let early = self.early.remove(&name).unwrap_or_default();
+        self.kept -= early.iter().map(|early| cost(early.bytes.len())).sum::<usize>();
+        early
+    }
+}
+
 /// The names that this rank has registered.
 #[derive(Default)]
 pub struct Notices(Mutex<Table>);
@@ -129,6 +138,12 @@ fn cost(bytes: usize) -> usize {
 }
 
 impl Notices {
+    /// What waits counts so much.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.table().kept
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,13 +151,12 @@ impl Notices {
     /// From now on notices of this name are handed over; first those that wait for it, by the
     /// calling thread.
     pub fn register(&self, name: u64, to: Arc<dyn Notified>) {
-        let early = {
+        let (before, early) = {
             let mut table = self.table();
-            table.known.insert(name, to.clone());
-            let early = table.early.remove(&name).unwrap_or_default();
-            table.kept -= early.iter().map(|early| cost(early.bytes.len())).sum::<usize>();
-            early
+            (table.known.insert(name, to.clone()), table.take_early(name))
         };
+        // Behind the lock, here and below: what is dropped may withdraw its name.
+        drop(before);
         for Early { source, words, bytes } in early {
             to.notified(source, words, &bytes);
         }
@@ -150,28 +164,46 @@ impl Notices {
 
     /// Nobody expects notices of this name any more.
     pub fn withdraw(&self, name: u64) {
+        let ended = {
+            let mut table = self.table();
+            (table.known.remove(&name), table.take_early(name))
+        };
+        drop(ended);
+    }
+
+    /// A peer is dead: those of its notices that still wait for their names are dropped.
+    pub fn forget(&self, peer: u32) {
         let mut table = self.table();
-        table.known.remove(&name);
-        let early = table.early.remove(&name).unwrap_or_default();
-        table.kept -= early.iter().map(|early| cost(early.bytes.len())).sum::<usize>();
+        let Table { early, kept, .. } = &mut *table;
+        early.retain(|_, notices| {
+            let of_peer = notices.extract_if(.., |early| early.source == peer);
+            *kept -= of_peer.map(|early| cost(early.bytes.len())).sum::<usize>();
+            !notices.is_empty()
+        });
     }
 
     /// Nobody expects notices any more. What is registered may hold what holds this table, so the
     /// end of a context calls it.
     pub fn withdraw_all(&self) {
         let table = std::mem::take(&mut *self.table());
-        // Behind the lock: what is dropped may withdraw its name.
         drop(table);
     }
 
-    /// Hands over a notice that has come. An error is the sender's.
-    pub(super) fn take(&self, message: &Message, bytes: &[u8]) -> Result<()> {
+    /// Hands over a notice that has come. An error is the sender's. What would wait is dropped where
+    /// `is_dead` says that its sender is dead, which it does before forget() is called.
+    pub(super) fn take(
+        &self,
+        message: &Message,
+        bytes: &[u8],
+        is_dead: impl FnOnce() -> bool,
+    ) -> Result<()> {
         let [name, first, second, third, marks] = message.words;
         let words = [first, second, third];
         let to = {
             let mut table = self.table();
             let to = table.known.get(&name).cloned();
-            if to.is_none() && marks & KEEP != 0 {
+            // Under the lock, so that forget() comes behind what is put in, or is_dead() sees why.
+            if to.is_none() && marks & KEEP != 0 && !is_dead() {
                 if table.kept + cost(bytes.len()) > KEPT {
                     fail!(ERR_NO_MEMORY, "too much waits for names that nobody has registered");
                 }
@@ -209,16 +241,58 @@ mod tests {
     #[test]
     fn what_comes_early_waits_if_it_is_to_and_what_comes_late_is_dropped() {
         let (notices, heard) = (Notices::default(), Arc::new(Heard::default()));
-        notices.take(&message(7, 1, true), b"one").unwrap();
-        notices.take(&message(7, 2, false), b"lost").unwrap();
-        notices.take(&message(8, 3, true), b"another name").unwrap();
+        notices.take(&message(7, 1, true), b"one", || false).unwrap();
+        notices.take(&message(7, 2, false), b"lost", || false).unwrap();
+        notices.take(&message(8, 3, true), b"another name", || false).unwrap();
         notices.register(7, heard.clone());
-        notices.take(&message(7, 4, false), b"four").unwrap();
+        notices.take(&message(7, 4, false), b"four", || false).unwrap();
         notices.withdraw(7);
-        notices.take(&message(7, 5, false), b"late").unwrap();
+        notices.take(&message(7, 5, false), b"late", || false).unwrap();
         let told = heard.0.lock().unwrap().clone();
         assert_eq!(told, [(3, [1, 0, 0], b"one".to_vec()), (3, [4, 0, 0], b"four".to_vec())]);
         assert_eq!(notices.table().kept, cost(12));
+    }
+
+    #[test]
+    fn of_the_dead_nothing_waits() {
+        let notices = Notices::default();
+        let of = |source, name| Message { source, ..message(name, 1, true) };
+        for (source, name) in [(3, 7), (4, 7), (3, 8)] {
+            notices.take(&of(source, name), &[0; 100], || false).unwrap();
+        }
+        notices.forget(3);
+        assert_eq!(notices.kept(), cost(100));
+        notices.take(&of(3, 8), &[0; 100], || true).unwrap();
+        assert_eq!((notices.kept(), notices.table().early.len()), (cost(100), 1));
+    }
+
+    /// Withdraws a name when it is dropped, as what holds a plan does.
+    struct Withdraws(std::sync::Weak<Notices>, std::sync::mpsc::Sender<bool>);
+
+    impl Notified for Withdraws {
+        fn notified(&self, _: u32, _: Words, _: &[u8]) {}
+    }
+
+    impl Drop for Withdraws {
+        fn drop(&mut self) {
+            let notices = self.0.upgrade().expect("it outlives what it keeps");
+            let is_free = notices.0.try_lock().is_ok();
+            let _ = self.1.send(is_free);
+        }
+    }
+
+    #[test]
+    fn what_was_registered_is_dropped_behind_the_lock() {
+        let (notices, (tell, told)) = (Arc::new(Notices::default()), std::sync::mpsc::channel());
+        let make = || Arc::new(Withdraws(Arc::downgrade(&notices), tell.clone()));
+        notices.register(7, make());
+        notices.register(7, make());
+        assert_eq!(told.try_recv(), Ok(true), "register() drops what it replaces");
+        notices.withdraw(7);
+        assert_eq!(told.try_recv(), Ok(true), "withdraw()");
+        notices.register(7, make());
+        notices.withdraw_all();
+        assert_eq!(told.try_recv(), Ok(true), "withdraw_all()");
     }
 
     #[test]
@@ -226,12 +300,12 @@ mod tests {
         let (notices, heard) = (Notices::default(), Arc::new(Heard::default()));
         let full = vec![0; MOST];
         for number in 0..(KEPT / MOST) as u64 {
-            notices.take(&message(7, number, true), &full).unwrap();
+            notices.take(&message(7, number, true), &full, || false).unwrap();
         }
-        let refused = notices.take(&message(9, 0, true), &[]).unwrap_err();
+        let refused = notices.take(&message(9, 0, true), &[], || false).unwrap_err();
         assert_eq!(refused.status, Status::ERR_NO_MEMORY);
         notices.register(7, heard.clone());
         assert_eq!((heard.0.lock().unwrap().len(), notices.table().kept), (KEPT / MOST, 0));
-        notices.take(&message(9, 0, true), &[]).unwrap();
+        notices.take(&message(9, 0, true), &[], || false).unwrap();
     }
 }

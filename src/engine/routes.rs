@@ -399,6 +399,7 @@ impl Routes {
             port.close();
         }
         if news {
+            self.notices.forget(peer);
             // Release: the peer is known to be dead before; pairs with take_news().
             self.fabric.news.store(true, Ordering::Release);
             self.deaths.fetch_add(1, Ordering::Release);

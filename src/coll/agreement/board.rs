@@ -72,6 +72,8 @@ impl Board {
         let heard = || services.routes.heard(ring.name) >= near;
         let heard = ring.wait(services, || Ok(heard().then_some(())));
         services.routes.withdraw(ring.name);
+        // What ranks of other nodes have sent for the exchange waits for a board in vain.
+        services.routes.notices().withdraw(ring.name);
         told.and(heard)
     }
 

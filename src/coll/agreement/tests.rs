@@ -2,8 +2,10 @@ use super::*;
 use crate::bootstrap::World;
 use crate::coll::arena::Arena;
 use crate::core::context::{Context, Place};
+use crate::engine::notices::{Ended, Notice};
 use crate::util::config::Config;
 use std::sync::mpsc::channel;
+use std::time::Instant;
 
 type Two<T> = [T; 2];
 type Ranks = (World, Two<Context>, Two<Arc<Services>>, Two<Arc<Arena>>);
@@ -76,5 +78,38 @@ fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it
     for end in ends {
         assert_eq!(end.expect_err("a failure").error.status, Status::ERR_INVALID);
     }
+    second.leave(&services[1], &arenas[1]);
+}
+
+/// Nobody waits for the end of a notice.
+struct Nobody;
+
+impl Ended for Nobody {
+    fn ended(&self, _: u32, _: usize, _: Status) {}
+}
+
+/// A rank of another node may have sent a sheet before this one knows that it has no board.
+#[test]
+fn what_came_for_a_board_that_is_refused_waits_no_more() {
+    let (_world, _contexts, services, arenas) = two_ranks();
+    services[1].connect(std::iter::once(0)).expect("a contact");
+    let notice = Notice { peer: 0, name: 77, words: [1, 0, 0], keep: true, bytes: &[5; 100] };
+    services[1].notify(&notice, &(Arc::new(Nobody) as _)).expect("accepted");
+    let (notices, limit) = (services[0].routes.notices(), Instant::now() + Duration::from_secs(10));
+    while notices.kept() == 0 {
+        assert!(Instant::now() < limit, "the notice has not come");
+        std::thread::yield_now();
+    }
+    let mut second = Board::new(&services[1], &arenas[1], ring([0, 1], 1)).expect("a board");
+    let behind = services[1].clone();
+    let second = std::thread::spawn(move || {
+        let status = second.exchange(&behind, Status::OK, &[]).map_err(|it| it.error.status);
+        (status.map(drop), second)
+    });
+    let status = Status::ERR_NO_MEMORY;
+    Board::refuse(&services[0], &ring([0, 1], 0), status).expect("the other one has heard");
+    assert_eq!(notices.kept(), 0);
+    let (ended, second) = second.join().expect("no panic");
+    assert_eq!(ended, Err(status));
     second.leave(&services[1], &arenas[1]);
 }
