@@ -3,7 +3,7 @@
 #   check-more what a release needs besides: models, sanitizers, and the set-ups that check left out
 #   check-all  both
 CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-wire check-examples check-python check-conduit check-mpi check-install
-MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds check-mpi-c
+MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
@@ -108,6 +108,11 @@ check-mpi-c: all
 	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
 	@scripts/check-mpi $(BUILD) c_tests
 	@echo "$@: passed (C tests on two nodes that MPI joins)"
+
+check-conduit-mpi: all conduit
+	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD)) tests
+	@scripts/check-mpi $(BUILD) conduit
+	@echo "$@: passed (the GASNet conduit's tests on two nodes that MPI joins)"
 
 check-wire-library: all
 	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \

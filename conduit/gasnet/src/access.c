@@ -88,21 +88,3 @@ void gexl_set(gex_TM_t tm, gex_Rank_t rank, void *destination, int value, size_t
         gexl_put(tm, rank, (char *)destination + done, bytes, part);
     }
 }
-
-/* The word of a peer, as bits: what it was, after it has become `to` if it was `expected`. */
-uint64_t far_compare_swap(const struct far_place *word, size_t size, uint64_t expected, uint64_t to) {
-    llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
-    union {
-        uint64_t wide;
-        uint32_t narrow;
-    } was = {0};
-    params.peer = word->jobrank;
-    params.target = word->remote;
-    params.op = LLCL_OP_COMPARE_SWAP;
-    params.type = size == sizeof was.wide ? LLCL_TYPE_U64 : LLCL_TYPE_U32;
-    params.operand = to;
-    params.compare = expected;
-    params.result = &was;
-    must(llcl_atomic(job.context, &params), "an atomic on a peer's own memory");
-    return size == sizeof was.wide ? was.wide : was.narrow;
-}

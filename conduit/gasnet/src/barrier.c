@@ -2,8 +2,8 @@
  *
  * A barrier is by dissemination: in round k a rank tells the one 2^k further how many barriers it has entered and
  * gone through the rounds before k with; it has gone through round k when the one 2^k before has told as much.
- * The words only grow, so any number of barriers of a team may be under way. The words lie in mapped memory, so
- * whoever polls stores them at the peer.
+ * The words only grow, so any number of barriers of a team may be under way. Behind a wire they may come in any order,
+ * so there the greatest stays.
  *
  * The named barrier of GASNet-1 goes the same way, but a word also carries the names that were met so far. */
 #include "internal.h"
@@ -22,9 +22,9 @@ static void advance(struct team *team) {
     for (unsigned k = 0; k < team->steps; k++) {
         if (team->sent[k] != through) {
             team->sent[k] = through;
-            /* Release: whoever sees the word sees what was written before the barrier, here and at the ranks
-             * whose words were read with Acquire below. */
-            atomic_store_explicit(&team->there[k]->value, through, memory_order_release);
+            /* Whoever sees the word sees what was written before the barrier, here and at the ranks whose words were
+             * read with Acquire below. */
+            word_tell(&team->there[k], LLCL_OP_MAX, through);
         }
         uint64_t told = atomic_load_explicit(&team->control->arrived[k].value, memory_order_acquire);
         through = told < through ? told : through;
@@ -202,7 +202,7 @@ gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags) {
  * barrier ahead. */
 enum { ANONYMOUS, NAMED, MISMATCH };
 static struct {
-    struct word *there[2][STEPS];
+    struct word_at there[2][STEPS];
     uint64_t number; /* of the barrier that was notified last */
     unsigned round;  /* its next round */
     bool told;       /* its word was stored */
@@ -229,7 +229,7 @@ static void named_advance(void) {
     unsigned parity = named.number & 1;
     for (; named.round < job.world->steps; named.round++, named.told = false) {
         if (!named.told) {
-            atomic_store_explicit(&named.there[parity][named.round]->value, mark | named.met, memory_order_release);
+            word_tell(&named.there[parity][named.round], LLCL_OP_STORE, mark | named.met);
             named.told = true;
         }
         uint64_t word = atomic_load_explicit(&job.world->control->named[parity][named.round].value,
@@ -246,9 +246,11 @@ static void named_advance(void) {
 
 void barrier_begin_world(void) {
     for (unsigned k = 0; k < job.world->steps; k++) {
-        struct control *peer = job.controls[(job.rank + (1u << k)) % job.size];
-        named.there[0][k] = &peer->named[0][k];
-        named.there[1][k] = &peer->named[1][k];
+        const struct control_at *peer = &job.controls[(job.rank + (1u << k)) % job.size];
+        for (unsigned parity = 0; parity < 2; parity++) {
+            named.there[parity][k] = word_find(peer, offsetof(struct control, named) +
+                                                         (parity * STEPS + k) * sizeof(struct word));
+        }
     }
 }
 

@@ -41,12 +41,47 @@ static uint64_t exit_timeout_ns(void) {
     return (uint64_t)((seconds > 0 ? seconds : 0) * 1e9);
 }
 
+/* Tells a rank behind a wire. A dead one needs no telling. */
+static uint64_t answers; /* and LLCL_WORD_FAILED */
+static void tell_far(const struct control_at *control) {
+    llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
+    llcl_status_t status;
+    params.peer = control->jobrank;
+    params.flags = LLCL_FLAG_PARK;
+    params.target = llcl_at(control->remote, offsetof(struct control, leaving));
+    params.op = LLCL_OP_ADD;
+    params.type = LLCL_TYPE_U64;
+    params.operand = 1;
+    params.on_complete = llcl_add_on(&answers);
+    while ((status = llcl_try_atomic_async(job.context, &params)) > 0) {
+        sched_yield();
+    }
+    if (status != LLCL_OK) {
+        __atomic_fetch_add(&answers, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* What this rank has sent must have been answered, too, before it goes. */
+static bool all_have_left(uint64_t asked) {
+    uint64_t answered = __atomic_load_n(&answers, __ATOMIC_ACQUIRE) & ~LLCL_WORD_FAILED;
+    return atomic_load(&job.world->control->leaving.value) == job.size && answered == asked;
+}
+
 static bool all_leave(void) {
     gasnett_tick_t until = gasnett_ticks_now() + exit_timeout_ns();
-    for (gex_Rank_t r = 0; r < job.size; r++) {
-        atomic_fetch_add(&job.controls[r]->leaving.value, 1);
+    uint64_t asked = 0;
+    if (in_signal && any_far()) {
+        return false; /* the interrupted code may be anywhere in the library, so a signal sends nothing */
     }
-    while (atomic_load(&job.controls[job.rank]->leaving.value) < job.size) {
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        if (job.controls[r].here) {
+            atomic_fetch_add(&job.controls[r].here->leaving.value, 1);
+        } else {
+            tell_far(&job.controls[r]);
+            asked++;
+        }
+    }
+    while (!all_have_left(asked)) {
         if (gasnett_ticks_now() > until) {
             return false;
         }
@@ -68,7 +103,7 @@ static void leave(int code) {
         }
     }
     fflush(NULL);
-    bool together = job.controls && all_leave();
+    bool together = job.world && all_leave();
     if (together && !in_handler() && !in_signal && atomic_load(&threads_seen) == 1) {
         llcl_finalize(job.context);
         return;

@@ -51,17 +51,6 @@ int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int count) {
     return GASNET_OK;
 }
 
-int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int count) {
-    if (!table || count < 0) {
-        return refuse(GASNET_ERR_BAD_ARG, "gasnet_getNodeInfo: table %p, count %d", (void *)table, count);
-    }
-    for (int i = 0; i < count && i < (int)job.size; i++) {
-        table[i].host = 0;
-        table[i].supernode = 0;
-    }
-    return GASNET_OK;
-}
-
 #if defined(GASNET_PAR)
 void gex_HSL_Init(gex_HSL_t *lock) { pthread_mutex_init(&lock->mutex, NULL); }
 void gex_HSL_Destroy(gex_HSL_t *lock) { pthread_mutex_destroy(&lock->mutex); }

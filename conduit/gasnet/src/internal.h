@@ -28,6 +28,18 @@ struct control {
     struct word leaving;         /* the world's: ranks that have called gasnet_exit */
 };
 
+/* The words of a team at one of its members, and one of them: in this process, or (`here` is NULL) behind a wire. */
+struct control_at {
+    struct control *here;
+    gex_Rank_t jobrank;
+    llcl_remote_t remote;
+};
+struct word_at {
+    struct word *here;
+    gex_Rank_t jobrank;
+    llcl_remote_t remote;
+};
+
 struct gexl_client {
     char *name;
     gex_Flags_t flags;
@@ -76,7 +88,7 @@ struct team {
     llcl_region_t *region;
     struct control *control;
     unsigned steps;
-    struct word *there[STEPS]; /* the words of `arrived` that this rank writes, at its peers */
+    struct word_at there[STEPS]; /* the words of `arrived` that this rank writes, at its peers */
     uint64_t sent[STEPS];
     uint64_t started;
     _Atomic uint64_t ended;
@@ -109,7 +121,7 @@ struct job {
     struct gexl_ep *eps[GASNET_MAXEPS];       /* by index */
     struct gexl_place *places[GASNET_MAXEPS]; /* of every rank, by the endpoint's index; NULL: never heard of */
     struct team *world;
-    struct control **controls; /* of every rank, in this process */
+    struct control_at *controls; /* of every rank */
     size_t medium;             /* most bytes of a medium message, between any two ranks */
     unsigned yield_after;      /* rounds of a wait between two offers of the core */
     int wait_mode;
@@ -147,6 +159,15 @@ bool am_endpoint(gex_EP_t ep);
 /* launch.c: the place among ranks that mpirun has started, or NULL; then its files go, when all ranks have met */
 const llcl_bootstrap_t *launch_begin(void);
 void launch_end(void);
+/* nodes.c: which ranks share memory */
+void nodes_begin(void);
+bool is_far(gex_Rank_t jobrank); /* has no memory in common with this rank */
+bool any_far(void);
+gex_Rank_t node_of(gex_Rank_t jobrank, gex_Rank_t *count);
+/* words.c */
+struct control_at control_find(gex_Rank_t jobrank, llcl_remote_t remote);
+struct word_at word_find(const struct control_at *control, size_t offset);
+void word_tell(const struct word_at *word, uint32_t op, uint64_t value);
 /* exit.c */
 void exit_begin(void);
 /* endpoint.c and segment.c */
@@ -188,6 +209,5 @@ struct far_place {
     llcl_remote_t remote;
 };
 struct far_place find(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size);
-uint64_t far_compare_swap(const struct far_place *word, size_t size, uint64_t expected, uint64_t to);
 
 #endif

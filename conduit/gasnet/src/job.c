@@ -12,7 +12,6 @@ gex_TM_t gexl_world;
 _Atomic int threads_seen;
 __thread bool thread_seen;
 static int verbose_errors = 1;
-static gex_RankInfo_t *neighbours;
 
 static void complain(const char *format, va_list arguments) {
     char text[600];
@@ -83,35 +82,6 @@ int gex_System_QueryProgressThreads(gex_Client_t client, unsigned int *count,
     }
     *count = 0;
     return GASNET_OK;
-}
-
-/* All ranks are on one node. */
-void gex_System_QueryNbrhdInfo(gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
-    if (info) {
-        *info = neighbours;
-    }
-    if (count) {
-        *count = job.size;
-    }
-    if (mine) {
-        *mine = job.rank;
-    }
-}
-
-void gex_System_QueryHostInfo(gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
-    gex_System_QueryNbrhdInfo(info, count, mine);
-}
-
-void gex_System_QueryMyPosition(gex_Rank_t *nbrhds, gex_Rank_t *nbrhd, gex_Rank_t *hosts, gex_Rank_t *host) {
-    gex_Rank_t *counts[] = {nbrhds, hosts}, *numbers[] = {nbrhd, host};
-    for (int i = 0; i < 2; i++) {
-        if (counts[i]) {
-            *counts[i] = 1;
-        }
-        if (numbers[i]) {
-            *numbers[i] = 0;
-        }
-    }
 }
 
 static const struct {
@@ -186,44 +156,43 @@ void gexl_pause(unsigned *rounds) {
 static void connect_all(void) {
     must(llcl_allgather_bytes(job.context, NULL, 0, NULL), "meeting the other ranks");
     must(llcl_connect(job.context, NULL, 0), "contacting the other ranks");
-    job.medium = SIZE_MAX;
-    for (gex_Rank_t r = 0; r < job.size; r++) {
-        llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
-        must(llcl_query_peer(job.context, r, &info), "asking for a rank's limits");
-        job.medium = info.am_payload < job.medium ? info.am_payload : job.medium;
+    nodes_begin();
+}
+
+/* Ranks of llcl-run, or of an MPI whose module libllcl has; else those of a launcher that this library knows. */
+static llcl_status_t begin(void) {
+    llcl_config_t config = LLCL_CONFIG_INIT;
+    config.am_handlers = LLCL_AM_HANDLERS_POLLED;
+    llcl_status_t status = llcl_init(&config, &job.context);
+    if (status == LLCL_ERR_INVALID && (config.bootstrap = launch_begin())) {
+        status = llcl_init(&config, &job.context);
     }
+    return status;
 }
 
 int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const char *name, int *argc, char ***argv,
                      gex_Flags_t flags) {
-    llcl_config_t config = LLCL_CONFIG_INIT;
     (void)argc;
     (void)argv;
     if (job.context) {
         return refuse(GASNET_ERR_NOT_INIT, "gex_Client_Init: the job has begun already, and has one client");
     }
     see_thread();
-    config.am_handlers = LLCL_AM_HANDLERS_POLLED;
-    config.bootstrap = launch_begin();
-    must(llcl_init(&config, &job.context), "gex_Client_Init");
+    must(begin(), "gex_Client_Init");
     job.rank = llcl_rank(job.context);
     job.size = llcl_size(job.context);
     job.client.name = strdup(name);
     job.client.flags = flags;
-    /* A rank with a core of its own keeps it: a yield to a third program costs a time slice. */
-    job.yield_after = job.size > (gex_Rank_t)gasnett_cpu_count() ? 16 : 4096;
-    gex_Rank_t *numbers = malloc(job.size * sizeof *numbers);
-    if (!numbers || !job.client.name) {
-        fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
+    if (!job.client.name) {
+        fatal("gex_Client_Init: no memory for the client's name");
     }
-    for (gex_Rank_t r = 0; r < job.size; r++) {
-        numbers[r] = r;
-    }
-    neighbours = (gex_RankInfo_t *)numbers;
     endpoint_begin();
     am_begin();
     connect_all();
     launch_end();
+    /* A rank with a core of its own keeps it: a yield to a third program costs a time slice. A wire has a thread that
+     * wants a core, too. */
+    job.yield_after = job.size > (gex_Rank_t)gasnett_cpu_count() || any_far() ? 16 : 4096;
     team_begin();
     barrier_begin_world();
     exit_begin();

@@ -64,49 +64,68 @@ static struct far_place target_of(gex_AD_t ad, gex_Rank_t rank, void *target, ge
         }                                                                                           \
         BAD_OP(op);                                                                                 \
     }
-/* The word is exchanged as bits, so that floating-point numbers need no instructions of their own. Additions to
- * integers, which runtimes count with, take the processor's. A word that is not mapped here is first taken to be 0:
- * the exchange then tells what it is. */
-#define EXCHANGE(bits)                                                                              \
-    static bool exchange_##bits(const struct far_place *at, bits *old, bits to) {                   \
-        bits was;                                                                                   \
-        if (at->here) {                                                                             \
-            return __atomic_compare_exchange_n((bits *)at->here, old, to, 0, __ATOMIC_SEQ_CST,      \
-                                               __ATOMIC_SEQ_CST);                                   \
-        }                                                                                           \
-        was = (bits)far_compare_swap(at, sizeof was, *old, to);                                     \
-        if (was == *old) {                                                                          \
-            return true;                                                                            \
-        }                                                                                           \
-        *old = was;                                                                                 \
-        return false;                                                                               \
+/* Behind a wire, and in memory that is not mapped here: by the owner. The operands are bits; the answer is what the word
+ * was. */
+static uint64_t far_operate(const struct far_place *word, uint32_t type, gex_OP_t op, uint64_t operand,
+                            uint64_t operand2) {
+    static const struct {
+        gex_OP_t op;
+        uint32_t llcl;
+    } ops[] = {{GEX_OP_ADD, LLCL_OP_ADD}, {GEX_OP_INC, LLCL_OP_ADD}, {GEX_OP_SUB, LLCL_OP_SUB},
+               {GEX_OP_DEC, LLCL_OP_SUB}, {GEX_OP_MULT, LLCL_OP_PROD}, {GEX_OP_MIN, LLCL_OP_MIN},
+               {GEX_OP_MAX, LLCL_OP_MAX}, {GEX_OP_AND, LLCL_OP_AND}, {GEX_OP_OR, LLCL_OP_OR},
+               {GEX_OP_XOR, LLCL_OP_XOR}, {GEX_OP_SET, LLCL_OP_SWAP}, {GEX_OP_GET, LLCL_OP_LOAD},
+               {GEX_OP_CAS, LLCL_OP_COMPARE_SWAP}};
+    llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
+    union {
+        uint64_t wide;
+        uint32_t narrow;
+    } was = {0};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        params.op = ops[i].op == op ? ops[i].llcl : params.op;
     }
-EXCHANGE(uint32_t)
-EXCHANGE(uint64_t)
-#define OPERATE(NAME, type, bits, is_integer)                                                       \
+    if (!params.op) {
+        BAD_OP(op);
+    }
+    params.peer = word->jobrank;
+    params.target = word->remote;
+    params.type = type;
+    params.operand = op == GEX_OP_CAS ? operand2 : operand;
+    params.compare = operand;
+    params.result = &was;
+    must(llcl_atomic(job.context, &params), "an atomic on a peer's own memory");
+    return type == LLCL_TYPE_I32 || type == LLCL_TYPE_U32 || type == LLCL_TYPE_F32 ? was.narrow : was.wide;
+}
+/* The word is exchanged as bits, so that floating-point numbers need no instructions of their own. Additions to
+ * integers, which runtimes count with, take the processor's. */
+#define OPERATE(NAME, type, llcl, bits, is_integer)                                                 \
     int gex_AD_OpNBI_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,  \
                             type operand1, type operand2, gex_Flags_t flags) {                      \
         struct far_place at = target_of(ad, rank, target, op, GEX_DT_##NAME, sizeof(type), flags);  \
         bits *word = at.here;                                                                       \
-        bits old, to;                                                                               \
+        bits old, to, given;                                                                        \
         type value, next;                                                                           \
         bool fetches = op >= GEX_OP_FADD;                                                           \
         gex_OP_t plain = op >= GEX_OP_FADD && op != GEX_OP_GET ? GEX_OP_TO_NONFETCHING(op) : op;    \
-        if (plain == GEX_OP_CAS) {                                                                  \
-            memcpy(&old, &operand1, sizeof old);                                                    \
-            memcpy(&to, &operand2, sizeof to);                                                      \
-            exchange_##bits(&at, &old, to);                                                         \
-        } else if (is_integer && plain == GEX_OP_ADD && word) {                                     \
-            old = __atomic_fetch_add(word, (bits)operand1, __ATOMIC_SEQ_CST);                       \
-        } else if (plain == GEX_OP_GET && word) {                                                   \
+        value = plain == GEX_OP_INC || plain == GEX_OP_DEC ? (type)1 : operand1;                    \
+        memcpy(&given, &value, sizeof given);                                                       \
+        memcpy(&to, &operand2, sizeof to);                                                          \
+        if (!word) {                                                                                \
+            old = (bits)far_operate(&at, llcl, plain, given, to);                                   \
+        } else if (plain == GEX_OP_CAS) {                                                           \
+            old = given;                                                                            \
+            __atomic_compare_exchange_n(word, &old, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
+        } else if (is_integer && plain == GEX_OP_ADD) {                                             \
+            old = __atomic_fetch_add(word, given, __ATOMIC_SEQ_CST);                                \
+        } else if (plain == GEX_OP_GET) {                                                           \
             old = __atomic_load_n(word, __ATOMIC_SEQ_CST);                                          \
         } else {                                                                                    \
-            old = word ? __atomic_load_n(word, __ATOMIC_RELAXED) : 0;                               \
+            old = __atomic_load_n(word, __ATOMIC_RELAXED);                                          \
             do {                                                                                    \
                 memcpy(&value, &old, sizeof value);                                                 \
                 next = next_##NAME(plain, value, operand1);                                         \
                 memcpy(&to, &next, sizeof to);                                                      \
-            } while (!exchange_##bits(&at, &old, to));                                              \
+            } while (!__atomic_compare_exchange_n(word, &old, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
         }                                                                                           \
         if (fetches) {                                                                              \
             memcpy(result, &old, sizeof old);                                                       \
@@ -119,9 +138,9 @@ NEXT(I64, int64_t, uint64_t, BITS)
 NEXT(U64, uint64_t, uint64_t, BITS)
 NEXT(FLT, float, float, NO_BITS)
 NEXT(DBL, double, double, NO_BITS)
-OPERATE(I32, int32_t, uint32_t, true)
-OPERATE(U32, uint32_t, uint32_t, true)
-OPERATE(I64, int64_t, uint64_t, true)
-OPERATE(U64, uint64_t, uint64_t, true)
-OPERATE(FLT, float, uint32_t, false)
-OPERATE(DBL, double, uint64_t, false)
+OPERATE(I32, int32_t, LLCL_TYPE_I32, uint32_t, true)
+OPERATE(U32, uint32_t, LLCL_TYPE_U32, uint32_t, true)
+OPERATE(I64, int64_t, LLCL_TYPE_I64, uint64_t, true)
+OPERATE(U64, uint64_t, LLCL_TYPE_U64, uint64_t, true)
+OPERATE(FLT, float, LLCL_TYPE_F32, uint32_t, false)
+OPERATE(DBL, double, LLCL_TYPE_F64, uint64_t, false)

@@ -149,7 +149,7 @@ static void learn(gex_Rank_t rank, const struct card *card) {
     if (rank == job.rank) {
         return; /* known since it was bound */
     }
-    if (card->mapped) {
+    if (card->mapped && !is_far(rank)) {
         void *here = llcl_remote_pointer(job.context, rank, card->remote, card->size);
         if (!here) {
             fatal("the segment of rank %u cannot be mapped: %s", rank, llcl_last_error());

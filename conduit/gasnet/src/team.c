@@ -27,19 +27,11 @@ static struct team *team_new(llcl_team_t *llcl, gex_Rank_t rank, gex_Rank_t size
     return team;
 }
 
-static void *control_of(gex_Rank_t jobrank, llcl_remote_t remote) {
-    void *control = llcl_remote_pointer(job.context, jobrank, remote, sizeof(struct control));
-    if (!control) {
-        fatal("the memory of rank %u for barriers cannot be mapped: %s", jobrank, llcl_last_error());
-    }
-    return control;
-}
-
 static void find_words(struct team *team, const llcl_remote_t *remotes) {
     for (unsigned k = 0; k < team->steps; k++) {
         gex_Rank_t peer = (team->head.rank + (1u << k)) % team->head.size;
-        struct control *control = control_of(gex_TM_TranslateRankToJobrank(&team->head, peer), remotes[peer]);
-        team->there[k] = &control->arrived[k];
+        struct control_at control = control_find(gex_TM_TranslateRankToJobrank(&team->head, peer), remotes[peer]);
+        team->there[k] = word_find(&control, offsetof(struct control, arrived) + k * sizeof(struct word));
     }
 }
 
@@ -132,7 +124,7 @@ void team_begin(void) {
     }
     must(llcl_allgather_bytes(job.context, &mine, sizeof mine, remotes), "gex_Client_Init");
     for (gex_Rank_t r = 0; r < job.size; r++) {
-        job.controls[r] = control_of(r, remotes[r]);
+        job.controls[r] = control_find(r, remotes[r]);
     }
     find_words(team, remotes);
     free(remotes);

@@ -14,8 +14,11 @@ static int round_of(int id, int flags) {
 
 int main(void) {
     int id;
+    gex_Rank_t near;
     begin(NULL, 0);
-    for (int i = 0; i < 2000; i++) {
+    gex_System_QueryNbrhdInfo(NULL, &near, NULL);
+    int rounds = near == all ? 2000 : 50;
+    for (int i = 0; i < rounds; i++) {
         EQUAL(round_of(i, 0), GASNET_OK);
         EQUAL(gasnet_barrier_result(&id), 0);
         EQUAL(id, i);

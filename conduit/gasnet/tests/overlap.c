@@ -3,7 +3,7 @@
 #include "t.h"
 
 #define MANY 7
-#define LONG (3 << 20) /* doubles; more than one round */
+#define LONG (3 << 18) /* doubles; more than one round */
 
 static volatile int asked, answered;
 static void answer(gex_Token_t token) { answered += token != NULL; }
@@ -97,7 +97,7 @@ int main(void) {
     late_rank(split);
     late_rank(publish);
     gex_TM_Split(&half, tm, (int)me % 2, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 10; round++) {
         many_at_once(half);
     }
     long_ones();

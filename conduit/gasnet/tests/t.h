@@ -36,9 +36,10 @@ static unsigned me, all;
 static inline void begin(gex_AM_Entry_t *table, size_t entries) {
     CHECK(gex_Client_Init(&client, &ep, &tm, "TEST", NULL, NULL, GEX_FLAG_USES_GASNET1) == GASNET_OK);
     CHECK(gex_EP_RegisterHandlers(ep, table, entries) == GASNET_OK);
-    CHECK(gex_Segment_Attach(&segment, tm, SEGMENT) == GASNET_OK);
+    /* Before the attach, which other ranks may leave first and then send. */
     me = gex_TM_QueryRank(tm);
     all = gex_TM_QuerySize(tm);
+    CHECK(gex_Segment_Attach(&segment, tm, SEGMENT) == GASNET_OK);
 }
 static inline char *base_of(unsigned rank) {
     void *address = NULL; /* handlers call this, so it must not wait */

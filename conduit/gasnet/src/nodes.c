@@ -1,0 +1,91 @@
+/* Which ranks share memory with which: those of a node, which GASNet calls a neighbourhood. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+/* Of every rank, the lowest one of its neighbourhood. */
+static gex_Rank_t *firsts;
+/* Of this rank's neighbourhood the members, and its place among them. */
+static gex_RankInfo_t *members;
+static gex_Rank_t member_count, my_place;
+
+static bool share_memory(gex_Rank_t a, gex_Rank_t b) { return firsts[a] == firsts[b]; }
+
+bool is_far(gex_Rank_t jobrank) { return !share_memory(jobrank, job.rank); }
+
+bool any_far(void) { return member_count < job.size; }
+
+/* Asks the library for all peers, which are in contact; then the ranks tell each other what they have found. */
+void nodes_begin(void) {
+    gex_Rank_t *found = malloc(job.size * sizeof *found), first = job.rank;
+    firsts = malloc(job.size * sizeof *firsts);
+    if (!found || !firsts) {
+        fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
+    }
+    job.medium = SIZE_MAX;
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
+        must(llcl_query_peer(job.context, r, &info), "asking for a rank's limits");
+        job.medium = info.am_payload < job.medium ? info.am_payload : job.medium;
+        if (info.transport != LLCL_TRANSPORT_WIRE || r == job.rank) {
+            first = r < first ? r : first;
+            my_place += r < job.rank;
+            found[member_count++] = r;
+        }
+    }
+    must(llcl_allgather_bytes(job.context, &first, sizeof first, firsts), "telling the nodes of the ranks");
+    members = (gex_RankInfo_t *)found;
+}
+
+gex_Rank_t node_of(gex_Rank_t jobrank, gex_Rank_t *count) {
+    gex_Rank_t number = 0, nodes = 0;
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        if (firsts[r] == r) {
+            number += r < firsts[jobrank];
+            nodes++;
+        }
+    }
+    if (count) {
+        *count = nodes;
+    }
+    return number;
+}
+
+void gex_System_QueryNbrhdInfo(gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
+    if (info) {
+        *info = members;
+    }
+    if (count) {
+        *count = member_count;
+    }
+    if (mine) {
+        *mine = my_place;
+    }
+}
+
+void gex_System_QueryHostInfo(gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
+    gex_System_QueryNbrhdInfo(info, count, mine);
+}
+
+void gex_System_QueryMyPosition(gex_Rank_t *nbrhds, gex_Rank_t *nbrhd, gex_Rank_t *hosts, gex_Rank_t *host) {
+    gex_Rank_t count, number = node_of(job.rank, &count);
+    gex_Rank_t *counts[] = {nbrhds, hosts}, *numbers[] = {nbrhd, host};
+    for (int i = 0; i < 2; i++) {
+        if (counts[i]) {
+            *counts[i] = count;
+        }
+        if (numbers[i]) {
+            *numbers[i] = number;
+        }
+    }
+}
+
+int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int count) {
+    if (!table || count < 0) {
+        return refuse(GASNET_ERR_BAD_ARG, "gasnet_getNodeInfo: table %p, count %d", (void *)table, count);
+    }
+    for (int i = 0; i < count && i < (int)job.size; i++) {
+        table[i].host = table[i].supernode = node_of((gex_Rank_t)i, NULL);
+    }
+    return GASNET_OK;
+}

@@ -1,0 +1,41 @@
+/* Do the queries tell which ranks share memory, and is a segment mapped at exactly those? With LLCL_NODE_ID=0,0,1,1 two
+ * ranks are a node, else all are. */
+#include "t.h"
+
+int main(void) {
+    gasnet_nodeinfo_t table[4];
+    gex_RankInfo_t *members;
+    gex_Rank_t count, place, nodes, node, hosts, host, host_count;
+    begin(NULL, 0);
+    unsigned per_node = getenv("LLCL_NODE_ID") ? 2 : all;
+    CHECK(all <= 4 && gasnet_getNodeInfo(table, (int)all) == GASNET_OK);
+    gex_System_QueryNbrhdInfo(&members, &count, &place);
+    gex_System_QueryHostInfo(NULL, &host_count, NULL);
+    gex_System_QueryMyPosition(&nodes, &node, &hosts, &host);
+    EQUAL(count, per_node);
+    EQUAL(host_count, per_node);
+    EQUAL(nodes, all / per_node);
+    EQUAL(hosts, nodes);
+    EQUAL(node, me / per_node);
+    EQUAL(host, node);
+    EQUAL(place, me % per_node);
+    for (unsigned r = 0; r < all; r++) {
+        void *there = NULL, *here = NULL;
+        uintptr_t size = 0;
+        EQUAL(table[r].supernode, r / per_node);
+        EQUAL(table[r].host, r / per_node);
+        EQUAL(gex_Segment_QueryBound(tm, r, &there, &here, &size), 0);
+        EQUAL(size, SEGMENT);
+        CHECK(there == base_of(r) && !here == (r / per_node != node));
+        if (here) {
+            ((volatile uint64_t *)here)[me] = 1000 + me;
+        }
+    }
+    barrier();
+    for (unsigned i = 0; i < count; i++) {
+        gex_Rank_t r = members[i].gex_jobrank;
+        EQUAL(r, node * per_node + i);
+        EQUAL(((volatile uint64_t *)base_of(me))[r], 1000 + r);
+    }
+    end();
+}
