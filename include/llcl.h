@@ -10,55 +10,58 @@
  *
  * Conventions, which hold for every function:
  *
- * - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened and nothing was
- *   kept; its name gives the reason. The one exception is LLCL_DONE, which only requests with
- *   LLCL_FLAG_DONE are answered: the operation has ended, and none of its completions fires. A
- *   negative status is an error; llcl_last_error() then has a sentence that names the parameter,
- *   its value and what was expected.
- * - Handles are opaque pointers, made and ended by matching calls. Contexts, regions, teams and
- *   plans that have ended are refused with LLCL_ERR_STATE, also after the end of their context,
- *   until 256 later ones of their kind have ended. Any other handle that has ended must not be
- *   passed.
+ * - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened, nothing was
+ *   kept, and the name of the status gives the reason. The one exception is LLCL_DONE, which only
+ *   a request with LLCL_FLAG_DONE gets: the operation has ended, and none of its completions
+ *   fires. A negative status is an error; llcl_last_error() then has a sentence that names the
+ *   parameter, its value and what was expected.
+ * - Handles are opaque pointers. One call makes a handle, and the matching call ends it. The
+ *   handle of a context, region, team or plan that has ended is refused with LLCL_ERR_STATE, also
+ *   after the end of its context, until 256 more of its kind have ended; after that its address
+ *   may belong to a new object. No other handle may be passed after its end.
  * - Parameter structs are read during the call only. Each has an initialiser for C and C++, such
  *   as LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, which sets every field to 0. Flag bits and
- *   kinds that are not defined here are refused with LLCL_ERR_INVALID, and so is NULL wherever it
- *   is not allowed by name.
+ *   kinds that are not defined here are refused with LLCL_ERR_INVALID. So is NULL, except where
+ *   the text of a function allows it.
  * - Out-parameters are written on success only.
  * - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
  *   request carries fires exactly once, with a status, whatever happens. Refused means: none
  *   fires.
- * - Callbacks run on whatever thread ends the operation: the caller, before the call returns
- *   (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this library; or
- *   one of its own threads. In offload mode it is the progress thread; but a thread that posts
- *   while the command queue is full, or while another thread posts, may execute commands from the
- *   queue, and then runs their callbacks.
- *   Callbacks may post requests by the try functions, and start collectives; they must not block. What a callback posts
- *   may end at once; its own callback then runs after the present one has returned, so a chain of
- *   any length needs no more stack than one link. A thread keeps at most 64 such callbacks
- *   waiting; beyond that the try functions answer LLCL_RETRY_QUEUE_FULL.
- * - Order. Operations of one thread or of several may take effect in any order, except that the
- *   signal of llcl_try_write_signal_async is never seen before its data, and that whatever was
- *   done before an operation was accepted is seen by every thread that sees its effect.
- * - First use. A peer is contacted when it is first used: its memory is mapped as soon as it has
- *   called llcl_init, which takes some 0.1 ms. Until then the try functions answer
- *   LLCL_RETRY_CONNECTING, without waiting, while the contact goes on behind them; other functions
- *   that need the peer wait. A message to a receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank
- *   that keeps the counter of a share. llcl_connect contacts peers beforehand.
- * - Threads. Every function may be called by any thread at any time, except where it says else. No
- *   panic leaves the library; there is no process-wide state to set up, no signal handler and no
- *   constructor.
+ * - A callback runs on the thread that ends the operation. This is the caller, before the call
+ *   returns (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this
+ *   library; or one of the library's own threads. In offload mode it is the progress thread. There
+ *   is one exception: a thread that posts while the command queue is full, or while another thread
+ *   posts, may execute commands from the queue, and then runs their callbacks.
+ *   Callbacks may post requests by the try functions, and start collectives; they must not block.
+ *   A request that a callback posts may end at once. Its own callback then runs after the present
+ *   one has returned, so a chain of callbacks of any length needs the stack of one. A thread holds
+ *   at most 64 such callbacks back; beyond that the try functions answer LLCL_RETRY_QUEUE_FULL.
+ * - Order. Operations of one thread or of several may take effect in any order, with two
+ *   exceptions. The signal of llcl_try_write_signal_async is never seen before its data. And a
+ *   thread that sees the effect of an operation also sees what the requester did before the
+ *   operation was accepted.
+ * - First use. The library contacts a peer when the peer is first used: it maps the peer's memory
+ *   as soon as the peer has called llcl_init. The mapping takes some 0.1 ms. Until then the try
+ *   functions answer LLCL_RETRY_CONNECTING, without waiting, while the contact goes on in the
+ *   background; other functions that need the peer wait. A message to a receiver with
+ *   LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a share.
+ *   llcl_connect contacts peers beforehand.
+ * - Threads. Any thread may call any function at any time, except where the function's text says
+ *   otherwise. No panic leaves the library; there is no process-wide state to set up, no signal
+ *   handler and no constructor.
  * - Signal handlers may call llcl_abort with NULL, and no other function of this library: the
- *   others allocate memory and take locks that the interrupted thread may hold. Let the handler
- *   set a flag, or write to a descriptor, and a thread act on it.
- * - Callbacks and handlers end by returning. One that leaves by an exception, pthread_exit or
- *   cancellation ends the process, with a message that names it; one that leaves by longjmp leaves
- *   behind what its thread held, and other threads may wait for that for ever.
- * - fork(). The child must not use what its parent has made: every call with a context, a region,
- *   a team, a plan or a world of the parent answers LLCL_ERR_STATE there, llcl_finalize in an exit
- *   handler included, and the parent's rank goes on. system(), popen() and posix_spawn() do what
- *   they always do. docs/rules.md has the whole of it.
- * - Death of a peer is reported by LLCL_ERR_PEER_DEAD on everything pending on it, never by a
- *   hang.
+ *   others allocate memory and take locks that the interrupted thread may hold. A handler should
+ *   set a flag or write to a descriptor, on which a thread then acts.
+ * - Callbacks and handlers must end by returning. If one ends by an exception, pthread_exit or
+ *   cancellation, the library ends the process, with a message that names it. If one ends by
+ *   longjmp, the locks that the library holds for it stay locked, and other threads may wait for
+ *   them for ever.
+ * - fork(). The child must not use what its parent has made. In the child every call with a
+ *   context, a region, a team, a plan or a world of the parent answers LLCL_ERR_STATE,
+ *   llcl_finalize in an exit handler included. The parent's rank goes on. system(), popen() and
+ *   posix_spawn() work as without this library. docs/rules.md has the details.
+ * - When a peer dies, every operation that is pending on it ends with LLCL_ERR_PEER_DEAD; none
+ *   hangs.
  */
 
 #include <stddef.h>
@@ -79,12 +82,14 @@ extern "C" {
 #define LLCL_RETRY_QUEUE_FULL 1
 
 /**
- * Try again (direct mode): as many operations wait for other ranks as LLCL_IN_FLIGHT allows.
+ * Try again: as many operations wait for other ranks as LLCL_IN_FLIGHT allows (direct mode), or as
+ * many messages as LLCL_AM_REQUESTS allows (any mode). Help with progress, and repeat.
  */
 #define LLCL_RETRY_NO_TAG 2
 
 /**
- * Try again: another thread uses what is needed (direct mode), or the region is still in use.
+ * Try again: another thread is posting (direct mode), or the object is still in use. Repeat later;
+ * the function says what it waits for.
  */
 #define LLCL_RETRY_BUSY 3
 
@@ -92,42 +97,52 @@ extern "C" {
 #define LLCL_RETRY_NO_CREDIT 4
 
 /**
- * Try again: the peer was not contacted before, and the contact is under way; it goes on whether
- * or not you try again, and may take until the peer has come up. llcl_connect waits for it.
+ * Try again: this is the first use of the peer, and the contact is under way. The contact goes on
+ * whether or not you try again; it ends at the latest when the peer has called llcl_init.
+ * llcl_connect waits for it.
  */
 #define LLCL_RETRY_CONNECTING 5
 
 /**
- * The operation has ended before the call returned, and none of its completions fires. Only
- * requests with LLCL_FLAG_DONE are answered so.
+ * The operation has ended before the call returned, and none of its completions fires. Only a
+ * request with LLCL_FLAG_DONE gets this answer.
  */
 #define LLCL_DONE 64
 
-/** A parameter has a value that it may not have. */
+/**
+ * A parameter has a value that it may not have. Correct the call; llcl_last_error() names the
+ * parameter.
+ */
 #define LLCL_ERR_INVALID (-1)
 
-/** An offset, a size or a number lies outside of what exists. */
+/** An offset, a size or a number lies outside of what exists. Correct the call. */
 #define LLCL_ERR_RANGE (-2)
 
-/** Memory, a table or a limit of the kernel is exhausted. */
+/**
+ * Memory, a table of the library or a limit of the kernel is exhausted. Free something, or raise
+ * the limit that llcl_last_error() names.
+ */
 #define LLCL_ERR_NO_MEMORY (-3)
 
-/** The peer has died or has left the world. */
+/** The peer has died or has left the world. It stays so: go on without it. */
 #define LLCL_ERR_PEER_DEAD (-4)
 
 /** llcl_finalize ended the operation; it may or may not have taken effect. */
 #define LLCL_ERR_CANCELED (-5)
 
-/** The operation is not offered, as AND on floating-point numbers. */
+/**
+ * This library, this machine or this type does not offer the operation; for instance AND on
+ * floating-point numbers.
+ */
 #define LLCL_ERR_UNSUPPORTED (-6)
 
 /** A system call failed; llcl_last_error() names it. */
 #define LLCL_ERR_SYSTEM (-7)
 
-/** Not now: inside a callback, during llcl_finalize, or a second time. */
+/** The call is not allowed now: inside a callback, during llcl_finalize, or a second time. */
 #define LLCL_ERR_STATE (-8)
 
-/** The time ran out. */
+/** The time that the call was given is over. The function says what goes on. */
 #define LLCL_ERR_TIMEOUT (-9)
 
 /** The address names no live region of that rank: freed, forged, of another rank or context. */
@@ -139,35 +154,37 @@ extern "C" {
 /** The peer has no handler of this number. */
 #define LLCL_ERR_NO_HANDLER (-12)
 
-/** What a call answers: 0, an error if negative, "try again" if positive; but for LLCL_DONE. */
+/**
+ * What a call answers: 0; an error, which is negative; LLCL_DONE; or "try again", which is any
+ * other positive number.
+ */
 typedef int32_t llcl_status_t;
 
 /**
  * One line about a status.
  *
- * `status`: any number. Returns static text, never NULL; for numbers that are no status, too.
+ * `status`: any number. Returns static text, never NULL, also for a number that is no status.
  * Any thread may call it at any time.
  */
 const char *llcl_status_string(llcl_status_t status);
 
 /**
- * The sentence of the calling thread's last error: which function was called, which parameter,
- * which value, what was expected.
+ * A sentence about the calling thread's last error: which function was called, which parameter had
+ * which value, and what was expected.
  *
  * Returns text that stays valid until the thread's next failing call, never NULL; empty when none
- * has failed. Statuses of the "try again" kind leave it alone. Each thread has its own.
+ * has failed. A "try again" does not change it. Each thread has its own.
  */
 const char *llcl_last_error(void);
 
 /**
- * For programs that end where a call fails, by the macro LLCL_CHECK: prints what was called where,
- * the status and llcl_last_error() on stderr, and ends the process by exit(1), so that its job
- * ends.
+ * Ends the process if a call has failed; the macro LLCL_CHECK calls it. It prints the call, its
+ * place in the source, the status and llcl_last_error() on stderr, and then calls exit(1), so that
+ * the job ends.
  *
  * `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the
- * call as text;
- * `file`: where it stands, static text or NULL; `line`: the line there. Any thread may call it;
- * exit handlers run on it.
+ * call as text; NULL prints a question mark. `file`: the source file as text, or NULL; `line`: the
+ * line there. Any thread may call it; exit handlers run on that thread.
  */
 void llcl_must_succeed(llcl_status_t status,
                        const char *call,
@@ -196,14 +213,15 @@ void llcl_must_succeed(llcl_status_t status,
 #define LLCL_WORD_FAILED ((uint64_t)1 << 63)
 
 /**
- * A function that a completion calls: with the data given beside it, and how the operation ended.
- * It may post requests by the try functions and must not block; see the conventions.
+ * A function that a completion calls, with the data of the completion and the status with which
+ * the operation ended. It may post requests by the try functions and must not block; see the
+ * conventions.
  */
 typedef void (*llcl_callback_fn)(void *data, llcl_status_t status);
 
 /**
- * What happens when an operation ends. The function, its data and the word stay the caller's and
- * must stay valid until it has happened.
+ * What happens when an operation ends. The function, its data and the word belong to the caller
+ * and must stay valid until the completion has fired.
  */
 typedef struct llcl_completion_t {
     /** One of LLCL_COMPLETE_*. */
@@ -223,7 +241,7 @@ typedef struct llcl_completion_t {
 #define LLCL_COMPLETION_INIT {0, 0, NULL, NULL}
 
 /**
- * The completion that does nothing. Its user learns of the end by llcl_flush.
+ * The completion that does nothing. llcl_flush waits for the end of such an operation.
  *
  * Returns the struct by value. Any thread may call it.
  */
@@ -233,10 +251,11 @@ llcl_completion_t llcl_no_completion(void);
  * The completion that calls a function.
  *
  * `call`: the function; a request with NULL here is refused. `data`: its first argument, may be
- * NULL. Returns the struct by value. Any thread may call it; on which thread the function runs
- * is told in the conventions.
+ * NULL. Returns the struct by value. Any thread may call it. The conventions say on which thread
+ * the function runs.
  */
-llcl_completion_t llcl_callback(llcl_callback_fn call, void *data);
+llcl_completion_t llcl_callback(llcl_callback_fn call,
+                                       void *data);
 
 /**
  * The completion that sets a word: to 1, or to the negative status as a 64-bit number.
@@ -264,19 +283,22 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 #define LLCL_EXECUTION_FROM_ENVIRONMENT 0u
 
 /**
- * The caller does what it can itself; the rest is done by a thread that waits or posts, at the
- * latest by the progress thread.
+ * The caller executes what it can itself. A thread that waits or posts executes the rest; if there
+ * is none, the progress thread does.
  */
 #define LLCL_EXECUTION_AUTO 1u
 
 /**
- * Every request goes through the queue to the progress thread. A thread that finds the queue full,
- * or another thread posting at the same moment, executes a batch of it instead, if nobody else
- * does.
+ * Every request goes through the queue to the progress thread. If a thread finds the queue full,
+ * or finds another thread posting at the same moment, and no thread executes commands, then it
+ * executes a batch of commands itself.
  */
 #define LLCL_EXECUTION_OFFLOAD 2u
 
-/** The caller posts everything itself and is told to try again while another thread does. */
+/**
+ * The caller executes everything itself. While another thread does so, the answer is
+ * LLCL_RETRY_BUSY.
+ */
 #define LLCL_EXECUTION_DIRECT 3u
 
 /** As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE. */
@@ -286,11 +308,12 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 #define LLCL_AM_POLICY_ACQUIRE 1u
 
 /**
- * Counters only bound how many messages are under way; the transport's own queue carries them.
+ * Counters only limit how many messages are under way; the messages travel in the transport's own
+ * queue.
  */
 #define LLCL_AM_POLICY_LIMIT 2u
 
-/** The slots are split into shares, whose counters lie with several ranks. */
+/** The slots are split into shares. Several ranks hold the counters of the shares. */
 #define LLCL_AM_POLICY_DISTRIBUTED 3u
 
 /** As the environment variable LLCL_AM_HANDLERS says, else LLCL_AM_HANDLERS_SERIAL. */
@@ -299,14 +322,17 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 /** One handler of a context runs at a time. */
 #define LLCL_AM_HANDLERS_SERIAL 1u
 
-/** Handlers of different messages run at the same time, on whatever threads are at hand. */
+/**
+ * Handlers of different messages may run at the same time: on every thread that waits in this
+ * library, and on the library's own.
+ */
 #define LLCL_AM_HANDLERS_PARALLEL 2u
 
 /**
  * One handler of a context runs at a time, and only on threads of the program, outside of
  * callbacks: in llcl_am_poll, llcl_am_wait, llcl_progress, and in every call that waits. A program
- * that calls none of these gets no message; what the library does for other ranks' operations on
- * memory goes on.
+ * that calls none of these handles no message. The library still serves other ranks' operations on
+ * memory.
  */
 #define LLCL_AM_HANDLERS_POLLED 3u
 
@@ -314,25 +340,25 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 typedef struct llcl_world_t llcl_world_t;
 
 /**
- * Gathers bytes from every rank at every rank, by means of the program: `all` becomes the `size`
- * bytes at `mine` of each rank, in their order. Returns 0 when that has been done. `data`: as in
- * llcl_bootstrap_t.
+ * A function of the program that gathers bytes from every rank at every rank. It stores the `size`
+ * bytes at `mine` of every rank in `all`, in the order of ranks, and returns 0 when that is done;
+ * any other number is a failure. `data`: as in llcl_bootstrap_t.
  */
 typedef int32_t (*llcl_allgather_fn)(void *data, const void *mine, size_t size, void *all);
 
 /**
- * Ends the whole job with this exit code, by means of the program, as MPI_Abort does; need not
- * return. `data`: as in llcl_bootstrap_t.
+ * A function of the program that ends the whole job with this exit code, as MPI_Abort does. It may
+ * return or not. `data`: as in llcl_bootstrap_t.
  */
 typedef void (*llcl_abort_fn)(void *data, int32_t exit_code);
 
 /**
- * The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or
- * the program itself. llcl_init is then collective over them. Ranks that can hand a descriptor to
- * each other share memory; those of other machines are reached by a wire (LLCL_TRANSPORT, else
- * MPI's), without which llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine run in the
- * name of one user. The lowest rank of each machine serves the others there, as llcl-run does
- * elsewhere: when it dies these hear of the death of all ranks.
+ * The place of this process among ranks that were started and numbered by MPI, PMI, or the program
+ * itself. llcl_init is then collective over these ranks. Ranks that can pass a descriptor to each
+ * other share memory. Ranks of other machines are reached by a wire (LLCL_TRANSPORT; else MPI's);
+ * without one llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine must run under one
+ * user. The lowest rank of each machine does there what llcl-run does for its own jobs: if it
+ * dies, the other ranks of the machine are told that all ranks have died.
  */
 typedef struct llcl_bootstrap_t {
     /** Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it. */
@@ -342,12 +368,12 @@ typedef struct llcl_bootstrap_t {
     /** How many ranks there are, 1 to 4096; the same at each. */
     uint32_t size;
     /**
-     * Called two to four times, inside llcl_init and by its thread, with at most 300 bytes. It may
-     * block, and must not call this library.
+     * llcl_init calls it two to four times, on the thread of the caller, with at most 300 bytes.
+     * It may block, and must not call this library.
      */
     llcl_allgather_fn allgather;
     /**
-     * Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: the lowest rank of
+     * llcl_abort and llcl_exit call it, on the thread of their caller. NULL: the lowest rank of
      * each machine ends the processes there.
      */
     llcl_abort_fn abort;
@@ -356,8 +382,9 @@ typedef struct llcl_bootstrap_t {
      */
     void *data;
     /**
-     * What the wire to other machines is told of these ranks; 0: nothing. MPI: MPI_Comm_c2f of the
-     * communicator whose ranks they are, valid until the context has ended; 0: MPI_COMM_WORLD.
+     * A number for the wire to other machines. MPI's wire takes MPI_Comm_c2f of the communicator
+     * that has these ranks, which must stay valid until the context has ended; 0 means
+     * MPI_COMM_WORLD. Other wires ignore it.
      */
     int64_t foreign;
 } llcl_bootstrap_t;
@@ -366,10 +393,11 @@ typedef struct llcl_bootstrap_t {
 #define LLCL_BOOTSTRAP_INIT {sizeof(llcl_bootstrap_t), 0, 0, NULL, NULL, NULL, 0}
 
 /**
- * How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros
- * are out of reach. A field that is 0 takes its value from the environment variable in brackets,
- * else its default. An empty variable counts as unset; one that begins with LLCL_ and is none of
- * the library's is named on stderr, once, with the nearest that is.
+ * The configuration of a context. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where
+ * macros cannot be used. A field that is 0 takes its value from the environment variable in
+ * brackets, else the default behind it. An empty variable counts as unset. If a variable begins
+ * with LLCL_ and the library does not know it, the library prints it once on stderr, with the
+ * nearest name that it knows.
  */
 typedef struct llcl_config_t {
     /** Bytes of this struct, as llcl_config_default sets it. */
@@ -380,8 +408,8 @@ typedef struct llcl_config_t {
      */
     llcl_world_t *world;
     /**
-     * The place among ranks that somebody else has started, read during llcl_init; NULL: none. Not
-     * with `world`.
+     * The place among ranks that another launcher has started, read during llcl_init; NULL: none.
+     * It must be NULL where `world` is set.
      */
     const llcl_bootstrap_t *bootstrap;
     /** The place in `world`, from 0 on; without a world it is ignored. */
@@ -389,8 +417,9 @@ typedef struct llcl_config_t {
     /** One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto]. */
     uint32_t execution;
     /**
-     * Commands that the queue holds; a command that carries its bytes takes one more place for
-     * each 120 of them, or part of 120; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+     * Entries of the command queue; a power of two from 8 to 65536. A command takes one entry; one
+     * that carries its bytes takes one more for each 120 bytes or part of 120 [LLCL_QUEUE_ENTRIES;
+     * 1024].
      */
     uint32_t queue_entries;
     /**
@@ -416,8 +445,8 @@ typedef struct llcl_config_t {
      */
     uint32_t am_medium;
     /**
-     * Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, no more are made than
-     * there are ranks, nor than half the slots [LLCL_AM_SHARES; 4].
+     * Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16 [LLCL_AM_SHARES; 4]. There
+     * are never more shares than ranks, nor more than half the slots.
      */
     uint32_t am_shares;
     /**
@@ -436,9 +465,9 @@ typedef struct llcl_config_t {
     0, 0}
 
 /**
- * Fills a configuration with "as the environment says, else the default" throughout.
+ * Fills a configuration so that every value comes from the environment, else is the default.
  *
- * `config`: the caller's struct to be filled; its content before does not matter.
+ * `config`: the caller's struct, which is overwritten.
  * LLCL_OK; LLCL_ERR_INVALID if `config` is NULL. Any thread may call it.
  */
 llcl_status_t llcl_config_default(llcl_config_t *config);
@@ -477,15 +506,15 @@ llcl_status_t llcl_world_free(llcl_world_t *world);
 #define LLCL_VERSION_PATCH 0u
 
 /**
- * One rank's place in a world, with everything that hangs on it.
+ * A context: one rank's place in a world, with its regions, handlers, teams, plans and threads.
  *
- * What it holds is dropped by llcl_finalize, and the object itself is kept: a call with an old
- * handle finds here that the context has ended. The functions on words look at the context without
- * asking: it says by one word, which stays, that no peer can be reached.
+ * llcl_finalize drops the content and keeps the object, so that a call with an old handle finds
+ * that the context has ended. The functions on single words do not check this: they read one word
+ * of the context, which stays there and says that no peer can be reached.
  */
 typedef struct llcl_context_t llcl_context_t;
 
-/** What a context can do. */
+/** The limits and settings of a context. */
 typedef struct llcl_capabilities_t {
     /** Bytes of this struct, set by the caller before the call. */
     uint64_t struct_size;
@@ -505,17 +534,20 @@ typedef struct llcl_capabilities_t {
     uint32_t am_slots;
     /** The policy in force, one of LLCL_AM_POLICY_*. */
     uint32_t am_policy;
-    /** Most bytes of a payload that this rank takes in a slot, and of a reply that it takes. */
+    /**
+     * Most bytes of a payload that this rank receives in a slot, and of a reply that it receives.
+     */
     uint32_t am_medium;
-    /** Shares of its credits. */
+    /** Shares into which its slots are split. */
     uint32_t am_shares;
     /** Messages that may wait for their end at one time. */
     uint32_t am_requests;
     /** One of LLCL_AM_HANDLERS_*. */
     uint32_t am_handlers;
     /**
-     * Bytes that this rank may still allocate, as far as the machine tells now: the memory that is
-     * available to all its processes, and no more than the limit of file sizes (ulimit -f) leaves.
+     * Bytes that this rank may still allocate, as far as can be said now: the memory that is
+     * available to all processes of the machine, but not more than the limit on file sizes (ulimit
+     * -f) allows.
      */
     uint64_t memory;
 } llcl_capabilities_t;
@@ -525,63 +557,68 @@ typedef struct llcl_capabilities_t {
     0, 0, 0}
 
 /**
- * Takes this rank's place in its world. Collective only where another launcher than llcl-run has
- * started the ranks, and with a bootstrap, as over a communicator (llcl_mpi.h): else peers
- * are contacted when they are used.
+ * Makes a context: takes this rank's place in its world. It is collective only with a `bootstrap`,
+ * as over a communicator (llcl_mpi.h), and where another launcher than llcl-run has started the
+ * ranks. Else it waits for no other rank; peers are contacted at their first use.
  *
+ * Where another launcher (MPI, PMI, Slurm) has started several ranks and `bootstrap` is NULL, a
+ * module (libllcl-mpi-*.so) joins them. The module then initialises MPI, and finalises it in
+ * llcl_finalize.
  * `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
  * caller ends it by llcl_finalize.
- * LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
- * variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI,
- * Slurm) has started several ranks, which are neither handed over by `bootstrap` nor known to a
- * module (libllcl-mpi-*.so, which then initialises MPI, and finalises it in llcl_finalize), and
- * LLCL_ALONE=1 is not set; LLCL_ERR_UNSUPPORTED: ranks are on different machines, and no wire joins
- * them; LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is or was taken;
- * LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
- * Any thread may call it. It starts the progress thread and one that hears of deaths; both block
- * all signals and sleep while there is nothing to do.
+ * LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value; or not all of the
+ * launcher's variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are set; or another launcher has
+ * started several ranks, without a `bootstrap`, a module, or LLCL_ALONE=1 for a world of one rank;
+ * LLCL_ERR_UNSUPPORTED: ranks are on different machines, and no wire connects them;
+ * LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is taken, or was
+ * taken before; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a
+ * socket.
+ * Any thread may call it. It starts the progress thread and a thread that receives the news of
+ * deaths; both block all signals and sleep while there is nothing to do.
  */
 llcl_status_t llcl_init(const llcl_config_t *config,
                         llcl_context_t **context);
 
 /**
  * Makes a second context of the same ranks: with its own regions, handlers, message slots, teams,
- * threads and configuration. For a library beside a runtime that both use this one, or for a
- * thread that wants a context of its own. Collective over all ranks of `context`, which meet as in
- * llcl_allgather_bytes.
+ * threads and configuration. A library uses it beside a runtime that also uses libllcl, and a
+ * thread uses it to have a context of its own. Collective over all ranks of `context`, which wait
+ * for each other as in llcl_allgather_bytes.
  *
- * The two know nothing of each other: keys, regions and flushes of one mean nothing in the other,
- * and each is ended by a llcl_finalize of its own, in any order. In the second one rank 0 serves
- * the others: when it dies they hear of the death of all ranks there.
+ * The two contexts are independent: keys, regions and flushes of one mean nothing in the other.
+ * Each is ended by its own llcl_finalize, in any order. In the second context rank 0 does what the
+ * launcher does for the first: if it dies, the other ranks of that context are told that all ranks
+ * have died.
  * `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
- * `rank` is not looked at; NULL: all defaults. `duplicate`: where the new context goes.
+ * `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;
  * LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_STATE: inside a callback, or the
- * context is being finalized; LLCL_ERR_NO_MEMORY or
- * LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket. Where one rank is refused the
- * others are, too, or find that it has left. Threads of one rank must not call collective
- * functions of one context at the same time. As MPI_Comm_dup, and the several clients of
- * GASNet-EX.
+ * context is being finalized; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a
+ * thread or a socket. Where one rank is refused, the others are refused too, or find that it has
+ * left. Threads of one rank must not call collective functions of one context at the same time. As
+ * MPI_Comm_dup, and the several clients of GASNet-EX.
  */
 llcl_status_t llcl_context_duplicate(llcl_context_t *context,
                                      const llcl_config_t *config,
                                      llcl_context_t **duplicate);
 
 /**
- * Leaves the world. Collective: returns when every living rank has come here.
+ * Ends a context: leaves the world. Collective: returns when every living rank has called it.
  *
- * Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
- * LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served, and messages that were
- * sent before, and responses to them, are handled. All regions, teams and plans of the context end
- * with it, and every pointer into their memory; nothing of it need be freed before.
- * `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
- * LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK;
- * LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a thread of
- * the library has not returned within LLCL_FINALIZE_MS and a second or two: what waits behind it
- * is not told, and memory and threads of the context stay for it. One that does not return on the
- * calling thread is waited for. No other thread may be in a call on this context, or begin one;
- * callbacks may run on the calling thread and on the progress thread until it returns, and what
- * they post is refused.
+ * Operations under way end first, each once: those that can end within LLCL_FINALIZE_MS end as
+ * ever, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and messages
+ * that were sent before, and responses to them, are handled. All regions, teams and plans of the
+ * context end with it, and so do all pointers into their memory; the program does not have to free
+ * them before.
+ * `context`: ended by this call, whatever the answer, except LLCL_ERR_INVALID (it is NULL) and
+ * LLCL_ERR_STATE (inside a callback, ended before, or in a forked child).
+ * LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a
+ * thread of the library has not returned within LLCL_FINALIZE_MS and a second or two. Completions
+ * that wait for that thread then never fire, and the memory and the threads of the context stay.
+ * There is no such limit for a callback on the calling thread.
+ * No other thread may be in a call on this context, or begin one. Until this call returns,
+ * callbacks may run on the calling thread and on the progress thread; requests that they post are
+ * refused.
  */
 llcl_status_t llcl_finalize(llcl_context_t *context);
 
@@ -589,19 +626,20 @@ llcl_status_t llcl_finalize(llcl_context_t *context);
  * Leaves the world as llcl_finalize does, but waits for the other ranks no longer than a time.
  *
  * `context`: as of llcl_finalize. `timeout_ns`: nanoseconds; negative: for ever.
- * LLCL_ERR_TIMEOUT: not all ranks have come in time, or a call of llcl_allgather_bytes_within that
- * has timed out was not gone on with; or as of llcl_finalize, which the sentence tells. The context
- * has ended all the same. Ranks that have not come find that this one has left
- * (LLCL_ERR_PEER_DEAD), and may until then touch memory that it had registered. LLCL_OK, other
- * statuses, and threads: as of llcl_finalize.
- * After the time that each call of GASPI takes.
+ * LLCL_OK and other statuses: as of llcl_finalize; LLCL_ERR_TIMEOUT: not all ranks have called it
+ * in time; or a call of llcl_allgather_bytes_within has timed out and was not repeated; or as of
+ * llcl_finalize. llcl_last_error() says which. The context has ended in each case. Ranks that have
+ * not called it find that this rank has left (LLCL_ERR_PEER_DEAD); until then they may touch
+ * memory that this rank had registered.
+ * Threads: as of llcl_finalize.
+ * From: GASPI, where each call takes a time-out.
  */
 llcl_status_t llcl_finalize_within(llcl_context_t *context,
                                    int64_t timeout_ns);
 
 /**
- * Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a
- * system has the low 8 bits: 0 is success, other codes in which these bits are 0 count as 1.
+ * Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`. The system
+ * keeps the low 8 bits of the code; a code other than 0 in which these bits are 0 counts as 1.
  *
  * `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
  * call it, also inside a callback. No exit handler runs.
@@ -611,17 +649,16 @@ void llcl_abort(llcl_context_t *context,
 
 /**
  * Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers
- * and writes what is buffered; the others by SIGTERM, and by SIGKILL where they have not ended in
+ * and writes buffered output; the others by SIGTERM, and by SIGKILL where they have not ended in
  * time. llcl-run returns the code.
  *
- * The first call of a job decides; further ones, by whatever thread of whatever rank, do not
- * return either.
+ * The first call of a job decides. Later calls, of any thread of any rank, do not return either.
  * `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort.
  * `grace_ms`: milliseconds that the processes of the job have to end. Where the context was made
  * with an llcl_bootstrap_t::abort, this function writes the buffered output of this process and
  * then calls that one, which ends the job.
- * Does not return. Any thread may call it, also inside a callback or a handler. Operations under
- * way are not waited for. It is GASNet's gasnet_exit.
+ * Does not return. Any thread may call it, also inside a callback or a handler. It does not wait
+ * for operations under way. It is GASNet's gasnet_exit.
  */
 void llcl_exit(llcl_context_t *context,
                int32_t exit_code,
@@ -644,17 +681,18 @@ uint32_t llcl_rank(const llcl_context_t *context);
 uint32_t llcl_size(const llcl_context_t *context);
 
 /**
- * The version of the library that runs: major << 16 | minor << 8 | patch. Any thread may call it.
+ * The version of the library that is loaded: major << 16 | minor << 8 | patch. Any thread may call
+ * it.
  */
 uint32_t llcl_version(void);
 
 /**
- * The version of the library that runs, as text. Static, never NULL. Any thread may call it.
+ * The version of the library that is loaded, as text. Static, never NULL. Any thread may call it.
  */
 const char *llcl_version_string(void);
 
 /**
- * What the context can do, and the values in force.
+ * Tells the limits of a context, and the configuration in force.
  *
  * `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
@@ -663,7 +701,7 @@ llcl_status_t llcl_query(llcl_context_t *context,
                          llcl_capabilities_t *capabilities);
 
 /*
- * 4. Peers: whether they live, how they are reached, and contact beforehand.
+ * 4. Peers: whether they live, how they are reached, and how to contact them beforehand.
  */
 
 /** The peer is this rank itself. */
@@ -685,8 +723,8 @@ llcl_status_t llcl_query(llcl_context_t *context,
 #define LLCL_ACCESS_MESSAGE 3u
 
 /**
- * A network reads and writes the memory, without a thread of its owner. Memory that the peer
- * allocated is then reached so as well.
+ * A network reads and writes the memory, without a thread of its owner, both registered and
+ * allocated memory.
  */
 #define LLCL_ACCESS_WIRE 4u
 
@@ -697,8 +735,8 @@ typedef struct llcl_peer_info_t {
     /** One of LLCL_TRANSPORT_*. */
     uint32_t transport;
     /**
-     * How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it
-     * allocated is mapped, but where `transport` is LLCL_TRANSPORT_WIRE.
+     * How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it allocated
+     * is mapped, except where `transport` is LLCL_TRANSPORT_WIRE.
      */
     uint32_t registered_access;
     /** Its process id. */
@@ -714,19 +752,21 @@ typedef struct llcl_peer_info_t {
      */
     int32_t kernel_error;
     /**
-     * How memory that the peer registered is written: one of LLCL_ACCESS_*. It is
-     * registered_access, but LLCL_ACCESS_MESSAGE where a sandbox refuses process_vm_writev alone.
+     * How memory that the peer registered is written: one of LLCL_ACCESS_*. It equals
+     * registered_access, except that it is LLCL_ACCESS_MESSAGE where a sandbox refuses only
+     * process_vm_writev.
      */
     uint32_t registered_writes;
     /**
      * Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused
-     * process_vm_writev, or kernel_error where it refuses both. 0 as there.
+     * process_vm_writev, or kernel_error where it refuses both. 0 in the cases in which
+     * kernel_error is 0.
      */
     int32_t kernel_write_error;
     /**
-     * The number of the node on which it runs: ranks with one number share memory. 0 where no
-     * network leads anywhere, so that the world lies on one machine; else some number. The
-     * variable LLCL_NODE_ID sets it: a number, or a list with one for each rank.
+     * The number of the node on which it runs: ranks with equal numbers share memory. It is 0 in a
+     * world without a network, which lies on one machine; else any number. The variable
+     * LLCL_NODE_ID sets it: a number, or a list with one for each rank.
      */
     uint32_t node;
     /** Its message slots, whatever the number of senders. */
@@ -741,7 +781,8 @@ typedef struct llcl_peer_info_t {
 #define LLCL_PEER_INFO_INIT {sizeof(llcl_peer_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
- * Whether a peer lives, as far as is known here: the kernel tells of a death within milliseconds.
+ * Whether a peer lives, as far as this rank knows. It hears of a death on its machine within
+ * milliseconds.
  *
  * `context`: a live context. `peer`: a rank below llcl_size.
  * LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left, or
@@ -752,23 +793,22 @@ llcl_status_t llcl_peer_alive(llcl_context_t *context,
                               uint32_t peer);
 
 /**
- * Contacts peers, so that no later request has to wait for that, nor is answered by
- * LLCL_RETRY_CONNECTING. All are contacted at the same time, by one request to the launcher. A
- * peer that was contacted before costs nothing.
+ * Contacts peers, so that no later request waits for the contact or is answered by
+ * LLCL_RETRY_CONNECTING. One request to the launcher contacts all of them at the same time. A peer
+ * that was contacted before costs nothing.
  *
  * A program need not call this: a peer is contacted when it is first used.
  *
  * `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every
  * rank of the world, `count` is then ignored. Read during the call only.
  * Blocks until each of them has come up and was contacted, or has died; not inside a callback.
- * LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was
- * contacted;
- * LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
- * memory of one of them cannot be mapped, as where too many files are open, or
- * LLCL_ERR_UNSUPPORTED: one of them runs on another node, to which no network leads; the others
- * were contacted;
+ * LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` has a number that is no rank;
+ * nobody was contacted. After the following errors the other peers were contacted.
+ * LLCL_ERR_PEER_DEAD: one of them has died or has left; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
+ * memory of one of them cannot be mapped, for instance because too many files are open;
+ * LLCL_ERR_UNSUPPORTED: one of them runs on another node, and there is no network.
  * LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
- * As the connection that UCX, verbs and libfabric programs make before they measure.
+ * From: the endpoints and connections of UCX, verbs and libfabric, which programs make beforehand.
  */
 llcl_status_t llcl_connect(llcl_context_t *context,
                            const uint32_t *peers,
@@ -780,26 +820,27 @@ llcl_status_t llcl_connect(llcl_context_t *context,
  *
  * `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
  * struct_size set; filled.
- * LLCL_OK; LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before, call again
- * later;
+ * LLCL_OK; LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside a
+ * callback: call again later;
  * LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died
  * or has left;
  * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory
- * cannot be mapped; LLCL_ERR_UNSUPPORTED: it runs on another node, to which no network leads. Any thread may call it.
+ * cannot be mapped; LLCL_ERR_UNSUPPORTED: it runs on another node, and there is no network. Any
+ * thread may call it.
  */
 llcl_status_t llcl_query_peer(llcl_context_t *context,
                               uint32_t peer,
                               llcl_peer_info_t *info);
 
 /*
- * 5. Memory: regions, the addresses that name places in them, and how ranks tell each other.
+ * 5. Memory: regions, addresses in them, and how ranks exchange addresses.
  */
 
 /**
- * Flag of llcl_region_allocate and llcl_region_register: atomics on the region are executed by
- * network adapters, not by processors, and nothing else changes its words. Without it processors
- * execute them, of the caller or of the owner; llcl_atomic_query tells which. There is no wire yet
- * that offers it: LLCL_ERR_UNSUPPORTED.
+ * Flag of llcl_region_allocate and llcl_region_register: network adapters execute the atomics on
+ * the region, not processors, and nothing else changes its words. Without the flag a processor of
+ * the caller or of the owner executes them; llcl_atomic_query tells which. No wire offers it yet,
+ * so the answer is LLCL_ERR_UNSUPPORTED.
  */
 #define LLCL_REGION_DEVICE_ATOMICS 1u
 
@@ -807,13 +848,13 @@ llcl_status_t llcl_query_peer(llcl_context_t *context,
 typedef struct llcl_region_t llcl_region_t;
 
 /**
- * A place in the calling rank's own memory, for the near side of operations. Means something only
+ * An address in the calling rank's own memory, for the local side of operations. It is valid only
  * in the context that made it.
  */
 typedef struct llcl_local_t {
     /** Bytes from the beginning of the region. */
     uint64_t offset;
-    /** Names the region; 0 names none. */
+    /** The region; 0: none. */
     uint64_t key;
 } llcl_local_t;
 
@@ -821,13 +862,13 @@ typedef struct llcl_local_t {
 #define LLCL_LOCAL_INIT {0, 0}
 
 /**
- * A place in a rank's memory: plain bytes, which mean the same in every rank and may be sent
- * around in any way. Add to `offset` to go further; leave `key` alone.
+ * An address in a rank's memory. It is plain bytes with the same meaning at every rank, which may
+ * be sent in any way. The program may add to `offset`, and must not change `key`.
  */
 typedef struct llcl_remote_t {
     /** Bytes from the beginning of the region. */
     uint64_t offset;
-    /** Names the region; 0 names none. */
+    /** The region; 0: none. */
     uint64_t key;
 } llcl_remote_t;
 
@@ -835,54 +876,55 @@ typedef struct llcl_remote_t {
 #define LLCL_REMOTE_INIT {0, 0}
 
 /**
- * The place at an address of this process, for the near side of this process's operations: stack,
- * heap, static or mapped memory that was never made a region of. Nothing is registered, and
- * nothing need be ended.
+ * The llcl_local_t of an address of this process: of stack, heap, static or mapped memory that is
+ * in no region. The call registers nothing, and there is nothing to end.
  *
- * Not for LLCL_AM_BULK, whose payload the receiver reads, and for no far side: what peers are to
- * reach lies in a region. In `send` and `receive` of a collective it is treated as registered
- * memory.
- * `pointer`: the first byte, of any alignment; the memory stays the caller's, who keeps it until
- * the operation has ended. NULL: the place fits nothing, but size 0. Not checked: the address of
- * nothing ends the process where the operation touches it, or the operation with LLCL_ERR_SYSTEM.
- * Any thread may call it.
- * After the local buffers of MPI's and OpenSHMEM's puts, which need not be in a window either.
+ * It serves as the local side of operations, except of LLCL_AM_BULK, whose payload the receiver
+ * reads: memory that peers access must lie in a region. In `send` and `receive` of a collective it
+ * is treated as registered memory.
+ * `pointer`: the first byte, of any alignment. The memory stays the caller's, and must stay valid
+ * until the operation has ended. NULL: only operations of size 0 accept it. The address is not
+ * checked: if nothing is mapped there, the operation ends with LLCL_ERR_SYSTEM, or its access ends
+ * the process. Any thread may call it.
+ * From: the local buffers of MPI's and OpenSHMEM's puts, which do not have to lie in a window
+ * either.
  */
 llcl_local_t llcl_local_address(const void *pointer);
 
 /**
- * The place some bytes further on in a peer's memory.
+ * The address `offset` bytes behind another one in a peer's memory.
  *
- * `remote`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not
- * here. Any thread may call it.
+ * `remote`: an address. `offset`: bytes, modulo 2 to the 64th. The range is checked when the
+ * address is used, not here. Any thread may call it.
  */
 llcl_remote_t llcl_at(llcl_remote_t remote, uint64_t offset);
 
 /**
- * The place some bytes further on in one's own memory.
+ * The address `offset` bytes behind another one in the caller's own memory.
  *
- * `local`: a place. `offset`: bytes, modulo 2 to the 64th; checked when the place is used, not
- * here. Any thread may call it.
+ * `local`: an address. `offset`: bytes, modulo 2 to the 64th. The range is checked when the
+ * address is used, not here. Any thread may call it.
  */
 llcl_local_t llcl_local_at(llcl_local_t local, uint64_t offset);
 
 /**
- * Allocates a region of zeroed memory that the peers of the machine map when they first use it:
- * their operations then are loads, stores and atomic instructions.
+ * Allocates a region of zeroed memory. Peers on the same machine map it when they first use it;
+ * their operations on it are then loads, stores and atomic instructions.
  *
- * `context`: a live context. `size`: bytes, at least 1; memory is taken page by page as it is
- * touched, huge pages are asked for from 2 MiB on. `flags`: 0 (see
- * LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region
- * goes; ended by llcl_region_free or with the context.
- * Memory of freed regions is used again; that of a region which peers have used when they have let
- * go of it, which they do without their program's help. Where there is no other memory, because
- * the kernel limits the size of files (ulimit -f), the call waits for that up to 2 seconds.
+ * The memory of freed regions is used again. If peers have mapped a region, that happens when they
+ * have unmapped it, which their libraries do without the program's help. Where there is no other
+ * memory, because the kernel limits the size of files (ulimit -f), the call waits for the peers up
+ * to 2 seconds.
+ * `context`: a live context. `size`: bytes, at least 1. The kernel gives memory page by page as it
+ * is touched; from 2 MiB on the library asks for huge pages. `flags`: 0 (see
+ * LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region goes; ended by llcl_region_free or
+ * with the context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
- * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_NO_MEMORY: more than the
- * machine has, a limit of the kernel, or all regions of the configuration exist; LLCL_ERR_TIMEOUT:
- * a peer that is stopped has not let go of the memory that is needed: call again when it goes on;
- * LLCL_RETRY_BUSY: inside a callback where the call would have to wait for a peer; LLCL_ERR_STATE:
- * the context is being finalized. Any thread may call it.
+ * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_NO_MEMORY: more than the machine has, a limit of the
+ * kernel, or as many regions exist as the configuration allows; LLCL_ERR_TIMEOUT: a peer that is
+ * stopped has not unmapped the memory that is needed: call again when it runs; LLCL_RETRY_BUSY:
+ * the call is made inside a callback and would have to wait for a peer: call again later, outside;
+ * LLCL_ERR_STATE: the context is being finalized. Any thread may call it.
  */
 llcl_status_t llcl_region_allocate(llcl_context_t *context,
                                    size_t size,
@@ -890,19 +932,19 @@ llcl_status_t llcl_region_allocate(llcl_context_t *context,
                                    llcl_region_t **region);
 
 /**
- * Allocates a region at every rank and tells every rank where all of them are. Collective.
+ * Allocates a region at every rank, and gives every rank the addresses of all of them. Collective.
  *
  * `context`: a live context. `size`: bytes of this rank's region, at least 1; ranks may give
  * different ones.
  * `region`: where the new region goes, as of llcl_region_allocate. `remotes`: place for llcl_size
  * addresses, filled in the order of ranks: the beginning of each rank's region.
- * LLCL_OK; else as llcl_region_allocate and llcl_allgather_bytes. Where one rank is refused all
- * are: that one with its reason, the others with its status, and no region is made. A rank that is
- * refused before it can tell the others, because `context` is NULL, inside a callback or during
+ * LLCL_OK; else as llcl_region_allocate and llcl_allgather_bytes. If one rank is refused, all are:
+ * that rank gets the sentence with the reason, the others get its status, and no region is made. A
+ * rank that cannot tell the others, because `context` is NULL, inside a callback or during
  * llcl_finalize, is refused alone.
  * Threads of one rank must not call collective functions of the world at the same time. The
- * calling thread sleeps meanwhile. As shmem_malloc of OpenSHMEM and MPI_Win_allocate, with
- * addresses that are plain bytes.
+ * calling thread sleeps until all ranks have called it. From: shmem_malloc of OpenSHMEM and
+ * MPI_Win_allocate, but with addresses that are plain bytes.
  */
 llcl_status_t llcl_region_allocate_shared(llcl_context_t *context,
                                           size_t size,
@@ -913,15 +955,14 @@ llcl_status_t llcl_region_allocate_shared(llcl_context_t *context,
  * Makes a region of memory that the caller owns: heap, stack or static. Peers reach it through the
  * kernel, or by messages to this rank's progress thread; atomics on it are executed by this rank.
  *
- * `context`: a live context. `address`: the first byte; stays valid until llcl_region_free has
- * answered LLCL_OK. For atomics of n bytes it is aligned to n. `size`: bytes, at least 1. Regions
- * may overlap. `flags`: 0 (see
- * LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region goes; ended by llcl_region_free or with
- * the context.
+ * `context`: a live context. `address`: the first byte; it must stay valid until llcl_region_free
+ * has answered LLCL_OK. For atomics of n bytes it must be aligned to n. `size`: bytes, at least 1.
+ * Regions may overlap. `flags`: 0 (see LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region
+ * goes; ended by llcl_region_free or with the context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
- * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_RANGE: the memory would leave
- * the address space; LLCL_ERR_NO_MEMORY: all regions of the configuration exist; LLCL_ERR_STATE:
- * the context is being finalized. Any thread may call it.
+ * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_RANGE: the memory would leave the address space;
+ * LLCL_ERR_NO_MEMORY: as many regions exist as the configuration allows; LLCL_ERR_STATE: the
+ * context is being finalized. Any thread may call it.
  */
 llcl_status_t llcl_region_register(llcl_context_t *context,
                                    void *address,
@@ -930,20 +971,20 @@ llcl_status_t llcl_region_register(llcl_context_t *context,
                                    llcl_region_t **region);
 
 /**
- * Ends a region. Its addresses fit nothing from now on, at any rank; memory that it allocated is
- * gone when this returns, memory that was registered is the caller's alone again.
+ * Ends a region. From now on its addresses are refused, at every rank. When the call returns,
+ * allocated memory is gone, and the library no longer uses registered memory.
  *
- * Waits for the operations of this rank that were accepted before, not for those of peers: agree
- * with your peers first. A peer that is in the middle of a copy by the kernel may still touch
- * registered memory. A late store of a peer into allocated memory is lost: no other region gets
- * the bytes before every living peer that has used this one has let go of them (the memory itself
- * goes back to the kernel at once); a peer's read that this overtakes may bring zeros.
- * `region`: ended by this call if it answers LLCL_OK. Any other answer than those named here is a
- * failure of the wait: the region has ended, but its memory stays mapped here until a later free.
- * LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way, call again later;
- * LLCL_ERR_STATE: it was freed before (found out unless a newer object has
- * been given the same handle);
- * LLCL_ERR_INVALID: NULL. Any thread may call it, once.
+ * It waits for the operations of this rank that were accepted before, but not for those of peers,
+ * so the program should first make sure that no peer uses the region. A peer that is in the middle
+ * of a copy by the kernel may still touch registered memory. A late store of a peer into allocated
+ * memory is lost: the memory goes back to the kernel at once, but no other region gets these
+ * addresses before every living peer that has used the region has unmapped it. A peer's read that
+ * is under way may bring zeros.
+ * `region`: ended by this call if it answers LLCL_OK.
+ * LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way: call again later;
+ * LLCL_ERR_STATE: it was freed before (see the conventions on handles); LLCL_ERR_INVALID: NULL.
+ * With any other status the wait has failed: the region has ended, but its memory stays mapped
+ * here until a later free. Any thread may call it, once.
  */
 llcl_status_t llcl_region_free(llcl_region_t *region);
 
@@ -964,39 +1005,39 @@ void *llcl_region_address(const llcl_region_t *region);
 size_t llcl_region_size(const llcl_region_t *region);
 
 /**
- * The place at `offset` bytes of a region, for the near side of this context's operations.
+ * The address of a byte of a region, for the local side of this context's operations.
  *
- * `region`: a handle of a live context; for NULL or a region that was freed the place fits
- * nothing.
- * `offset`: bytes; checked when the place is used, not here. Any thread may call it.
+ * `region`: a handle of a live context; for NULL or a region that was freed the answer is an
+ * address that operations refuse with LLCL_ERR_KEY. `offset`: bytes from the beginning of the
+ * region; checked when the address is used, not here. Any thread may call it.
  */
 llcl_local_t llcl_region_local(const llcl_region_t *region, uint64_t offset);
 
 /**
- * The place at `offset` bytes of a region, as every rank may use it for the far side of
- * operations.
+ * The address of a byte of a region, as every rank uses it for the remote side of operations.
  *
- * `region`: a handle of a live context; for NULL or a region that was freed the place fits
- * nothing.
- * `offset`: bytes; checked when the place is used, not here. Any thread may call it.
+ * `region`: a handle of a live context; for NULL or a region that was freed the answer is an
+ * address that operations refuse with LLCL_ERR_KEY. `offset`: bytes from the beginning of the
+ * region; checked when the address is used, not here. Any thread may call it.
  */
 llcl_remote_t llcl_region_remote(const llcl_region_t *region, uint64_t offset);
 
 /**
- * Gathers bytes from every rank at every rank. Collective; meant for addresses and small tables.
+ * Gathers bytes from every rank at every rank. Collective; it is meant for addresses and small
+ * tables.
  *
  * `context`: a live context. `mine`: `size` bytes of this rank; may be NULL if `size` is 0.
- * `size`: bytes, the same at every rank, at most 1 GiB for all ranks together; 0 makes it a fence.
- * `all`: place for llcl_size times `size` bytes, filled in the order of ranks; may be NULL if
- * `size` is 0; must not overlap `mine`.
+ * `size`: bytes, the same at every rank, at most 1 GiB for all ranks together; with 0 the call
+ * only waits for all ranks. `all`: place for llcl_size times `size` bytes, filled in the order of
+ * ranks; may be NULL if `size` is 0; must not overlap `mine`.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_RANGE: `size` is
  * too large;
- * LLCL_ERR_NO_MEMORY: no room to gather so much; LLCL_ERR_PEER_DEAD: a rank has died or has left,
- * and this call will never succeed again: the others go on with llcl_team_create and
- * llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
- * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time:
- * which call of this rank would meet which call of another one is then open. The calling thread
- * sleeps meanwhile.
+ * LLCL_ERR_NO_MEMORY: no memory for so many bytes; LLCL_ERR_PEER_DEAD: a rank has died or has
+ * left, and this function will never succeed again in this context: go on with llcl_team_create
+ * and llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
+ * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time,
+ * because their calls would be matched with those of other ranks in arbitrary order. The calling
+ * thread sleeps until all ranks have called it.
  */
 llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
                                    const void *mine,
@@ -1009,12 +1050,12 @@ llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
  *
  * `context`, `mine`, `size`, `all`: as there. `timeout_ns`: nanoseconds; negative: for ever; 0:
  * only looks.
- * LLCL_ERR_TIMEOUT: some rank has not made its call yet, and `all` is unchanged. This rank's bytes
- * have been given: a further call with the `size` of this one, of either function, goes on waiting,
- * and its `mine` must hold what this one's did. Until one has ended no other collective function
- * of the world may be called, but llcl_finalize_within; one of another size answers
- * LLCL_ERR_STATE. LLCL_OK, other statuses, and threads: as there.
- * After gaspi_barrier and gaspi_allreduce of GASPI, which are called again after a time-out.
+ * LLCL_OK and other statuses: as there; LLCL_ERR_TIMEOUT: some rank has not made its call yet, and
+ * `all` is unchanged. This rank's bytes have already been sent. Call this function or
+ * llcl_allgather_bytes again to go on waiting, with the same `size` and the same bytes in `mine`;
+ * another size answers LLCL_ERR_STATE. Until such a call has ended, llcl_finalize_within is the
+ * only other collective function of the world that may be called. Threads: as there.
+ * From: gaspi_barrier and gaspi_allreduce of GASPI, which are called again after a time-out.
  */
 llcl_status_t llcl_allgather_bytes_within(llcl_context_t *context,
                                           const void *mine,
@@ -1023,19 +1064,17 @@ llcl_status_t llcl_allgather_bytes_within(llcl_context_t *context,
                                           int64_t timeout_ns);
 
 /**
- * Where a peer's memory is mapped in this process: loads, stores and atomic instructions through
- * the pointer are the caller's own, as on memory that threads share.
+ * The address at which a peer's memory is mapped in this process. The caller may use the pointer
+ * for loads, stores and atomic instructions, as on memory that threads share.
  *
  * A store through it does not wake a thread that sleeps in llcl_wait_word: call llcl_wake after
- * it. The pointer stays readable until the context ends or the region's place is used for another
- * one; what it shows after the owner has freed the region is undefined, and what is stored there
- * is lost.
- * `context`: a live context. `peer`: whose memory. `remote`: the place. `size`: bytes that are
- * meant to be used from there.
- * NULL, with a sentence in llcl_last_error(), where the memory is not mapped (registered memory of
- * another rank) or the peer, the key or the range is wrong, or inside a callback where the peer
- * was not contacted before. Waits for the first contact with the peer, but for that. Any thread
- * may call it.
+ * it. The pointer stays readable until the context ends or another region gets the address. After
+ * the owner has freed the region, loads bring undefined values, and stores are lost.
+ * `context`: a live context. `peer`: the owner of the memory, a rank below llcl_size. `remote`:
+ * the address. `size`: bytes that the caller uses from there on.
+ * Returns NULL, with a sentence in llcl_last_error(), if the memory is not mapped (registered
+ * memory of another rank), or if the peer, the key or the range is wrong. Waits for the first
+ * contact with the peer; inside a callback it returns NULL instead. Any thread may call it.
  */
 void *llcl_remote_pointer(llcl_context_t *context,
                           uint32_t peer,
@@ -1048,29 +1087,29 @@ void *llcl_remote_pointer(llcl_context_t *context,
 
 /**
  * Flag: the request goes through the command queue, whatever the execution in force, and its
- * completion never fires inside the call. For large copies that are to run beside the caller's
- * work, and for callers that hold locks which their callbacks take.
+ * completion never fires inside the call. It is for large copies that should run beside the
+ * caller's work, and for callers that hold locks which their callbacks take.
  */
 #define LLCL_FLAG_DEFER 1u
 
 /**
- * Flag: where a try function would answer "try again" the request is accepted all the same: the
- * library keeps it and posts it when there is room, in the order of one peer's kept requests. So a
- * callback that posts the next request needs no list of its own. Sources stay as they are until
- * the completion that tells so, also where they are copied in the call otherwise; but for the
- * values and small writes, which the library copies. Errors that show only when the request is
- * posted are told by its completions. As many as LLCL_PARKED are kept at one time
- * (llcl_stats_t::parked_high_water); beyond that the answer is "try again". It may be combined
- * with LLCL_FLAG_DEFER.
+ * Flag: where a try function would answer "try again", the library accepts the request, parks it,
+ * and posts it when there is room. Parked requests to one peer are posted in their order. So a
+ * callback that posts the next request does not need a list of its own. The source must not change
+ * until the completion that says so, even where the call would copy it otherwise; the library does
+ * copy the bytes of value writes and small writes. An error that is found only when the request is
+ * posted is reported by its completions. At most LLCL_PARKED requests are parked at one time
+ * (llcl_stats_t::parked_high_water); beyond that the answer is "try again". The flag may be
+ * combined with LLCL_FLAG_DEFER.
  */
 #define LLCL_FLAG_PARK 2u
 
 /**
- * Flag: where the operation ends before the call returns, the call answers LLCL_DONE, and none of
- * the request's completions fires. Otherwise as without the flag: LLCL_OK, and they fire; so in
- * offload mode, with LLCL_FLAG_DEFER, and where the owner of the memory must do its part. Blocking
- * functions answer LLCL_OK with it as without it. It saves the price of a completion that has
- * nothing to tell.
+ * Flag: if the operation ends before the call returns, the call answers LLCL_DONE, and none of the
+ * request's completions fires. Otherwise the flag changes nothing: the answer is LLCL_OK, and the
+ * completions fire. That is so in offload mode, with LLCL_FLAG_DEFER, and where the owner of the
+ * memory must act. Blocking functions ignore the flag. It saves the cost of a completion that
+ * would tell nothing new.
  */
 #define LLCL_FLAG_DONE 4u
 
@@ -1090,9 +1129,9 @@ typedef struct llcl_read_params_t {
     llcl_remote_t source;
     /** Where the bytes go. */
     llcl_local_t destination;
-    /** How many bytes; 0 checks both places and touches nothing. */
+    /** How many bytes. With 0 both addresses are checked, and no memory is touched. */
     size_t size;
-    /** Fires when the bytes are there. */
+    /** Fires when the bytes are in `destination`. */
     llcl_completion_t on_complete;
 } llcl_read_params_t;
 
@@ -1110,7 +1149,7 @@ typedef struct llcl_write_params_t {
     llcl_local_t source;
     /** Where they go. */
     llcl_remote_t destination;
-    /** How many bytes; 0 checks both places and touches nothing. */
+    /** How many bytes. With 0 both addresses are checked, and no memory is touched. */
     size_t size;
     /** Fires when the source may be reused. */
     llcl_completion_t on_local;
@@ -1132,7 +1171,7 @@ typedef struct llcl_write_signal_params_t {
     llcl_local_t source;
     /** Where they go. */
     llcl_remote_t destination;
-    /** How many bytes; 0 makes it a signal alone, both places still being checked. */
+    /** How many bytes. With 0 both addresses are checked, and only the signal word changes. */
     size_t size;
     /** The word: a uint64_t of the same peer, aligned to 8 bytes. */
     llcl_remote_t signal;
@@ -1155,19 +1194,19 @@ typedef struct llcl_write_signal_params_t {
 /**
  * Reads from a peer, if that is possible now.
  *
- * Source and destination may overlap, where they are memory of one process, as for memmove. The
+ * Source and destination may overlap if they are memory of one process, as for memmove. The
  * destination is undefined until `on_complete`.
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
- * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
- * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
- * region) or LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the
- * conventions. The interface is that of Endo and Taura's low-level communication layer (listing 1
- * there), with the reason of a refusal added.
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+ * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. The conventions say on which thread the
+ * completions run. The interface is that of Endo and Taura's low-level communication layer
+ * (listing 1 there), with the reason of a refusal added.
  */
 llcl_status_t llcl_try_read_async(llcl_context_t *context,
                                   const llcl_read_params_t *params);
@@ -1195,19 +1234,19 @@ llcl_status_t llcl_read(llcl_context_t *context,
 /**
  * Writes to a peer, if that is possible now.
  *
- * The source must not change until `on_local` or `on_complete`. Source and destination may
- * overlap, where they are memory of one process, as for memmove.
+ * The source must not change until `on_local` or `on_complete`. Source and destination may overlap
+ * if they are memory of one process, as for memmove.
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
- * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
- * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
- * region) or LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the
- * conventions. The interface is that of Endo and Taura's low-level communication layer (listing 1
- * there), with the reason of a refusal added.
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+ * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. The conventions say on which thread the
+ * completions run. The interface is that of Endo and Taura's low-level communication layer
+ * (listing 1 there), with the reason of a refusal added.
  */
 llcl_status_t llcl_try_write_async(llcl_context_t *context,
                                    const llcl_write_params_t *params);
@@ -1241,14 +1280,14 @@ llcl_status_t llcl_write(llcl_context_t *context,
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
- * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
- * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
- * region) or LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the
- * conventions. The form is that of the put with signal of OpenSHMEM 1.5 and of the notification of
- * GASPI.
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+ * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. The conventions say on which thread the
+ * completions run. The form is that of the put with signal of OpenSHMEM 1.5 and of the
+ * notification of GASPI.
  */
 llcl_status_t llcl_try_write_signal_async(llcl_context_t *context,
                                           const llcl_write_signal_params_t *params);
@@ -1297,7 +1336,7 @@ typedef struct llcl_write_value_params_t {
 /** All zeroes: `llcl_write_value_params_t it = LLCL_WRITE_VALUE_PARAMS_INIT;`. */
 #define LLCL_WRITE_VALUE_PARAMS_INIT {0, 0, LLCL_REMOTE_INIT, 0, 0, LLCL_COMPLETION_INIT}
 
-/** A write of a few bytes from anywhere. */
+/** A write of a few bytes from any memory of the caller. */
 typedef struct llcl_write_small_params_t {
     /** The rank to write to. */
     uint32_t peer;
@@ -1311,8 +1350,8 @@ typedef struct llcl_write_small_params_t {
     /** Where the bytes go. */
     llcl_remote_t destination;
     /**
-     * How many bytes, at most `small` of llcl_capabilities_t; 0 checks the place and touches
-     * nothing.
+     * How many bytes, at most `small` of llcl_capabilities_t. With 0 the address is checked, and
+     * no memory is touched.
      */
     size_t size;
     /** Fires when the bytes can be seen at the peer. */
@@ -1329,13 +1368,13 @@ typedef struct llcl_write_small_params_t {
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
- * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
- * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
- * region) or LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the
- * conventions. It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+ * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. The conventions say on which thread the
+ * completions run. It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
  * system uses it.
  */
 llcl_status_t llcl_try_write_value_async(llcl_context_t *context,
@@ -1369,13 +1408,13 @@ llcl_status_t llcl_write_value(llcl_context_t *context,
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
- * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
- * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
- * region) or LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the
- * conventions. It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+ * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. The conventions say on which thread the
+ * completions run. It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
  * system uses it.
  */
 llcl_status_t llcl_try_write_small_async(llcl_context_t *context,
@@ -1403,7 +1442,7 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
                                const llcl_write_small_params_t *params);
 
 /*
- * 8. Atomics: on words of a peer. All changes of a word have one order, whichever rank makes them.
+ * 8. Atomics: on words of a peer. All changes of a word have one order, whatever rank makes them.
  */
 
 /** int32_t */
@@ -1430,7 +1469,7 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
 /** Sets the word to the operand. */
 #define LLCL_OP_STORE 2u
 
-/** Sets the word to the operand and fetches what it was; as STORE with a result. */
+/** Sets the word to the operand and fetches its former value; equal to STORE with a result. */
 #define LLCL_OP_SWAP 3u
 
 /** Sets the word to the operand if its bits equal those of `compare`. */
@@ -1458,14 +1497,14 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
 #define LLCL_OP_MAX 11u
 
 /**
- * Any processor of the machine changes the word, by its atomic instructions; so may the program,
- * through pointers, with the atomics of C.
+ * Every processor of the machine changes the word by atomic instructions. The program may do so as
+ * well, through pointers, with the atomics of C.
  */
 #define LLCL_DOMAIN_PROCESSOR 1u
 
 /**
- * Only the process that owns the word changes it, in the name of the others; so may the owner's
- * program with the atomics of C.
+ * Only the process that owns the word changes it, at the request of the other ranks. The owner's
+ * program may do so as well, with the atomics of C.
  */
 #define LLCL_DOMAIN_OWNER 2u
 
@@ -1476,7 +1515,8 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
 
 /**
  * A loop of the calling processor around a compare-and-swap, because it has no instruction for the
- * operation: as LLCL_COST_INSTRUCTION, and once more for each other change that comes between.
+ * operation. Each turn costs as LLCL_COST_INSTRUCTION; there is one more turn for each other
+ * change of the word that comes between.
  */
 #define LLCL_COST_LOOP 2u
 
@@ -1490,13 +1530,13 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
 typedef struct llcl_atomic_info_t {
     /** Bytes of this struct, set by the caller before the call. */
     uint64_t struct_size;
-    /** 1: the operation is offered for the type; 0: it makes no sense for it. */
+    /** 1: the type has the operation; 0: it has not. */
     uint32_t supported;
     /** One of LLCL_DOMAIN_*; 0 where it is not supported. */
     uint32_t domain;
     /**
-     * One of LLCL_COST_*; 0 where it is not supported. Beside LLCL_EXECUTION_OFFLOAD, which hands
-     * everything to the progress thread first.
+     * One of LLCL_COST_*; 0 where it is not supported. LLCL_EXECUTION_OFFLOAD adds the way through
+     * the command queue to it.
      */
     uint32_t cost;
     /** 0. */
@@ -1523,14 +1563,15 @@ typedef struct llcl_atomic_params_t {
     uint32_t type;
     /** The operand: its bits, in the low-order part. Ignored by LOAD. */
     uint64_t operand;
-    /** What COMPARE_SWAP compares with, in the same form. Else ignored. */
+    /** The expected value of COMPARE_SWAP, in the same form. Else ignored. */
     uint64_t compare;
     /**
-     * Where the word's former value goes: 4 or 8 bytes of any memory of the caller, as the type
-     * says, aligned, written before `on_complete` fires. NULL: it is not fetched (not with LOAD).
+     * Where the word's former value goes: any memory of the caller, of the size of the type and
+     * aligned to it. It is written before `on_complete` fires. NULL: the value is not fetched; not
+     * allowed with LOAD.
      */
     void *result;
-    /** Fires when it has happened. */
+    /** Fires when the operation has ended. */
     llcl_completion_t on_complete;
 } llcl_atomic_params_t;
 
@@ -1541,14 +1582,15 @@ typedef struct llcl_atomic_params_t {
 /**
  * How an atomic operation on a word would be executed.
  *
- * `context`: a live context. `peer`: whose word. `target`: the word. `op` and
- * `type`: as of llcl_atomic_params_t. `info`: the caller's struct with its struct_size set; filled.
- * LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no
- * such peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
- * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
- * finalized;
- * LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before.
- * Waits for the first contact with the peer, but for that. Any thread may call it.
+ * `context`: a live context. `peer`: the owner of the word, a rank below llcl_size. `target`: the
+ * word. `op` and `type`: as of llcl_atomic_params_t. `info`: the caller's struct with its
+ * struct_size set; filled.
+ * LLCL_OK, also if the type does not have the operation; LLCL_ERR_INVALID: NULL, or no such peer,
+ * operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word; LLCL_ERR_PEER_DEAD: the
+ * peer has died or has left; LLCL_ERR_STATE: the context is being finalized;
+ * LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside a
+ * callback: call again later. Outside of callbacks it waits for the contact. Any thread may call
+ * it.
  */
 llcl_status_t llcl_atomic_query(llcl_context_t *context,
                                 uint32_t peer,
@@ -1560,21 +1602,19 @@ llcl_status_t llcl_atomic_query(llcl_context_t *context,
 /**
  * Changes or fetches a word of a peer atomically, if that is possible now.
  *
- * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
- * `context`: a live context. `params`: read during the call only.
+ * The change is an acquire and a release. The memory of the result must stay valid until
+ * `on_complete`. `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
- * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
- * mapped.
- * LLCL_ERR_UNSUPPORTED: the operation makes no sense for the type.
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+ * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+ * LLCL_ERR_UNSUPPORTED: the type does not have the operation.
  * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
  * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the
- * conventions. The reasons to have them, and what they cost beside other traffic, are those of
- * Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
- * share one domain.
+ * Any thread may call it, also inside a callback. The conventions say on which thread the
+ * completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
+ * local and remote changes are atomic with respect to each other.
  */
 llcl_status_t llcl_try_atomic_async(llcl_context_t *context,
                                     const llcl_atomic_params_t *params);
@@ -1601,7 +1641,7 @@ llcl_status_t llcl_atomic(llcl_context_t *context,
                           const llcl_atomic_params_t *params);
 
 /*
- * 9. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
+ * 9. Atomics on 64-bit words: fetch-add and compare-and-swap, as functions of their own.
  */
 
 /** A fetch-add on a uint64_t. */
@@ -1612,11 +1652,11 @@ typedef struct llcl_fetch_add_params_t {
     uint32_t flags;
     /** The word, aligned to 8 bytes. */
     llcl_remote_t target;
-    /** What is added, modulo 2 to the 64th. */
+    /** The number that is added, modulo 2 to the 64th. */
     uint64_t operand;
-    /** Where the former value goes, written before `on_complete` fires; may be NULL. */
+    /** Where the former value goes. It is written before `on_complete` fires; may be NULL. */
     uint64_t *result;
-    /** Fires when it has happened. */
+    /** Fires when the operation has ended. */
     llcl_completion_t on_complete;
 } llcl_fetch_add_params_t;
 
@@ -1631,16 +1671,16 @@ typedef struct llcl_compare_swap_params_t {
     uint32_t flags;
     /** The word, aligned to 8 bytes. */
     llcl_remote_t target;
-    /** What the word must be for the exchange to happen. */
+    /** The value that the word must have for the exchange to happen. */
     uint64_t compare;
-    /** What it then becomes. */
+    /** The value that the word then gets. */
     uint64_t desired;
     /**
-     * Where the former value goes, written before `on_complete` fires; may be NULL. The exchange
-     * happened if it equals `compare`.
+     * Where the former value goes. It is written before `on_complete` fires; may be NULL. The
+     * exchange happened if the former value equals `compare`.
      */
     uint64_t *result;
-    /** Fires when it has happened, or not. */
+    /** Fires when the operation has ended, whether it exchanged or not. */
     llcl_completion_t on_complete;
 } llcl_compare_swap_params_t;
 
@@ -1651,19 +1691,18 @@ typedef struct llcl_compare_swap_params_t {
 /**
  * Adds to a uint64_t of a peer atomically, if that is possible now.
  *
- * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
- * `context`: a live context. `params`: read during the call only.
+ * The change is an acquire and a release. The memory of the result must stay valid until
+ * `on_complete`. `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
- * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
- * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
- * region) or LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the
- * conventions. The reasons to have them, and what they cost beside other traffic, are those of
- * Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
- * share one domain.
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+ * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. The conventions say on which thread the
+ * completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
+ * local and remote changes are atomic with respect to each other.
  */
 llcl_status_t llcl_try_fetch_add_async(llcl_context_t *context,
                                        const llcl_fetch_add_params_t *params);
@@ -1692,19 +1731,18 @@ llcl_status_t llcl_fetch_add(llcl_context_t *context,
 /**
  * Exchanges a uint64_t of a peer if it has an expected value, atomically, if that is possible now.
  *
- * The change is an acquire and a release. The result's place must stay valid until `on_complete`.
- * `context`: a live context. `params`: read during the call only.
+ * The change is an acquire and a release. The memory of the result must stay valid until
+ * `on_complete`. `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
- * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
- * wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
- * context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
- * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
- * region) or LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback. Where it runs the completions: see the
- * conventions. The reasons to have them, and what they cost beside other traffic, are those of
- * Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
- * share one domain.
+ * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+ * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback. The conventions say on which thread the
+ * completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
+ * local and remote changes are atomic with respect to each other.
  */
 llcl_status_t llcl_try_compare_swap_async(llcl_context_t *context,
                                           const llcl_compare_swap_params_t *params);
@@ -1734,16 +1772,16 @@ llcl_status_t llcl_compare_swap(llcl_context_t *context,
  * 10. Waiting
  */
 
-/** Of llcl_flush_within: every peer. */
+/** For llcl_flush_within: every peer. */
 #define LLCL_ALL_PEERS 4294967295u
 
-/** Of llcl_awaited_t::flags: only `peer` can change the word. */
+/** A bit of llcl_awaited_t::flags: only `peer` can change the word. */
 #define LLCL_WAIT_FROM_PEER 1u
 
-/** Of llcl_wait_any and llcl_wait_fd: handlers that have run end the wait as well. */
+/** A flag of llcl_wait_any and llcl_wait_fd: the wait also ends when handlers have run. */
 #define LLCL_WAIT_MESSAGES 1u
 
-/** A word that is waited for, beside others. */
+/** One of several words that a thread waits for. */
 typedef struct llcl_awaited_t {
     /** Any uint64_t of this process, aligned to 8 bytes; changed by atomic stores only. */
     const uint64_t *word;
@@ -1763,15 +1801,15 @@ typedef struct llcl_awaited_t {
  * ended.
  *
  * `context`: a live context. `peer`: a rank below llcl_size.
- * LLCL_OK: their effects can be seen at the peer, except of those whose completions have told a
- * failure;
+ * LLCL_OK: their effects can be seen at the peer, except the effects of operations that failed and
+ * whose completions reported that;
  * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_INVALID: NULL, or no such rank;
  * LLCL_ERR_STATE: inside a callback, or the context is being finalized.
- * Any other status is that of the first operation with this peer that was accepted without a
- * completion, has failed since the last flush, and of which nobody was told; llcl_last_error()
- * says which operation that was, and how many failed after it. Everything has ended then, too, and
- * the next flush does not tell it again. Any thread may call it; it covers what any thread has
- * posted before. Helps with progress meanwhile, and sleeps if it takes long.
+ * Any other status is that of an operation which was accepted without a completion and has failed
+ * since the last flush with this peer: the first such operation. llcl_last_error() says which
+ * operation that was, and how many failed after it. All operations have ended in this case, too,
+ * and the next flush does not report the failure again. Any thread may call it; it waits for the
+ * operations of all threads. Helps with progress meanwhile, and sleeps if it takes long.
  */
 llcl_status_t llcl_flush(llcl_context_t *context,
                          uint32_t peer);
@@ -1784,7 +1822,7 @@ llcl_status_t llcl_flush(llcl_context_t *context,
  * LLCL_OK: all have ended; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the
  * context is being finalized. Any other status, LLCL_ERR_PEER_DEAD included, is that of the first
  * operation without a completion that has failed, whatever the peer, as with llcl_flush.
- * Any thread may call it; it covers what any thread has posted before. Helps with progress
+ * Any thread may call it; it waits for the operations of all threads. Helps with progress
  * meanwhile, and sleeps if it takes long.
  */
 llcl_status_t llcl_flush_all(llcl_context_t *context);
@@ -1792,29 +1830,31 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
 /**
  * Waits until a word has reached a value: helping with progress for LLCL_SPIN_US, then asleep.
  *
- * Whatever changes the word through this library wakes the sleeper: a completion, a callback, a
- * handler, any operation of a peer. Two things do not: a store through a pointer, after which
- * llcl_wake is to be called; and what a read or a fetch brings, whose completion is to be waited
- * for instead. Atomics, signals, values and writes of 8 aligned bytes also tell that what was done
- * before is there; a word inside a larger write ends the wait when its own bytes are there; the
- * bytes around it may come later.
- * `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
- * atomic stores only while this waits. `at_least`: the value to be reached, compared unsigned (so
- * a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
- * for ever; 0: only looks.
- * LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
- * reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left no rank that could change
- * it: all other ranks are dead, or all that have ever used the region in which the word lies (a
- * living rank that has not touched the region yet does not count: name it by llcl_wait_word_from),
- * what they had sent is handled, and the operations of this rank have ended that were under way
- * (one with a living peer that is slow delays this answer, since its completion may change the
- * word); LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the context
- * is being finalized, and the value has not been reached.
- * Any number of threads may wait, for the same word or others. A sleeping thread is looked after
- * by storing threads: after its first second it runs no more until it is woken, and stores to
- * other words cost what they cost without it. Up to 255 words of a rank can be slept on in this
- * way; the threads of further ones are woken by every store into the rank's memory. A word that
- * lies in several regions is looked at each millisecond.
+ * Every change of the word by this library wakes the sleeping thread: by a completion, a callback,
+ * a handler, or an operation of a peer. Two changes do not. After a store through a pointer the
+ * program must call llcl_wake. And a read or a fetch into the word does not wake; wait for its
+ * completion instead. When the word was changed by an atomic, a signal, a value or a write of 8
+ * aligned bytes, the caller also sees what the requester did before. If the word is part of a
+ * larger write, the wait ends when the word's own bytes have changed; other bytes of that write
+ * may come later.
+ * `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes. While the
+ * call waits the word may be changed by atomic stores only. `at_least`: the value to be reached,
+ * compared unsigned; so a STORE or ADD word that reports a failure ends every wait. `timeout_ns`:
+ * nanoseconds; negative: for ever; 0: only looks.
+ * LLCL_OK: reached, and the caller sees what was done before the word was changed;
+ * LLCL_ERR_TIMEOUT: not reached in time; LLCL_ERR_PEER_DEAD: not reached, and after a death no
+ * rank is left that could change the word. That is so when all other ranks are dead, or all ranks
+ * that have ever used the region of the word; when the messages that they had sent are handled;
+ * and when this rank's own operations have ended. (A living rank that has not used the region yet
+ * does not count: name it by llcl_wait_word_from. An operation with a slow living peer delays this
+ * answer, because its completion may change the word.)
+ * LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: the value has not been reached, and the
+ * call is made inside a callback or the context is being finalized.
+ * Any number of threads may wait, for one word or for several. After its first second a sleeping
+ * thread does not run until the thread that stores to the word wakes it. Stores to other words
+ * cost as much as without a sleeping thread. Threads of a rank can sleep on up to 255 words in
+ * this way; every store into the rank's memory wakes the threads that sleep on further words. A
+ * word that lies in several regions is read every millisecond.
  */
 llcl_status_t llcl_wait_word(llcl_context_t *context,
                              const uint64_t *word,
@@ -1822,21 +1862,19 @@ llcl_status_t llcl_wait_word(llcl_context_t *context,
                              int64_t timeout_ns);
 
 /**
- * Waits until a word has reached a value, but not longer than the one rank lives that is to change
- * it.
+ * Waits until a word has reached a value, or the rank that is to change it has died.
  *
- * As llcl_wait_word in everything but deaths: only that of `peer` counts, and it counts whether or
- * not others live. Prefer it where one peer is waited for: a word whose writer dies is told of, in
- * a world of any size.
+ * It differs from llcl_wait_word in deaths only: only the death of `peer` ends the wait, whether
+ * or not other ranks live. Prefer it where one peer changes the word: the wait then ends at its
+ * death, in a world of any size.
  * `context`, `word`, `at_least`, `timeout_ns`: as of llcl_wait_word. `peer`: a rank below
- * llcl_size; one's own never dies.
- * LLCL_OK, also where the peer has died after it has brought the value; LLCL_ERR_PEER_DEAD: not
- * reached, the peer has died or has left, and this rank's operations have ended as there;
+ * llcl_size; for the caller's own rank no death ends the wait.
+ * LLCL_OK, also if the peer died after it had changed the word; LLCL_ERR_PEER_DEAD: not reached,
+ * the peer has died or has left, and this rank's own operations have ended, as there;
  * LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID: NULL, misaligned, or
  * no such rank.
  * Any number of threads may wait, as for llcl_wait_word.
- * After GASPI's gaspi_notify_waitsome with its health vector: a thread that waits for a peer names
- * it.
+ * From: GASPI's gaspi_notify_waitsome and its health vector.
  */
 llcl_status_t llcl_wait_word_from(llcl_context_t *context,
                                   const uint64_t *word,
@@ -1851,9 +1889,9 @@ llcl_status_t llcl_wait_word_from(llcl_context_t *context,
  * `context`: a live context. `peer`: a rank below llcl_size, or LLCL_ALL_PEERS. `timeout_ns`:
  * nanoseconds; negative: for ever; 0: only looks.
  * LLCL_OK, and every other status: as of llcl_flush and llcl_flush_all; LLCL_ERR_TIMEOUT: not all
- * have ended in time. Nothing has changed then: they go on, and their completions fire as ever.
- * Any thread may call it. Helps with progress meanwhile, and sleeps if it takes long.
- * After gaspi_wait of GASPI, each of whose calls takes a time.
+ * have ended in time. The operations go on, and their completions fire as without this call. Any
+ * thread may call it. Helps with progress meanwhile, and sleeps if it takes long.
+ * From: gaspi_wait of GASPI, which takes a time-out.
  */
 llcl_status_t llcl_flush_within(llcl_context_t *context,
                                 uint32_t peer,
@@ -1863,22 +1901,23 @@ llcl_status_t llcl_flush_within(llcl_context_t *context,
  * Waits until one of several words has reached its value, or until handlers have run: helping with
  * progress for LLCL_SPIN_US, then asleep.
  *
- * What wakes the sleeper is that of llcl_wait_word, for each of the words.
+ * The changes that wake the thread are those of llcl_wait_word, for each of the words.
  * `context`: a live context. `words`: `count` words, read during the call only; NULL if `count` is
- * 0. `count`: how many; with more than some 250 in all threads' waits together every store into
- * the rank's memory wakes the thread. `flags`: 0 or LLCL_WAIT_MESSAGES: the wait ends also when
- * handlers have run since the calling thread's last llcl_am_wait or the like, on whatever thread.
- * `timeout_ns`: nanoseconds; negative: for ever; 0: only looks. `which`: where the number of the
- * word goes, the first in the list that has its value; `count` where none has and handlers have
- * run. May be NULL.
+ * 0. `count`: how many. If all threads of the rank together wait for more than some 250 words,
+ * every store into the rank's memory wakes the thread. `flags`: 0 or LLCL_WAIT_MESSAGES; with it
+ * the wait also ends when handlers have run, on any thread, since the calling thread's last
+ * llcl_am_wait, llcl_wait_any with this flag, or llcl_am_poll that took a message. `timeout_ns`:
+ * nanoseconds; negative: for ever; 0: only looks. `which`: where the place in the list goes, from
+ * 0 on, of the first word that has its value; `count` if no word has and handlers have run. May be
+ * NULL.
  * LLCL_OK: handlers have run, or a word has reached its value: the caller then sees what was done
  * before the word was changed; LLCL_ERR_TIMEOUT: neither in time; LLCL_ERR_PEER_DEAD: no word has
- * its value, and nobody is left to change one of them, as of llcl_wait_word and, with
- * LLCL_WAIT_FROM_PEER, llcl_wait_word_from; leave it out to wait for the others;
+ * its value, and no rank is left that could change one of them, as of llcl_wait_word and, with
+ * LLCL_WAIT_FROM_PEER, llcl_wait_word_from; leave that word out to wait for the others;
  * LLCL_ERR_INVALID: NULL, a misaligned word, unknown flags, no such rank, or neither words nor
  * LLCL_WAIT_MESSAGES; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
  * Any number of threads may wait.
- * After MPI_Waitany and GASPI's gaspi_notify_waitsome.
+ * From: MPI_Waitany and GASPI's gaspi_notify_waitsome.
  */
 llcl_status_t llcl_wait_any(llcl_context_t *context,
                             const llcl_awaited_t *words,
@@ -1888,28 +1927,27 @@ llcl_status_t llcl_wait_any(llcl_context_t *context,
                             uint32_t *which);
 
 /**
- * Arms a descriptor, for programs whose event loop waits by epoll, poll or select: it becomes
- * readable when llcl_wait_any with these parameters would return.
+ * Arms a descriptor for an event loop, which waits by epoll, poll or select. The descriptor
+ * becomes readable when llcl_wait_any with these parameters would return.
  *
- * It is armed for once: before each wait of the event loop arm it again, which also makes it
- * unreadable. If what it is armed for has happened before, it becomes readable at once, so nothing
- * is missed between a look and the arming. The way to use it: arm; wait in the event loop; where
- * it is readable, call llcl_wait_any with the same words and the time 0, and act; begin again.
- * Where handlers run only in polls (LLCL_AM_HANDLERS_POLLED), LLCL_WAIT_MESSAGES makes it readable
- * when a message waits: llcl_am_poll then runs its handler. A death after which a word can never
- * have its value makes it readable, too.
- * The first call makes the descriptor, an eventfd, and starts a thread that sleeps on the words;
- * so an event costs a wake-up more than in llcl_wait_any.
- * `context`: a live context. `words`: as of llcl_wait_any, but they stay valid until the
- * descriptor was readable or the next arming has returned. `count`, `flags`: as there; `count` 0
- * and `flags` 0: disarms. `descriptor`: where its number goes, the same in all calls. It is the
- * library's: wait for it to be readable, and neither write to it nor close it; it ends with the
- * context.
+ * An arming reports one event. Arm the descriptor again before each wait of the event loop; that
+ * also makes it unreadable. If the event has happened before the call, the descriptor becomes
+ * readable at once, so no event is missed between a look and the arming. Use it so: arm; wait in
+ * the event loop; when it is readable, call llcl_wait_any with the same words and the time 0, and
+ * act; begin again. Where handlers run only in polls (LLCL_AM_HANDLERS_POLLED), LLCL_WAIT_MESSAGES
+ * makes it readable when a message waits: llcl_am_poll then runs its handler. It also becomes
+ * readable after a death because of which a word can never have its value. The first call makes
+ * the descriptor, an eventfd, and starts a thread that sleeps on the words; so an event costs a
+ * wake-up more than in llcl_wait_any.
+ * `context`: a live context. `words`: as of llcl_wait_any, but each `word` in the list must stay
+ * valid until the descriptor has become readable or the next arming has returned. `count`,
+ * `flags`: as there; `count` 0 and `flags` 0: disarms. `descriptor`: where its number goes; each
+ * call stores the number of one and the same descriptor. It belongs to the library, ends with the
+ * context, and must be neither written to nor closed.
  * LLCL_OK; LLCL_ERR_INVALID: as of llcl_wait_any; LLCL_ERR_STATE: inside a callback, or the
  * context is being finalized; LLCL_ERR_SYSTEM, LLCL_ERR_NO_MEMORY: the machine refuses a
- * descriptor or a thread. Any thread may call it; a context has one arming, and the last call
- * counts.
- * After ibv_req_notify_cq of verbs and ucp_worker_arm of UCX.
+ * descriptor or a thread. Any thread may call it; a call replaces the arming of the call before.
+ * From: ibv_req_notify_cq of verbs and ucp_worker_arm of UCX.
  */
 llcl_status_t llcl_wait_fd(llcl_context_t *context,
                            const llcl_awaited_t *words,
@@ -1918,23 +1956,25 @@ llcl_status_t llcl_wait_fd(llcl_context_t *context,
                            int32_t *descriptor);
 
 /**
- * Wakes the threads of a rank that sleep in the library, so that they look again at what they wait
- * for.
+ * Wakes the threads of a rank that sleep in llcl_wait_word and the like, so that they read their
+ * words again.
  *
- * To be called after a store through a pointer (one of llcl_remote_pointer, or into memory of this
- * process itself) into a word that a thread may wait for by llcl_wait_word: nothing else tells it.
- * `context`: a live context. `peer`: a rank below llcl_size, this one included: whose threads.
- * LLCL_OK: woken, or nobody sleeps, or the rank was never talked to; LLCL_ERR_INVALID: NULL, or no
- * such rank; LLCL_ERR_STATE: the context is being finalized.
- * Any thread may call it, also inside a callback or a handler. Costs two loads where nobody
- * sleeps, else a system call for each word that is slept on.
- * After FUTEX_WAKE of Linux, and gaspi_notify's sleepers, which are woken by notifications only.
+ * Call it after a store through a pointer (of llcl_remote_pointer, or into memory of this process)
+ * into a word that a thread may wait for by llcl_wait_word: such a store wakes nobody by itself.
+ * `context`: a live context. `peer`: the rank whose threads are woken, below llcl_size; it may be
+ * the calling one.
+ * LLCL_OK: woken, or no thread sleeps, or this rank has never used the peer; LLCL_ERR_INVALID:
+ * NULL, or no such rank; LLCL_ERR_STATE: the context is being finalized. Any thread may call it,
+ * also inside a callback or a handler. It costs two loads if no thread sleeps, else a system call
+ * for each word that a thread sleeps on.
+ * From: FUTEX_WAKE of Linux.
  */
 llcl_status_t llcl_wake(llcl_context_t *context,
                         uint32_t peer);
 
 /**
- * Helps with progress for one round. Never needed: whatever must advance does so by itself.
+ * Helps with progress for one round. A program need not call it: the library makes progress by its
+ * own threads. Only handlers may need it, see LLCL_AM_HANDLERS_POLLED.
  *
  * `context`: a live context.
  * LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;
@@ -1946,9 +1986,9 @@ llcl_status_t llcl_progress(llcl_context_t *context);
 /*
  * 11. Active messages: a function at the peer is called with a few bytes, and may answer.
  *
- * A receiver owns a fixed number of message slots, whatever the number of senders; a sender takes
- * a slot by an atomic operation on a counter before it sends, and is told LLCL_RETRY_NO_CREDIT
- * while there is none. docs/flow-control.md has the protocol and its policies.
+ * A receiver owns a fixed number of message slots, whatever the number of senders. Before a sender
+ * sends, it takes a slot by an atomic operation on a counter; while no slot is free, the answer is
+ * LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its policies.
  *
  * Messages of one sender to one peer may be handled in any order.
  */
@@ -1960,15 +2000,18 @@ llcl_status_t llcl_progress(llcl_context_t *context);
 #define LLCL_AM_HEADER 64u
 
 /**
- * The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. Those
- * of more than its am_medium bytes have fewer slots, LLCL_AM_CHUNKS.
+ * The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. For
+ * payloads of more than llcl_peer_info_t::am_medium bytes the receiver has fewer slots, as many as
+ * LLCL_AM_CHUNKS says.
  */
 #define LLCL_AM_MEDIUM 0u
 
 /** The payload is written to an address of the peer before the handler runs. */
 #define LLCL_AM_LONG 1u
 
-/** The payload, of any size, stays where it is; the receiver reads it when it wants to. */
+/**
+ * The payload, of any size, stays in the sender's memory; the receiver reads it when it wants to.
+ */
 #define LLCL_AM_BULK 2u
 
 /** A message, as its handler sees it. */
@@ -1990,15 +2033,15 @@ typedef struct llcl_am_params_t {
     uint32_t id;
     /** One of LLCL_AM_MEDIUM, LLCL_AM_LONG, LLCL_AM_BULK. */
     uint32_t kind;
-    /** A number of the caller's, which the handler finds in llcl_am_view_t; any. */
+    /** Any number of the caller's; the handler finds it in llcl_am_view_t. */
     uint16_t tag;
     /** Bytes for the handler, copied during the call. NULL if there are none. */
     const void *header;
     /** How many, at most LLCL_AM_HEADER. */
     size_t header_size;
     /**
-     * MEDIUM: the payload, any memory of the caller; NULL if there is none, which the handler can
-     * tell from one of 0 bytes. Else NULL.
+     * MEDIUM: the payload, any memory of the caller; NULL if there is none. The handler can tell
+     * no payload from one of 0 bytes. For other kinds NULL.
      */
     const void *payload;
     /** Bytes of the payload, of any kind. */
@@ -2007,20 +2050,22 @@ typedef struct llcl_am_params_t {
     llcl_local_t source;
     /** LONG: where it is written, in a region of the peer. */
     llcl_remote_t destination;
-    /** Where the bytes of the reply go; NULL: none are wanted. */
+    /** Where the bytes of the reply go; NULL: no bytes are wanted. */
     void *reply;
-    /** How many bytes there is place for. */
+    /** How many bytes `reply` has room for. */
     size_t reply_capacity;
-    /** Where the size of the reply goes before `on_complete` fires; may be NULL. */
+    /**
+     * Where the size of the reply goes. It is written before `on_complete` fires; may be NULL.
+     */
     size_t *reply_size;
     /**
-     * Fires when payload and source may be reused; of a BULK message when the peer has done with
-     * it.
+     * Fires when payload and source may be reused. For a BULK message that is when the peer has
+     * answered or released it.
      */
     llcl_completion_t on_local;
     /**
-     * Fires when the handler has returned; if it has retained the message, when it has been
-     * answered or released. The reply is there then.
+     * Fires when the handler has returned; if the handler has retained the message, when the
+     * message has been answered or released. The reply is in `reply` by then.
      */
     llcl_completion_t on_complete;
 } llcl_am_params_t;
@@ -2032,19 +2077,18 @@ typedef struct llcl_am_params_t {
 /**
  * Sets, replaces or removes a handler.
  *
- * `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes it,
- * and messages for this number end with LLCL_ERR_NO_HANDLER at their senders. `data`: its second
- * argument, may be NULL; stays the caller's.
+ * `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes the
+ * handler; messages for this number then end with LLCL_ERR_NO_HANDLER at their senders. `data`:
+ * its second argument, may be NULL; stays the caller's.
  * LLCL_OK: from now on the new handler runs, and no call of the old one is under way, except the
  * one in which this is called; LLCL_RETRY_BUSY: inside a callback or handler, while another thread
- * runs a handler of this context: nothing has changed; LLCL_ERR_INVALID: NULL or no such number;
- * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that runs handlers,
- * which the first call starts, cannot be started.
- * Any thread may call it. Handlers run where the configuration's am_handlers says,
- * LLCL_AM_HANDLERS_*: on a thread that waits in this library (not in offload mode) or on one of
- * the library's own, one at a time in a context or several at once; or only on threads of the
- * program that poll or wait. llcl_progress runs handlers, too, in every mode but offload (there
- * only polled ones).
+ * runs a handler of this context: nothing has changed, call again later; LLCL_ERR_INVALID: NULL or
+ * no such number; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that
+ * runs handlers, which the first call starts, cannot be started.
+ * Any thread may call it. The configuration's am_handlers, LLCL_AM_HANDLERS_*, says where handlers
+ * run. Serial and parallel ones run on a thread that waits in this library (not in offload mode),
+ * or on one of the library's own. Polled ones run only on threads of the program that poll or
+ * wait. llcl_progress runs handlers, too; in offload mode only polled ones.
  */
 llcl_status_t llcl_am_register(llcl_context_t *context,
                                uint32_t id,
@@ -2054,28 +2098,29 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
 /**
  * Sends an active message, if that is possible now.
  *
- * The header is copied; the payload is the caller's again when `on_local` fires, which in auto and
- * direct mode is before the call returns, except for BULK.
+ * The header is copied; the payload is the caller's again when `on_local` fires. In auto and
+ * direct mode that is before the call returns, except for BULK.
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
  * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command
  * queue is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for
  * their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed
  * (direct mode);
- * LLCL_RETRY_CONNECTING: the first contact with the peer is under way, or with the rank that keeps
- * the counter by which this one sends to it. On a "try again" nothing has happened, but that the
- * destination of a LONG message may have been written. LLCL_ERR_INVALID, LLCL_ERR_RANGE,
- * LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
+ * LLCL_RETRY_CONNECTING: the first contact is under way, with the peer or with the rank that keeps
+ * the counter of this rank's share of the peer's slots. On a "try again" nothing has happened,
+ * except that the destination of a LONG message may have been written. LLCL_ERR_INVALID,
+ * LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
  * LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has
  * died or has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY,
  * LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * The completion may report LLCL_ERR_NO_HANDLER (removed meanwhile, or a network leads to the peer), LLCL_ERR_RANGE (the reply has
- * more bytes than there is place for; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or
- * LLCL_ERR_CANCELED.
- * Any thread may call it, also inside a callback or a handler. Where the completions run: see the
- * conventions.
- * The slots and their credits follow Sumimoto and others' design of memory-saving communication by
- * remote atomics; registration and handlers are those of von Eicken's active messages.
+ * The completion may report LLCL_ERR_NO_HANDLER (the handler was removed meanwhile; or the peer is
+ * reached by a network, so that this rank cannot know), LLCL_ERR_RANGE (the reply has more bytes
+ * than `reply_capacity`; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or LLCL_ERR_CANCELED.
+ * Any thread may call it, also inside a callback or a handler. The conventions say on which thread
+ * the completions run.
+ * From: the slots and their credits follow Sumimoto and others' design of memory-saving
+ * communication by remote atomics; registration and handlers are those of von Eicken's active
+ * messages.
  */
 llcl_status_t llcl_try_am_async(llcl_context_t *context,
                                 const llcl_am_params_t *params);
@@ -2105,10 +2150,10 @@ llcl_status_t llcl_am(llcl_context_t *context,
  *
  * `context` and `params`: as for llcl_am; of the flags only LLCL_FLAG_DEFER counts. `timeout_ns`:
  * nanoseconds; negative: for ever; 0: tries once.
- * LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the end has not come in time.
- * The message may have been sent: its handler may have run, or run later. `reply` and `reply_size`
- * are then not written any more; payload and source stay in use until a llcl_flush with this peer
- * has answered. Any thread may call it.
+ * LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the message has not ended in
+ * time. It may have been sent, and its handler may have run or may run later. The library does not
+ * write `reply` and `reply_size` any more. It may read payload and source until a llcl_flush with
+ * this peer has returned LLCL_OK. Any thread may call it.
  */
 llcl_status_t llcl_am_within(llcl_context_t *context,
                              const llcl_am_params_t *params,
@@ -2117,14 +2162,13 @@ llcl_status_t llcl_am_within(llcl_context_t *context,
 /**
  * Runs the handlers of messages that have come, on the calling thread, whatever am_handlers says.
  *
- * A poll that finds nothing takes some nanoseconds; now and then one of them offers its core to
- * other threads. Of several threads that poll at the same time one runs handlers, unless they are
- * parallel.
- * `context`: a live context. `most`: messages to be taken at most, from 1 on; more than 64 count
- * as 64.
- * `handled`: where their number goes, those without a handler included; may be NULL. It is 0 where
- * nothing has come or another thread is running a handler.
- * LLCL_OK, whether there was anything or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
+ * A poll that finds nothing takes some nanoseconds; now and then such a poll yields its core to
+ * other threads. If several threads poll at the same time, one of them runs handlers, unless the
+ * handlers are parallel.
+ * `context`: a live context. `most`: messages to take at most, from 1 on; more than 64 count as
+ * 64. `handled`: where the number of messages goes, including those without a handler; may be
+ * NULL. It is 0 if no message has come or another thread is running a handler.
+ * LLCL_OK, whether a message has come or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
  * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
  * Any thread may call it; handlers run on it, and callbacks (not in offload mode).
  * It is GASNet's gasnet_AMPoll with a bound.
@@ -2137,13 +2181,13 @@ llcl_status_t llcl_am_poll(llcl_context_t *context,
  * Waits until a handler of this context has run: polling at first, then asleep until a message
  * comes.
  *
- * To wait for something that handlers do, look at it, and while it is not there call this and look
- * again: handlers that have run since the calling thread's last llcl_am_wait, or llcl_am_poll that
- * took something, on whatever thread, end the wait at once. Where the handlers set a word,
- * llcl_wait_word does the same in one call.
+ * To wait for an effect of handlers, test for it; while it has not happened, call this and test
+ * again. No handler is missed between test and wait: the wait ends at once if a handler has run,
+ * on any thread, since the calling thread's last llcl_am_wait, or its last llcl_am_poll that took
+ * a message. Where handlers set a word, llcl_wait_word does the same in one call.
  * `context`: a live context. `timeout_ns`: nanoseconds; negative: for ever; 0: polls once.
- * LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time;
- * LLCL_ERR_INVALID: NULL;
+ * LLCL_OK: handlers have run. Test for their effect: the call may also return without one;
+ * LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;
  * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
  * Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload
  * mode).
@@ -2152,18 +2196,19 @@ llcl_status_t llcl_am_wait(llcl_context_t *context,
                            int64_t timeout_ns);
 
 /*
- * 12. Messages at their receiver: what a handler reads, and how it answers.
+ * 12. Messages at their receiver: how a handler reads a message and answers it.
  */
 
 /**
- * A bit of llcl_am_view_t::flags: the sender waits for the end of the message, or for a reply.
+ * A bit of llcl_am_view_t::flags: the sender has asked for a reply, or for a completion when the
+ * message has ended.
  */
 #define LLCL_AM_WANTS_REPLY 1u
 
 /** A bit of llcl_am_view_t::flags: the message is a response, from llcl_am_respond. */
 #define LLCL_AM_RESPONSE 2u
 
-/** What a message brings. */
+/** The content of a message. */
 typedef struct llcl_am_view_t {
     /** The rank that sent it. */
     uint32_t source;
@@ -2171,7 +2216,7 @@ typedef struct llcl_am_view_t {
     uint32_t id;
     /** One of LLCL_AM_MEDIUM, LLCL_AM_LONG, LLCL_AM_BULK. */
     uint32_t kind;
-    /** The sender's own number. */
+    /** The number that the sender has chosen, llcl_am_params_t::tag. */
     uint16_t tag;
     /** LLCL_AM_WANTS_REPLY, LLCL_AM_RESPONSE. */
     uint16_t flags;
@@ -2180,16 +2225,16 @@ typedef struct llcl_am_view_t {
     /** How many. */
     size_t header_size;
     /**
-     * MEDIUM: the payload; NULL: there is none, other than one of 0 bytes. LONG: where the sender
-     * has written it. BULK: NULL.
+     * MEDIUM: the payload; NULL: there is none (a payload of 0 bytes has an address). LONG: where
+     * the sender has written it. BULK: NULL.
      */
     const void *payload;
     /** Bytes of the payload, of any kind. */
     size_t payload_size;
     /**
-     * BULK: where the payload lies at the sender, to be read by llcl_try_read_async: in the
+     * BULK: the address of the payload at the sender. Read it by llcl_try_read_async, in the
      * handler, or later if the message is retained. The sender keeps it until the message is
-     * answered or released. Else 0.
+     * answered or released. For other kinds the key is 0.
      */
     llcl_remote_t address;
 } llcl_am_view_t;
@@ -2198,11 +2243,10 @@ typedef struct llcl_am_view_t {
 #define LLCL_AM_VIEW_INIT {0, 0, 0, 0, 0, NULL, 0, NULL, 0, LLCL_REMOTE_INIT}
 
 /**
- * Tells all of a message in one call.
+ * Gives the whole content of a message in one call.
  *
- * `message`: as the handler got it, or retained; what the view points to is valid as long as the
- * message, but for the payload of LONG, which is the program's own memory. `view`: the caller's
- * struct, filled.
+ * `message`: as the handler got it, or retained. The pointers in the view are valid as long as the
+ * message; the payload of LONG is the program's own memory. `view`: the caller's struct, filled.
  * LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
  * It is the token of GASNet-EX, gex_Token_Info, with the message's arguments.
  */
@@ -2210,55 +2254,56 @@ llcl_status_t llcl_am_view(const llcl_am_t *message,
                            llcl_am_view_t *view);
 
 /**
- * Answers a message by one that runs a handler at its sender: once, in the message's handler,
- * which may not answer otherwise as well. Where the sender waits for the end of its message, that
- * comes when the response's handler has returned.
+ * Answers a message by a response: a message that runs a handler at the sender. A handler may
+ * answer its message once, by a response or by a reply. The sender's completion fires when the
+ * response's handler has returned.
  *
- * Never waits: a response without credit waits in this library while the handler returns. A rank
- * with 256 of those handles no further message until one of them is sent.
+ * The call never waits: if there is no credit, the library keeps the response and sends it later.
+ * While a rank keeps 256 such responses it handles no further message.
  * `message`: as the handler got it, neither retained nor a response. `params`: id, tag, header and
- * payload, which are copied during the call, kind LLCL_AM_MEDIUM, and nothing else: peer is not
- * looked at, the rest is 0.
+ * payload, which are copied during the call; kind is LLCL_AM_MEDIUM, peer is ignored, all else is
+ * 0.
  * LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the
  * message has been answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender
- * has no handler of this number, as far as it has been contacted and shares memory with this rank;
+ * has no handler of this number (found here only if the sender has been contacted and shares
+ * memory with this rank);
  * LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
- * error nothing has happened, and the message may be answered. A response for which there is no
- * handler when it comes is dropped; the message then ends with LLCL_ERR_NO_HANDLER.
- * To be called by the handler's thread. A response's handler sends nothing, by no means:
- * LLCL_ERR_STATE. It is GASNet's gasnet_AMReply.
+ * error nothing has happened, and the message may be answered. If the sender has no handler when a
+ * response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. To be
+ * called by the handler's thread. A response's handler must not answer: LLCL_ERR_STATE. It is
+ * GASNet's gasnet_AMReply.
  */
 llcl_status_t llcl_am_respond(llcl_am_t *message,
                               const llcl_am_params_t *params);
 
 /**
- * Answers a message: its bytes are copied to the sender, whose `on_complete` fires.
+ * Answers a message by a reply: copies bytes to the sender, whose `on_complete` then fires.
  *
- * Never waits and needs no credit: the sender has set a place aside.
+ * The call never waits and needs no credit: the sender has reserved memory for the reply.
  * `message`: as the handler got it, or retained. `data`: the bytes, the caller's again when this
  * returns; NULL if there are none. `size`: how many, at most llcl_capabilities_t::am_medium.
- * LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: it has been
- * answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may
- * call it, in the handler, or later if the message is retained.
+ * LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
+ * has been answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any
+ * thread may call it, in the handler, or later if the message is retained.
  */
 llcl_status_t llcl_am_reply(llcl_am_t *message,
                             const void *data,
                             size_t size);
 
 /**
- * Keeps a message beyond its handler: makes a copy, which takes over the right to answer.
+ * Retains a message beyond its handler: makes a copy, which is then the one to answer.
  *
  * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
  * `message` is NULL, was answered or retained before, or as many messages are retained as
- * LLCL_AM_RETAINED allows. Its slot is free again when the handler returns, so that keeping
- * messages takes no credit from the senders. To be called in the handler, by its thread.
+ * LLCL_AM_RETAINED allows. The message's slot is free again when the handler returns, so retained
+ * messages take no credit from the senders. To be called in the handler, by its thread.
  */
 llcl_am_t *llcl_am_retain(llcl_am_t *message);
 
 /**
  * Ends a retained message. If it has not been answered, an empty answer is sent.
  *
- * `message`: from llcl_am_retain; ended by this call. To be ended before llcl_finalize of the
+ * `message`: from llcl_am_retain; ended by this call, which must come before llcl_finalize of the
  * context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
  */
@@ -2277,30 +2322,30 @@ typedef struct llcl_team_t llcl_team_t;
 /**
  * The team of all ranks, numbered as in the world.
  *
- * Local: no other rank is contacted and nobody is waited for. Ranks meet when they first use the
- * team, each with log2 n others.
- * `context`: a live context. `team`: where the team goes, the same at each call; it belongs to the
- * context, and freeing it is allowed and does nothing.
+ * Local: the call contacts no other rank and waits for none. At the first use of the team each
+ * rank contacts log2 n others.
+ * `context`: a live context. `team`: where the team goes; each call gives the same handle. The
+ * team belongs to the context; llcl_team_free of it is allowed and does nothing.
  * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_UNSUPPORTED: the world has more than 4,095 ranks;
- * LLCL_ERR_NO_MEMORY: no room for the team's board (16 KiB, with more than 512 ranks 32 bytes for
- * each), or no region left; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
- * Any thread may call it.
+ * LLCL_ERR_NO_MEMORY: no memory for the region through which the ranks agree on plans (16 KiB;
+ * with more than 512 ranks 32 bytes for each), or as many regions exist as the configuration
+ * allows; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may
+ * call it.
  */
-llcl_status_t llcl_team_world(llcl_context_t *context,
-                              llcl_team_t **team);
+llcl_status_t llcl_team_world(llcl_context_t *context, llcl_team_t **team);
 
 /**
  * Splits a team: ranks that give the same colour make a new one. Collective over `team`.
  *
- * `team`: a live team. `colour`: any number, or LLCL_TEAM_NONE. `key`: the new ranks follow the
- * keys in rising order; among equal keys the ranks in `team`. `new_team`: where the new team goes;
- * NULL is stored for the colour LLCL_TEAM_NONE.
+ * `team`: a live team. `colour`: any number, or LLCL_TEAM_NONE. `key`: any number. The ranks of
+ * the new team are in rising order of the keys, and for equal keys in the order of `team`.
+ * `new_team`: where the new team goes; NULL is stored for the colour LLCL_TEAM_NONE.
  * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: `team` was freed, inside a callback, or the
- * context is being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left, so
- * nothing collective can be done with `team` any more: the others go on with llcl_team_create;
+ * context is being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left, so every
+ * collective function of `team` fails from now on: go on with llcl_team_create;
  * LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at another one. Threads of one rank must
- * not call collective functions of one team at the same time: which call of this rank would meet
- * which call of another one is then open.
+ * not call collective functions of one team at the same time, because their calls would be matched
+ * with those of other ranks in arbitrary order.
  */
 llcl_status_t llcl_team_split(llcl_team_t *team,
                               uint32_t colour,
@@ -2308,27 +2353,27 @@ llcl_status_t llcl_team_split(llcl_team_t *team,
                               llcl_team_t **new_team);
 
 /**
- * Makes a team from a list of ranks. Collective over the ranks on the list, and over nobody else:
- * this is how the living go on after a death, which ends everything collective of every team with
- * the dead rank, and llcl_allgather_bytes.
+ * Makes a team from a list of ranks. Collective over the ranks on the list only. So the living
+ * ranks go on after a death, after which all collective functions of teams with the dead rank
+ * fail, and llcl_allgather_bytes as well.
  *
  * All ranks on the list must call it with the same list in the same order. A list may be used
- * again; its n-th call at one rank meets the n-th call at the others.
- * After a death: take the dead (llcl_peer_alive) out of the list and call this. Ranks may hear of
- * a death at different times; where a rank on the list is dead this answers LLCL_ERR_PEER_DEAD,
- * and the caller tries again with a shorter list, until all living ranks have come to the same
- * one. Instead of llcl_allgather_bytes use llcl_allgather over the new team.
+ * several times; the n-th call with it at one rank is matched with the n-th call at the others.
+ * After a death, remove the dead ranks (llcl_peer_alive) from the list and call this. Ranks may
+ * hear of a death at different times. If a rank on the list is dead, the answer is
+ * LLCL_ERR_PEER_DEAD; try again with a shorter list, until all living ranks use the same list. In
+ * place of llcl_allgather_bytes use llcl_allgather over the new team.
  * `context`: a live context. `ranks`: `n` numbers of ranks of the world, each once, the caller's
- * among them; the new ranks follow this order. Read during the call only. `n`: 1 to 4,095. `team`:
- * where the new team goes; it ends by llcl_team_free or with its context.
+ * among them; the ranks of the new team are in this order. Read during the call only. `n`: 1 to
+ * 4,095. `team`: where the new team goes; it ends by llcl_team_free or with its context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0, a rank stands on the list twice, or the caller is not
  * on it;
  * LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large, or the ranks run on several
  * nodes; LLCL_ERR_PEER_DEAD: a rank on the list has died or has left; LLCL_ERR_NO_MEMORY: as
- * llcl_team_world, at this rank or at another one; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread
- * may call it; calls with the same list by several threads of a rank meet those of others in
- * arbitrary order. The way to a team without the dead is that of MPI's ULFM (shrink), but for the
- * list, which comes from the caller.
+ * llcl_team_world, at this rank or at another one; LLCL_ERR_STATE: inside a callback, or the
+ * context is being finalized. Any thread may call it; calls with the same list by several threads
+ * of a rank are matched with those of other ranks in arbitrary order.
+ * From: MPI's ULFM (shrink), but here the caller gives the list.
  */
 llcl_status_t llcl_team_create(llcl_context_t *context,
                                const uint32_t *ranks,
@@ -2336,12 +2381,11 @@ llcl_status_t llcl_team_create(llcl_context_t *context,
                                llcl_team_t **team);
 
 /**
- * Ends a team. Plans that were made with it live on. Local: the other ranks need not call it now.
+ * Ends a team. Its plans stay valid. Local: the call does not wait for the other ranks.
  *
- * `team`: ended by this call. The team of all ranks is not ended, its memory goes with the
- * context.
- * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (recognised until 256 later
- * ones of its kind have ended). No other thread may use the team at the same time.
+ * `team`: ended by this call, except the team of all ranks, which ends with the context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (see the conventions on
+ * handles). No other thread may use the team at the same time.
  */
 llcl_status_t llcl_team_free(llcl_team_t *team);
 
@@ -2362,7 +2406,7 @@ uint32_t llcl_team_rank(const llcl_team_t *team);
 uint32_t llcl_team_size(const llcl_team_t *team);
 
 /**
- * The number in the world of a team's rank: the `peer` of all other operations.
+ * The number in the world of a team's rank, which is the `peer` in all other operations.
  *
  * `team`: a live team. `rank`: a number below llcl_team_size. For NULL, a team that was freed and
  * any other number the answer is 0xffffffff. Any thread may call it.
@@ -2374,21 +2418,21 @@ uint32_t llcl_team_peer(const llcl_team_t *team,
  * The number in a team of a rank of the world: the reverse of llcl_team_peer.
  *
  * `team`: a live team. `world_rank`: a number below llcl_size. For NULL, a team that was freed and
- * a rank that is not in the team the answer is 0xffffffff. Any thread may call it; it takes a look
- * at each rank of the team at most.
+ * a rank that is not in the team the answer is 0xffffffff. Any thread may call it; its time grows
+ * with the size of the team.
  */
 uint32_t llcl_team_find(const llcl_team_t *team,
                         uint32_t world_rank);
 
 /*
- * 14. Plans: a collective that was planned once runs any number of times.
+ * 14. Plans: a collective is planned once and then runs any number of times.
  *
  * A plan is made by one of the _init functions of the next chapter, at all ranks of a team. Each
- * rank then starts it, computes, and waits for it; the k-th start of one rank meets the k-th start
- * of every other. Several plans of a team may be under way at once and may be started in any
- * order. The thread that started a plan is not needed for it to advance: what an arriving signal
- * releases is done by the thread that delivered it, on any rank, or by a thread that waits, or by
- * the progress thread.
+ * rank then starts it, computes, and waits for it. The k-th starts of all ranks make up a round.
+ * Several plans of a team may be under way at once and may be started in any order. A round
+ * advances without the thread that started it. When a signal arrives that a step waits for, the
+ * step is executed by the thread that delivered the signal, on any rank, by a thread that waits,
+ * or by the progress thread.
  */
 
 /** int8_t; also plain bytes. */
@@ -2404,8 +2448,8 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 #define LLCL_TYPE_U16 10u
 
 /**
- * Elements of `element_size` bytes, for operations that only move data and for LLCL_OP_USER. They
- * are never cut apart.
+ * Elements of `element_size` bytes, for operations that only move data and for LLCL_OP_USER. No
+ * element is split.
  */
 #define LLCL_TYPE_BYTES 11u
 
@@ -2433,12 +2477,14 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 #define LLCL_TYPE_LONG_DOUBLE 15u
 
 /**
- * float _Complex: ADD, PROD. The product by its definition, without C's recovery of infinities.
+ * float _Complex: ADD, PROD. The product follows its definition, without C's recovery of
+ * infinities.
  */
 #define LLCL_TYPE_COMPLEX_F32 16u
 
 /**
- * double _Complex: ADD, PROD. The product by its definition, without C's recovery of infinities.
+ * double _Complex: ADD, PROD. The product follows its definition, without C's recovery of
+ * infinities.
  */
 #define LLCL_TYPE_COMPLEX_F64 17u
 
@@ -2469,7 +2515,7 @@ uint32_t llcl_team_find(const llcl_team_t *team,
  */
 #define LLCL_TYPE_LONG_DOUBLE_I32 25u
 
-/** Multiplies; integers wrap around. For collectives only. */
+/** Multiplies; integers wrap around. */
 #define LLCL_OP_PROD 12u
 
 /** Calls the user's function. For collectives only. */
@@ -2488,40 +2534,40 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 #define LLCL_ENGINE_FROM_ENVIRONMENT 0u
 
 /**
- * All commands are made at init; the thread that delivers a signal runs the commands that it
- * releases.
+ * All steps are prepared by the _init function. The thread that delivers a signal executes the
+ * steps that wait for it.
  */
 #define LLCL_ENGINE_OFFLOAD 1u
 
 /**
- * The progress thread of each rank makes and runs the commands of that rank when they are ready.
+ * The progress thread of each rank makes and executes the steps of that rank when they are ready.
  */
 #define LLCL_ENGINE_THREAD 2u
 
 /**
- * The input lies in the output buffer: at every rank, and for gather, reduce and scatter at the
- * root only. `send` is ignored there; for scatter it is `receive` that is ignored, and the root's
- * block stays where it is.
+ * The input lies in the output buffer: at every rank; for gather, reduce and scatter at the root
+ * only. `send` is then ignored. For scatter `receive` is ignored instead, and the root's block
+ * stays where it is.
  */
 #define LLCL_COLL_IN_PLACE 1u
 
 /**
- * The function of LLCL_OP_USER may be called several times at the same time, on threads of its
- * rank and for different elements; the same at every rank. Without it the calls for a plan follow
- * each other, and a rank has one queue for its steps.
+ * Several threads of a rank may call the function of LLCL_OP_USER at the same time, for different
+ * elements. All ranks must give the flag, or none. Without it the calls for a plan follow each
+ * other, and the plan has one queue of steps at each rank.
  */
 #define LLCL_COLL_CONCURRENT 2u
 
 /**
- * Each start of the plan may name other buffers, by llcl_coll_start_with; the same at every rank.
- * The blocking forms, which may do so in any case, ignore it.
+ * Each start of the plan may name other buffers, by llcl_coll_start_with. All ranks must give the
+ * flag, or none. The blocking forms ignore it, since each call names its buffers.
  */
 #define LLCL_COLL_REBIND 4u
 
 /** A plan. Ends by llcl_coll_free or with its context. */
 typedef struct llcl_coll_t llcl_coll_t;
 
-/** What a plan consists of. */
+/** The properties of a plan. */
 typedef struct llcl_coll_info_t {
     /** Bytes of this struct, set by the caller before the call. */
     uint64_t struct_size;
@@ -2532,18 +2578,18 @@ typedef struct llcl_coll_info_t {
     /** LLCL_ENGINE_OFFLOAD or LLCL_ENGINE_THREAD. */
     uint32_t engine;
     /**
-     * 1: any rank may run this rank's steps. 0: only this rank's own threads, because the engine,
-     * a user's function, more than 32 KiB in memory that peers do not map, a neighbour on another
-     * node or a team of more than 64 ranks wants it so.
+     * 1: any rank may execute this rank's steps. 0: only this rank's own threads. That is so with
+     * LLCL_ENGINE_THREAD, a user's function, buffers of more than 32 KiB in memory that peers do
+     * not map, a neighbour on another node, or a team of more than 64 ranks.
      */
     uint32_t any_rank;
-    /** Queues of this rank's program. */
+    /** Queues of steps at this rank. */
     uint32_t queues;
-    /** Steps of this rank's program. */
+    /** Steps of this rank in a round. */
     uint32_t steps;
     /**
-     * Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch,
-     * copies of what peers do not map, and what this process keeps of the other ranks.
+     * Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch
+     * memory, copies of buffers that peers do not map, and data about the other ranks.
      */
     uint64_t memory;
     /** How often the plan was started. */
@@ -2556,11 +2602,11 @@ typedef struct llcl_coll_info_t {
 /**
  * A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type,
  * whole ones. `result` is `right`, `left`, or overlaps neither; all are aligned as elements of the
- * buffers are, or as the elements of an array that begins at a multiple of 64. The order of ranks
- * is kept: the operation must be associative and need not commute. Runs on a thread of the rank to
- * which it was given, one call for a plan at a time (see LLCL_COLL_CONCURRENT), in the
- * floating-point environment of the thread that made the plan; must not block, must not call this
- * library and must not leave it by an exception or a jump.
+ * buffers are, or as the elements of an array that begins at a multiple of 64. The operands are
+ * combined in the order of ranks: the operation must be associative, and may be not commutative.
+ * It runs on a thread of the rank that gave it, one call for a plan at a time (see
+ * LLCL_COLL_CONCURRENT), in the floating-point environment of the thread that made the plan. It
+ * must not block, must not call this library, and must not end by an exception or a jump.
  */
 typedef void (*llcl_reduce_fn)(const void *left,
                                const void *right,
@@ -2569,22 +2615,22 @@ typedef void (*llcl_reduce_fn)(const void *left,
                                void *data);
 
 /**
- * What a collective is to do. Fields that an operation has no use for are ignored. Which rank
- * gives what is told with each _init function.
+ * The parameters of a collective. An operation ignores the fields that it does not use. Each _init
+ * function says which rank gives which fields.
  */
 typedef struct llcl_coll_params_t {
     /** The ranks that take part. */
     llcl_team_t *team;
     /**
-     * The input, in a region of this rank; with `count` 0 any value. It is read and never written,
-     * so it may be read-only; so may what a rank only sends of its output: the data of a
-     * broadcast's root, and its own block in place. It may lie in gaps of the output but not
-     * overlap its blocks.
+     * The input, in a region of this rank; with `count` 0 any value. The library only reads it, so
+     * it may be read-only memory. The same holds for a part of the output that a rank only sends:
+     * the data of a broadcast's root, and a rank's own block in place. The input may lie in gaps
+     * between the blocks of the output, but must not overlap the blocks.
      */
     llcl_local_t send;
     /**
-     * The output, in a region of this rank; with `count` 0 any value. Bytes outside of the blocks
-     * are left alone: the user, or another plan, may use them meanwhile.
+     * The output, in a region of this rank; with `count` 0 any value. The library does not touch
+     * bytes outside of the blocks: the user, or another plan, may use them meanwhile.
      */
     llcl_local_t receive;
     /** Elements; the same at every rank. */
@@ -2610,22 +2656,22 @@ typedef struct llcl_coll_params_t {
     /** Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0. */
     uint32_t element_size;
     /**
-     * How many rounds may be under way at one time, 0 to 64, the same at every rank; 0 counts as 1.
-     * Each of them takes the memory of a plan. The blocking forms ignore it.
+     * How many rounds may be under way at one time, 0 to 64, the same at every rank; 0 counts as
+     * 1. Each of them takes as much memory as a plan of depth 1. The blocking forms ignore it.
      */
     uint32_t depth;
     /** For the v forms: elements for each rank of the team, read during the call. */
     const uint64_t *send_counts;
     /**
-     * For the v forms: where each rank's block begins in the input, in elements; of an empty block
-     * any value.
+     * For the v forms: where each rank's block begins in the input, in elements; for an empty
+     * block any value.
      */
     const uint64_t *send_offsets;
     /** For the v forms: elements from each rank of the team. */
     const uint64_t *receive_counts;
     /**
-     * For the v forms: where each rank's block goes in the output, in elements; of an empty
-     * block any value.
+     * For the v forms: where each rank's block goes in the output, in elements; for an empty block
+     * any value.
      */
     const uint64_t *receive_offsets;
     /** For LLCL_OP_USER: the function. Else ignored. */
@@ -2638,11 +2684,12 @@ typedef struct llcl_coll_params_t {
      */
     const char *algorithm;
     /**
-     * Fires at the end of every round, at this rank. A word (LLCL_COMPLETE_STORE,
-     * LLCL_COMPLETE_ADD) in allocated memory is changed by whichever rank runs the last step, also
-     * while this one computes, if `send` and `receive` lie in such memory too; any other
-     * completion waits for a thread of this rank. If that other rank is killed at that moment, the
-     * word says so, and may have been changed before.
+     * Fires at the end of every round, at this rank. If the completion is a word
+     * (LLCL_COMPLETE_STORE, LLCL_COMPLETE_ADD), and the word, `send` and `receive` lie in
+     * allocated memory, then the rank that executes the last step changes the word, even while
+     * this rank computes. Any other completion waits for a thread of this rank. If that other rank
+     * is killed while it changes the word, the word reports a failure; an ADD word may have grown
+     * before.
      */
     llcl_completion_t on_complete;
 } llcl_coll_params_t;
@@ -2652,65 +2699,65 @@ typedef struct llcl_coll_params_t {
     0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, LLCL_COMPLETION_INIT}
 
 /**
- * Starts the next round of a plan: publishes that this rank's buffers are ready, and returns. What
- * is ready at once and small is done in the call; its cost does not grow with the size of the
- * message.
+ * Starts the next round of a plan: tells the other ranks that this rank's buffers are ready, and
+ * returns. The call executes small steps that are ready at once; its time does not grow with the
+ * size of the message.
  *
- * From here until the round has ended the input must not be changed and the output not be used; so
- * rounds that are under way together (see `depth`) have buffers of their own, by
+ * Until the round has ended, the program must neither change the input nor use the output. So
+ * rounds that are under way together (see `depth`) need buffers of their own, by
  * llcl_coll_start_with, unless they only read.
  * `plan`: a live plan.
  * LLCL_OK; LLCL_ERR_STATE: as many rounds as `depth` says have not been waited for, the plan was
- * freed, or the context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has left, the
- * plan can only be freed;
- * LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread
- * at a time.
+ * freed, or the context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has
+ * left: the plan can only be freed; LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a
+ * callback; for one plan one thread at a time.
  * From: persistent collectives, MPI 4.0 section 6.12; the session-mode queue of Tofu2.
  */
 llcl_status_t llcl_coll_start(llcl_coll_t *plan);
 
 /**
- * Starts the next round of a plan that was made with LLCL_COLL_REBIND, with its input and output
- * at other places. They stay those of the rounds that follow, until another call names new ones.
- * Each rank names places of its own, or starts the same round by llcl_coll_start. A buffer that
- * lies in a registered region, which peers do not map, is copied by this rank: the input in this
- * call, whose time then grows with it, the output at the end of the round.
+ * Starts the next round of a plan that was made with LLCL_COLL_REBIND, with other buffers for
+ * input and output. Later rounds use these buffers too, until another call names new ones. Each
+ * rank names its own buffers; a rank that keeps its buffers starts the same round by
+ * llcl_coll_start. Peers do not map registered memory, so this rank copies a buffer in a
+ * registered region: the input in this call, whose time then grows with the size, the output at
+ * the end of the round.
  *
  * `plan`: a live plan. `send`, `receive`: as in llcl_coll_params_t when the plan was made; each is
- * ignored where it was ignored then. The buffers of the round before are the user's again when
- * that has ended.
+ * ignored where it was ignored then. The buffers of an earlier round are the user's again when
+ * that round has ended.
  * LLCL_OK; LLCL_ERR_KEY: a buffer names no live region of this rank; LLCL_ERR_RANGE: it leaves its
  * region;
  * LLCL_ERR_INVALID: the two overlap, the plan was made without LLCL_COLL_REBIND, or NULL;
- * LLCL_ERR_NO_MEMORY: a copy would exceed LLCL_COLL_MEMORY; then the round has not begun, and the
- * call may be made again. Other statuses, and threads: as llcl_coll_start.
+ * LLCL_ERR_NO_MEMORY: a copy would exceed LLCL_COLL_MEMORY: the round has not begun, and the call
+ * may be repeated. Other statuses, and threads: as llcl_coll_start.
  */
 llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
                                    llcl_local_t send,
                                    llcl_local_t receive);
 
 /**
- * Whether the oldest round that was not waited for has ended at this rank. Works for the plan for a moment.
+ * Tells whether the oldest round that was not waited for has ended at this rank. Before it
+ * answers, it executes steps that are ready.
  *
  * `plan`: a live plan that was started.
  * LLCL_OK: it has ended; the buffers are the user's again, and the next round may be started;
- * LLCL_RETRY_BUSY: not yet, and for a moment after a STORE or ADD completion has changed its word,
- * while the thread that changed it has no core; LLCL_ERR_PEER_DEAD: a rank of the plan has died or
- * has left, the round will not end; LLCL_ERR_KEY: a buffer's region was freed meanwhile, here or at
- * a peer; LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error
- * of a round the plan can only be freed.
+ * LLCL_RETRY_BUSY: not yet. This answer may also come after a STORE or ADD completion has changed
+ * its word, until the thread that changed the word has finished the round; LLCL_ERR_PEER_DEAD: a
+ * rank of the plan has died or has left: the round will not end; LLCL_ERR_KEY: a buffer's region
+ * was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was freed;
+ * LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed.
  * Any thread may call it, also inside a callback; for one plan one thread at a time.
  */
 llcl_status_t llcl_coll_test(llcl_coll_t *plan);
 
 /**
- * Waits until the oldest round that was not waited for has ended at this rank: working for the plan, also on behalf of other
- * ranks, for
- * LLCL_SPIN_US; then asleep.
+ * Waits until the oldest round that was not waited for has ended at this rank. It executes steps
+ * of the plan, also those of other ranks, for LLCL_SPIN_US, and then sleeps.
  *
  * `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only
  * looks. LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY: as llcl_coll_test; LLCL_ERR_TIMEOUT: not in
- * time, wait again;
+ * time: wait again;
  * LLCL_ERR_STATE: it was not started or was freed, or inside a callback; LLCL_ERR_INVALID: NULL.
  * Any thread may call it; for one plan one thread at a time.
  */
@@ -2718,18 +2765,18 @@ llcl_status_t llcl_coll_wait(llcl_coll_t *plan,
                              int64_t timeout_ns);
 
 /**
- * Ends a plan. Local: the other ranks need not call it now; the plan's memory comes back when all
- * have.
+ * Ends a plan. Local: the call does not wait for the other ranks. The plan's memory is free when
+ * all ranks have ended it.
  *
  * `plan`: ended by this call if it answers LLCL_OK.
- * LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (found
- * out unless a newer object has been given the same handle); LLCL_ERR_INVALID: NULL. No other
- * thread may use the plan at the same time; not inside a callback (LLCL_ERR_STATE).
+ * LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (see the
+ * conventions on handles); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same
+ * time; not inside a callback (LLCL_ERR_STATE).
  */
 llcl_status_t llcl_coll_free(llcl_coll_t *plan);
 
 /**
- * What a plan consists of, and why.
+ * Tells the properties of a plan, and why it has them.
  *
  * `plan`: a live plan. `info`: the caller's struct with its struct_size set; filled.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed.
@@ -2741,24 +2788,24 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
 /*
  * 15. Collectives: making plans.
  *
- * Every _init function is collective over its team and blocks until all its ranks have called it,
- * in the same order if they make several; buffers, counts and names are given once, here. What
- * does not fit together (counts, types, roots, operations, algorithms) is told to every rank by
- * LLCL_ERR_INVALID, and no plan is made. If one rank is refused, all are, with its status. Except
- * where the library cannot tell the others: a rank that gives NULL for `params` or its `team`, a
- * team that was freed, or that calls inside a callback or during llcl_finalize, is refused alone,
- * and the others wait for it.
- * Floating-point numbers are combined in the environment of the threads that make the plan:
+ * Every _init function is collective over its team and blocks until all ranks of the team have
+ * called it. All ranks must make their plans in the same order. Buffers, counts and names are
+ * given once, here. If the parameters of the ranks do not fit together (counts, types, roots,
+ * operations, algorithms), every rank gets LLCL_ERR_INVALID, and no plan is made. If one rank is
+ * refused, all are, with its status. There is an exception where the library cannot tell the
+ * others: a rank that gives NULL for `params` or its `team`, gives a team that was freed, or calls
+ * inside a callback or during llcl_finalize, is refused alone, and the other ranks wait for it.
+ * Floating-point numbers are combined in the environment of the thread that makes the plan:
  * direction of rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its
- * exceptions, and the control word of x87; AArch64: FPCR). It must be the same at every rank, or
- * no plan is made; it is set around every combination on whatever thread that runs, and that of
- * the thread is put back.
- * Buffers may lie in any region. Where one was registered and not allocated, peers do not map it;
- * what others need of it is then copied to and from memory of the plan, by its owner.
+ * exceptions, and the control word of x87; AArch64: FPCR). The environment must be the same at
+ * every rank, or no plan is made. A thread that combines sets it before and restores its own
+ * after.
+ * Buffers may lie in any region. Peers do not map a buffer in a registered region; the owner then
+ * copies the parts that other ranks need to and from memory of the plan.
  */
 
 /**
- * Nobody's round ends before every rank has started it.
+ * Makes the plan of a barrier: a round ends at no rank before every rank has started it.
  *
  * `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm` and
  * `on_complete`.
@@ -2766,43 +2813,44 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
  * LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
  * rank;
- * LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this, as those that read other
- * ranks' memory where the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would
- * exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
- * team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context
- * is being finalized. If one rank is refused, all are. Threads of one rank must not call collective
- * functions of one team at the same time: which call of this rank would meet which call of another
- * one is then open.
- * From: Dissemination: Hensgen, Finkel and Manber 1988.
+ * LLCL_ERR_UNSUPPORTED: `algorithm` cannot do this; for instance it reads other ranks' memory, and
+ * the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would exceed
+ * LLCL_COLL_MEMORY or LLCL_REGIONS (llcl_last_error() has the numbers); LLCL_ERR_PEER_DEAD: a rank
+ * of the team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the
+ * context is being finalized. If one rank is refused, all are. Threads of one rank must not call
+ * collective functions of one team at the same time, because their calls would be matched with
+ * those of other ranks in arbitrary order.
+ * From: the dissemination algorithm of Hensgen, Finkel and Manber, 1988.
  */
 llcl_status_t llcl_barrier_init(const llcl_coll_params_t *params,
                                 llcl_coll_t **plan);
 
 /**
- * The root's data for every rank.
+ * Makes the plan of a broadcast: the root's data for every rank.
  *
- * `params`: read during the call. `receive`: `count` elements at every rank; the data at the root.
- * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * `params`: read during the call. `receive`: `count` elements at every rank; at the root the data
+ * to send. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
- * From: Trinaryx3 of the K computer: three fragments through three ternary pipelines. There three
- * trees without a common edge lie in a torus; here no rank but the root is inside two of them.
+ * From: Trinaryx3 of the K computer, which sends three fragments through three ternary pipelines.
+ * On the K computer the three trees have no common edge in a torus; here no rank except the root
+ * has children in two of them.
  */
 llcl_status_t llcl_broadcast_init(const llcl_coll_params_t *params,
                                   llcl_coll_t **plan);
 
 /**
- * The elements of all ranks, combined one by one, at the root.
+ * Makes the plan of a reduction: the elements of all ranks, combined one by one, at the root.
  *
- * `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at
- * the root. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
- * llcl_coll_free or with the context.
+ * `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count`
+ * elements at the root. Also `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes;
+ * ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
 llcl_status_t llcl_reduce_init(const llcl_coll_params_t *params,
                                llcl_coll_t **plan);
 
 /**
- * The elements of all ranks, combined one by one, for every rank.
+ * Makes the plan of an allreduce: the elements of all ranks, combined one by one, for every rank.
  *
  * `params`: read during the call. `send` and `receive`: `count` elements at every rank. `op`, and
  * `function` for LLCL_OP_USER. All ranks get the same bits. `plan`: where the plan goes; ended by
@@ -2814,7 +2862,7 @@ llcl_status_t llcl_allreduce_init(const llcl_coll_params_t *params,
                                   llcl_coll_t **plan);
 
 /**
- * A block of every rank, one after the other, at the root.
+ * Makes the plan of a gather: a block of every rank, one after the other, at the root.
  *
  * `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times
  * the team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the
@@ -2825,7 +2873,7 @@ llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
                                llcl_coll_t **plan);
 
 /**
- * A block of every rank at the root, with a length for each.
+ * Makes the plan of a gather with a length for each rank's block.
  *
  * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
  * `receive`,
@@ -2837,7 +2885,7 @@ llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
                                 llcl_coll_t **plan);
 
 /**
- * A block of the root's for every rank.
+ * Makes the plan of a scatter: a block of the root's input for every rank.
  *
  * `params`: read during the call. `send`: `count` times the team's size at the root. `receive`:
  * `count` elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the
@@ -2848,7 +2896,7 @@ llcl_status_t llcl_scatter_init(const llcl_coll_params_t *params,
                                 llcl_coll_t **plan);
 
 /**
- * A block of the root's for every rank, with a length for each.
+ * Makes the plan of a scatter with a length for each rank's block.
  *
  * `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for
  * each rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the
@@ -2859,7 +2907,7 @@ llcl_status_t llcl_scatterv_init(const llcl_coll_params_t *params,
                                  llcl_coll_t **plan);
 
 /**
- * A block of every rank, one after the other, for every rank.
+ * Makes the plan of an allgather: a block of every rank, one after the other, for every rank.
  *
  * `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's
  * size.
@@ -2870,7 +2918,7 @@ llcl_status_t llcl_scatterv_init(const llcl_coll_params_t *params,
 llcl_status_t llcl_allgather_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
 
 /**
- * A block of every rank for every rank, with a length for each.
+ * Makes the plan of an allgather with a length for each rank's block.
  *
  * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
  * `receive`,
@@ -2882,7 +2930,7 @@ llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
                                    llcl_coll_t **plan);
 
 /**
- * A block of every rank for each other.
+ * Makes the plan of an all-to-all: a block of every rank for every rank.
  *
  * `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th
  * block goes to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or
@@ -2893,18 +2941,20 @@ llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
 llcl_status_t llcl_alltoall_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
 
 /**
- * A block of every rank for each other, with lengths of their own.
+ * Makes the plan of an all-to-all with a length for each block.
  *
  * `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`,
  * `receive_counts`,
- * `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`:
- * where the plan goes; ended by llcl_coll_free or with the context.
+ * `receive_offsets`: a block for each rank. In place `receive_counts` and `receive_offsets`
+ * describe both sides. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  */
-llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
+llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params,
+                                  llcl_coll_t **plan);
 
 /**
- * The elements of all ranks, combined one by one; each rank gets a block of the result.
+ * Makes the plan of a reduce-scatter: the elements of all ranks, combined one by one; each rank
+ * gets a block of the result.
  *
  * `params`: read during the call. `send`: `count` times the team's size. `receive`: `count`
  * elements. In place the input lies in `receive`, which then has room for it, and the result goes
@@ -2916,7 +2966,7 @@ llcl_status_t llcl_reduce_scatter_init(const llcl_coll_params_t *params,
                                        llcl_coll_t **plan);
 
 /**
- * As the function without v, with a length for each rank's block.
+ * Makes the plan of a reduce-scatter with a length for each rank's block.
  *
  * `params`: read during the call. `send`: all blocks, one after the other in the order of ranks.
  * `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at
@@ -2928,7 +2978,8 @@ llcl_status_t llcl_reduce_scatterv_init(const llcl_coll_params_t *params,
                                         llcl_coll_t **plan);
 
 /**
- * For each rank the elements of all ranks up to and including it, combined one by one.
+ * Makes the plan of a scan: each rank gets the elements of all ranks up to and including itself,
+ * combined one by one.
  *
  * `params`: read during the call. `send` and `receive`: `count` elements. `op`, and `function` for
  * LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
@@ -2939,10 +2990,11 @@ llcl_status_t llcl_scan_init(const llcl_coll_params_t *params,
                              llcl_coll_t **plan);
 
 /**
- * For each rank but the first the elements of all ranks before it, combined one by one.
+ * Makes the plan of an exclusive scan: each rank except the first gets the elements of all ranks
+ * before it, combined one by one.
  *
- * `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output is left
- * as it is; in place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the
+ * `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output does not
+ * change; in place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the
  * plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
  * From: Hillis and Steele 1986; MPI 4.0 section 6.11.2.
@@ -2951,23 +3003,26 @@ llcl_status_t llcl_exscan_init(const llcl_coll_params_t *params,
                                llcl_coll_t **plan);
 
 /*
- * 16. Collectives for the occasional call: one call makes, starts and waits.
+ * 16. Blocking collectives: one call makes the plan, starts it and waits.
  *
- * Each takes what its _init function takes, without a completion, and answers what that and
- * llcl_coll_wait answer; collective over the team; not inside a callback. A team keeps the plans
- * of its last LLCL_COLL_CACHE different calls. A call that has the operation, count, type, op,
- * root, flags and algorithm of an earlier one runs that plan, also with other buffers, another
- * `function` and other `function_data`. In a v form the ranks vote first, in about as long as an
- * allreduce takes: all must have the counts and offsets of the earlier call. Three things follow. All ranks must give
- * the same parameters: a difference is told at every rank where none of them has kept a plan for
- * its call, and else some ranks may wait for ever; with LLCL_COLL_CACHE=0 it is always told. A
- * call that is refused at one rank only, say for a buffer that is none, fails the plan that the
- * others have kept; they, and all further such calls, answer the status of the refusal until the
- * plan has been displaced. And `engine` counts in the call that makes the plan.
+ * Each takes the parameters of its _init function, without a completion, and answers the statuses
+ * of that function and of llcl_coll_wait. Each is collective over the team, and must not be called
+ * inside a callback.
+ * A team keeps the plans of its last LLCL_COLL_CACHE different calls. A call that has the
+ * operation, count, type, op, root, flags and algorithm of an earlier one runs the plan of that
+ * call; buffers, `function` and `function_data` may differ. In a v form the ranks vote first,
+ * which takes about as long as an allreduce: the plan is used if all ranks have the counts and
+ * offsets of the earlier call.
+ * Three things follow. First, all ranks must give the same parameters. If no rank has kept a plan
+ * for its call, a difference is reported at every rank; else some ranks may wait for ever. With
+ * LLCL_COLL_CACHE=0 a difference is always reported. Second, if a call is refused at one rank
+ * only, for instance because of an invalid buffer, the plan that the others have kept fails. Their
+ * calls, and all further such calls, answer the status of the refusal until other plans have
+ * displaced the plan. Third, `engine` has an effect only in the call that makes the plan.
  */
 
 /**
- * Waits until every rank of the world has called it: llcl_team_barrier of the team of all ranks.
+ * Waits until every rank of the world has called it: llcl_team_barrier with the team of all ranks.
  *
  * `context`: a live context.
  * LLCL_OK; other statuses, and threads: as llcl_team_world, llcl_barrier_init and llcl_coll_wait.
@@ -2984,7 +3039,7 @@ llcl_status_t llcl_barrier(llcl_context_t *context);
 llcl_status_t llcl_team_barrier(llcl_team_t *team);
 
 /**
- * The root's data for every rank. Blocking.
+ * Broadcast: the root's data for every rank. Blocking.
  *
  * `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -2992,7 +3047,7 @@ llcl_status_t llcl_team_barrier(llcl_team_t *team);
 llcl_status_t llcl_broadcast(const llcl_coll_params_t *params);
 
 /**
- * The elements of all ranks, combined one by one, at the root. Blocking.
+ * Reduction: the elements of all ranks, combined one by one, at the root. Blocking.
  *
  * `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3000,7 +3055,7 @@ llcl_status_t llcl_broadcast(const llcl_coll_params_t *params);
 llcl_status_t llcl_reduce(const llcl_coll_params_t *params);
 
 /**
- * The elements of all ranks, combined one by one, for every rank. Blocking.
+ * Allreduce: the elements of all ranks, combined one by one, for every rank. Blocking.
  *
  * `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3008,7 +3063,7 @@ llcl_status_t llcl_reduce(const llcl_coll_params_t *params);
 llcl_status_t llcl_allreduce(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank, one after the other, at the root. Blocking.
+ * Gather: a block of every rank, one after the other, at the root. Blocking.
  *
  * `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3016,7 +3071,7 @@ llcl_status_t llcl_allreduce(const llcl_coll_params_t *params);
 llcl_status_t llcl_gather(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank at the root, with a length for each. Blocking.
+ * Gather with a length for each rank's block. Blocking.
  *
  * `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3024,7 +3079,7 @@ llcl_status_t llcl_gather(const llcl_coll_params_t *params);
 llcl_status_t llcl_gatherv(const llcl_coll_params_t *params);
 
 /**
- * A block of the root's for every rank. Blocking.
+ * Scatter: a block of the root's input for every rank. Blocking.
  *
  * `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3032,7 +3087,7 @@ llcl_status_t llcl_gatherv(const llcl_coll_params_t *params);
 llcl_status_t llcl_scatter(const llcl_coll_params_t *params);
 
 /**
- * A block of the root's for every rank, with a length for each. Blocking.
+ * Scatter with a length for each rank's block. Blocking.
  *
  * `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3040,7 +3095,7 @@ llcl_status_t llcl_scatter(const llcl_coll_params_t *params);
 llcl_status_t llcl_scatterv(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank, one after the other, for every rank. Blocking.
+ * Allgather: a block of every rank, one after the other, for every rank. Blocking.
  *
  * `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3048,7 +3103,7 @@ llcl_status_t llcl_scatterv(const llcl_coll_params_t *params);
 llcl_status_t llcl_allgather(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank for every rank, with a length for each. Blocking.
+ * Allgather with a length for each rank's block. Blocking.
  *
  * `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3056,7 +3111,7 @@ llcl_status_t llcl_allgather(const llcl_coll_params_t *params);
 llcl_status_t llcl_allgatherv(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank for each other. Blocking.
+ * All-to-all: a block of every rank for every rank. Blocking.
  *
  * `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3064,7 +3119,7 @@ llcl_status_t llcl_allgatherv(const llcl_coll_params_t *params);
 llcl_status_t llcl_alltoall(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank for each other, with lengths of their own. Blocking.
+ * All-to-all with a length for each block. Blocking.
  *
  * `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3072,7 +3127,8 @@ llcl_status_t llcl_alltoall(const llcl_coll_params_t *params);
 llcl_status_t llcl_alltoallv(const llcl_coll_params_t *params);
 
 /**
- * The elements of all ranks, combined one by one; each rank gets a block of the result. Blocking.
+ * Reduce-scatter: the elements of all ranks, combined one by one; each rank gets a block.
+ * Blocking.
  *
  * `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3080,7 +3136,7 @@ llcl_status_t llcl_alltoallv(const llcl_coll_params_t *params);
 llcl_status_t llcl_reduce_scatter(const llcl_coll_params_t *params);
 
 /**
- * As the function without v, with a length for each rank's block. Blocking.
+ * Reduce-scatter with a length for each rank's block. Blocking.
  *
  * `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3088,7 +3144,7 @@ llcl_status_t llcl_reduce_scatter(const llcl_coll_params_t *params);
 llcl_status_t llcl_reduce_scatterv(const llcl_coll_params_t *params);
 
 /**
- * For each rank the elements of all ranks up to and including it, combined one by one. Blocking.
+ * Scan: each rank gets the elements of all ranks up to and including itself, combined. Blocking.
  *
  * `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3096,7 +3152,8 @@ llcl_status_t llcl_reduce_scatterv(const llcl_coll_params_t *params);
 llcl_status_t llcl_scan(const llcl_coll_params_t *params);
 
 /**
- * For each rank but the first the elements of all ranks before it, combined one by one. Blocking.
+ * Exclusive scan: each rank except the first gets the elements of all ranks before it, combined.
+ * Blocking.
  *
  * `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
@@ -3104,15 +3161,15 @@ llcl_status_t llcl_scan(const llcl_coll_params_t *params);
 llcl_status_t llcl_exscan(const llcl_coll_params_t *params);
 
 /*
- * 17. Insight: what a context has counted.
+ * 17. Insight: the counters of a context.
  */
 
 /** Most shares of a receiver's credits. */
 #define LLCL_AM_SHARES 16u
 
 /**
- * What a context has counted since it began. Counters of the near side count what this rank did,
- * to whomever; those of the receiving side what came in.
+ * Counts since the context was made. Unless a field says otherwise, it counts what this rank did
+ * as a sender, whatever the receiver.
  */
 typedef struct llcl_stats_t {
     /** Bytes of this struct, set by the caller before the call. */
@@ -3121,44 +3178,44 @@ typedef struct llcl_stats_t {
     uint64_t am_sent;
     /** Active messages taken from this rank's slots and handled. */
     uint64_t am_handled;
-    /** Those for which there was no handler. */
+    /** Active messages that arrived at this rank and had no handler. */
     uint64_t am_unknown;
     /** Replies and acknowledgements sent. */
     uint64_t am_replies;
     /** How often a request was answered by LLCL_RETRY_NO_CREDIT. */
     uint64_t retry_no_credit;
-    /** By LLCL_RETRY_QUEUE_FULL. */
+    /** How often by LLCL_RETRY_QUEUE_FULL. */
     uint64_t retry_queue_full;
-    /** By LLCL_RETRY_NO_TAG. */
+    /** How often by LLCL_RETRY_NO_TAG. */
     uint64_t retry_no_tag;
-    /** By LLCL_RETRY_BUSY. */
+    /** How often by LLCL_RETRY_BUSY. */
     uint64_t retry_busy;
-    /** By LLCL_RETRY_CONNECTING. */
+    /** How often by LLCL_RETRY_CONNECTING. */
     uint64_t retry_connecting;
-    /** Requests with LLCL_FLAG_PARK that found no room and were kept until there was some. */
+    /** Requests with LLCL_FLAG_PARK that found no room and were parked. */
     uint64_t parked;
-    /** The most of them at one time; see LLCL_PARKED. */
+    /** The most requests that were parked at one time; see LLCL_PARKED. */
     uint64_t parked_high_water;
-    /** How often a peer's RecvCNT was read because the cached one said "full". */
-    uint64_t credit_reads;
-    /** Atomic exchanges by which this rank tried to take peers' tickets, by share. */
-    uint64_t credit_updates[16];
     /**
-     * Slots of this rank that were passed over, because their senders had died or had stopped.
+     * How often this rank read a peer's count of received messages (RecvCNT in
+     * docs/flow-control.md), because its copy said that no slot is free.
      */
+    uint64_t credit_reads;
+    /** Atomic exchanges by which this rank tried to take slots of peers, for each share. */
+    uint64_t credit_updates[16];
+    /** Slots of this rank that it skipped, because their senders had died or were stopped. */
     uint64_t skips;
     /**
-     * Wake-ups of a sleeping receiver that this rank's messages and replies caused: a system call
-     * each.
+     * How often this rank's messages and replies woke a sleeping receiver: a system call each.
      */
     uint64_t wake_ups;
-    /** How often a thread of this rank slept for want of credit. */
+    /** How often a thread of this rank slept because there was no credit. */
     uint64_t credit_sleeps;
-    /** The most messages that were found waiting in this rank's slots. */
+    /** The most messages that waited in this rank's slots at one time. */
     uint64_t slots_high_water;
     /**
-     * The most requests that were seen to wait for their end at one time; at least what any one
-     * thread has had waiting, up to 64.
+     * The most messages of this rank that waited for their end at one time. It is a lower bound,
+     * but never less than any one thread had, up to 64.
      */
     uint64_t requests_high_water;
     /**
@@ -3171,11 +3228,12 @@ typedef struct llcl_stats_t {
      * call; see LLCL_COLL_CACHE. Without llcl_barrier.
      */
     uint64_t coll_cache_hits;
-    /** Those that made one to be kept. */
+    /** Such collectives that found none and made a plan, which is kept. */
     uint64_t coll_cache_misses;
     /**
-     * Places for messages from a network that ranks which have died may still use, so that nobody
-     * else does. Where the network can say when nothing of a rank comes any more, for a moment only.
+     * Receive buffers for messages from a network that are not used again, because a rank that has
+     * died may still write to them. If the network can tell when no more data of a rank can
+     * arrive, they are kept aside until then only.
      */
     uint64_t am_kept_aside;
 } llcl_stats_t;
@@ -3185,10 +3243,10 @@ typedef struct llcl_stats_t {
     0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
- * What a context has counted.
+ * Reads the counters of a context.
  *
  * `context`: a live context. `stats`: the caller's struct with its struct_size set; filled. The
- * numbers are read one after the other while others may count on.
+ * counters are read one after the other, while other threads may change them.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
  */
 llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
@@ -3197,13 +3255,13 @@ llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
  * 18. Reads and writes of many pieces: boxes with strides on both sides, and lists of places on
  *     both sides.
  *
- * Each is one request with one completion. Where all of the peer's side is mapped and neither
- * LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the call.
- * Otherwise the request goes through the command queue as one command, and the thread that executes
- * it does its pieces one after the other: a copy by the kernel for each of those in memory that its
- * owner has registered, or, where the kernel does not copy, messages to the owner with as many
- * pieces of one region as 32 KiB hold, 16 bytes for each beside its own.
- * A write may change a word of the peer when all of its bytes are there.
+ * Each is one request with one completion. If all of the peer's memory concerned is mapped, and
+ * neither LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the
+ * call. Otherwise the request goes through the command queue as one command, and the thread that
+ * executes it copies the pieces one after the other. For each piece in memory that its owner has
+ * registered, the kernel makes a copy. Where the kernel does not copy, messages go to the owner; a
+ * message carries as many pieces of one region as fit in 32 KiB, each with 16 bytes more. A write
+ * may change a word of the peer when all of its bytes are there.
  */
 
 /** Most dimensions of a box with strides. */
@@ -3225,29 +3283,29 @@ typedef struct llcl_strided_params_t {
     llcl_local_t local;
     /** The first piece in the peer's memory. */
     llcl_remote_t remote;
-    /** Bytes of a piece; 0 moves nothing, both places still being checked. */
+    /** Bytes of a piece. With 0 both addresses are checked, and nothing moves. */
     size_t size;
-    /** How many of the following are used: 1 to LLCL_STRIDED_DIMENSIONS. */
+    /** How many entries of `extents` and the strides are used: 1 to LLCL_STRIDED_DIMENSIONS. */
     uint32_t dimensions;
     /**
-     * Of a write: what happens to the word `signal` when all bytes are there, LLCL_SIGNAL_SET or
-     * LLCL_SIGNAL_ADD; 0: nothing. Of a read 0.
+     * For a write: how the word `signal` changes when all bytes are there, LLCL_SIGNAL_SET or
+     * LLCL_SIGNAL_ADD; 0: not at all. For a read: 0.
      */
     uint32_t signal_op;
     /** Numbers of pieces, the innermost dimension first; 0 moves nothing. */
     uint64_t extents[8];
     /**
-     * Bytes from one piece to the next in the caller's memory, never negative. Of the source of
-     * any size; pieces of the destination must not overlap.
+     * Bytes from one piece to the next in the caller's memory, never negative. Pieces of a source
+     * may overlap; pieces of a destination must not.
      */
     uint64_t local_strides[8];
-    /** Bytes from one piece to the next in the peer's memory, as above. */
+    /** Bytes from one piece to the next in the peer's memory. As `local_strides`. */
     uint64_t remote_strides[8];
     /** The word: a uint64_t of the same peer, aligned to 8 bytes. */
     llcl_remote_t signal;
     /** What the word is set to, or what is added to it. */
     uint64_t signal_value;
-    /** Fires when all bytes are there; the source may then be reused. */
+    /** Fires when all bytes are at their destination. The source may then be reused. */
     llcl_completion_t on_complete;
 } llcl_strided_params_t;
 
@@ -3278,8 +3336,9 @@ typedef struct llcl_remote_span_t {
 #define LLCL_REMOTE_SPAN_INIT {LLCL_REMOTE_INIT, 0}
 
 /**
- * Lists of places on both sides. The bytes of one list, in its order, are those of the other in
- * its order; where one place ends and the next begins may differ.
+ * A list of spans on each side. The bytes of one list, in its order, go to the bytes of the other
+ * list, in its order. Both lists have the same number of bytes; their spans may differ in number
+ * and size.
  */
 typedef struct llcl_vector_params_t {
     /** The rank to read from or to write to. */
@@ -3287,29 +3346,29 @@ typedef struct llcl_vector_params_t {
     /** LLCL_FLAG_*, or 0. */
     uint32_t flags;
     /**
-     * The places in the caller's memory; NULL if `local_count` is 0. Read during the call only.
+     * The spans in the caller's memory; NULL if `local_count` is 0. Read during the call only.
      */
     const llcl_local_span_t *locals;
     /** How many there are. */
     size_t local_count;
     /**
-     * The places in the peer's memory; NULL if `remote_count` is 0. Read during the call only.
+     * The spans in the peer's memory; NULL if `remote_count` is 0. Read during the call only.
      */
     const llcl_remote_span_t *remotes;
     /** How many there are. */
     size_t remote_count;
     /**
-     * Of a write: the word that changes when all bytes are there, a uint64_t of the same peer,
+     * For a write: the word that changes when all bytes are there, a uint64_t of the same peer,
      * aligned to 8 bytes.
      */
     llcl_remote_t signal;
     /** What the word is set to, or what is added to it. */
     uint64_t signal_value;
-    /** LLCL_SIGNAL_SET or LLCL_SIGNAL_ADD; 0: no word changes. Of a read 0. */
+    /** For a write: LLCL_SIGNAL_SET or LLCL_SIGNAL_ADD; 0: no word changes. For a read: 0. */
     uint32_t signal_op;
     /** 0. */
     uint32_t reserved;
-    /** Fires when all bytes are there; the source may then be reused. */
+    /** Fires when all bytes are at their destination. The source may then be reused. */
     llcl_completion_t on_complete;
 } llcl_vector_params_t;
 
@@ -3322,25 +3381,23 @@ typedef struct llcl_vector_params_t {
  * that is possible now.
  *
  * A thread that sees the word changed sees all bytes, as with llcl_try_write_signal_async.
- * The source must not change until `on_complete`. Pieces are copied in any order, and source and
- * destination must not overlap. Overlap of the destination is refused where the sizes alone show
- * it; else which piece wins is undefined.
+ * The source must not change until `on_complete`. Pieces are copied in any order. Source and
+ * destination must not overlap. If pieces of the destination overlap, the request is refused where
+ * the strides alone show it; else the bytes there are those of any of the pieces.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
- * been done, try again;
- * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: try again;
+ * LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or `dimensions` is 0 or more
  * than LLCL_STRIDED_DIMENSIONS, `signal_op` is wrong, the signal word is not aligned, or pieces of
- * the destination overlap;
- * LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
- * here) leave 64 bits;
- * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
- * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
- * pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
- * LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
- * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
- * failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
- * inside a callback. Where it runs the completion: see the conventions. After the strided put and
- * get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+ * the destination overlap; LLCL_ERR_RANGE: a box leaves its region, or its extents and strides
+ * exceed 64 bits, as negative ones do; LLCL_ERR_KEY: a box is in no live region;
+ * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
+ * finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+ * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. Every error except LLCL_ERR_KEY is found before
+ * any byte moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed
+ * the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the
+ * bytes may then have moved. Any thread may call it, also inside a callback. The conventions say
+ * on which thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS),
+ * but with the size of an element apart from the extents.
  */
 llcl_status_t llcl_try_write_strided_async(llcl_context_t *context,
                                            const llcl_strided_params_t *params);
@@ -3397,28 +3454,27 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
                                 const llcl_strided_params_t *params);
 
 /**
- * Writes a list of places to a list of places of a peer, and then changes a word there if
+ * Writes a list of spans to a list of spans of a peer, and then changes a word there if
  * `signal_op` says so, if that is possible now.
  *
  * A thread that sees the word changed sees all bytes, as with llcl_try_write_signal_async.
- * The source must not change until `on_complete`. Pieces are copied in any order, and source and
- * destination must not overlap. Where places of the destination overlap, which of them wins is
- * undefined.
+ * The source must not change until `on_complete`. Pieces are copied in any order. Source and
+ * destination must not overlap. If spans of the destination overlap, the bytes there are those of
+ * any of them.
  * `context`: a live context. `params`: read during the call only.
- * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
- * been done, try again;
- * LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+ * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: try again;
+ * LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or
  * a list is NULL and not empty, the lists differ in bytes, `reserved` is not 0, `signal_op` is
  * wrong, or the signal word is not aligned;
- * LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
- * LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
- * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
- * pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
- * LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
- * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
- * failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
- * inside a callback. Where it runs the completion: see the conventions. After the vector put and
- * get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+ * LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits; LLCL_ERR_KEY:
+ * a span is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
+ * the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the
+ * peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. Every error except
+ * LLCL_ERR_KEY is found before any byte moves. The completion may report LLCL_ERR_PEER_DEAD,
+ * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
+ * failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
+ * inside a callback. The conventions say on which thread the completion runs. From: the vector put
+ * and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
  */
 llcl_status_t llcl_try_writev_async(llcl_context_t *context,
                                     const llcl_vector_params_t *params);
@@ -3443,7 +3499,7 @@ llcl_status_t llcl_writev_async(llcl_context_t *context,
 llcl_status_t llcl_writev(llcl_context_t *context, const llcl_vector_params_t *params);
 
 /**
- * Reads a list of places of a peer into a list of places, if that is possible now.
+ * Reads a list of spans of a peer into a list of spans, if that is possible now.
  *
  * The destination is undefined until `on_complete`.
  * `context` and `params`: as of llcl_try_writev_async, with `signal_op` 0; order and overlap: as
@@ -3477,27 +3533,30 @@ llcl_status_t llcl_readv(llcl_context_t *context, const llcl_vector_params_t *pa
  *     region, for symmetric heaps and for shared memory that is managed page by page.
  */
 
-/** What may be done through an alias (llcl_region_alias), as bits; 0: nothing yet. */
+/**
+ * Access to an alias (llcl_region_alias), as bits: loads are allowed. With no bit set no access
+ * is.
+ */
 #define LLCL_ACCESS_READ 1u
 
-/** As LLCL_ACCESS_READ, for stores. Processors that cannot write without reading allow both. */
+/** Stores are allowed. Most processors then allow loads as well. */
 #define LLCL_ACCESS_WRITE 2u
 
 /**
  * Allocates a region as llcl_region_allocate does, at an address of the caller's choice in this
  * process. Peers name places in it by the region and an offset, and map it wherever they like.
  *
- * For a heap that begins at the same address at every rank, one rank finds an address (by mmap of
- * as many bytes with PROT_NONE, and munmap), tells it to the others (llcl_allgather_bytes), and
- * all try; where one is refused, all free theirs and try another address.
+ * To make a heap that begins at the same address at every rank: one rank finds an address (by mmap
+ * of as many bytes with PROT_NONE, and munmap) and tells it to the others (llcl_allgather_bytes);
+ * then all call this function. If one is refused, all free their regions and try another address.
  * `context`: a live context. `address`: the first byte, a multiple of the page size. Nothing may
- * be mapped in the bytes from there on, rounded up to whole pages: a range that the program has
- * reserved is unmapped by it first. `size`, `flags` and `region`: as of llcl_region_allocate.
- * LLCL_OK; LLCL_ERR_INVALID: `address` is NULL or no multiple of the page size; LLCL_ERR_RANGE:
- * something is mapped there; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the kernel gives no memory at
- * such an address; else as llcl_region_allocate. Any thread may call it.
- * After the aligned segments of GASNet (gasnet_attach) and the symmetric heap of OpenSHMEM; the
- * address is the caller's, as in the fixed windows that MPI_Win_create allows.
+ * be mapped in the `size` bytes from there on, rounded up to whole pages. If the program has
+ * reserved the range, it must unmap it before. `size`, `flags` and `region`: as of
+ * llcl_region_allocate. LLCL_OK; LLCL_ERR_INVALID: `address` is NULL or no multiple of the page
+ * size; LLCL_ERR_RANGE: something is mapped there; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the
+ * kernel gives no memory at this address; else as llcl_region_allocate. Any thread may call it.
+ * From: the aligned segments of GASNet (gasnet_attach) and the symmetric heap of OpenSHMEM; here
+ * the caller chooses the address.
  */
 llcl_status_t llcl_region_allocate_at(llcl_context_t *context,
                                       void *address,
@@ -3506,22 +3565,23 @@ llcl_status_t llcl_region_allocate_at(llcl_context_t *context,
                                       llcl_region_t **region);
 
 /**
- * Maps a part of an allocated region a second time in this process: the bytes are those of the
- * region, the protection is the alias's own. So the library and its peers reach memory through the
- * region while the program's accesses to the alias are caught (LLCL_ACCESS_*, or later mprotect).
+ * Maps a part of an allocated region a second time in this process. The alias shows the region's
+ * bytes and has a protection of its own. So a program can catch its own accesses to the alias
+ * (LLCL_ACCESS_*, or later mprotect), while the library and the peers use the region.
  *
- * A thread may sleep in llcl_wait_word on a word of an alias; a store through one wakes nobody,
- * call llcl_wake after it. As the near side of operations it is any memory, llcl_local_address.
- * `region`: a live region that was allocated. `offset`: where in it the alias begins, a multiple
- * of the page size. `size`: bytes, at least 1, rounded up to whole pages. `address`: where the
- * alias is to begin, a multiple of the page size from which on nothing is mapped; NULL: anywhere.
- * `access`: LLCL_ACCESS_* or 0. `alias`: where the first byte's address goes. Ended by
- * llcl_region_unalias, with the region, or with the context; the program must not unmap it.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0, unknown bits in `access`, or `offset` or `address` is
- * no multiple of the page size; LLCL_ERR_RANGE: the part leaves the region, or something is mapped
- * at `address`; LLCL_ERR_UNSUPPORTED: the region was registered; LLCL_ERR_STATE: it was freed;
- * LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the kernel does not map it. Any thread may call it.
- * For what page-based shared memory (TreadMarks, ArgoDSM, MENPS) does by mapping a file twice.
+ * A thread may sleep in llcl_wait_word on a word of an alias. A store through an alias wakes
+ * nobody: call llcl_wake after it. To use an alias as the local side of an operation, pass
+ * llcl_local_address. `region`: a live region that was allocated. `offset`: where in it the alias
+ * begins, a multiple of the page size. `size`: bytes, at least 1, rounded up to whole pages.
+ * `address`: where the alias is to begin, a multiple of the page size from which on nothing is
+ * mapped; NULL: anywhere. `access`: LLCL_ACCESS_* or 0. `alias`: where the first byte's address
+ * goes. Ended by llcl_region_unalias, with the region, or with the context; the program must not
+ * unmap it. LLCL_OK; LLCL_ERR_INVALID: NULL, size 0, unknown bits in `access`, or `offset` or
+ * `address` is no multiple of the page size; LLCL_ERR_RANGE: the part leaves the region, or
+ * something is mapped at `address`; LLCL_ERR_UNSUPPORTED: the region was registered;
+ * LLCL_ERR_STATE: it was freed; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the kernel does not map it.
+ * Any thread may call it.
+ * From: page-based shared memory (TreadMarks, ArgoDSM, MENPS), which maps a file twice.
  */
 llcl_status_t llcl_region_alias(llcl_region_t *region,
                                 uint64_t offset,
@@ -3531,10 +3591,10 @@ llcl_status_t llcl_region_alias(llcl_region_t *region,
                                 void **alias);
 
 /**
- * Ends an alias: its bytes are unmapped, and the region stays as it is.
+ * Ends an alias: unmaps it. The region does not change.
  *
- * `region`: the region that it shows. `alias`: what llcl_region_alias gave; no operation that was
- * accepted, and no thread, uses it any more.
+ * `region`: the region of which it is an alias. `alias`: the address from llcl_region_alias. No
+ * pending operation and no thread may use it any more.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or `alias` begins no alias of this region; LLCL_ERR_STATE: the
  * region was freed, and the alias ended with it. Any thread may call it.
  */
@@ -3542,172 +3602,190 @@ llcl_status_t llcl_region_unalias(llcl_region_t *region,
                                   void *alias);
 
 /*
- * 20. Collectives for the occasional call that do not wait: one call starts, a completion tells.
+ * 20. Nonblocking collectives: one call makes the plan and starts it; a completion reports the
+ *     end.
  *
- * Each takes what its _init function takes, and returns at once; `on_complete`, which must be one
- * that tells, fires when the operation has ended at this rank, or with an error. Until then the
- * buffers must not be changed, as for llcl_coll_start; what the parameters point to besides
- * (counts, offsets, the name of the algorithm) is read during the call. Nothing more happens in
- * the call than llcl_coll_start does.
+ * Each takes the parameters of its _init function and returns at once. `on_complete`, which must
+ * not be llcl_no_completion(), fires when the operation has ended at this rank, or with an error.
+ * Until then the program may use the buffers only as told at llcl_coll_start. Counts, offsets and
+ * the name of the algorithm are read during the call. The call takes about as long as
+ * llcl_coll_start.
  *
- * The calls of a team have one order, that of all its collective functions, which must be alike at
- * all ranks; a call that is answered by "try again" or by an error has not happened and counts for
- * nothing, and the other ranks wait for it. Any number of different operations may be under way,
- * and `depth` (0 counts as 1) of those that differ in buffers, `function` and `on_complete` only. In
- * v forms the counts do not make a difference there. As long as a call waits to be made ready,
- * `depth` more may be taken on.
+ * All ranks must call the collective functions of a team in the same order, these included. A call
+ * that is answered by "try again" or by an error has not happened, and the other ranks wait for
+ * it. Any number of different operations may be under way. Of calls that differ in buffers,
+ * `function` and `on_complete` only (in v forms also in the counts), as many as `depth` says may
+ * be under way; 0 counts as 1. While such a call waits for its plan, `depth` more are accepted.
  *
- * The plans behind them are kept, as many as LLCL_COLL_CACHE says, apart from those of the blocking
- * forms, which therefore do not match these. A call whose plan is kept is started by its thread. A
- * call that is new, a v form (whose ranks vote, as told at the blocking forms), and every call
- * that comes while another of these is being made ready, is left to a thread of the library,
- * `llcl-coll`, one for each team at a time, which ends when nothing is left. What is found there to
- * be wrong, a difference between ranks included, is told by the completion's status. Functions of
- * the team that wait (the _init functions, the blocking forms, llcl_team_split, llcl_team_free) begin when the calls
- * before them are ready; llcl_finalize gives those that are not LLCL_FINALIZE_MS, and then ends
- * them with LLCL_ERR_CANCELED.
+ * A team keeps as many of their plans as LLCL_COLL_CACHE says, apart from the plans of the
+ * blocking forms; so a nonblocking call must not be matched with a blocking one. If the plan of a
+ * call is kept, the calling thread starts it. A thread of the library, `llcl-coll`, prepares all
+ * other calls: a call without a kept plan, a v form (in which the ranks vote, as told at the
+ * blocking forms), and every call that is made while that thread works. A team has one such thread
+ * at a time, which ends when it has nothing to do. Errors that it finds, a difference between
+ * ranks included, are reported by the completion's status. The functions of the team that wait
+ * (the _init functions, the blocking forms, llcl_team_split, llcl_team_free) begin when that
+ * thread has prepared the calls before them. llcl_finalize waits LLCL_FINALIZE_MS for calls that
+ * are not prepared, and then ends them with LLCL_ERR_CANCELED.
  *
  * From: the nonblocking collectives of MPI 3.0, section 5.12, with a completion in place of the
  * request, and a depth.
  */
 
 /**
- * Ends when every rank of the team has called it, without waiting.
+ * Barrier: ends when every rank of the team has called it. Nonblocking.
  *
- * `params`: as llcl_barrier_init, read during the call; `on_complete` must tell.
- * LLCL_OK: accepted; LLCL_RETRY_BUSY: as many such calls as `depth` says are under way, or 64 wait
- * to be made ready: wait for one of them, and repeat; LLCL_RETRY_QUEUE_FULL: inside a callback, as
- * for all that may end in it; LLCL_ERR_INVALID: NULL, a value that is not allowed, or an
- * `on_complete` that does not tell;
+ * `params`: as llcl_barrier_init, read during the call; `on_complete` must not be
+ * llcl_no_completion().
+ * LLCL_OK: accepted; LLCL_RETRY_BUSY: as many such calls as `depth` says are under way, or 64
+ * calls wait to be prepared: wait for one of them, and repeat; LLCL_RETRY_QUEUE_FULL: inside a
+ * callback, while the thread holds 64 callbacks back (see the conventions); LLCL_ERR_INVALID:
+ * NULL, a value that is not allowed, or `on_complete` is llcl_no_completion();
  * LLCL_ERR_STATE: the team was freed, or the context is being finalized; LLCL_ERR_NO_MEMORY: no
  * thread can be started; LLCL_ERR_KEY, LLCL_ERR_RANGE, LLCL_ERR_PEER_DEAD: as
  * llcl_coll_start_with. The completion may also report what llcl_barrier_init and llcl_coll_wait
  * answer, and LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback, but threads of one rank must not call collective
- * functions of one team at the same time. Where the completion fires: see the conventions.
+ * functions of one team at the same time. The conventions say on which thread the completion
+ * fires.
  */
 llcl_status_t llcl_barrier_async(const llcl_coll_params_t *params);
 
 /**
- * The root's data for every rank, without waiting.
+ * Broadcast: the root's data for every rank. Nonblocking.
  *
- * `params`: as llcl_broadcast_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_broadcast_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_broadcast_async(const llcl_coll_params_t *params);
 
 /**
- * The elements of all ranks, combined one by one, at the root, without waiting.
+ * Reduction: the elements of all ranks, combined one by one, at the root. Nonblocking.
  *
- * `params`: as llcl_reduce_init, read during the call; `on_complete` must tell. LLCL_OK: accepted;
- * other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_reduce_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_reduce_async(const llcl_coll_params_t *params);
 
 /**
- * The elements of all ranks, combined one by one, for every rank, without waiting.
+ * Allreduce: the elements of all ranks, combined one by one, for every rank. Nonblocking.
  *
- * `params`: as llcl_allreduce_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_allreduce_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_allreduce_async(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank, one after the other, at the root, without waiting.
+ * Gather: a block of every rank, one after the other, at the root. Nonblocking.
  *
- * `params`: as llcl_gather_init, read during the call; `on_complete` must tell. LLCL_OK: accepted;
- * other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_gather_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_gather_async(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank at the root, with a length for each, without waiting.
+ * Gather with a length for each rank's block. Nonblocking.
  *
- * `params`: as llcl_gatherv_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_gatherv_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_gatherv_async(const llcl_coll_params_t *params);
 
 /**
- * A block of the root's for every rank, without waiting.
+ * Scatter: a block of the root's input for every rank. Nonblocking.
  *
- * `params`: as llcl_scatter_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_scatter_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_scatter_async(const llcl_coll_params_t *params);
 
 /**
- * A block of the root's for every rank, with a length for each, without waiting.
+ * Scatter with a length for each rank's block. Nonblocking.
  *
- * `params`: as llcl_scatterv_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_scatterv_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_scatterv_async(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank, one after the other, for every rank, without waiting.
+ * Allgather: a block of every rank, one after the other, for every rank. Nonblocking.
  *
- * `params`: as llcl_allgather_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_allgather_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_allgather_async(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank for every rank, with a length for each, without waiting.
+ * Allgather with a length for each rank's block. Nonblocking.
  *
- * `params`: as llcl_allgatherv_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_allgatherv_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_allgatherv_async(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank for each other, without waiting.
+ * All-to-all: a block of every rank for every rank. Nonblocking.
  *
- * `params`: as llcl_alltoall_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_alltoall_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_alltoall_async(const llcl_coll_params_t *params);
 
 /**
- * A block of every rank for each other, with lengths of their own, without waiting.
+ * All-to-all with a length for each block. Nonblocking.
  *
- * `params`: as llcl_alltoallv_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_alltoallv_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_alltoallv_async(const llcl_coll_params_t *params);
 
 /**
- * The elements of all ranks, combined one by one; each rank gets a block of the result, without
- * waiting.
+ * Reduce-scatter: the elements of all ranks, combined one by one; each rank gets a block.
+ * Nonblocking.
  *
- * `params`: as llcl_reduce_scatter_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_reduce_scatter_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_reduce_scatter_async(const llcl_coll_params_t *params);
 
 /**
- * As the function without v, with a length for each rank's block, without waiting.
+ * Reduce-scatter with a length for each rank's block. Nonblocking.
  *
- * `params`: as llcl_reduce_scatterv_init, read during the call; `on_complete` must tell. LLCL_OK:
- * accepted; other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_reduce_scatterv_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_reduce_scatterv_async(const llcl_coll_params_t *params);
 
 /**
- * For each rank the elements of all ranks up to and including it, combined one by one, without
- * waiting.
+ * Scan: each rank gets the elements of all ranks up to and including itself, combined.
+ * Nonblocking.
  *
- * `params`: as llcl_scan_init, read during the call; `on_complete` must tell. LLCL_OK: accepted;
- * other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_scan_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_scan_async(const llcl_coll_params_t *params);
 
 /**
- * For each rank but the first the elements of all ranks before it, combined one by one, without
- * waiting.
+ * Exclusive scan: each rank except the first gets the elements of all ranks before it, combined.
+ * Nonblocking.
  *
- * `params`: as llcl_exscan_init, read during the call; `on_complete` must tell. LLCL_OK: accepted;
- * other statuses, those of the completion, and threads: as llcl_barrier_async.
+ * `params`: as llcl_exscan_init, read during the call; `on_complete` must not be
+ * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
+ * as llcl_barrier_async.
  */
 llcl_status_t llcl_exscan_async(const llcl_coll_params_t *params);
 
@@ -3716,8 +3794,9 @@ llcl_status_t llcl_exscan_async(const llcl_coll_params_t *params);
  */
 
 /**
- * Calls a function that answers a status; on any other answer than LLCL_OK or LLCL_DONE, "try again" included, says so on stderr
- * and ends the process, and with it the job. For examples, tests and small programs.
+ * Calls a function that answers a status. On any other answer than LLCL_OK or LLCL_DONE, "try again"
+ * included, it prints the answer on stderr and ends the process, and with it the job. For examples,
+ * tests and small programs.
  */
 #define LLCL_CHECK(call) llcl_must_succeed((call), #call, __FILE__, __LINE__)
 

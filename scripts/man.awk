@@ -30,7 +30,7 @@ function guarded(line) { return line ~ /^[.']/ ? "\\&" line : line }
 function sections(doc,    text, result, at, rest, head) {
     text = ""
     # Statuses begin where a sentence begins with LLCL_OK, or "Returns".
-    at = match(doc, /(^|[.\001] ?)(LLCL_OK|Returns|NULL, with a sentence)/)
+    at = match(doc, /(^|[.\001] ?)(LLCL_OK|Returns)/)
     head = at ? substr(doc, 1, at) : doc
     rest = at ? substr(doc, at + 1) : ""
     sub(/^[ \001]+/, "", rest)
@@ -38,7 +38,7 @@ function sections(doc,    text, result, at, rest, head) {
     result = ".SH DESCRIPTION\n" paragraphs(at ? substr(head, 1, at) : head)
     if (at) result = result ".SH PARAMETERS\n" parameters(substr(head, at + (substr(head, at, 1) != "`")))
     if (rest == "") return result
-    at = match(rest, /[.\001] ?(Any thread|Any number of|No other thread|Threads of one rank|To be called|Helps with|It starts the|Waits for the first)/)
+    at = match(rest, /[.\001] ?(From:|Threads:|Any thread|Any number of|No other thread|Threads of one rank|To be called|Helps with|It starts the|Waits for the first)/)
     result = result ".SH RETURN VALUE\n" answers(at ? substr(rest, 1, at) : rest)
     if (at) result = result ".SH NOTES\n" paragraphs(substr(rest, at + 1))
     return result

@@ -1,8 +1,8 @@
 //! 11. Active messages: a function at the peer is called with a few bytes, and may answer.
 //!
-//! A receiver owns a fixed number of message slots, whatever the number of senders; a sender takes
-//! a slot by an atomic operation on a counter before it sends, and is told LLCL_RETRY_NO_CREDIT
-//! while there is none. docs/flow-control.md has the protocol and its policies.
+//! A receiver owns a fixed number of message slots, whatever the number of senders. Before a sender
+//! sends, it takes a slot by an atomic operation on a counter; while no slot is free, the answer is
+//! LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its policies.
 //!
 //! Messages of one sender to one peer may be handled in any order.
 
@@ -26,12 +26,13 @@ pub const LLCL_AM_IDS: u32 = 256;
 /// Most bytes of a header.
 pub const LLCL_AM_HEADER: u32 = 64;
 
-/// The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. Those
-/// of more than its am_medium bytes have fewer slots, LLCL_AM_CHUNKS.
+/// The payload travels with the message: up to llcl_peer_info_t::am_payload bytes, or none. For
+/// payloads of more than llcl_peer_info_t::am_medium bytes the receiver has fewer slots, as many as
+/// LLCL_AM_CHUNKS says.
 pub const LLCL_AM_MEDIUM: u32 = 0;
 /// The payload is written to an address of the peer before the handler runs.
 pub const LLCL_AM_LONG: u32 = 1;
-/// The payload, of any size, stays where it is; the receiver reads it when it wants to.
+/// The payload, of any size, stays in the sender's memory; the receiver reads it when it wants to.
 pub const LLCL_AM_BULK: u32 = 2;
 
 /// A message, as its handler sees it.
@@ -53,14 +54,14 @@ pub struct llcl_am_params_t {
     pub id: u32,
     /// One of LLCL_AM_MEDIUM, LLCL_AM_LONG, LLCL_AM_BULK.
     pub kind: u32,
-    /// A number of the caller's, which the handler finds in llcl_am_view_t; any.
+    /// Any number of the caller's; the handler finds it in llcl_am_view_t.
     pub tag: u16,
     /// Bytes for the handler, copied during the call. NULL if there are none.
     pub header: *const c_void,
     /// How many, at most LLCL_AM_HEADER.
     pub header_size: usize,
-    /// MEDIUM: the payload, any memory of the caller; NULL if there is none, which the handler can
-    /// tell from one of 0 bytes. Else NULL.
+    /// MEDIUM: the payload, any memory of the caller; NULL if there is none. The handler can tell
+    /// no payload from one of 0 bytes. For other kinds NULL.
     pub payload: *const c_void,
     /// Bytes of the payload, of any kind.
     pub payload_size: usize,
@@ -68,17 +69,17 @@ pub struct llcl_am_params_t {
     pub source: llcl_local_t,
     /// LONG: where it is written, in a region of the peer.
     pub destination: llcl_remote_t,
-    /// Where the bytes of the reply go; NULL: none are wanted.
+    /// Where the bytes of the reply go; NULL: no bytes are wanted.
     pub reply: *mut c_void,
-    /// How many bytes there is place for.
+    /// How many bytes `reply` has room for.
     pub reply_capacity: usize,
-    /// Where the size of the reply goes before `on_complete` fires; may be NULL.
+    /// Where the size of the reply goes. It is written before `on_complete` fires; may be NULL.
     pub reply_size: *mut usize,
-    /// Fires when payload and source may be reused; of a BULK message when the peer has done with
-    /// it.
+    /// Fires when payload and source may be reused. For a BULK message that is when the peer has
+    /// answered or released it.
     pub on_local: llcl_completion_t,
-    /// Fires when the handler has returned; if it has retained the message, when it has been
-    /// answered or released. The reply is there then.
+    /// Fires when the handler has returned; if the handler has retained the message, when the
+    /// message has been answered or released. The reply is in `reply` by then.
     pub on_complete: llcl_completion_t,
 }
 
@@ -109,19 +110,18 @@ impl llcl_am_params_t {
 
 /// Sets, replaces or removes a handler.
 ///
-/// `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes it,
-/// and messages for this number end with LLCL_ERR_NO_HANDLER at their senders. `data`: its second
-/// argument, may be NULL; stays the caller's.
+/// `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes the
+/// handler; messages for this number then end with LLCL_ERR_NO_HANDLER at their senders. `data`:
+/// its second argument, may be NULL; stays the caller's.
 /// LLCL_OK: from now on the new handler runs, and no call of the old one is under way, except the
 /// one in which this is called; LLCL_RETRY_BUSY: inside a callback or handler, while another thread
-/// runs a handler of this context: nothing has changed; LLCL_ERR_INVALID: NULL or no such number;
-/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that runs handlers,
-/// which the first call starts, cannot be started.
-/// Any thread may call it. Handlers run where the configuration's am_handlers says,
-/// LLCL_AM_HANDLERS_*: on a thread that waits in this library (not in offload mode) or on one of
-/// the library's own, one at a time in a context or several at once; or only on threads of the
-/// program that poll or wait. llcl_progress runs handlers, too, in every mode but offload (there
-/// only polled ones).
+/// runs a handler of this context: nothing has changed, call again later; LLCL_ERR_INVALID: NULL or
+/// no such number; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that
+/// runs handlers, which the first call starts, cannot be started.
+/// Any thread may call it. The configuration's am_handlers, LLCL_AM_HANDLERS_*, says where handlers
+/// run. Serial and parallel ones run on a thread that waits in this library (not in offload mode),
+/// or on one of the library's own. Polled ones run only on threads of the program that poll or
+/// wait. llcl_progress runs handlers, too; in offload mode only polled ones.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_register(
     context: *mut llcl_context_t,
@@ -142,28 +142,29 @@ pub unsafe extern "C" fn llcl_am_register(
 
 /// Sends an active message, if that is possible now.
 ///
-/// The header is copied; the payload is the caller's again when `on_local` fires, which in auto and
-/// direct mode is before the call returns, except for BULK.
+/// The header is copied; the payload is the caller's again when `on_local` fires. In auto and
+/// direct mode that is before the call returns, except for BULK.
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
 /// LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command
 /// queue is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for
 /// their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed
 /// (direct mode);
-/// LLCL_RETRY_CONNECTING: the first contact with the peer is under way, or with the rank that keeps
-/// the counter by which this one sends to it. On a "try again" nothing has happened, but that the
-/// destination of a LONG message may have been written. LLCL_ERR_INVALID, LLCL_ERR_RANGE,
-/// LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
+/// LLCL_RETRY_CONNECTING: the first contact is under way, with the peer or with the rank that keeps
+/// the counter of this rank's share of the peer's slots. On a "try again" nothing has happened,
+/// except that the destination of a LONG message may have been written. LLCL_ERR_INVALID,
+/// LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with `params`;
 /// LLCL_ERR_NO_HANDLER: the peer has no handler of this number; LLCL_ERR_PEER_DEAD: the peer has
 /// died or has left; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY,
 /// LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// The completion may report LLCL_ERR_NO_HANDLER (removed meanwhile, or a network leads to the peer), LLCL_ERR_RANGE (the reply has
-/// more bytes than there is place for; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or
-/// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback or a handler. Where the completions run: see the
-/// conventions.
-/// The slots and their credits follow Sumimoto and others' design of memory-saving communication by
-/// remote atomics; registration and handlers are those of von Eicken's active messages.
+/// The completion may report LLCL_ERR_NO_HANDLER (the handler was removed meanwhile; or the peer is
+/// reached by a network, so that this rank cannot know), LLCL_ERR_RANGE (the reply has more bytes
+/// than `reply_capacity`; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback or a handler. The conventions say on which thread
+/// the completions run.
+/// From: the slots and their credits follow Sumimoto and others' design of memory-saving
+/// communication by remote atomics; registration and handlers are those of von Eicken's active
+/// messages.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_am_async(
     context: *mut llcl_context_t,
@@ -177,8 +178,8 @@ pub unsafe extern "C" fn llcl_try_am_async(
     unsafe { try_longer(context, params) }
 }
 
-/// Of llcl_try_am_async, what does not go the shortest way. Apart, so that the shortest way saves no
-/// registers.
+/// The rest of llcl_try_am_async, for messages that shortly() does not send. It is a function of
+/// its own so that the compiler saves no registers in shortly().
 #[inline(never)]
 unsafe fn try_longer(
     context: *mut llcl_context_t,
@@ -212,7 +213,7 @@ pub unsafe extern "C" fn llcl_am_async(
     unsafe { longer(context, params) }
 }
 
-/// Of llcl_am_async, as try_longer().
+/// The rest of llcl_am_async, as try_longer().
 #[inline(never)]
 unsafe fn longer(context: *mut llcl_context_t, params: *const llcl_am_params_t) -> llcl_status_t {
     // SAFETY: as the caller promises.
@@ -242,10 +243,10 @@ pub unsafe extern "C" fn llcl_am(
 ///
 /// `context` and `params`: as for llcl_am; of the flags only LLCL_FLAG_DEFER counts. `timeout_ns`:
 /// nanoseconds; negative: for ever; 0: tries once.
-/// LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the end has not come in time.
-/// The message may have been sent: its handler may have run, or run later. `reply` and `reply_size`
-/// are then not written any more; payload and source stay in use until a llcl_flush with this peer
-/// has answered. Any thread may call it.
+/// LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the message has not ended in
+/// time. It may have been sent, and its handler may have run or may run later. The library does not
+/// write `reply` and `reply_size` any more. It may read payload and source until a llcl_flush with
+/// this peer has returned LLCL_OK. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_within(
     context: *mut llcl_context_t,
@@ -261,14 +262,13 @@ pub unsafe extern "C" fn llcl_am_within(
 
 /// Runs the handlers of messages that have come, on the calling thread, whatever am_handlers says.
 ///
-/// A poll that finds nothing takes some nanoseconds; now and then one of them offers its core to
-/// other threads. Of several threads that poll at the same time one runs handlers, unless they are
-/// parallel.
-/// `context`: a live context. `most`: messages to be taken at most, from 1 on; more than 64 count
-/// as 64.
-/// `handled`: where their number goes, those without a handler included; may be NULL. It is 0 where
-/// nothing has come or another thread is running a handler.
-/// LLCL_OK, whether there was anything or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
+/// A poll that finds nothing takes some nanoseconds; now and then such a poll yields its core to
+/// other threads. If several threads poll at the same time, one of them runs handlers, unless the
+/// handlers are parallel.
+/// `context`: a live context. `most`: messages to take at most, from 1 on; more than 64 count as
+/// 64. `handled`: where the number of messages goes, including those without a handler; may be
+/// NULL. It is 0 if no message has come or another thread is running a handler.
+/// LLCL_OK, whether a message has come or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
 /// LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
 /// Any thread may call it; handlers run on it, and callbacks (not in offload mode).
 /// It is GASNet's gasnet_AMPoll with a bound.
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn llcl_am_poll(
     unsafe { poll(context, most, handled) }
 }
 
-/// Whether a poll that only looks, by `look`, is all that is to be done.
+/// Whether `look` finds no message, so that the poll has nothing else to do.
 #[inline(always)]
 unsafe fn finds_nothing(
     context: *const llcl_context_t,
@@ -304,8 +304,8 @@ unsafe fn finds_nothing(
     nothing
 }
 
-/// A poll that has more to do than a look. Apart, so that one that finds nothing saves no
-/// registers.
+/// A poll that may find messages. It is a function of its own so that the compiler saves no
+/// registers in a poll that finds none.
 #[inline(never)]
 unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> llcl_status_t {
     // SAFETY: as the caller promises.
@@ -330,13 +330,13 @@ unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> ll
 /// Waits until a handler of this context has run: polling at first, then asleep until a message
 /// comes.
 ///
-/// To wait for something that handlers do, look at it, and while it is not there call this and look
-/// again: handlers that have run since the calling thread's last llcl_am_wait, or llcl_am_poll that
-/// took something, on whatever thread, end the wait at once. Where the handlers set a word,
-/// llcl_wait_word does the same in one call.
+/// To wait for an effect of handlers, test for it; while it has not happened, call this and test
+/// again. No handler is missed between test and wait: the wait ends at once if a handler has run,
+/// on any thread, since the calling thread's last llcl_am_wait, or its last llcl_am_poll that took
+/// a message. Where handlers set a word, llcl_wait_word does the same in one call.
 /// `context`: a live context. `timeout_ns`: nanoseconds; negative: for ever; 0: polls once.
-/// LLCL_OK: handlers have run, or may have; LLCL_ERR_TIMEOUT: none within the time;
-/// LLCL_ERR_INVALID: NULL;
+/// LLCL_OK: handlers have run. Test for their effect: the call may also return without one;
+/// LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;
 /// LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
 /// Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload
 /// mode).
@@ -352,8 +352,8 @@ pub unsafe extern "C" fn llcl_am_wait(
     })
 }
 
-/// What of a message keeps it from the short ways, as one number; 0: nothing. Joined, since a branch
-/// of its own would cost each as much as the look.
+/// Whether a message has something that the short ways do not handle; 0: no. All fields are joined
+/// into one number, because a branch for each field would cost as much as reading it.
 #[inline(always)]
 fn uncommon(p: &llcl_am_params_t) -> u64 {
     let what = u64::from(p.flags | p.kind)
@@ -362,8 +362,8 @@ fn uncommon(p: &llcl_am_params_t) -> u64 {
     what | (p.reply.addr() | p.reply_capacity | p.reply_size.addr()) as u64
 }
 
-/// A message that goes the shortest way: its context and its parameters, a word as header and nothing
-/// else.
+/// A message that shortly() sends: its context and its parameters. It has a word as header and
+/// nothing else.
 struct Shortest<'a>(&'a Context, &'a llcl_am_params_t);
 
 impl ShortMessage for Shortest<'_> {
@@ -389,8 +389,8 @@ impl ShortMessage for Shortest<'_> {
     }
 }
 
-/// Sends what is shortest: a MEDIUM message with a header of one word, no payload, and no end that
-/// somebody waits for. None: it takes a longer way.
+/// Sends a MEDIUM message with a header of one word, no payload, no reply and no completion. None:
+/// the message is another one, or cannot be sent at once; it takes a longer way.
 #[inline(always)]
 unsafe fn shortly(
     context: *const llcl_context_t,
@@ -408,8 +408,8 @@ unsafe fn shortly(
     context.context.am_shortly(p.peer, &message).map(|status| status.0)
 }
 
-/// Sends what is simple: a MEDIUM message whose end nobody waits for. False: it takes the long way,
-/// which also tells what is wrong.
+/// Sends a MEDIUM message without reply and completions. False: it must take the long way, which
+/// also reports errors.
 #[inline(always)]
 unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_t) -> bool {
     // SAFETY: the caller gives NULL or valid objects.

@@ -1,4 +1,4 @@
-//! 8. Atomics: on words of a peer. All changes of a word have one order, whichever rank makes them.
+//! 8. Atomics: on words of a peer. All changes of a word have one order, whatever rank makes them.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{give, given, guard, known_size};
@@ -30,7 +30,7 @@ pub const LLCL_TYPE_F64: u32 = 6;
 pub const LLCL_OP_LOAD: u32 = 1;
 /// Sets the word to the operand.
 pub const LLCL_OP_STORE: u32 = 2;
-/// Sets the word to the operand and fetches what it was; as STORE with a result.
+/// Sets the word to the operand and fetches its former value; equal to STORE with a result.
 pub const LLCL_OP_SWAP: u32 = 3;
 /// Sets the word to the operand if its bits equal those of `compare`.
 pub const LLCL_OP_COMPARE_SWAP: u32 = 4;
@@ -49,17 +49,18 @@ pub const LLCL_OP_MIN: u32 = 10;
 /// The larger one; of a number and a NaN the number.
 pub const LLCL_OP_MAX: u32 = 11;
 
-/// Any processor of the machine changes the word, by its atomic instructions; so may the program,
-/// through pointers, with the atomics of C.
+/// Every processor of the machine changes the word by atomic instructions. The program may do so as
+/// well, through pointers, with the atomics of C.
 pub const LLCL_DOMAIN_PROCESSOR: u32 = 1;
-/// Only the process that owns the word changes it, in the name of the others; so may the owner's
-/// program with the atomics of C.
+/// Only the process that owns the word changes it, at the request of the other ranks. The owner's
+/// program may do so as well, with the atomics of C.
 pub const LLCL_DOMAIN_OWNER: u32 = 2;
 
 /// One atomic instruction of the calling processor: some 5 ns on a word that no other core uses.
 pub const LLCL_COST_INSTRUCTION: u32 = 1;
 /// A loop of the calling processor around a compare-and-swap, because it has no instruction for the
-/// operation: as LLCL_COST_INSTRUCTION, and once more for each other change that comes between.
+/// operation. Each turn costs as LLCL_COST_INSTRUCTION; there is one more turn for each other
+/// change of the word that comes between.
 pub const LLCL_COST_LOOP: u32 = 2;
 /// A request to the owner and its answer: some 0.3 us where a thread of the owner is awake, and the
 /// time to wake one, 10 us and more, where none is.
@@ -81,12 +82,13 @@ pub struct llcl_atomic_params_t {
     pub r#type: u32,
     /// The operand: its bits, in the low-order part. Ignored by LOAD.
     pub operand: u64,
-    /// What COMPARE_SWAP compares with, in the same form. Else ignored.
+    /// The expected value of COMPARE_SWAP, in the same form. Else ignored.
     pub compare: u64,
-    /// Where the word's former value goes: 4 or 8 bytes of any memory of the caller, as the type
-    /// says, aligned, written before `on_complete` fires. NULL: it is not fetched (not with LOAD).
+    /// Where the word's former value goes: any memory of the caller, of the size of the type and
+    /// aligned to it. It is written before `on_complete` fires. NULL: the value is not fetched; not
+    /// allowed with LOAD.
     pub result: *mut c_void,
-    /// Fires when it has happened.
+    /// Fires when the operation has ended.
     pub on_complete: llcl_completion_t,
 }
 
@@ -95,12 +97,12 @@ pub struct llcl_atomic_params_t {
 pub struct llcl_atomic_info_t {
     /// Bytes of this struct, set by the caller before the call.
     pub struct_size: u64,
-    /// 1: the operation is offered for the type; 0: it makes no sense for it.
+    /// 1: the type has the operation; 0: it has not.
     pub supported: u32,
     /// One of LLCL_DOMAIN_*; 0 where it is not supported.
     pub domain: u32,
-    /// One of LLCL_COST_*; 0 where it is not supported. Beside LLCL_EXECUTION_OFFLOAD, which hands
-    /// everything to the progress thread first.
+    /// One of LLCL_COST_*; 0 where it is not supported. LLCL_EXECUTION_OFFLOAD adds the way through
+    /// the command queue to it.
     pub cost: u32,
     /// 0.
     pub reserved: u32,
@@ -145,14 +147,15 @@ impl Parameters for llcl_atomic_params_t {
 
 /// How an atomic operation on a word would be executed.
 ///
-/// `context`: a live context. `peer`: whose word. `target`: the word. `op` and
-/// `type`: as of llcl_atomic_params_t. `info`: the caller's struct with its struct_size set; filled.
-/// LLCL_OK, also where the operation makes no sense for the type; LLCL_ERR_INVALID: NULL, or no
-/// such peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
-/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
-/// finalized;
-/// LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before.
-/// Waits for the first contact with the peer, but for that. Any thread may call it.
+/// `context`: a live context. `peer`: the owner of the word, a rank below llcl_size. `target`: the
+/// word. `op` and `type`: as of llcl_atomic_params_t. `info`: the caller's struct with its
+/// struct_size set; filled.
+/// LLCL_OK, also if the type does not have the operation; LLCL_ERR_INVALID: NULL, or no such peer,
+/// operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word; LLCL_ERR_PEER_DEAD: the
+/// peer has died or has left; LLCL_ERR_STATE: the context is being finalized;
+/// LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside a
+/// callback: call again later. Outside of callbacks it waits for the contact. Any thread may call
+/// it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_atomic_query(
     context: *mut llcl_context_t,
@@ -185,21 +188,19 @@ pub unsafe extern "C" fn llcl_atomic_query(
 
 /// Changes or fetches a word of a peer atomically, if that is possible now.
 ///
-/// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
-/// `context`: a live context. `params`: read during the call only.
+/// The change is an acquire and a release. The memory of the result must stay valid until
+/// `on_complete`. `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
 /// LLCL_RETRY_CONNECTING: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
-/// mapped.
-/// LLCL_ERR_UNSUPPORTED: the operation makes no sense for the type.
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+/// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
+/// LLCL_ERR_UNSUPPORTED: the type does not have the operation.
 /// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
 /// LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the
-/// conventions. The reasons to have them, and what they cost beside other traffic, are those of
-/// Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
-/// share one domain.
+/// Any thread may call it, also inside a callback. The conventions say on which thread the
+/// completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
+/// local and remote changes are atomic with respect to each other.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_atomic_async(
     context: *mut llcl_context_t,

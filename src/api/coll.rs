@@ -1,19 +1,19 @@
 //! 15. Collectives: making plans.
 //!
-//! Every _init function is collective over its team and blocks until all its ranks have called it,
-//! in the same order if they make several; buffers, counts and names are given once, here. What
-//! does not fit together (counts, types, roots, operations, algorithms) is told to every rank by
-//! LLCL_ERR_INVALID, and no plan is made. If one rank is refused, all are, with its status. Except
-//! where the library cannot tell the others: a rank that gives NULL for `params` or its `team`, a
-//! team that was freed, or that calls inside a callback or during llcl_finalize, is refused alone,
-//! and the others wait for it.
-//! Floating-point numbers are combined in the environment of the threads that make the plan:
+//! Every _init function is collective over its team and blocks until all ranks of the team have
+//! called it. All ranks must make their plans in the same order. Buffers, counts and names are
+//! given once, here. If the parameters of the ranks do not fit together (counts, types, roots,
+//! operations, algorithms), every rank gets LLCL_ERR_INVALID, and no plan is made. If one rank is
+//! refused, all are, with its status. There is an exception where the library cannot tell the
+//! others: a rank that gives NULL for `params` or its `team`, gives a team that was freed, or calls
+//! inside a callback or during llcl_finalize, is refused alone, and the other ranks wait for it.
+//! Floating-point numbers are combined in the environment of the thread that makes the plan:
 //! direction of rounding, and whether denormal numbers count as zero (x86-64: MXCSR without its
-//! exceptions, and the control word of x87; AArch64: FPCR). It must be the same at every rank, or
-//! no plan is made; it is set around every combination on whatever thread that runs, and that of
-//! the thread is put back.
-//! Buffers may lie in any region. Where one was registered and not allocated, peers do not map it;
-//! what others need of it is then copied to and from memory of the plan, by its owner.
+//! exceptions, and the control word of x87; AArch64: FPCR). The environment must be the same at
+//! every rank, or no plan is made. A thread that combines sets it before and restores its own
+//! after.
+//! Buffers may lie in any region. Peers do not map a buffer in a registered region; the owner then
+//! copies the parts that other ranks need to and from memory of the plan.
 
 use crate::api::completion::LLCL_COMPLETE_NONE;
 use crate::api::guard::{give, given, guard};
@@ -43,7 +43,8 @@ unsafe fn blocks(counts: *const u64, offsets: *const u64, ranks: usize) -> Vec<B
 }
 
 impl llcl_coll_params_t {
-    /// All that counts but buffers, and what has no number.
+    /// The parameters as numbers, without the buffers: two calls with equal numbers may share a
+    /// plan, if is_plain() says so of both.
     #[inline(always)]
     fn call(&self, operation: Operation) -> Call {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
@@ -57,19 +58,19 @@ impl llcl_coll_params_t {
         ]
     }
 
-    /// Whether call() says all of it that counts but buffers and the completion.
+    /// Whether call() contains all parameters except the buffers and the completion.
     #[inline(always)]
     fn is_plain(&self, form: Form) -> bool {
         form == Form::Even && self.algorithm.is_null() && self.op != Op::User as u32
     }
 
-    /// Where its buffers are.
+    /// The addresses of its buffers.
     #[inline(always)]
     fn places(&self) -> [Address; 2] {
         [self.send.address(), self.receive.address()]
     }
 
-    /// This value as the layer below knows it.
+    /// These parameters as the type of the layer below.
     ///
     /// # Safety
     /// What is not NULL is as the contract of the fields says.
@@ -112,7 +113,7 @@ impl llcl_coll_params_t {
     }
 }
 
-/// What every _init function does.
+/// The body of every _init function.
 ///
 /// # Safety
 /// Every pointer is NULL or as the contract says.
@@ -132,7 +133,7 @@ unsafe fn init(
     }
 }
 
-/// What every blocking form does.
+/// The body of every blocking form.
 ///
 /// # Safety
 /// As init().
@@ -158,7 +159,7 @@ pub(super) unsafe fn now(
     }
 }
 
-/// What every form does that does not wait.
+/// The body of every nonblocking form.
 ///
 /// # Safety
 /// As init().
@@ -183,7 +184,7 @@ pub(super) unsafe fn begin(
     }
 }
 
-/// Nobody's round ends before every rank has started it.
+/// Makes the plan of a barrier: a round ends at no rank before every rank has started it.
 ///
 /// `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm` and
 /// `on_complete`.
@@ -191,14 +192,14 @@ pub(super) unsafe fn begin(
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
 /// LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
 /// rank;
-/// LLCL_ERR_UNSUPPORTED: the algorithm that was asked for cannot do this, as those that read other
-/// ranks' memory where the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would
-/// exceed LLCL_COLL_MEMORY or LLCL_REGIONS, told with the numbers; LLCL_ERR_PEER_DEAD: a rank of the
-/// team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the context
-/// is being finalized. If one rank is refused, all are. Threads of one rank must not call collective
-/// functions of one team at the same time: which call of this rank would meet which call of another
-/// one is then open.
-/// From: Dissemination: Hensgen, Finkel and Manber 1988.
+/// LLCL_ERR_UNSUPPORTED: `algorithm` cannot do this; for instance it reads other ranks' memory, and
+/// the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would exceed
+/// LLCL_COLL_MEMORY or LLCL_REGIONS (llcl_last_error() has the numbers); LLCL_ERR_PEER_DEAD: a rank
+/// of the team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the
+/// context is being finalized. If one rank is refused, all are. Threads of one rank must not call
+/// collective functions of one team at the same time, because their calls would be matched with
+/// those of other ranks in arbitrary order.
+/// From: the dissemination algorithm of Hensgen, Finkel and Manber, 1988.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_barrier_init(
     params: *const llcl_coll_params_t,
@@ -208,13 +209,14 @@ pub unsafe extern "C" fn llcl_barrier_init(
     guard(|| unsafe { init(Operation::Barrier, Form::Even, params, plan) })
 }
 
-/// The root's data for every rank.
+/// Makes the plan of a broadcast: the root's data for every rank.
 ///
-/// `params`: read during the call. `receive`: `count` elements at every rank; the data at the root.
-/// `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// `params`: read during the call. `receive`: `count` elements at every rank; at the root the data
+/// to send. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
-/// From: Trinaryx3 of the K computer: three fragments through three ternary pipelines. There three
-/// trees without a common edge lie in a torus; here no rank but the root is inside two of them.
+/// From: Trinaryx3 of the K computer, which sends three fragments through three ternary pipelines.
+/// On the K computer the three trees have no common edge in a torus; here no rank except the root
+/// has children in two of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_broadcast_init(
     params: *const llcl_coll_params_t,
@@ -224,11 +226,11 @@ pub unsafe extern "C" fn llcl_broadcast_init(
     guard(|| unsafe { init(Operation::Broadcast, Form::Even, params, plan) })
 }
 
-/// The elements of all ranks, combined one by one, at the root.
+/// Makes the plan of a reduction: the elements of all ranks, combined one by one, at the root.
 ///
-/// `params`: read during the call. `send`: `count` elements at every rank. `receive`: the same at
-/// the root. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
-/// llcl_coll_free or with the context.
+/// `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count`
+/// elements at the root. Also `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes;
+/// ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_init(
@@ -239,7 +241,7 @@ pub unsafe extern "C" fn llcl_reduce_init(
     guard(|| unsafe { init(Operation::Reduce, Form::Even, params, plan) })
 }
 
-/// The elements of all ranks, combined one by one, for every rank.
+/// Makes the plan of an allreduce: the elements of all ranks, combined one by one, for every rank.
 ///
 /// `params`: read during the call. `send` and `receive`: `count` elements at every rank. `op`, and
 /// `function` for LLCL_OP_USER. All ranks get the same bits. `plan`: where the plan goes; ended by
@@ -255,7 +257,7 @@ pub unsafe extern "C" fn llcl_allreduce_init(
     guard(|| unsafe { init(Operation::Allreduce, Form::Even, params, plan) })
 }
 
-/// A block of every rank, one after the other, at the root.
+/// Makes the plan of a gather: a block of every rank, one after the other, at the root.
 ///
 /// `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times
 /// the team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the
@@ -270,7 +272,7 @@ pub unsafe extern "C" fn llcl_gather_init(
     guard(|| unsafe { init(Operation::Gather, Form::Even, params, plan) })
 }
 
-/// A block of every rank at the root, with a length for each.
+/// Makes the plan of a gather with a length for each rank's block.
 ///
 /// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
 /// `receive`,
@@ -286,7 +288,7 @@ pub unsafe extern "C" fn llcl_gatherv_init(
     guard(|| unsafe { init(Operation::Gather, Form::Varied, params, plan) })
 }
 
-/// A block of the root's for every rank.
+/// Makes the plan of a scatter: a block of the root's input for every rank.
 ///
 /// `params`: read during the call. `send`: `count` times the team's size at the root. `receive`:
 /// `count` elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the
@@ -301,7 +303,7 @@ pub unsafe extern "C" fn llcl_scatter_init(
     guard(|| unsafe { init(Operation::Scatter, Form::Even, params, plan) })
 }
 
-/// A block of the root's for every rank, with a length for each.
+/// Makes the plan of a scatter with a length for each rank's block.
 ///
 /// `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for
 /// each rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the
@@ -316,7 +318,7 @@ pub unsafe extern "C" fn llcl_scatterv_init(
     guard(|| unsafe { init(Operation::Scatter, Form::Varied, params, plan) })
 }
 
-/// A block of every rank, one after the other, for every rank.
+/// Makes the plan of an allgather: a block of every rank, one after the other, for every rank.
 ///
 /// `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's
 /// size.
@@ -332,7 +334,7 @@ pub unsafe extern "C" fn llcl_allgather_init(
     guard(|| unsafe { init(Operation::Allgather, Form::Even, params, plan) })
 }
 
-/// A block of every rank for every rank, with a length for each.
+/// Makes the plan of an allgather with a length for each rank's block.
 ///
 /// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
 /// `receive`,
@@ -348,7 +350,7 @@ pub unsafe extern "C" fn llcl_allgatherv_init(
     guard(|| unsafe { init(Operation::Allgather, Form::Varied, params, plan) })
 }
 
-/// A block of every rank for each other.
+/// Makes the plan of an all-to-all: a block of every rank for every rank.
 ///
 /// `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th
 /// block goes to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or
@@ -364,12 +366,12 @@ pub unsafe extern "C" fn llcl_alltoall_init(
     guard(|| unsafe { init(Operation::Alltoall, Form::Even, params, plan) })
 }
 
-/// A block of every rank for each other, with lengths of their own.
+/// Makes the plan of an all-to-all with a length for each block.
 ///
 /// `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`,
 /// `receive_counts`,
-/// `receive_offsets`: a block for each rank. In place the `receive` ones serve for both. `plan`:
-/// where the plan goes; ended by llcl_coll_free or with the context.
+/// `receive_offsets`: a block for each rank. In place `receive_counts` and `receive_offsets`
+/// describe both sides. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoallv_init(
@@ -380,7 +382,8 @@ pub unsafe extern "C" fn llcl_alltoallv_init(
     guard(|| unsafe { init(Operation::Alltoall, Form::Varied, params, plan) })
 }
 
-/// The elements of all ranks, combined one by one; each rank gets a block of the result.
+/// Makes the plan of a reduce-scatter: the elements of all ranks, combined one by one; each rank
+/// gets a block of the result.
 ///
 /// `params`: read during the call. `send`: `count` times the team's size. `receive`: `count`
 /// elements. In place the input lies in `receive`, which then has room for it, and the result goes
@@ -396,7 +399,7 @@ pub unsafe extern "C" fn llcl_reduce_scatter_init(
     guard(|| unsafe { init(Operation::ReduceScatter, Form::Even, params, plan) })
 }
 
-/// As the function without v, with a length for each rank's block.
+/// Makes the plan of a reduce-scatter with a length for each rank's block.
 ///
 /// `params`: read during the call. `send`: all blocks, one after the other in the order of ranks.
 /// `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at
@@ -412,7 +415,8 @@ pub unsafe extern "C" fn llcl_reduce_scatterv_init(
     guard(|| unsafe { init(Operation::ReduceScatter, Form::Varied, params, plan) })
 }
 
-/// For each rank the elements of all ranks up to and including it, combined one by one.
+/// Makes the plan of a scan: each rank gets the elements of all ranks up to and including itself,
+/// combined one by one.
 ///
 /// `params`: read during the call. `send` and `receive`: `count` elements. `op`, and `function` for
 /// LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
@@ -427,10 +431,11 @@ pub unsafe extern "C" fn llcl_scan_init(
     guard(|| unsafe { init(Operation::Scan, Form::Even, params, plan) })
 }
 
-/// For each rank but the first the elements of all ranks before it, combined one by one.
+/// Makes the plan of an exclusive scan: each rank except the first gets the elements of all ranks
+/// before it, combined one by one.
 ///
-/// `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output is left
-/// as it is; in place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the
+/// `params`: read during the call. `send` and `receive`: `count` elements. Rank 0's output does not
+/// change; in place that is its input. `op`, and `function` for LLCL_OP_USER. `plan`: where the
 /// plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
 /// From: Hillis and Steele 1986; MPI 4.0 section 6.11.2.

@@ -1,16 +1,19 @@
-//! 16. Collectives for the occasional call: one call makes, starts and waits.
+//! 16. Blocking collectives: one call makes the plan, starts it and waits.
 //!
-//! Each takes what its _init function takes, without a completion, and answers what that and
-//! llcl_coll_wait answer; collective over the team; not inside a callback. A team keeps the plans
-//! of its last LLCL_COLL_CACHE different calls. A call that has the operation, count, type, op,
-//! root, flags and algorithm of an earlier one runs that plan, also with other buffers, another
-//! `function` and other `function_data`. In a v form the ranks vote first, in about as long as an
-//! allreduce takes: all must have the counts and offsets of the earlier call. Three things follow. All ranks must give
-//! the same parameters: a difference is told at every rank where none of them has kept a plan for
-//! its call, and else some ranks may wait for ever; with LLCL_COLL_CACHE=0 it is always told. A
-//! call that is refused at one rank only, say for a buffer that is none, fails the plan that the
-//! others have kept; they, and all further such calls, answer the status of the refusal until the
-//! plan has been displaced. And `engine` counts in the call that makes the plan.
+//! Each takes the parameters of its _init function, without a completion, and answers the statuses
+//! of that function and of llcl_coll_wait. Each is collective over the team, and must not be called
+//! inside a callback.
+//! A team keeps the plans of its last LLCL_COLL_CACHE different calls. A call that has the
+//! operation, count, type, op, root, flags and algorithm of an earlier one runs the plan of that
+//! call; buffers, `function` and `function_data` may differ. In a v form the ranks vote first,
+//! which takes about as long as an allreduce: the plan is used if all ranks have the counts and
+//! offsets of the earlier call.
+//! Three things follow. First, all ranks must give the same parameters. If no rank has kept a plan
+//! for its call, a difference is reported at every rank; else some ranks may wait for ever. With
+//! LLCL_COLL_CACHE=0 a difference is always reported. Second, if a call is refused at one rank
+//! only, for instance because of an invalid buffer, the plan that the others have kept fails. Their
+//! calls, and all further such calls, answer the status of the refusal until other plans have
+//! displaced the plan. Third, `engine` has an effect only in the call that makes the plan.
 
 use crate::api::coll::now;
 use crate::api::guard::{given, guard};
@@ -21,7 +24,7 @@ use crate::api::team::llcl_team_t;
 use crate::coll::plan::asked::Form;
 use crate::coll::problem::Operation;
 
-/// Waits until every rank of the world has called it: llcl_team_barrier of the team of all ranks.
+/// Waits until every rank of the world has called it: llcl_team_barrier with the team of all ranks.
 ///
 /// `context`: a live context.
 /// LLCL_OK; other statuses, and threads: as llcl_team_world, llcl_barrier_init and llcl_coll_wait.
@@ -47,7 +50,7 @@ pub unsafe extern "C" fn llcl_team_barrier(team: *mut llcl_team_t) -> llcl_statu
     guard(|| unsafe { given(team, "team")? }.0.barrier())
 }
 
-/// The root's data for every rank. Blocking.
+/// Broadcast: the root's data for every rank. Blocking.
 ///
 /// `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -57,7 +60,7 @@ pub unsafe extern "C" fn llcl_broadcast(params: *const llcl_coll_params_t) -> ll
     guard(|| unsafe { now(Operation::Broadcast, Form::Even, params) })
 }
 
-/// The elements of all ranks, combined one by one, at the root. Blocking.
+/// Reduction: the elements of all ranks, combined one by one, at the root. Blocking.
 ///
 /// `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -67,7 +70,7 @@ pub unsafe extern "C" fn llcl_reduce(params: *const llcl_coll_params_t) -> llcl_
     guard(|| unsafe { now(Operation::Reduce, Form::Even, params) })
 }
 
-/// The elements of all ranks, combined one by one, for every rank. Blocking.
+/// Allreduce: the elements of all ranks, combined one by one, for every rank. Blocking.
 ///
 /// `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -77,7 +80,7 @@ pub unsafe extern "C" fn llcl_allreduce(params: *const llcl_coll_params_t) -> ll
     guard(|| unsafe { now(Operation::Allreduce, Form::Even, params) })
 }
 
-/// A block of every rank, one after the other, at the root. Blocking.
+/// Gather: a block of every rank, one after the other, at the root. Blocking.
 ///
 /// `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -87,7 +90,7 @@ pub unsafe extern "C" fn llcl_gather(params: *const llcl_coll_params_t) -> llcl_
     guard(|| unsafe { now(Operation::Gather, Form::Even, params) })
 }
 
-/// A block of every rank at the root, with a length for each. Blocking.
+/// Gather with a length for each rank's block. Blocking.
 ///
 /// `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -97,7 +100,7 @@ pub unsafe extern "C" fn llcl_gatherv(params: *const llcl_coll_params_t) -> llcl
     guard(|| unsafe { now(Operation::Gather, Form::Varied, params) })
 }
 
-/// A block of the root's for every rank. Blocking.
+/// Scatter: a block of the root's input for every rank. Blocking.
 ///
 /// `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -107,7 +110,7 @@ pub unsafe extern "C" fn llcl_scatter(params: *const llcl_coll_params_t) -> llcl
     guard(|| unsafe { now(Operation::Scatter, Form::Even, params) })
 }
 
-/// A block of the root's for every rank, with a length for each. Blocking.
+/// Scatter with a length for each rank's block. Blocking.
 ///
 /// `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -117,7 +120,7 @@ pub unsafe extern "C" fn llcl_scatterv(params: *const llcl_coll_params_t) -> llc
     guard(|| unsafe { now(Operation::Scatter, Form::Varied, params) })
 }
 
-/// A block of every rank, one after the other, for every rank. Blocking.
+/// Allgather: a block of every rank, one after the other, for every rank. Blocking.
 ///
 /// `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -127,7 +130,7 @@ pub unsafe extern "C" fn llcl_allgather(params: *const llcl_coll_params_t) -> ll
     guard(|| unsafe { now(Operation::Allgather, Form::Even, params) })
 }
 
-/// A block of every rank for every rank, with a length for each. Blocking.
+/// Allgather with a length for each rank's block. Blocking.
 ///
 /// `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -137,7 +140,7 @@ pub unsafe extern "C" fn llcl_allgatherv(params: *const llcl_coll_params_t) -> l
     guard(|| unsafe { now(Operation::Allgather, Form::Varied, params) })
 }
 
-/// A block of every rank for each other. Blocking.
+/// All-to-all: a block of every rank for every rank. Blocking.
 ///
 /// `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -147,7 +150,7 @@ pub unsafe extern "C" fn llcl_alltoall(params: *const llcl_coll_params_t) -> llc
     guard(|| unsafe { now(Operation::Alltoall, Form::Even, params) })
 }
 
-/// A block of every rank for each other, with lengths of their own. Blocking.
+/// All-to-all with a length for each block. Blocking.
 ///
 /// `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -157,7 +160,8 @@ pub unsafe extern "C" fn llcl_alltoallv(params: *const llcl_coll_params_t) -> ll
     guard(|| unsafe { now(Operation::Alltoall, Form::Varied, params) })
 }
 
-/// The elements of all ranks, combined one by one; each rank gets a block of the result. Blocking.
+/// Reduce-scatter: the elements of all ranks, combined one by one; each rank gets a block.
+/// Blocking.
 ///
 /// `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -167,7 +171,7 @@ pub unsafe extern "C" fn llcl_reduce_scatter(params: *const llcl_coll_params_t) 
     guard(|| unsafe { now(Operation::ReduceScatter, Form::Even, params) })
 }
 
-/// As the function without v, with a length for each rank's block. Blocking.
+/// Reduce-scatter with a length for each rank's block. Blocking.
 ///
 /// `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -177,7 +181,7 @@ pub unsafe extern "C" fn llcl_reduce_scatterv(params: *const llcl_coll_params_t)
     guard(|| unsafe { now(Operation::ReduceScatter, Form::Varied, params) })
 }
 
-/// For each rank the elements of all ranks up to and including it, combined one by one. Blocking.
+/// Scan: each rank gets the elements of all ranks up to and including itself, combined. Blocking.
 ///
 /// `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
@@ -187,7 +191,8 @@ pub unsafe extern "C" fn llcl_scan(params: *const llcl_coll_params_t) -> llcl_st
     guard(|| unsafe { now(Operation::Scan, Form::Even, params) })
 }
 
-/// For each rank but the first the elements of all ranks before it, combined one by one. Blocking.
+/// Exclusive scan: each rank except the first gets the elements of all ranks before it, combined.
+/// Blocking.
 ///
 /// `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.

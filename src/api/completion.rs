@@ -5,8 +5,9 @@ use crate::engine::completion::Completion;
 use std::ffi::c_void;
 use std::mem::offset_of;
 
-/// A function that a completion calls: with the data given beside it, and how the operation ended.
-/// It may post requests by the try functions and must not block; see the conventions.
+/// A function that a completion calls, with the data of the completion and the status with which
+/// the operation ended. It may post requests by the try functions and must not block; see the
+/// conventions.
 pub type llcl_callback_fn = Option<unsafe extern "C" fn(data: *mut c_void, status: llcl_status_t)>;
 
 /// Nothing happens.
@@ -20,8 +21,8 @@ pub const LLCL_COMPLETE_ADD: u32 = 3;
 /// The bit of a STORE or ADD word that says that an operation failed.
 pub const LLCL_WORD_FAILED: u64 = 1 << 63;
 
-/// What happens when an operation ends. The function, its data and the word stay the caller's and
-/// must stay valid until it has happened.
+/// What happens when an operation ends. The function, its data and the word belong to the caller
+/// and must stay valid until the completion has fired.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct llcl_completion_t {
@@ -56,7 +57,7 @@ const fn make(kind: u32, call: llcl_callback_fn, target: *mut c_void) -> llcl_co
     llcl_completion_t { kind, reserved: 0, call, target }
 }
 
-/// The completion that does nothing. Its user learns of the end by llcl_flush.
+/// The completion that does nothing. llcl_flush waits for the end of such an operation.
 ///
 /// Returns the struct by value. Any thread may call it.
 #[unsafe(no_mangle)]
@@ -67,8 +68,8 @@ pub extern "C" fn llcl_no_completion() -> llcl_completion_t {
 /// The completion that calls a function.
 ///
 /// `call`: the function; a request with NULL here is refused. `data`: its first argument, may be
-/// NULL. Returns the struct by value. Any thread may call it; on which thread the function runs
-/// is told in the conventions.
+/// NULL. Returns the struct by value. Any thread may call it. The conventions say on which thread
+/// the function runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_callback(call: llcl_callback_fn, data: *mut c_void) -> llcl_completion_t {
     make(LLCL_COMPLETE_CALL, call, data)

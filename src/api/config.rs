@@ -12,44 +12,47 @@ use std::ffi::c_void;
 
 /// As the environment variable LLCL_EXECUTION says, else LLCL_EXECUTION_AUTO.
 pub const LLCL_EXECUTION_FROM_ENVIRONMENT: u32 = 0;
-/// The caller does what it can itself; the rest is done by a thread that waits or posts, at the
-/// latest by the progress thread.
+/// The caller executes what it can itself. A thread that waits or posts executes the rest; if there
+/// is none, the progress thread does.
 pub const LLCL_EXECUTION_AUTO: u32 = 1;
-/// Every request goes through the queue to the progress thread. A thread that finds the queue full,
-/// or another thread posting at the same moment, executes a batch of it instead, if nobody else
-/// does.
+/// Every request goes through the queue to the progress thread. If a thread finds the queue full,
+/// or finds another thread posting at the same moment, and no thread executes commands, then it
+/// executes a batch of commands itself.
 pub const LLCL_EXECUTION_OFFLOAD: u32 = 2;
-/// The caller posts everything itself and is told to try again while another thread does.
+/// The caller executes everything itself. While another thread does so, the answer is
+/// LLCL_RETRY_BUSY.
 pub const LLCL_EXECUTION_DIRECT: u32 = 3;
 
 /// As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE.
 pub const LLCL_AM_POLICY_FROM_ENVIRONMENT: u32 = 0;
 /// A sender takes a slot by an addition to one counter of the receiver.
 pub const LLCL_AM_POLICY_ACQUIRE: u32 = 1;
-/// Counters only bound how many messages are under way; the transport's own queue carries them.
+/// Counters only limit how many messages are under way; the messages travel in the transport's own
+/// queue.
 pub const LLCL_AM_POLICY_LIMIT: u32 = 2;
-/// The slots are split into shares, whose counters lie with several ranks.
+/// The slots are split into shares. Several ranks hold the counters of the shares.
 pub const LLCL_AM_POLICY_DISTRIBUTED: u32 = 3;
 
 /// As the environment variable LLCL_AM_HANDLERS says, else LLCL_AM_HANDLERS_SERIAL.
 pub const LLCL_AM_HANDLERS_FROM_ENVIRONMENT: u32 = 0;
 /// One handler of a context runs at a time.
 pub const LLCL_AM_HANDLERS_SERIAL: u32 = 1;
-/// Handlers of different messages run at the same time, on whatever threads are at hand.
+/// Handlers of different messages may run at the same time: on every thread that waits in this
+/// library, and on the library's own.
 pub const LLCL_AM_HANDLERS_PARALLEL: u32 = 2;
 
 /// One handler of a context runs at a time, and only on threads of the program, outside of
 /// callbacks: in llcl_am_poll, llcl_am_wait, llcl_progress, and in every call that waits. A program
-/// that calls none of these gets no message; what the library does for other ranks' operations on
-/// memory goes on.
+/// that calls none of these handles no message. The library still serves other ranks' operations on
+/// memory.
 pub const LLCL_AM_HANDLERS_POLLED: u32 = 3;
 
 /// A world whose ranks are threads of this process.
 pub struct llcl_world_t(pub(super) World);
 
-/// Gathers bytes from every rank at every rank, by means of the program: `all` becomes the `size`
-/// bytes at `mine` of each rank, in their order. Returns 0 when that has been done. `data`: as in
-/// llcl_bootstrap_t.
+/// A function of the program that gathers bytes from every rank at every rank. It stores the `size`
+/// bytes at `mine` of every rank in `all`, in the order of ranks, and returns 0 when that is done;
+/// any other number is a failure. `data`: as in llcl_bootstrap_t.
 pub type llcl_allgather_fn = Option<
     unsafe extern "C" fn(
         data: *mut c_void,
@@ -59,16 +62,16 @@ pub type llcl_allgather_fn = Option<
     ) -> i32,
 >;
 
-/// Ends the whole job with this exit code, by means of the program, as MPI_Abort does; need not
-/// return. `data`: as in llcl_bootstrap_t.
+/// A function of the program that ends the whole job with this exit code, as MPI_Abort does. It may
+/// return or not. `data`: as in llcl_bootstrap_t.
 pub type llcl_abort_fn = Option<unsafe extern "C" fn(data: *mut c_void, exit_code: i32)>;
 
-/// The place of this process among ranks that somebody else has started and numbered: MPI, PMI, or
-/// the program itself. llcl_init is then collective over them. Ranks that can hand a descriptor to
-/// each other share memory; those of other machines are reached by a wire (LLCL_TRANSPORT, else
-/// MPI's), without which llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine run in the
-/// name of one user. The lowest rank of each machine serves the others there, as llcl-run does
-/// elsewhere: when it dies these hear of the death of all ranks.
+/// The place of this process among ranks that were started and numbered by MPI, PMI, or the program
+/// itself. llcl_init is then collective over these ranks. Ranks that can pass a descriptor to each
+/// other share memory. Ranks of other machines are reached by a wire (LLCL_TRANSPORT; else MPI's);
+/// without one llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine must run under one
+/// user. The lowest rank of each machine does there what llcl-run does for its own jobs: if it
+/// dies, the other ranks of the machine are told that all ranks have died.
 #[repr(C)]
 pub struct llcl_bootstrap_t {
     /// Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it.
@@ -77,23 +80,25 @@ pub struct llcl_bootstrap_t {
     pub rank: u32,
     /// How many ranks there are, 1 to 4096; the same at each.
     pub size: u32,
-    /// Called two to four times, inside llcl_init and by its thread, with at most 300 bytes. It may
-    /// block, and must not call this library.
+    /// llcl_init calls it two to four times, on the thread of the caller, with at most 300 bytes.
+    /// It may block, and must not call this library.
     pub allgather: llcl_allgather_fn,
-    /// Called by llcl_abort and llcl_exit, on the thread that calls that. NULL: the lowest rank of
+    /// llcl_abort and llcl_exit call it, on the thread of their caller. NULL: the lowest rank of
     /// each machine ends the processes there.
     pub abort: llcl_abort_fn,
     /// The first argument of both functions; may be NULL. Stays valid until the context has ended.
     pub data: *mut c_void,
-    /// What the wire to other machines is told of these ranks; 0: nothing. MPI: MPI_Comm_c2f of the
-    /// communicator whose ranks they are, valid until the context has ended; 0: MPI_COMM_WORLD.
+    /// A number for the wire to other machines. MPI's wire takes MPI_Comm_c2f of the communicator
+    /// that has these ranks, which must stay valid until the context has ended; 0 means
+    /// MPI_COMM_WORLD. Other wires ignore it.
     pub foreign: i64,
 }
 
-/// How a context is to be. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where macros
-/// are out of reach. A field that is 0 takes its value from the environment variable in brackets,
-/// else its default. An empty variable counts as unset; one that begins with LLCL_ and is none of
-/// the library's is named on stderr, once, with the nearest that is.
+/// The configuration of a context. Begin with LLCL_CONFIG_INIT, or with llcl_config_default where
+/// macros cannot be used. A field that is 0 takes its value from the environment variable in
+/// brackets, else the default behind it. An empty variable counts as unset. If a variable begins
+/// with LLCL_ and the library does not know it, the library prints it once on stderr, with the
+/// nearest name that it knows.
 #[repr(C)]
 pub struct llcl_config_t {
     /// Bytes of this struct, as llcl_config_default sets it.
@@ -101,15 +106,16 @@ pub struct llcl_config_t {
     /// The world of this process to take a place in. NULL: `bootstrap`, else the place that
     /// llcl-run gave to this process, else a world of one rank. Must outlive the context.
     pub world: *mut llcl_world_t,
-    /// The place among ranks that somebody else has started, read during llcl_init; NULL: none. Not
-    /// with `world`.
+    /// The place among ranks that another launcher has started, read during llcl_init; NULL: none.
+    /// It must be NULL where `world` is set.
     pub bootstrap: *const llcl_bootstrap_t,
     /// The place in `world`, from 0 on; without a world it is ignored.
     pub rank: u32,
     /// One of LLCL_EXECUTION_* [LLCL_EXECUTION; auto].
     pub execution: u32,
-    /// Commands that the queue holds; a command that carries its bytes takes one more place for
-    /// each 120 of them, or part of 120; a power of two from 8 to 65536 [LLCL_QUEUE_ENTRIES; 1024].
+    /// Entries of the command queue; a power of two from 8 to 65536. A command takes one entry; one
+    /// that carries its bytes takes one more for each 120 bytes or part of 120 [LLCL_QUEUE_ENTRIES;
+    /// 1024].
     pub queue_entries: u32,
     /// Operations that wait for other ranks at one time; a multiple of 64 from 64 to 3904
     /// [LLCL_IN_FLIGHT; 1024].
@@ -125,8 +131,8 @@ pub struct llcl_config_t {
     /// Most bytes of a payload that travels in a slot; a multiple of 64 from 64 to 65536
     /// [LLCL_AM_MEDIUM; 4096].
     pub am_medium: u32,
-    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16, no more are made than
-    /// there are ranks, nor than half the slots [LLCL_AM_SHARES; 4].
+    /// Shares of LLCL_AM_POLICY_DISTRIBUTED; a power of two from 1 to 16 [LLCL_AM_SHARES; 4]. There
+    /// are never more shares than ranks, nor more than half the slots.
     pub am_shares: u32,
     /// Messages of this rank that may wait for their end at one time, each with a place for its
     /// reply; a power of two from 64 to 4096 [LLCL_AM_REQUESTS; 256].
@@ -137,9 +143,9 @@ pub struct llcl_config_t {
     pub reserved: u32,
 }
 
-/// Fills a configuration with "as the environment says, else the default" throughout.
+/// Fills a configuration so that every value comes from the environment, else is the default.
 ///
-/// `config`: the caller's struct to be filled; its content before does not matter.
+/// `config`: the caller's struct, which is overwritten.
 /// LLCL_OK; LLCL_ERR_INVALID if `config` is NULL. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_config_default(config: *mut llcl_config_t) -> llcl_status_t {
@@ -209,7 +215,7 @@ pub(super) fn resolve(config: Option<&llcl_config_t>) -> Result<Config> {
     Ok(resolved)
 }
 
-/// Somebody's data, which any thread may hand on.
+/// The program's data for its functions, which any thread may pass to them.
 struct Data(*mut c_void);
 
 // SAFETY: the program promises that its functions may be called with it by any thread.
@@ -217,7 +223,7 @@ unsafe impl Send for Data {}
 // SAFETY: as above.
 unsafe impl Sync for Data {}
 
-/// Hands the program's own start over to `join`.
+/// Calls `join` with the place that the program's own launcher has given.
 ///
 /// # Safety
 /// The functions are as the contract says.
@@ -252,7 +258,7 @@ unsafe fn with_place<T>(
     join(Place::Handed(Handed { rank, size, allgather, abort, processes, foreign, keep }))
 }
 
-/// The context in its place.
+/// Makes the context at the place that the configuration names.
 ///
 /// # Safety
 /// What the configuration points to is as its contract says.
@@ -272,8 +278,8 @@ pub(super) unsafe fn create(config: Option<&llcl_config_t>, resolved: Config) ->
     }
 }
 
-/// A second context of the ranks of another one. `place`: what else may be wrong with the call, of
-/// which the other ranks are to hear.
+/// Makes a second context of the ranks of `context`. `place`: an error that the caller has already
+/// found; the other ranks are told of it.
 pub(super) fn duplicate_of(
     context: &Context,
     config: Option<&llcl_config_t>,

@@ -13,7 +13,8 @@ pub fn guard<T: Into<Status>, F: FnOnce() -> Result<T>>(body: F) -> i32 {
     }
 }
 
-/// Like `guard`, for what the forms of one function share, whose message begins with `name`.
+/// Like `guard`, for a body that several forms of a function share. The error message begins with
+/// `name`.
 pub fn guard_of<T: Into<Status>>(name: &str, body: impl FnOnce() -> Result<T>) -> i32 {
     match answer(body) {
         Ok(accepted) => accepted.into().0,
@@ -21,7 +22,7 @@ pub fn guard_of<T: Into<Status>>(name: &str, body: impl FnOnce() -> Result<T>) -
     }
 }
 
-/// Like `guard`, for a function that answers something else than a status; `otherwise` on errors.
+/// Like `guard`, for a function that does not answer a status; on an error it answers `otherwise`.
 pub fn guard_value<T, F: FnOnce() -> Result<T>>(otherwise: T, body: F) -> T {
     match answer(body) {
         Ok(value) => value,
@@ -32,8 +33,8 @@ pub fn guard_value<T, F: FnOnce() -> Result<T>>(otherwise: T, body: F) -> T {
     }
 }
 
-/// The function of the interface in which a body stands, as its type is called. Where it stands in
-/// what several functions share, the name of the parameters has that of the operation:
+/// The name of the C function that contains the closure F, taken from the name of its type. A
+/// generic function that several C functions share is named after its parameter type:
 /// `post<llcl_read_params_t>` serves llcl_read and its forms.
 fn function<F>() -> &'static str {
     let mut names = std::any::type_name::<F>().rsplit("::");
@@ -91,7 +92,7 @@ pub fn known_size(given: u64, expected: usize) -> Result<()> {
     Ok(())
 }
 
-/// A time-out of the interface, in nanoseconds; negative, and so None: for ever.
+/// A time-out of the interface, in nanoseconds. A negative one means for ever, and gives None.
 pub fn timeout(timeout_ns: i64) -> Option<Duration> {
     u64::try_from(timeout_ns).ok().map(Duration::from_nanos)
 }

@@ -1,4 +1,4 @@
-//! 17. Insight: what a context has counted.
+//! 17. Insight: the counters of a context.
 
 use crate::api::guard::{given, guard, known_size};
 use crate::api::life::{live, llcl_context_t};
@@ -7,8 +7,8 @@ use crate::api::status::llcl_status_t;
 /// Most shares of a receiver's credits.
 pub const LLCL_AM_SHARES: u32 = 16;
 
-/// What a context has counted since it began. Counters of the near side count what this rank did,
-/// to whomever; those of the receiving side what came in.
+/// Counts since the context was made. Unless a field says otherwise, it counts what this rank did
+/// as a sender, whatever the receiver.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct llcl_stats_t {
@@ -18,39 +18,39 @@ pub struct llcl_stats_t {
     pub am_sent: u64,
     /// Active messages taken from this rank's slots and handled.
     pub am_handled: u64,
-    /// Those for which there was no handler.
+    /// Active messages that arrived at this rank and had no handler.
     pub am_unknown: u64,
     /// Replies and acknowledgements sent.
     pub am_replies: u64,
     /// How often a request was answered by LLCL_RETRY_NO_CREDIT.
     pub retry_no_credit: u64,
-    /// By LLCL_RETRY_QUEUE_FULL.
+    /// How often by LLCL_RETRY_QUEUE_FULL.
     pub retry_queue_full: u64,
-    /// By LLCL_RETRY_NO_TAG.
+    /// How often by LLCL_RETRY_NO_TAG.
     pub retry_no_tag: u64,
-    /// By LLCL_RETRY_BUSY.
+    /// How often by LLCL_RETRY_BUSY.
     pub retry_busy: u64,
-    /// By LLCL_RETRY_CONNECTING.
+    /// How often by LLCL_RETRY_CONNECTING.
     pub retry_connecting: u64,
-    /// Requests with LLCL_FLAG_PARK that found no room and were kept until there was some.
+    /// Requests with LLCL_FLAG_PARK that found no room and were parked.
     pub parked: u64,
-    /// The most of them at one time; see LLCL_PARKED.
+    /// The most requests that were parked at one time; see LLCL_PARKED.
     pub parked_high_water: u64,
-    /// How often a peer's RecvCNT was read because the cached one said "full".
+    /// How often this rank read a peer's count of received messages (RecvCNT in
+    /// docs/flow-control.md), because its copy said that no slot is free.
     pub credit_reads: u64,
-    /// Atomic exchanges by which this rank tried to take peers' tickets, by share.
+    /// Atomic exchanges by which this rank tried to take slots of peers, for each share.
     pub credit_updates: [u64; 16],
-    /// Slots of this rank that were passed over, because their senders had died or had stopped.
+    /// Slots of this rank that it skipped, because their senders had died or were stopped.
     pub skips: u64,
-    /// Wake-ups of a sleeping receiver that this rank's messages and replies caused: a system call
-    /// each.
+    /// How often this rank's messages and replies woke a sleeping receiver: a system call each.
     pub wake_ups: u64,
-    /// How often a thread of this rank slept for want of credit.
+    /// How often a thread of this rank slept because there was no credit.
     pub credit_sleeps: u64,
-    /// The most messages that were found waiting in this rank's slots.
+    /// The most messages that waited in this rank's slots at one time.
     pub slots_high_water: u64,
-    /// The most requests that were seen to wait for their end at one time; at least what any one
-    /// thread has had waiting, up to 64.
+    /// The most messages of this rank that waited for their end at one time. It is a lower bound,
+    /// but never less than any one thread had, up to 64.
     pub requests_high_water: u64,
     /// Bytes of this rank's memory that message slots and reply slots take at most, whatever the
     /// number of ranks.
@@ -58,17 +58,18 @@ pub struct llcl_stats_t {
     /// Collectives without a plan of the user's, blocking or not, that found the plan of an earlier
     /// call; see LLCL_COLL_CACHE. Without llcl_barrier.
     pub coll_cache_hits: u64,
-    /// Those that made one to be kept.
+    /// Such collectives that found none and made a plan, which is kept.
     pub coll_cache_misses: u64,
-    /// Places for messages from a network that ranks which have died may still use, so that nobody
-    /// else does. Where the network can say when nothing of a rank comes any more, for a moment only.
+    /// Receive buffers for messages from a network that are not used again, because a rank that has
+    /// died may still write to them. If the network can tell when no more data of a rank can
+    /// arrive, they are kept aside until then only.
     pub am_kept_aside: u64,
 }
 
-/// What a context has counted.
+/// Reads the counters of a context.
 ///
 /// `context`: a live context. `stats`: the caller's struct with its struct_size set; filled. The
-/// numbers are read one after the other while others may count on.
+/// counters are read one after the other, while other threads may change them.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_stats_get(

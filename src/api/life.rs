@@ -24,11 +24,11 @@ pub const LLCL_VERSION_MINOR: u32 = 2;
 /// Patch version.
 pub const LLCL_VERSION_PATCH: u32 = 0;
 
-/// One rank's place in a world, with everything that hangs on it.
+/// A context: one rank's place in a world, with its regions, handlers, teams, plans and threads.
 ///
-/// What it holds is dropped by llcl_finalize, and the object itself is kept: a call with an old
-/// handle finds here that the context has ended. The functions on words look at the context without
-/// asking: it says by one word, which stays, that no peer can be reached.
+/// llcl_finalize drops the content and keeps the object, so that a call with an old handle finds
+/// that the context has ended. The functions on single words do not check this: they read one word
+/// of the context, which stays there and says that no peer can be reached.
 pub struct llcl_context_t {
     pub(super) context: ManuallyDrop<Context>,
     pub(super) collectives: ManuallyDrop<Collectives>,
@@ -39,7 +39,7 @@ pub struct llcl_context_t {
 static ENDED: Shells<llcl_context_t> = Shells::new();
 
 impl llcl_context_t {
-    /// Not ended yet.
+    /// Whether the context has not ended yet.
     #[inline]
     pub(super) fn is_live(&self) -> bool {
         !self.ended.load(Ordering::Relaxed)
@@ -64,7 +64,7 @@ pub(super) unsafe fn live<'a>(context: *const llcl_context_t) -> Result<&'a Cont
     unsafe { given(context, "context")? }.live()
 }
 
-/// What a context can do.
+/// The limits and settings of a context.
 #[repr(C)]
 pub struct llcl_capabilities_t {
     /// Bytes of this struct, set by the caller before the call.
@@ -85,34 +85,38 @@ pub struct llcl_capabilities_t {
     pub am_slots: u32,
     /// The policy in force, one of LLCL_AM_POLICY_*.
     pub am_policy: u32,
-    /// Most bytes of a payload that this rank takes in a slot, and of a reply that it takes.
+    /// Most bytes of a payload that this rank receives in a slot, and of a reply that it receives.
     pub am_medium: u32,
-    /// Shares of its credits.
+    /// Shares into which its slots are split.
     pub am_shares: u32,
     /// Messages that may wait for their end at one time.
     pub am_requests: u32,
     /// One of LLCL_AM_HANDLERS_*.
     pub am_handlers: u32,
-    /// Bytes that this rank may still allocate, as far as the machine tells now: the memory that is
-    /// available to all its processes, and no more than the limit of file sizes (ulimit -f) leaves.
+    /// Bytes that this rank may still allocate, as far as can be said now: the memory that is
+    /// available to all processes of the machine, but not more than the limit on file sizes (ulimit
+    /// -f) allows.
     pub memory: u64,
 }
 
-/// Takes this rank's place in its world. Collective only where another launcher than llcl-run has
-/// started the ranks, and with a bootstrap, as over a communicator (llcl_mpi.h): else peers
-/// are contacted when they are used.
+/// Makes a context: takes this rank's place in its world. It is collective only with a `bootstrap`,
+/// as over a communicator (llcl_mpi.h), and where another launcher than llcl-run has started the
+/// ranks. Else it waits for no other rank; peers are contacted at their first use.
 ///
+/// Where another launcher (MPI, PMI, Slurm) has started several ranks and `bootstrap` is NULL, a
+/// module (libllcl-mpi-*.so) joins them. The module then initialises MPI, and finalises it in
+/// llcl_finalize.
 /// `config`: read during the call; NULL: all defaults. `context`: where the new context goes; the
 /// caller ends it by llcl_finalize.
-/// LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value, or the launcher's
-/// variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are not all there, or another launcher (MPI, PMI,
-/// Slurm) has started several ranks, which are neither handed over by `bootstrap` nor known to a
-/// module (libllcl-mpi-*.so, which then initialises MPI, and finalises it in llcl_finalize), and
-/// LLCL_ALONE=1 is not set; LLCL_ERR_UNSUPPORTED: ranks are on different machines, and no wire joins
-/// them; LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is or was taken;
-/// LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket.
-/// Any thread may call it. It starts the progress thread and one that hears of deaths; both block
-/// all signals and sleep while there is nothing to do.
+/// LLCL_OK; LLCL_ERR_INVALID: a field or an environment variable has a bad value; or not all of the
+/// launcher's variables LLCL_RANK, LLCL_SIZE and LLCL_HUB_FD are set; or another launcher has
+/// started several ranks, without a `bootstrap`, a module, or LLCL_ALONE=1 for a world of one rank;
+/// LLCL_ERR_UNSUPPORTED: ranks are on different machines, and no wire connects them;
+/// LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is taken, or was
+/// taken before; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a
+/// socket.
+/// Any thread may call it. It starts the progress thread and a thread that receives the news of
+/// deaths; both block all signals and sleep while there is nothing to do.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_init(
     config: *const llcl_config_t,
@@ -144,22 +148,22 @@ fn keep(made: Context, collectives: Collectives) -> Result<*mut llcl_context_t> 
 }
 
 /// Makes a second context of the same ranks: with its own regions, handlers, message slots, teams,
-/// threads and configuration. For a library beside a runtime that both use this one, or for a
-/// thread that wants a context of its own. Collective over all ranks of `context`, which meet as in
-/// llcl_allgather_bytes.
+/// threads and configuration. A library uses it beside a runtime that also uses libllcl, and a
+/// thread uses it to have a context of its own. Collective over all ranks of `context`, which wait
+/// for each other as in llcl_allgather_bytes.
 ///
-/// The two know nothing of each other: keys, regions and flushes of one mean nothing in the other,
-/// and each is ended by a llcl_finalize of its own, in any order. In the second one rank 0 serves
-/// the others: when it dies they hear of the death of all ranks there.
+/// The two contexts are independent: keys, regions and flushes of one mean nothing in the other.
+/// Each is ended by its own llcl_finalize, in any order. In the second context rank 0 does what the
+/// launcher does for the first: if it dies, the other ranks of that context are told that all ranks
+/// have died.
 /// `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
-/// `rank` is not looked at; NULL: all defaults. `duplicate`: where the new context goes.
+/// `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;
 /// LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_STATE: inside a callback, or the
-/// context is being finalized; LLCL_ERR_NO_MEMORY or
-/// LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a socket. Where one rank is refused the
-/// others are, too, or find that it has left. Threads of one rank must not call collective
-/// functions of one context at the same time. As MPI_Comm_dup, and the several clients of
-/// GASNet-EX.
+/// context is being finalized; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a
+/// thread or a socket. Where one rank is refused, the others are refused too, or find that it has
+/// left. Threads of one rank must not call collective functions of one context at the same time. As
+/// MPI_Comm_dup, and the several clients of GASNet-EX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_context_duplicate(
     context: *mut llcl_context_t,
@@ -179,20 +183,22 @@ pub unsafe extern "C" fn llcl_context_duplicate(
     })
 }
 
-/// Leaves the world. Collective: returns when every living rank has come here.
+/// Ends a context: leaves the world. Collective: returns when every living rank has called it.
 ///
-/// Operations under way end first: by success if they can within LLCL_FINALIZE_MS, else with
-/// LLCL_ERR_CANCELED; each once. Meanwhile other ranks are still served, and messages that were
-/// sent before, and responses to them, are handled. All regions, teams and plans of the context end
-/// with it, and every pointer into their memory; nothing of it need be freed before.
-/// `context`: ended by this call, whatever it answers, except LLCL_ERR_INVALID (it is NULL) and
-/// LLCL_ERR_STATE (inside a callback, ended before, or in a forked child). LLCL_OK;
-/// LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a thread of
-/// the library has not returned within LLCL_FINALIZE_MS and a second or two: what waits behind it
-/// is not told, and memory and threads of the context stay for it. One that does not return on the
-/// calling thread is waited for. No other thread may be in a call on this context, or begin one;
-/// callbacks may run on the calling thread and on the progress thread until it returns, and what
-/// they post is refused.
+/// Operations under way end first, each once: those that can end within LLCL_FINALIZE_MS end as
+/// ever, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and messages
+/// that were sent before, and responses to them, are handled. All regions, teams and plans of the
+/// context end with it, and so do all pointers into their memory; the program does not have to free
+/// them before.
+/// `context`: ended by this call, whatever the answer, except LLCL_ERR_INVALID (it is NULL) and
+/// LLCL_ERR_STATE (inside a callback, ended before, or in a forked child).
+/// LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a
+/// thread of the library has not returned within LLCL_FINALIZE_MS and a second or two. Completions
+/// that wait for that thread then never fire, and the memory and the threads of the context stay.
+/// There is no such limit for a callback on the calling thread.
+/// No other thread may be in a call on this context, or begin one. Until this call returns,
+/// callbacks may run on the calling thread and on the progress thread; requests that they post are
+/// refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_status_t {
     // SAFETY: the caller gives a context of llcl_init.
@@ -202,12 +208,13 @@ pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_sta
 /// Leaves the world as llcl_finalize does, but waits for the other ranks no longer than a time.
 ///
 /// `context`: as of llcl_finalize. `timeout_ns`: nanoseconds; negative: for ever.
-/// LLCL_ERR_TIMEOUT: not all ranks have come in time, or a call of llcl_allgather_bytes_within that
-/// has timed out was not gone on with; or as of llcl_finalize, which the sentence tells. The context
-/// has ended all the same. Ranks that have not come find that this one has left
-/// (LLCL_ERR_PEER_DEAD), and may until then touch memory that it had registered. LLCL_OK, other
-/// statuses, and threads: as of llcl_finalize.
-/// After the time that each call of GASPI takes.
+/// LLCL_OK and other statuses: as of llcl_finalize; LLCL_ERR_TIMEOUT: not all ranks have called it
+/// in time; or a call of llcl_allgather_bytes_within has timed out and was not repeated; or as of
+/// llcl_finalize. llcl_last_error() says which. The context has ended in each case. Ranks that have
+/// not called it find that this rank has left (LLCL_ERR_PEER_DEAD); until then they may touch
+/// memory that this rank had registered.
+/// Threads: as of llcl_finalize.
+/// From: GASPI, where each call takes a time-out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_finalize_within(
     context: *mut llcl_context_t,
@@ -235,11 +242,11 @@ unsafe fn end(context: *mut llcl_context_t, timeout: Option<Duration>) -> Result
     let mut shell = unsafe { Box::from_raw(context) };
     shell.ended.store(true, Ordering::Relaxed);
     if stuck {
-        // One of its threads is in a function of the user, and uses all of this when it comes back.
+        // One of its threads is in a function of the user, and uses all of this after the return.
         Box::leak(shell);
         return status;
     }
-    // SAFETY: once, as `ended` says; nobody reaches them behind it.
+    // SAFETY: once, as `ended` says; no call reaches them after that.
     unsafe {
         ManuallyDrop::drop(&mut shell.context);
         ManuallyDrop::drop(&mut shell.collectives);
@@ -248,8 +255,8 @@ unsafe fn end(context: *mut llcl_context_t, timeout: Option<Duration>) -> Result
     status
 }
 
-/// Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`, of which a
-/// system has the low 8 bits: 0 is success, other codes in which these bits are 0 count as 1.
+/// Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`. The system
+/// keeps the low 8 bits of the code; a code other than 0 in which these bits are 0 counts as 1.
 ///
 /// `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
 /// call it, also inside a callback. No exit handler runs.
@@ -266,17 +273,16 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
 }
 
 /// Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers
-/// and writes what is buffered; the others by SIGTERM, and by SIGKILL where they have not ended in
+/// and writes buffered output; the others by SIGTERM, and by SIGKILL where they have not ended in
 /// time. llcl-run returns the code.
 ///
-/// The first call of a job decides; further ones, by whatever thread of whatever rank, do not
-/// return either.
+/// The first call of a job decides. Later calls, of any thread of any rank, do not return either.
 /// `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort.
 /// `grace_ms`: milliseconds that the processes of the job have to end. Where the context was made
 /// with an llcl_bootstrap_t::abort, this function writes the buffered output of this process and
 /// then calls that one, which ends the job.
-/// Does not return. Any thread may call it, also inside a callback or a handler. Operations under
-/// way are not waited for. It is GASNet's gasnet_exit.
+/// Does not return. Any thread may call it, also inside a callback or a handler. It does not wait
+/// for operations under way. It is GASNet's gasnet_exit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_exit(context: *mut llcl_context_t, exit_code: i32, grace_ms: u32) {
     static ENDING: AtomicBool = AtomicBool::new(false);
@@ -302,7 +308,7 @@ pub unsafe extern "C" fn llcl_exit(context: *mut llcl_context_t, exit_code: i32,
     unsafe { libc::exit(code) }
 }
 
-/// How long the processes of a job have to end that llcl_abort ends.
+/// Milliseconds that the other processes of a job get to end after llcl_abort.
 const GRACE_MS: u32 = 2000;
 
 /// This rank's number, from 0 on.
@@ -325,19 +331,20 @@ pub unsafe extern "C" fn llcl_size(context: *const llcl_context_t) -> u32 {
     unsafe { context.as_ref() }.filter(|it| it.is_live()).map_or(0, |it| it.context.size())
 }
 
-/// The version of the library that runs: major << 16 | minor << 8 | patch. Any thread may call it.
+/// The version of the library that is loaded: major << 16 | minor << 8 | patch. Any thread may call
+/// it.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_version() -> u32 {
     LLCL_VERSION_MAJOR << 16 | LLCL_VERSION_MINOR << 8 | LLCL_VERSION_PATCH
 }
 
-/// The version of the library that runs, as text. Static, never NULL. Any thread may call it.
+/// The version of the library that is loaded, as text. Static, never NULL. Any thread may call it.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_version_string() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// What the context can do, and the values in force.
+/// Tells the limits of a context, and the configuration in force.
 ///
 /// `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.

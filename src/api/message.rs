@@ -1,4 +1,4 @@
-//! 12. Messages at their receiver: what a handler reads, and how it answers.
+//! 12. Messages at their receiver: how a handler reads a message and answers it.
 
 use crate::api::active::{llcl_am_params_t, llcl_am_t};
 use crate::api::guard::{given, guard, guard_value};
@@ -10,12 +10,13 @@ use crate::fail;
 use crate::transport::frame::Frame;
 use std::ffi::c_void;
 
-/// A bit of llcl_am_view_t::flags: the sender waits for the end of the message, or for a reply.
+/// A bit of llcl_am_view_t::flags: the sender has asked for a reply, or for a completion when the
+/// message has ended.
 pub const LLCL_AM_WANTS_REPLY: u16 = 1;
 /// A bit of llcl_am_view_t::flags: the message is a response, from llcl_am_respond.
 pub const LLCL_AM_RESPONSE: u16 = 2;
 
-/// What a message brings.
+/// The content of a message.
 #[repr(C)]
 pub struct llcl_am_view_t {
     /// The rank that sent it.
@@ -24,7 +25,7 @@ pub struct llcl_am_view_t {
     pub id: u32,
     /// One of LLCL_AM_MEDIUM, LLCL_AM_LONG, LLCL_AM_BULK.
     pub kind: u32,
-    /// The sender's own number.
+    /// The number that the sender has chosen, llcl_am_params_t::tag.
     pub tag: u16,
     /// LLCL_AM_WANTS_REPLY, LLCL_AM_RESPONSE.
     pub flags: u16,
@@ -32,22 +33,21 @@ pub struct llcl_am_view_t {
     pub header: *const c_void,
     /// How many.
     pub header_size: usize,
-    /// MEDIUM: the payload; NULL: there is none, other than one of 0 bytes. LONG: where the sender
-    /// has written it. BULK: NULL.
+    /// MEDIUM: the payload; NULL: there is none (a payload of 0 bytes has an address). LONG: where
+    /// the sender has written it. BULK: NULL.
     pub payload: *const c_void,
     /// Bytes of the payload, of any kind.
     pub payload_size: usize,
-    /// BULK: where the payload lies at the sender, to be read by llcl_try_read_async: in the
+    /// BULK: the address of the payload at the sender. Read it by llcl_try_read_async, in the
     /// handler, or later if the message is retained. The sender keeps it until the message is
-    /// answered or released. Else 0.
+    /// answered or released. For other kinds the key is 0.
     pub address: llcl_remote_t,
 }
 
-/// Tells all of a message in one call.
+/// Gives the whole content of a message in one call.
 ///
-/// `message`: as the handler got it, or retained; what the view points to is valid as long as the
-/// message, but for the payload of LONG, which is the program's own memory. `view`: the caller's
-/// struct, filled.
+/// `message`: as the handler got it, or retained. The pointers in the view are valid as long as the
+/// message; the payload of LONG is the program's own memory. `view`: the caller's struct, filled.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
 /// It is the token of GASNet-EX, gex_Token_Info, with the message's arguments.
 #[unsafe(no_mangle)]
@@ -91,23 +91,24 @@ pub unsafe extern "C" fn llcl_am_view(
     LLCL_OK
 }
 
-/// Answers a message by one that runs a handler at its sender: once, in the message's handler,
-/// which may not answer otherwise as well. Where the sender waits for the end of its message, that
-/// comes when the response's handler has returned.
+/// Answers a message by a response: a message that runs a handler at the sender. A handler may
+/// answer its message once, by a response or by a reply. The sender's completion fires when the
+/// response's handler has returned.
 ///
-/// Never waits: a response without credit waits in this library while the handler returns. A rank
-/// with 256 of those handles no further message until one of them is sent.
+/// The call never waits: if there is no credit, the library keeps the response and sends it later.
+/// While a rank keeps 256 such responses it handles no further message.
 /// `message`: as the handler got it, neither retained nor a response. `params`: id, tag, header and
-/// payload, which are copied during the call, kind LLCL_AM_MEDIUM, and nothing else: peer is not
-/// looked at, the rest is 0.
+/// payload, which are copied during the call; kind is LLCL_AM_MEDIUM, peer is ignored, all else is
+/// 0.
 /// LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the
 /// message has been answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender
-/// has no handler of this number, as far as it has been contacted and shares memory with this rank;
+/// has no handler of this number (found here only if the sender has been contacted and shares
+/// memory with this rank);
 /// LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
-/// error nothing has happened, and the message may be answered. A response for which there is no
-/// handler when it comes is dropped; the message then ends with LLCL_ERR_NO_HANDLER.
-/// To be called by the handler's thread. A response's handler sends nothing, by no means:
-/// LLCL_ERR_STATE. It is GASNet's gasnet_AMReply.
+/// error nothing has happened, and the message may be answered. If the sender has no handler when a
+/// response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. To be
+/// called by the handler's thread. A response's handler must not answer: LLCL_ERR_STATE. It is
+/// GASNet's gasnet_AMReply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_respond(
     message: *mut llcl_am_t,
@@ -130,14 +131,14 @@ pub unsafe extern "C" fn llcl_am_respond(
     })
 }
 
-/// Answers a message: its bytes are copied to the sender, whose `on_complete` fires.
+/// Answers a message by a reply: copies bytes to the sender, whose `on_complete` then fires.
 ///
-/// Never waits and needs no credit: the sender has set a place aside.
+/// The call never waits and needs no credit: the sender has reserved memory for the reply.
 /// `message`: as the handler got it, or retained. `data`: the bytes, the caller's again when this
 /// returns; NULL if there are none. `size`: how many, at most llcl_capabilities_t::am_medium.
-/// LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: it has been
-/// answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may
-/// call it, in the handler, or later if the message is retained.
+/// LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
+/// has been answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any
+/// thread may call it, in the handler, or later if the message is retained.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_reply(
     message: *mut llcl_am_t,
@@ -155,12 +156,12 @@ pub unsafe extern "C" fn llcl_am_reply(
     })
 }
 
-/// Keeps a message beyond its handler: makes a copy, which takes over the right to answer.
+/// Retains a message beyond its handler: makes a copy, which is then the one to answer.
 ///
 /// `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
 /// `message` is NULL, was answered or retained before, or as many messages are retained as
-/// LLCL_AM_RETAINED allows. Its slot is free again when the handler returns, so that keeping
-/// messages takes no credit from the senders. To be called in the handler, by its thread.
+/// LLCL_AM_RETAINED allows. The message's slot is free again when the handler returns, so retained
+/// messages take no credit from the senders. To be called in the handler, by its thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am_t {
     guard_value(std::ptr::null_mut(), || {
@@ -172,7 +173,7 @@ pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am
 
 /// Ends a retained message. If it has not been answered, an empty answer is sent.
 ///
-/// `message`: from llcl_am_retain; ended by this call. To be ended before llcl_finalize of the
+/// `message`: from llcl_am_retain; ended by this call, which must come before llcl_finalize of the
 /// context.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
 #[unsafe(no_mangle)]

@@ -1,13 +1,13 @@
 //! 18. Reads and writes of many pieces: boxes with strides on both sides, and lists of places on
 //!     both sides.
 //!
-//! Each is one request with one completion. Where all of the peer's side is mapped and neither
-//! LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the call.
-//! Otherwise the request goes through the command queue as one command, and the thread that executes
-//! it does its pieces one after the other: a copy by the kernel for each of those in memory that its
-//! owner has registered, or, where the kernel does not copy, messages to the owner with as many
-//! pieces of one region as 32 KiB hold, 16 bytes for each beside its own.
-//! A write may change a word of the peer when all of its bytes are there.
+//! Each is one request with one completion. If all of the peer's memory concerned is mapped, and
+//! neither LLCL_FLAG_DEFER nor offload mode asks for the queue, the caller copies everything in the
+//! call. Otherwise the request goes through the command queue as one command, and the thread that
+//! executes it copies the pieces one after the other. For each piece in memory that its owner has
+//! registered, the kernel makes a copy. Where the kernel does not copy, messages go to the owner; a
+//! message carries as many pieces of one region as fit in 32 KiB, each with 16 bytes more. A write
+//! may change a word of the peer when all of its bytes are there.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard};
@@ -39,25 +39,25 @@ pub struct llcl_strided_params_t {
     pub local: llcl_local_t,
     /// The first piece in the peer's memory.
     pub remote: llcl_remote_t,
-    /// Bytes of a piece; 0 moves nothing, both places still being checked.
+    /// Bytes of a piece. With 0 both addresses are checked, and nothing moves.
     pub size: usize,
-    /// How many of the following are used: 1 to LLCL_STRIDED_DIMENSIONS.
+    /// How many entries of `extents` and the strides are used: 1 to LLCL_STRIDED_DIMENSIONS.
     pub dimensions: u32,
-    /// Of a write: what happens to the word `signal` when all bytes are there, LLCL_SIGNAL_SET or
-    /// LLCL_SIGNAL_ADD; 0: nothing. Of a read 0.
+    /// For a write: how the word `signal` changes when all bytes are there, LLCL_SIGNAL_SET or
+    /// LLCL_SIGNAL_ADD; 0: not at all. For a read: 0.
     pub signal_op: u32,
     /// Numbers of pieces, the innermost dimension first; 0 moves nothing.
     pub extents: [u64; 8],
-    /// Bytes from one piece to the next in the caller's memory, never negative. Of the source of
-    /// any size; pieces of the destination must not overlap.
+    /// Bytes from one piece to the next in the caller's memory, never negative. Pieces of a source
+    /// may overlap; pieces of a destination must not.
     pub local_strides: [u64; 8],
-    /// Bytes from one piece to the next in the peer's memory, as above.
+    /// Bytes from one piece to the next in the peer's memory. As `local_strides`.
     pub remote_strides: [u64; 8],
     /// The word: a uint64_t of the same peer, aligned to 8 bytes.
     pub signal: llcl_remote_t,
     /// What the word is set to, or what is added to it.
     pub signal_value: u64,
-    /// Fires when all bytes are there; the source may then be reused.
+    /// Fires when all bytes are at their destination. The source may then be reused.
     pub on_complete: llcl_completion_t,
 }
 
@@ -79,32 +79,33 @@ pub struct llcl_remote_span_t {
     pub size: usize,
 }
 
-/// Lists of places on both sides. The bytes of one list, in its order, are those of the other in
-/// its order; where one place ends and the next begins may differ.
+/// A list of spans on each side. The bytes of one list, in its order, go to the bytes of the other
+/// list, in its order. Both lists have the same number of bytes; their spans may differ in number
+/// and size.
 #[repr(C)]
 pub struct llcl_vector_params_t {
     /// The rank to read from or to write to.
     pub peer: u32,
     /// LLCL_FLAG_*, or 0.
     pub flags: u32,
-    /// The places in the caller's memory; NULL if `local_count` is 0. Read during the call only.
+    /// The spans in the caller's memory; NULL if `local_count` is 0. Read during the call only.
     pub locals: *const llcl_local_span_t,
     /// How many there are.
     pub local_count: usize,
-    /// The places in the peer's memory; NULL if `remote_count` is 0. Read during the call only.
+    /// The spans in the peer's memory; NULL if `remote_count` is 0. Read during the call only.
     pub remotes: *const llcl_remote_span_t,
     /// How many there are.
     pub remote_count: usize,
-    /// Of a write: the word that changes when all bytes are there, a uint64_t of the same peer,
+    /// For a write: the word that changes when all bytes are there, a uint64_t of the same peer,
     /// aligned to 8 bytes.
     pub signal: llcl_remote_t,
     /// What the word is set to, or what is added to it.
     pub signal_value: u64,
-    /// LLCL_SIGNAL_SET or LLCL_SIGNAL_ADD; 0: no word changes. Of a read 0.
+    /// For a write: LLCL_SIGNAL_SET or LLCL_SIGNAL_ADD; 0: no word changes. For a read: 0.
     pub signal_op: u32,
     /// 0.
     pub reserved: u32,
-    /// Fires when all bytes are there; the source may then be reused.
+    /// Fires when all bytes are at their destination. The source may then be reused.
     pub on_complete: llcl_completion_t,
 }
 
@@ -116,7 +117,7 @@ const _: () = {
     assert!(offset_of!(llcl_remote_span_t, size) == offset_of!(Span, size));
 };
 
-/// What the parameters of both kinds have in common.
+/// The parameters of both kinds.
 trait Described {
     /// # Safety
     /// Lists that the parameters name are what the user promises.
@@ -223,25 +224,23 @@ unsafe fn submit<P: Described>(
 /// that is possible now.
 ///
 /// A thread that sees the word changed sees all bytes, as with llcl_try_write_signal_async.
-/// The source must not change until `on_complete`. Pieces are copied in any order, and source and
-/// destination must not overlap. Overlap of the destination is refused where the sizes alone show
-/// it; else which piece wins is undefined.
+/// The source must not change until `on_complete`. Pieces are copied in any order. Source and
+/// destination must not overlap. If pieces of the destination overlap, the request is refused where
+/// the strides alone show it; else the bytes there are those of any of the pieces.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
-/// been done, try again;
-/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or `dimensions` is 0 or more
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: try again;
+/// LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or `dimensions` is 0 or more
 /// than LLCL_STRIDED_DIMENSIONS, `signal_op` is wrong, the signal word is not aligned, or pieces of
-/// the destination overlap;
-/// LLCL_ERR_RANGE: a box leaves its region, or its extents and strides (negative ones are huge
-/// here) leave 64 bits;
-/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
-/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
-/// pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
-/// LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
-/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
-/// failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
-/// inside a callback. Where it runs the completion: see the conventions. After the strided put and
-/// get of ARMCI and of GASNet (VIS), with the size of an element apart from the extents.
+/// the destination overlap; LLCL_ERR_RANGE: a box leaves its region, or its extents and strides
+/// exceed 64 bits, as negative ones do; LLCL_ERR_KEY: a box is in no live region;
+/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
+/// finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. Every error except LLCL_ERR_KEY is found before
+/// any byte moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed
+/// the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the
+/// bytes may then have moved. Any thread may call it, also inside a callback. The conventions say
+/// on which thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS),
+/// but with the size of an element apart from the extents.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_strided_async(
     context: *mut llcl_context_t,
@@ -334,28 +333,27 @@ pub unsafe extern "C" fn llcl_read_strided(
     })
 }
 
-/// Writes a list of places to a list of places of a peer, and then changes a word there if
+/// Writes a list of spans to a list of spans of a peer, and then changes a word there if
 /// `signal_op` says so, if that is possible now.
 ///
 /// A thread that sees the word changed sees all bytes, as with llcl_try_write_signal_async.
-/// The source must not change until `on_complete`. Pieces are copied in any order, and source and
-/// destination must not overlap. Where places of the destination overlap, which of them wins is
-/// undefined.
+/// The source must not change until `on_complete`. Pieces are copied in any order. Source and
+/// destination must not overlap. If spans of the destination overlap, the bytes there are those of
+/// any of them.
 /// `context`: a live context. `params`: read during the call only.
-/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: nothing has
-/// been done, try again;
-/// LLCL_ERR_INVALID: NULL, unknown flags or a completion that is none; or
+/// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: try again;
+/// LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or
 /// a list is NULL and not empty, the lists differ in bytes, `reserved` is not 0, `signal_op` is
 /// wrong, or the signal word is not aligned;
-/// LLCL_ERR_RANGE: a place leaves its region, or the sizes leave 64 bits;
-/// LLCL_ERR_KEY: a place is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left;
-/// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of
-/// pieces, or the peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. All but
-/// LLCL_ERR_KEY are answered before anything moves. The completion may report LLCL_ERR_PEER_DEAD,
-/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED, the first
-/// failure of all pieces; a part of the bytes may then have moved. Any thread may call it, also
-/// inside a callback. Where it runs the completion: see the conventions. After the vector put and
-/// get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+/// LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits; LLCL_ERR_KEY:
+/// a span is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
+/// the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the
+/// peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. Every error except
+/// LLCL_ERR_KEY is found before any byte moves. The completion may report LLCL_ERR_PEER_DEAD,
+/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
+/// failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
+/// inside a callback. The conventions say on which thread the completion runs. From: the vector put
+/// and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_writev_async(
     context: *mut llcl_context_t,
@@ -399,7 +397,7 @@ pub unsafe extern "C" fn llcl_writev(
     })
 }
 
-/// Reads a list of places of a peer into a list of places, if that is possible now.
+/// Reads a list of spans of a peer into a list of spans, if that is possible now.
 ///
 /// The destination is undefined until `on_complete`.
 /// `context` and `params`: as of llcl_try_writev_async, with `signal_op` 0; order and overlap: as

@@ -1,4 +1,4 @@
-//! 4. Peers: whether they live, how they are reached, and contact beforehand.
+//! 4. Peers: whether they live, how they are reached, and how to contact them beforehand.
 
 use crate::api::guard::{give, given, guard, known_size};
 use crate::api::life::{live, llcl_context_t};
@@ -20,8 +20,8 @@ pub const LLCL_ACCESS_MAPPED: u32 = 1;
 pub const LLCL_ACCESS_KERNEL: u32 = 2;
 /// Memory is reached by messages to its owner's progress thread.
 pub const LLCL_ACCESS_MESSAGE: u32 = 3;
-/// A network reads and writes the memory, without a thread of its owner. Memory that the peer
-/// allocated is then reached so as well.
+/// A network reads and writes the memory, without a thread of its owner, both registered and
+/// allocated memory.
 pub const LLCL_ACCESS_WIRE: u32 = 4;
 
 /// How a peer is reached.
@@ -31,8 +31,8 @@ pub struct llcl_peer_info_t {
     pub struct_size: u64,
     /// One of LLCL_TRANSPORT_*.
     pub transport: u32,
-    /// How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it
-    /// allocated is mapped, but where `transport` is LLCL_TRANSPORT_WIRE.
+    /// How memory that the peer registered is read: one of LLCL_ACCESS_*. Memory that it allocated
+    /// is mapped, except where `transport` is LLCL_TRANSPORT_WIRE.
     pub registered_access: u32,
     /// Its process id.
     pub process: u32,
@@ -44,15 +44,17 @@ pub struct llcl_peer_info_t {
     /// process_vm_readv (EPERM: Yama's ptrace_scope above 1, another user, no dumpable process;
     /// ENOSYS: a filter); 0: LLCL_CMA is off. 0 for every other access.
     pub kernel_error: i32,
-    /// How memory that the peer registered is written: one of LLCL_ACCESS_*. It is
-    /// registered_access, but LLCL_ACCESS_MESSAGE where a sandbox refuses process_vm_writev alone.
+    /// How memory that the peer registered is written: one of LLCL_ACCESS_*. It equals
+    /// registered_access, except that it is LLCL_ACCESS_MESSAGE where a sandbox refuses only
+    /// process_vm_writev.
     pub registered_writes: u32,
     /// Why registered_writes is LLCL_ACCESS_MESSAGE: the errno with which the kernel refused
-    /// process_vm_writev, or kernel_error where it refuses both. 0 as there.
+    /// process_vm_writev, or kernel_error where it refuses both. 0 in the cases in which
+    /// kernel_error is 0.
     pub kernel_write_error: i32,
-    /// The number of the node on which it runs: ranks with one number share memory. 0 where no
-    /// network leads anywhere, so that the world lies on one machine; else some number. The
-    /// variable LLCL_NODE_ID sets it: a number, or a list with one for each rank.
+    /// The number of the node on which it runs: ranks with equal numbers share memory. It is 0 in a
+    /// world without a network, which lies on one machine; else any number. The variable
+    /// LLCL_NODE_ID sets it: a number, or a list with one for each rank.
     pub node: u32,
     /// Its message slots, whatever the number of senders.
     pub am_slots: u32,
@@ -62,7 +64,8 @@ pub struct llcl_peer_info_t {
     pub reserved: u32,
 }
 
-/// Whether a peer lives, as far as is known here: the kernel tells of a death within milliseconds.
+/// Whether a peer lives, as far as this rank knows. It hears of a death on its machine within
+/// milliseconds.
 ///
 /// `context`: a live context. `peer`: a rank below llcl_size.
 /// LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left, or
@@ -83,23 +86,22 @@ pub unsafe extern "C" fn llcl_peer_alive(context: *mut llcl_context_t, peer: u32
     })
 }
 
-/// Contacts peers, so that no later request has to wait for that, nor is answered by
-/// LLCL_RETRY_CONNECTING. All are contacted at the same time, by one request to the launcher. A
-/// peer that was contacted before costs nothing.
+/// Contacts peers, so that no later request waits for the contact or is answered by
+/// LLCL_RETRY_CONNECTING. One request to the launcher contacts all of them at the same time. A peer
+/// that was contacted before costs nothing.
 ///
 /// A program need not call this: a peer is contacted when it is first used.
 ///
 /// `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every
 /// rank of the world, `count` is then ignored. Read during the call only.
 /// Blocks until each of them has come up and was contacted, or has died; not inside a callback.
-/// LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` holds no rank, and nobody was
-/// contacted;
-/// LLCL_ERR_PEER_DEAD: one of them has died or has left, LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
-/// memory of one of them cannot be mapped, as where too many files are open, or
-/// LLCL_ERR_UNSUPPORTED: one of them runs on another node, to which no network leads; the others
-/// were contacted;
+/// LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` has a number that is no rank;
+/// nobody was contacted. After the following errors the other peers were contacted.
+/// LLCL_ERR_PEER_DEAD: one of them has died or has left; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
+/// memory of one of them cannot be mapped, for instance because too many files are open;
+/// LLCL_ERR_UNSUPPORTED: one of them runs on another node, and there is no network.
 /// LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may call it.
-/// As the connection that UCX, verbs and libfabric programs make before they measure.
+/// From: the endpoints and connections of UCX, verbs and libfabric, which programs make beforehand.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_connect(
     context: *mut llcl_context_t,
@@ -123,12 +125,13 @@ pub unsafe extern "C" fn llcl_connect(
 ///
 /// `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
 /// struct_size set; filled.
-/// LLCL_OK; LLCL_RETRY_CONNECTING: inside a callback, the peer was not contacted before, call again
-/// later;
+/// LLCL_OK; LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside a
+/// callback: call again later;
 /// LLCL_ERR_INVALID: NULL, an unknown struct_size or no such rank; LLCL_ERR_PEER_DEAD: it has died
 /// or has left;
 /// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory
-/// cannot be mapped; LLCL_ERR_UNSUPPORTED: it runs on another node, to which no network leads. Any thread may call it.
+/// cannot be mapped; LLCL_ERR_UNSUPPORTED: it runs on another node, and there is no network. Any
+/// thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_query_peer(
     context: *mut llcl_context_t,

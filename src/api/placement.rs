@@ -10,25 +10,26 @@ use crate::fail;
 use crate::util::memory::page_size;
 use std::ffi::c_void;
 
-/// What may be done through an alias (llcl_region_alias), as bits; 0: nothing yet.
+/// Access to an alias (llcl_region_alias), as bits: loads are allowed. With no bit set no access
+/// is.
 pub const LLCL_ACCESS_READ: u32 = 1;
-/// As LLCL_ACCESS_READ, for stores. Processors that cannot write without reading allow both.
+/// Stores are allowed. Most processors then allow loads as well.
 pub const LLCL_ACCESS_WRITE: u32 = 2;
 
 /// Allocates a region as llcl_region_allocate does, at an address of the caller's choice in this
 /// process. Peers name places in it by the region and an offset, and map it wherever they like.
 ///
-/// For a heap that begins at the same address at every rank, one rank finds an address (by mmap of
-/// as many bytes with PROT_NONE, and munmap), tells it to the others (llcl_allgather_bytes), and
-/// all try; where one is refused, all free theirs and try another address.
+/// To make a heap that begins at the same address at every rank: one rank finds an address (by mmap
+/// of as many bytes with PROT_NONE, and munmap) and tells it to the others (llcl_allgather_bytes);
+/// then all call this function. If one is refused, all free their regions and try another address.
 /// `context`: a live context. `address`: the first byte, a multiple of the page size. Nothing may
-/// be mapped in the bytes from there on, rounded up to whole pages: a range that the program has
-/// reserved is unmapped by it first. `size`, `flags` and `region`: as of llcl_region_allocate.
-/// LLCL_OK; LLCL_ERR_INVALID: `address` is NULL or no multiple of the page size; LLCL_ERR_RANGE:
-/// something is mapped there; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the kernel gives no memory at
-/// such an address; else as llcl_region_allocate. Any thread may call it.
-/// After the aligned segments of GASNet (gasnet_attach) and the symmetric heap of OpenSHMEM; the
-/// address is the caller's, as in the fixed windows that MPI_Win_create allows.
+/// be mapped in the `size` bytes from there on, rounded up to whole pages. If the program has
+/// reserved the range, it must unmap it before. `size`, `flags` and `region`: as of
+/// llcl_region_allocate. LLCL_OK; LLCL_ERR_INVALID: `address` is NULL or no multiple of the page
+/// size; LLCL_ERR_RANGE: something is mapped there; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the
+/// kernel gives no memory at this address; else as llcl_region_allocate. Any thread may call it.
+/// From: the aligned segments of GASNet (gasnet_attach) and the symmetric heap of OpenSHMEM; here
+/// the caller chooses the address.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_allocate_at(
     context: *mut llcl_context_t,
@@ -48,22 +49,23 @@ pub unsafe extern "C" fn llcl_region_allocate_at(
     guard(|| unsafe { make_region(context, size, flags, region, there) })
 }
 
-/// Maps a part of an allocated region a second time in this process: the bytes are those of the
-/// region, the protection is the alias's own. So the library and its peers reach memory through the
-/// region while the program's accesses to the alias are caught (LLCL_ACCESS_*, or later mprotect).
+/// Maps a part of an allocated region a second time in this process. The alias shows the region's
+/// bytes and has a protection of its own. So a program can catch its own accesses to the alias
+/// (LLCL_ACCESS_*, or later mprotect), while the library and the peers use the region.
 ///
-/// A thread may sleep in llcl_wait_word on a word of an alias; a store through one wakes nobody,
-/// call llcl_wake after it. As the near side of operations it is any memory, llcl_local_address.
-/// `region`: a live region that was allocated. `offset`: where in it the alias begins, a multiple
-/// of the page size. `size`: bytes, at least 1, rounded up to whole pages. `address`: where the
-/// alias is to begin, a multiple of the page size from which on nothing is mapped; NULL: anywhere.
-/// `access`: LLCL_ACCESS_* or 0. `alias`: where the first byte's address goes. Ended by
-/// llcl_region_unalias, with the region, or with the context; the program must not unmap it.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0, unknown bits in `access`, or `offset` or `address` is
-/// no multiple of the page size; LLCL_ERR_RANGE: the part leaves the region, or something is mapped
-/// at `address`; LLCL_ERR_UNSUPPORTED: the region was registered; LLCL_ERR_STATE: it was freed;
-/// LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the kernel does not map it. Any thread may call it.
-/// For what page-based shared memory (TreadMarks, ArgoDSM, MENPS) does by mapping a file twice.
+/// A thread may sleep in llcl_wait_word on a word of an alias. A store through an alias wakes
+/// nobody: call llcl_wake after it. To use an alias as the local side of an operation, pass
+/// llcl_local_address. `region`: a live region that was allocated. `offset`: where in it the alias
+/// begins, a multiple of the page size. `size`: bytes, at least 1, rounded up to whole pages.
+/// `address`: where the alias is to begin, a multiple of the page size from which on nothing is
+/// mapped; NULL: anywhere. `access`: LLCL_ACCESS_* or 0. `alias`: where the first byte's address
+/// goes. Ended by llcl_region_unalias, with the region, or with the context; the program must not
+/// unmap it. LLCL_OK; LLCL_ERR_INVALID: NULL, size 0, unknown bits in `access`, or `offset` or
+/// `address` is no multiple of the page size; LLCL_ERR_RANGE: the part leaves the region, or
+/// something is mapped at `address`; LLCL_ERR_UNSUPPORTED: the region was registered;
+/// LLCL_ERR_STATE: it was freed; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the kernel does not map it.
+/// Any thread may call it.
+/// From: page-based shared memory (TreadMarks, ArgoDSM, MENPS), which maps a file twice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_alias(
     region: *mut llcl_region_t,
@@ -94,10 +96,10 @@ pub unsafe extern "C" fn llcl_region_alias(
     })
 }
 
-/// Ends an alias: its bytes are unmapped, and the region stays as it is.
+/// Ends an alias: unmaps it. The region does not change.
 ///
-/// `region`: the region that it shows. `alias`: what llcl_region_alias gave; no operation that was
-/// accepted, and no thread, uses it any more.
+/// `region`: the region of which it is an alias. `alias`: the address from llcl_region_alias. No
+/// pending operation and no thread may use it any more.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or `alias` begins no alias of this region; LLCL_ERR_STATE: the
 /// region was freed, and the alias ended with it. Any thread may call it.
 #[unsafe(no_mangle)]

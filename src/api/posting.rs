@@ -1,4 +1,4 @@
-//! What the functions that post requests have in common.
+//! The common part of the functions that post requests.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::guard::{given, guard};
@@ -13,16 +13,17 @@ use crate::transport::port::Port;
 use crate::transport::waiters::Waiters;
 use crate::util::status::{Result, Status};
 
-/// The parameters of an operation, from which its request is made.
+/// The parameters of an operation.
 pub trait Parameters {
-    /// Whether offload mode has a short way into its queue for the operation.
+    /// Whether offload mode has a short way into the command queue for the operation.
     const QUEUES_QUICKLY: bool = false;
 
-    /// The request, if what can be said without a context is right.
+    /// Makes the request; an error if a parameter is wrong that can be checked without a context.
     fn request(&self) -> Result<Request>;
 
-    /// Does the operation if it concerns one word of mapped memory, whatever the flags, and tells
-    /// no completion. `peer`: as wide as the comparison that it is for. It calls nothing.
+    /// Does the operation if it concerns one word of mapped memory. Ignores the flags, fires no
+    /// completion and calls no function. `peer`: 64 bits wide, so that a caller can join the flags
+    /// to it and have both checked by one comparison.
     ///
     /// # Safety
     /// As of do_quickly().
@@ -36,8 +37,8 @@ pub trait Parameters {
         llcl_remote_t { offset: 0, key: 0 }
     }
 
-    /// Does the operation if the caller can do it by loads and stores, whatever the flags, and
-    /// tells no completion; false: nothing has happened.
+    /// Does the operation if the caller can do it by loads and stores. Ignores the flags and fires
+    /// no completion. False: nothing has happened.
     ///
     /// # Safety
     /// Memory that the parameters name by pointers is what the user promises.
@@ -50,22 +51,22 @@ pub trait Parameters {
         unsafe { do_word_and_wake(context, self) }
     }
 
-    /// What fires when the source may be reused.
+    /// The completion that fires when the source may be reused.
     fn on_local(&self) -> Option<&llcl_completion_t> {
         None
     }
 
-    /// With whom.
+    /// The peer's rank.
     fn peer(&self) -> u32;
 
     /// The caller's flags.
     fn flags(&self) -> u32;
 
-    /// What fires at the end.
+    /// The completion that fires at the end.
     fn on_complete(&self) -> &llcl_completion_t;
 }
 
-/// In an implementation of [`Parameters`]: what it reads from the fields that all parameters have.
+/// The functions of [`Parameters`] that read fields which all parameter structs have.
 macro_rules! common_fields {
     () => {
         fn peer(&self) -> u32 {
@@ -83,8 +84,8 @@ macro_rules! common_fields {
 }
 pub(super) use common_fields;
 
-/// The objects behind the pointers, if they are what they should be; what they are else, submit()
-/// says.
+/// The objects behind the pointers; None if a pointer is NULL or misaligned, which submit()
+/// reports.
 ///
 /// # Safety
 /// As of try_post().
@@ -100,8 +101,8 @@ unsafe fn both<'a, P>(
     unsafe { context.as_ref().zip(params.as_ref()) }
 }
 
-/// Does an operation and fires its completions, or says by LLCL_DONE that they need not fire; where
-/// that can be done here and now.
+/// Does an operation at once, if possible, and fires its completions; with FLAG_DONE it answers
+/// LLCL_DONE and fires none. None: the operation takes the long way.
 ///
 /// # Safety
 /// As of do_quickly().
@@ -129,8 +130,8 @@ unsafe fn do_and_complete<P: Parameters>(context: &Context, params: &P) -> Optio
     Some(LLCL_OK)
 }
 
-/// The tier that never waits. Part of the functions of the interface, so that an operation on a
-/// word that tells nobody needs neither a call nor a frame.
+/// The tier that never waits. It is inlined into the C functions, so that an operation on a word
+/// without completions needs neither a call nor a stack frame.
 ///
 /// # Safety
 /// Pointers that are not null point to a live context and to valid parameters, whose own promises
@@ -142,7 +143,7 @@ pub unsafe fn try_post<P: Parameters>(context: *const llcl_context_t, params: *c
         if p.on_local().is_none_or(|it| it.as_engine().is_nothing())
             && p.on_complete().as_engine().is_nothing()
         {
-            // With any flag there is no such peer.
+            // A flag makes the joined number larger than any rank, so do_word() refuses it.
             // SAFETY: as the caller promises.
             match unsafe { p.do_word(&context.context, joined(p.peer(), p.flags())) } {
                 Quick::Done => return LLCL_OK,
@@ -157,8 +158,7 @@ pub unsafe fn try_post<P: Parameters>(context: *const llcl_context_t, params: *c
     unsafe { try_post_any(context, params) }
 }
 
-/// Goes on where try_post() does not get further: does an operation on a word and fires its
-/// completion.
+/// The rest of try_post(): does an operation on a word and fires its completion.
 ///
 /// # Safety
 /// As of try_post().
@@ -166,7 +166,8 @@ pub unsafe fn try_post<P: Parameters>(context: *const llcl_context_t, params: *c
 unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context_t, p: &P) -> i32 {
     let (peer, on_complete) = (p.peer().into(), p.on_complete().as_engine());
     let plain = p.flags() == 0 && p.on_local().is_none_or(|it| it.as_engine().is_nothing());
-    // Each way to report has a copy of the operation, so that none has to ask again which it is.
+    // Each way to report the end has its own copy of the operation, so that the code after the
+    // operation does not branch on it again.
     if p.flags() == FLAG_DONE {
         // SAFETY: as the caller promises.
         match unsafe { p.do_word(&context.context, peer) } {
@@ -197,8 +198,8 @@ unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context
     unsafe { try_post_any(context, p) }
 }
 
-/// The last thing that a posting function does where only a completion is left; of C's calling
-/// convention, as wake().
+/// Fires the completion, as the last step of a posting function. It has C's calling convention for
+/// the reason told at wake().
 #[inline(never)]
 extern "C" fn complete(waiters: &Waiters, on_complete: &Completion) -> i32 {
     on_complete.fire(Status::OK, waiters);
@@ -309,7 +310,8 @@ unsafe fn submit<P: Parameters>(
     })
 }
 
-/// Whether an operation on a word is done; wakes threads that sleep on the word.
+/// Does an operation on a word, if possible, and wakes threads that sleep on the word. Returns
+/// whether it was done.
 ///
 /// # Safety
 /// As of do_quickly().
@@ -323,8 +325,8 @@ pub unsafe fn do_word_and_wake<P: Parameters>(context: &Context, params: &P) -> 
     !matches!(quick, Quick::No)
 }
 
-/// Ends a quick operation on a word that somebody may sleep on. Of C's calling convention, which
-/// does not unwind: so the quick operations can end with it and need no frame.
+/// Wakes threads that sleep on the word of a quick operation. It has C's calling convention, which
+/// does not unwind: so the quick operations can end in a jump to it and need no stack frame.
 #[cold]
 #[inline(never)]
 extern "C" fn wake<P: Parameters>(port: &Port, params: &P) -> i32 {
@@ -332,8 +334,8 @@ extern "C" fn wake<P: Parameters>(port: &Port, params: &P) -> i32 {
     unforeseen_ok()
 }
 
-/// LLCL_OK. If the compiler knew the answer of a function, the caller would give it itself, and not
-/// end with the call.
+/// LLCL_OK, hidden from the compiler. If the compiler knew the answer of a function, it would put
+/// the constant into the caller, which then could not end in a jump to the function.
 #[inline(always)]
 fn unforeseen_ok() -> i32 {
     let mut status = 0_u64;
@@ -345,7 +347,8 @@ fn unforeseen_ok() -> i32 {
     status as i32
 }
 
-/// Peer and flags as the one number that lies in the parameters: read and compared at once.
+/// Peer and flags as one number, as the struct holds them side by side: one load and one comparison
+/// check both.
 #[inline(always)]
 fn joined(peer: u32, flags: u32) -> u64 {
     u64::from(peer) | u64::from(flags) << 32

@@ -17,25 +17,25 @@ use crate::fail;
 use crate::util::status::Result;
 
 /// Flag: the request goes through the command queue, whatever the execution in force, and its
-/// completion never fires inside the call. For large copies that are to run beside the caller's
-/// work, and for callers that hold locks which their callbacks take.
+/// completion never fires inside the call. It is for large copies that should run beside the
+/// caller's work, and for callers that hold locks which their callbacks take.
 pub const LLCL_FLAG_DEFER: u32 = 1;
 
-/// Flag: where a try function would answer "try again" the request is accepted all the same: the
-/// library keeps it and posts it when there is room, in the order of one peer's kept requests. So a
-/// callback that posts the next request needs no list of its own. Sources stay as they are until
-/// the completion that tells so, also where they are copied in the call otherwise; but for the
-/// values and small writes, which the library copies. Errors that show only when the request is
-/// posted are told by its completions. As many as LLCL_PARKED are kept at one time
-/// (llcl_stats_t::parked_high_water); beyond that the answer is "try again". It may be combined
-/// with LLCL_FLAG_DEFER.
+/// Flag: where a try function would answer "try again", the library accepts the request, parks it,
+/// and posts it when there is room. Parked requests to one peer are posted in their order. So a
+/// callback that posts the next request does not need a list of its own. The source must not change
+/// until the completion that says so, even where the call would copy it otherwise; the library does
+/// copy the bytes of value writes and small writes. An error that is found only when the request is
+/// posted is reported by its completions. At most LLCL_PARKED requests are parked at one time
+/// (llcl_stats_t::parked_high_water); beyond that the answer is "try again". The flag may be
+/// combined with LLCL_FLAG_DEFER.
 pub const LLCL_FLAG_PARK: u32 = 2;
 
-/// Flag: where the operation ends before the call returns, the call answers LLCL_DONE, and none of
-/// the request's completions fires. Otherwise as without the flag: LLCL_OK, and they fire; so in
-/// offload mode, with LLCL_FLAG_DEFER, and where the owner of the memory must do its part. Blocking
-/// functions answer LLCL_OK with it as without it. It saves the price of a completion that has
-/// nothing to tell.
+/// Flag: if the operation ends before the call returns, the call answers LLCL_DONE, and none of the
+/// request's completions fires. Otherwise the flag changes nothing: the answer is LLCL_OK, and the
+/// completions fire. That is so in offload mode, with LLCL_FLAG_DEFER, and where the owner of the
+/// memory must act. Blocking functions ignore the flag. It saves the cost of a completion that
+/// would tell nothing new.
 pub const LLCL_FLAG_DONE: u32 = 4;
 
 /// The signal word is set to the value.
@@ -54,9 +54,9 @@ pub struct llcl_read_params_t {
     pub source: llcl_remote_t,
     /// Where the bytes go.
     pub destination: llcl_local_t,
-    /// How many bytes; 0 checks both places and touches nothing.
+    /// How many bytes. With 0 both addresses are checked, and no memory is touched.
     pub size: usize,
-    /// Fires when the bytes are there.
+    /// Fires when the bytes are in `destination`.
     pub on_complete: llcl_completion_t,
 }
 
@@ -71,7 +71,7 @@ pub struct llcl_write_params_t {
     pub source: llcl_local_t,
     /// Where they go.
     pub destination: llcl_remote_t,
-    /// How many bytes; 0 checks both places and touches nothing.
+    /// How many bytes. With 0 both addresses are checked, and no memory is touched.
     pub size: usize,
     /// Fires when the source may be reused.
     pub on_local: llcl_completion_t,
@@ -90,7 +90,7 @@ pub struct llcl_write_signal_params_t {
     pub source: llcl_local_t,
     /// Where they go.
     pub destination: llcl_remote_t,
-    /// How many bytes; 0 makes it a signal alone, both places still being checked.
+    /// How many bytes. With 0 both addresses are checked, and only the signal word changes.
     pub size: usize,
     /// The word: a uint64_t of the same peer, aligned to 8 bytes.
     pub signal: llcl_remote_t,
@@ -216,19 +216,19 @@ impl Parameters for llcl_write_signal_params_t {
 
 /// Reads from a peer, if that is possible now.
 ///
-/// Source and destination may overlap, where they are memory of one process, as for memmove. The
+/// Source and destination may overlap if they are memory of one process, as for memmove. The
 /// destination is undefined until `on_complete`.
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
 /// LLCL_RETRY_CONNECTING: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
-/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
-/// region) or LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the
-/// conventions. The interface is that of Endo and Taura's low-level communication layer (listing 1
-/// there), with the reason of a refusal added.
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+/// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. The conventions say on which thread the
+/// completions run. The interface is that of Endo and Taura's low-level communication layer
+/// (listing 1 there), with the reason of a refusal added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_read_async(
     context: *mut llcl_context_t,
@@ -269,19 +269,19 @@ pub unsafe extern "C" fn llcl_read(
 
 /// Writes to a peer, if that is possible now.
 ///
-/// The source must not change until `on_local` or `on_complete`. Source and destination may
-/// overlap, where they are memory of one process, as for memmove.
+/// The source must not change until `on_local` or `on_complete`. Source and destination may overlap
+/// if they are memory of one process, as for memmove.
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
 /// LLCL_RETRY_CONNECTING: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
-/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
-/// region) or LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the
-/// conventions. The interface is that of Endo and Taura's low-level communication layer (listing 1
-/// there), with the reason of a refusal added.
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+/// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. The conventions say on which thread the
+/// completions run. The interface is that of Endo and Taura's low-level communication layer
+/// (listing 1 there), with the reason of a refusal added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_async(
     context: *mut llcl_context_t,
@@ -327,14 +327,14 @@ pub unsafe extern "C" fn llcl_write(
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
 /// LLCL_RETRY_CONNECTING: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
-/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
-/// region) or LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the
-/// conventions. The form is that of the put with signal of OpenSHMEM 1.5 and of the notification of
-/// GASPI.
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+/// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. The conventions say on which thread the
+/// completions run. The form is that of the put with signal of OpenSHMEM 1.5 and of the
+/// notification of GASPI.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_signal_async(
     context: *mut llcl_context_t,

@@ -34,7 +34,7 @@ pub struct llcl_write_value_params_t {
     pub on_complete: llcl_completion_t,
 }
 
-/// A write of a few bytes from anywhere.
+/// A write of a few bytes from any memory of the caller.
 #[repr(C)]
 pub struct llcl_write_small_params_t {
     /// The rank to write to.
@@ -46,14 +46,14 @@ pub struct llcl_write_small_params_t {
     pub source: *const c_void,
     /// Where the bytes go.
     pub destination: llcl_remote_t,
-    /// How many bytes, at most `small` of llcl_capabilities_t; 0 checks the place and touches
-    /// nothing.
+    /// How many bytes, at most `small` of llcl_capabilities_t. With 0 the address is checked, and
+    /// no memory is touched.
     pub size: usize,
     /// Fires when the bytes can be seen at the peer.
     pub on_complete: llcl_completion_t,
 }
 
-/// A request that carries its bytes.
+/// Makes a request whose bytes are copied into the command.
 fn carrying(
     peer: u32,
     flags: u32,
@@ -139,13 +139,13 @@ impl Parameters for llcl_write_small_params_t {
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
 /// LLCL_RETRY_CONNECTING: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
-/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
-/// region) or LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the
-/// conventions. It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+/// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. The conventions say on which thread the
+/// completions run. It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
 /// system uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_value_async(
@@ -191,13 +191,13 @@ pub unsafe extern "C" fn llcl_write_value(
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
 /// LLCL_RETRY_CONNECTING: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
-/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
-/// region) or LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the
-/// conventions. It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+/// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. The conventions say on which thread the
+/// completions run. It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
 /// system uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_small_async(

@@ -3,42 +3,49 @@
 use crate::util::status::{Status, last_message};
 use std::ffi::{CStr, c_char};
 
-/// What a call answers: 0, an error if negative, "try again" if positive; but for LLCL_DONE.
+/// What a call answers: 0; an error, which is negative; LLCL_DONE; or "try again", which is any
+/// other positive number.
 pub type llcl_status_t = i32;
 
 /// Accepted, or done.
 pub const LLCL_OK: i32 = 0;
 /// Try again: the command queue is full. Let others run, or wait for something, and repeat.
 pub const LLCL_RETRY_QUEUE_FULL: i32 = 1;
-/// Try again (direct mode): as many operations wait for other ranks as LLCL_IN_FLIGHT allows.
+/// Try again: as many operations wait for other ranks as LLCL_IN_FLIGHT allows (direct mode), or as
+/// many messages as LLCL_AM_REQUESTS allows (any mode). Help with progress, and repeat.
 pub const LLCL_RETRY_NO_TAG: i32 = 2;
-/// Try again: another thread uses what is needed (direct mode), or the region is still in use.
+/// Try again: another thread is posting (direct mode), or the object is still in use. Repeat later;
+/// the function says what it waits for.
 pub const LLCL_RETRY_BUSY: i32 = 3;
 /// Try again: all message slots of the peer are taken. Let it run its handlers, and repeat.
 pub const LLCL_RETRY_NO_CREDIT: i32 = 4;
-/// Try again: the peer was not contacted before, and the contact is under way; it goes on whether
-/// or not you try again, and may take until the peer has come up. llcl_connect waits for it.
+/// Try again: this is the first use of the peer, and the contact is under way. The contact goes on
+/// whether or not you try again; it ends at the latest when the peer has called llcl_init.
+/// llcl_connect waits for it.
 pub const LLCL_RETRY_CONNECTING: i32 = 5;
-/// The operation has ended before the call returned, and none of its completions fires. Only
-/// requests with LLCL_FLAG_DONE are answered so.
+/// The operation has ended before the call returned, and none of its completions fires. Only a
+/// request with LLCL_FLAG_DONE gets this answer.
 pub const LLCL_DONE: i32 = 64;
-/// A parameter has a value that it may not have.
+/// A parameter has a value that it may not have. Correct the call; llcl_last_error() names the
+/// parameter.
 pub const LLCL_ERR_INVALID: i32 = -1;
-/// An offset, a size or a number lies outside of what exists.
+/// An offset, a size or a number lies outside of what exists. Correct the call.
 pub const LLCL_ERR_RANGE: i32 = -2;
-/// Memory, a table or a limit of the kernel is exhausted.
+/// Memory, a table of the library or a limit of the kernel is exhausted. Free something, or raise
+/// the limit that llcl_last_error() names.
 pub const LLCL_ERR_NO_MEMORY: i32 = -3;
-/// The peer has died or has left the world.
+/// The peer has died or has left the world. It stays so: go on without it.
 pub const LLCL_ERR_PEER_DEAD: i32 = -4;
 /// llcl_finalize ended the operation; it may or may not have taken effect.
 pub const LLCL_ERR_CANCELED: i32 = -5;
-/// The operation is not offered, as AND on floating-point numbers.
+/// This library, this machine or this type does not offer the operation; for instance AND on
+/// floating-point numbers.
 pub const LLCL_ERR_UNSUPPORTED: i32 = -6;
 /// A system call failed; llcl_last_error() names it.
 pub const LLCL_ERR_SYSTEM: i32 = -7;
-/// Not now: inside a callback, during llcl_finalize, or a second time.
+/// The call is not allowed now: inside a callback, during llcl_finalize, or a second time.
 pub const LLCL_ERR_STATE: i32 = -8;
-/// The time ran out.
+/// The time that the call was given is over. The function says what goes on.
 pub const LLCL_ERR_TIMEOUT: i32 = -9;
 /// The address names no live region of that rank: freed, forged, of another rank or context.
 pub const LLCL_ERR_KEY: i32 = -10;
@@ -49,31 +56,30 @@ pub const LLCL_ERR_NO_HANDLER: i32 = -12;
 
 /// One line about a status.
 ///
-/// `status`: any number. Returns static text, never NULL; for numbers that are no status, too.
+/// `status`: any number. Returns static text, never NULL, also for a number that is no status.
 /// Any thread may call it at any time.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_status_string(status: llcl_status_t) -> *const c_char {
     Status(status).text().as_ptr().cast()
 }
 
-/// The sentence of the calling thread's last error: which function was called, which parameter,
-/// which value, what was expected.
+/// A sentence about the calling thread's last error: which function was called, which parameter had
+/// which value, and what was expected.
 ///
 /// Returns text that stays valid until the thread's next failing call, never NULL; empty when none
-/// has failed. Statuses of the "try again" kind leave it alone. Each thread has its own.
+/// has failed. A "try again" does not change it. Each thread has its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_last_error() -> *const c_char {
     last_message()
 }
 
-/// For programs that end where a call fails, by the macro LLCL_CHECK: prints what was called where,
-/// the status and llcl_last_error() on stderr, and ends the process by exit(1), so that its job
-/// ends.
+/// Ends the process if a call has failed; the macro LLCL_CHECK calls it. It prints the call, its
+/// place in the source, the status and llcl_last_error() on stderr, and then calls exit(1), so that
+/// the job ends.
 ///
 /// `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the
-/// call as text;
-/// `file`: where it stands, static text or NULL; `line`: the line there. Any thread may call it;
-/// exit handlers run on it.
+/// call as text; NULL prints a question mark. `file`: the source file as text, or NULL; `line`: the
+/// line there. Any thread may call it; exit handlers run on that thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_must_succeed(
     status: llcl_status_t,

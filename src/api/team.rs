@@ -14,14 +14,15 @@ pub const LLCL_TEAM_NONE: u32 = 0xffff_ffff;
 
 /// The team of all ranks, numbered as in the world.
 ///
-/// Local: no other rank is contacted and nobody is waited for. Ranks meet when they first use the
-/// team, each with log2 n others.
-/// `context`: a live context. `team`: where the team goes, the same at each call; it belongs to the
-/// context, and freeing it is allowed and does nothing.
+/// Local: the call contacts no other rank and waits for none. At the first use of the team each
+/// rank contacts log2 n others.
+/// `context`: a live context. `team`: where the team goes; each call gives the same handle. The
+/// team belongs to the context; llcl_team_free of it is allowed and does nothing.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_UNSUPPORTED: the world has more than 4,095 ranks;
-/// LLCL_ERR_NO_MEMORY: no room for the team's board (16 KiB, with more than 512 ranks 32 bytes for
-/// each), or no region left; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
-/// Any thread may call it.
+/// LLCL_ERR_NO_MEMORY: no memory for the region through which the ranks agree on plans (16 KiB;
+/// with more than 512 ranks 32 bytes for each), or as many regions exist as the configuration
+/// allows; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may
+/// call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_world(
     context: *mut llcl_context_t,
@@ -41,15 +42,15 @@ pub unsafe extern "C" fn llcl_team_world(
 
 /// Splits a team: ranks that give the same colour make a new one. Collective over `team`.
 ///
-/// `team`: a live team. `colour`: any number, or LLCL_TEAM_NONE. `key`: the new ranks follow the
-/// keys in rising order; among equal keys the ranks in `team`. `new_team`: where the new team goes;
-/// NULL is stored for the colour LLCL_TEAM_NONE.
+/// `team`: a live team. `colour`: any number, or LLCL_TEAM_NONE. `key`: any number. The ranks of
+/// the new team are in rising order of the keys, and for equal keys in the order of `team`.
+/// `new_team`: where the new team goes; NULL is stored for the colour LLCL_TEAM_NONE.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: `team` was freed, inside a callback, or the
-/// context is being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left, so
-/// nothing collective can be done with `team` any more: the others go on with llcl_team_create;
+/// context is being finalized; LLCL_ERR_PEER_DEAD: a rank of `team` has died or has left, so every
+/// collective function of `team` fails from now on: go on with llcl_team_create;
 /// LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at another one. Threads of one rank must
-/// not call collective functions of one team at the same time: which call of this rank would meet
-/// which call of another one is then open.
+/// not call collective functions of one team at the same time, because their calls would be matched
+/// with those of other ranks in arbitrary order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_split(
     team: *mut llcl_team_t,
@@ -69,27 +70,27 @@ pub unsafe extern "C" fn llcl_team_split(
     })
 }
 
-/// Makes a team from a list of ranks. Collective over the ranks on the list, and over nobody else:
-/// this is how the living go on after a death, which ends everything collective of every team with
-/// the dead rank, and llcl_allgather_bytes.
+/// Makes a team from a list of ranks. Collective over the ranks on the list only. So the living
+/// ranks go on after a death, after which all collective functions of teams with the dead rank
+/// fail, and llcl_allgather_bytes as well.
 ///
 /// All ranks on the list must call it with the same list in the same order. A list may be used
-/// again; its n-th call at one rank meets the n-th call at the others.
-/// After a death: take the dead (llcl_peer_alive) out of the list and call this. Ranks may hear of
-/// a death at different times; where a rank on the list is dead this answers LLCL_ERR_PEER_DEAD,
-/// and the caller tries again with a shorter list, until all living ranks have come to the same
-/// one. Instead of llcl_allgather_bytes use llcl_allgather over the new team.
+/// several times; the n-th call with it at one rank is matched with the n-th call at the others.
+/// After a death, remove the dead ranks (llcl_peer_alive) from the list and call this. Ranks may
+/// hear of a death at different times. If a rank on the list is dead, the answer is
+/// LLCL_ERR_PEER_DEAD; try again with a shorter list, until all living ranks use the same list. In
+/// place of llcl_allgather_bytes use llcl_allgather over the new team.
 /// `context`: a live context. `ranks`: `n` numbers of ranks of the world, each once, the caller's
-/// among them; the new ranks follow this order. Read during the call only. `n`: 1 to 4,095. `team`:
-/// where the new team goes; it ends by llcl_team_free or with its context.
+/// among them; the ranks of the new team are in this order. Read during the call only. `n`: 1 to
+/// 4,095. `team`: where the new team goes; it ends by llcl_team_free or with its context.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0, a rank stands on the list twice, or the caller is not
 /// on it;
 /// LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large, or the ranks run on several
 /// nodes; LLCL_ERR_PEER_DEAD: a rank on the list has died or has left; LLCL_ERR_NO_MEMORY: as
-/// llcl_team_world, at this rank or at another one; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread
-/// may call it; calls with the same list by several threads of a rank meet those of others in
-/// arbitrary order. The way to a team without the dead is that of MPI's ULFM (shrink), but for the
-/// list, which comes from the caller.
+/// llcl_team_world, at this rank or at another one; LLCL_ERR_STATE: inside a callback, or the
+/// context is being finalized. Any thread may call it; calls with the same list by several threads
+/// of a rank are matched with those of other ranks in arbitrary order.
+/// From: MPI's ULFM (shrink), but here the caller gives the list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_create(
     context: *mut llcl_context_t,
@@ -113,12 +114,11 @@ pub unsafe extern "C" fn llcl_team_create(
     })
 }
 
-/// Ends a team. Plans that were made with it live on. Local: the other ranks need not call it now.
+/// Ends a team. Its plans stay valid. Local: the call does not wait for the other ranks.
 ///
-/// `team`: ended by this call. The team of all ranks is not ended, its memory goes with the
-/// context.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (recognised until 256 later
-/// ones of its kind have ended). No other thread may use the team at the same time.
+/// `team`: ended by this call, except the team of all ranks, which ends with the context.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (see the conventions on
+/// handles). No other thread may use the team at the same time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_free(team: *mut llcl_team_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn llcl_team_size(team: *const llcl_team_t) -> u32 {
     unsafe { team.as_ref() }.map_or(0, |team| team.0.size())
 }
 
-/// The number in the world of a team's rank: the `peer` of all other operations.
+/// The number in the world of a team's rank, which is the `peer` in all other operations.
 ///
 /// `team`: a live team. `rank`: a number below llcl_team_size. For NULL, a team that was freed and
 /// any other number the answer is 0xffffffff. Any thread may call it.
@@ -158,8 +158,8 @@ pub unsafe extern "C" fn llcl_team_peer(team: *const llcl_team_t, rank: u32) -> 
 /// The number in a team of a rank of the world: the reverse of llcl_team_peer.
 ///
 /// `team`: a live team. `world_rank`: a number below llcl_size. For NULL, a team that was freed and
-/// a rank that is not in the team the answer is 0xffffffff. Any thread may call it; it takes a look
-/// at each rank of the team at most.
+/// a rank that is not in the team the answer is 0xffffffff. Any thread may call it; its time grows
+/// with the size of the team.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_find(team: *const llcl_team_t, world_rank: u32) -> u32 {
     // SAFETY: the caller gives NULL or a handle of a live context.

@@ -12,15 +12,15 @@ use std::sync::atomic::AtomicU64;
 /// ended.
 ///
 /// `context`: a live context. `peer`: a rank below llcl_size.
-/// LLCL_OK: their effects can be seen at the peer, except of those whose completions have told a
-/// failure;
+/// LLCL_OK: their effects can be seen at the peer, except the effects of operations that failed and
+/// whose completions reported that;
 /// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_INVALID: NULL, or no such rank;
 /// LLCL_ERR_STATE: inside a callback, or the context is being finalized.
-/// Any other status is that of the first operation with this peer that was accepted without a
-/// completion, has failed since the last flush, and of which nobody was told; llcl_last_error()
-/// says which operation that was, and how many failed after it. Everything has ended then, too, and
-/// the next flush does not tell it again. Any thread may call it; it covers what any thread has
-/// posted before. Helps with progress meanwhile, and sleeps if it takes long.
+/// Any other status is that of an operation which was accepted without a completion and has failed
+/// since the last flush with this peer: the first such operation. llcl_last_error() says which
+/// operation that was, and how many failed after it. All operations have ended in this case, too,
+/// and the next flush does not report the failure again. Any thread may call it; it waits for the
+/// operations of all threads. Helps with progress meanwhile, and sleeps if it takes long.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_flush(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn llcl_flush(context: *mut llcl_context_t, peer: u32) -> 
 /// LLCL_OK: all have ended; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the
 /// context is being finalized. Any other status, LLCL_ERR_PEER_DEAD included, is that of the first
 /// operation without a completion that has failed, whatever the peer, as with llcl_flush.
-/// Any thread may call it; it covers what any thread has posted before. Helps with progress
+/// Any thread may call it; it waits for the operations of all threads. Helps with progress
 /// meanwhile, and sleeps if it takes long.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_status_t {
@@ -44,29 +44,31 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
 
 /// Waits until a word has reached a value: helping with progress for LLCL_SPIN_US, then asleep.
 ///
-/// Whatever changes the word through this library wakes the sleeper: a completion, a callback, a
-/// handler, any operation of a peer. Two things do not: a store through a pointer, after which
-/// llcl_wake is to be called; and what a read or a fetch brings, whose completion is to be waited
-/// for instead. Atomics, signals, values and writes of 8 aligned bytes also tell that what was done
-/// before is there; a word inside a larger write ends the wait when its own bytes are there; the
-/// bytes around it may come later.
-/// `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes; changed by
-/// atomic stores only while this waits. `at_least`: the value to be reached, compared unsigned (so
-/// a STORE or ADD word that reports a failure ends any wait). `timeout_ns`: nanoseconds; negative:
-/// for ever; 0: only looks.
-/// LLCL_OK: reached, and what was done before the word was changed is seen; LLCL_ERR_TIMEOUT: not
-/// reached in time; LLCL_ERR_PEER_DEAD: not reached, and a death has left no rank that could change
-/// it: all other ranks are dead, or all that have ever used the region in which the word lies (a
-/// living rank that has not touched the region yet does not count: name it by llcl_wait_word_from),
-/// what they had sent is handled, and the operations of this rank have ended that were under way
-/// (one with a living peer that is slow delays this answer, since its completion may change the
-/// word); LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: inside a callback, or the context
-/// is being finalized, and the value has not been reached.
-/// Any number of threads may wait, for the same word or others. A sleeping thread is looked after
-/// by storing threads: after its first second it runs no more until it is woken, and stores to
-/// other words cost what they cost without it. Up to 255 words of a rank can be slept on in this
-/// way; the threads of further ones are woken by every store into the rank's memory. A word that
-/// lies in several regions is looked at each millisecond.
+/// Every change of the word by this library wakes the sleeping thread: by a completion, a callback,
+/// a handler, or an operation of a peer. Two changes do not. After a store through a pointer the
+/// program must call llcl_wake. And a read or a fetch into the word does not wake; wait for its
+/// completion instead. When the word was changed by an atomic, a signal, a value or a write of 8
+/// aligned bytes, the caller also sees what the requester did before. If the word is part of a
+/// larger write, the wait ends when the word's own bytes have changed; other bytes of that write
+/// may come later.
+/// `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes. While the
+/// call waits the word may be changed by atomic stores only. `at_least`: the value to be reached,
+/// compared unsigned; so a STORE or ADD word that reports a failure ends every wait. `timeout_ns`:
+/// nanoseconds; negative: for ever; 0: only looks.
+/// LLCL_OK: reached, and the caller sees what was done before the word was changed;
+/// LLCL_ERR_TIMEOUT: not reached in time; LLCL_ERR_PEER_DEAD: not reached, and after a death no
+/// rank is left that could change the word. That is so when all other ranks are dead, or all ranks
+/// that have ever used the region of the word; when the messages that they had sent are handled;
+/// and when this rank's own operations have ended. (A living rank that has not used the region yet
+/// does not count: name it by llcl_wait_word_from. An operation with a slow living peer delays this
+/// answer, because its completion may change the word.)
+/// LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: the value has not been reached, and the
+/// call is made inside a callback or the context is being finalized.
+/// Any number of threads may wait, for one word or for several. After its first second a sleeping
+/// thread does not run until the thread that stores to the word wakes it. Stores to other words
+/// cost as much as without a sleeping thread. Threads of a rank can sleep on up to 255 words in
+/// this way; every store into the rank's memory wakes the threads that sleep on further words. A
+/// word that lies in several regions is read every millisecond.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_wait_word(
     context: *mut llcl_context_t,
@@ -78,21 +80,19 @@ pub unsafe extern "C" fn llcl_wait_word(
     guard(|| unsafe { wait_word(context, word, at_least, timeout_ns, Changer::Anybody) })
 }
 
-/// Waits until a word has reached a value, but not longer than the one rank lives that is to change
-/// it.
+/// Waits until a word has reached a value, or the rank that is to change it has died.
 ///
-/// As llcl_wait_word in everything but deaths: only that of `peer` counts, and it counts whether or
-/// not others live. Prefer it where one peer is waited for: a word whose writer dies is told of, in
-/// a world of any size.
+/// It differs from llcl_wait_word in deaths only: only the death of `peer` ends the wait, whether
+/// or not other ranks live. Prefer it where one peer changes the word: the wait then ends at its
+/// death, in a world of any size.
 /// `context`, `word`, `at_least`, `timeout_ns`: as of llcl_wait_word. `peer`: a rank below
-/// llcl_size; one's own never dies.
-/// LLCL_OK, also where the peer has died after it has brought the value; LLCL_ERR_PEER_DEAD: not
-/// reached, the peer has died or has left, and this rank's operations have ended as there;
+/// llcl_size; for the caller's own rank no death ends the wait.
+/// LLCL_OK, also if the peer died after it had changed the word; LLCL_ERR_PEER_DEAD: not reached,
+/// the peer has died or has left, and this rank's own operations have ended, as there;
 /// LLCL_ERR_TIMEOUT, LLCL_ERR_STATE: as of llcl_wait_word; LLCL_ERR_INVALID: NULL, misaligned, or
 /// no such rank.
 /// Any number of threads may wait, as for llcl_wait_word.
-/// After GASPI's gaspi_notify_waitsome with its health vector: a thread that waits for a peer names
-/// it.
+/// From: GASPI's gaspi_notify_waitsome and its health vector.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_wait_word_from(
     context: *mut llcl_context_t,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn llcl_wait_word_from(
     guard(|| unsafe { wait_word(context, word, at_least, timeout_ns, Changer::Peer(peer)) })
 }
 
-/// Of llcl_flush_within: every peer.
+/// For llcl_flush_within: every peer.
 pub const LLCL_ALL_PEERS: u32 = 4_294_967_295;
 
 /// Waits until the operations of this context that were accepted before have ended, but not for
@@ -114,9 +114,9 @@ pub const LLCL_ALL_PEERS: u32 = 4_294_967_295;
 /// `context`: a live context. `peer`: a rank below llcl_size, or LLCL_ALL_PEERS. `timeout_ns`:
 /// nanoseconds; negative: for ever; 0: only looks.
 /// LLCL_OK, and every other status: as of llcl_flush and llcl_flush_all; LLCL_ERR_TIMEOUT: not all
-/// have ended in time. Nothing has changed then: they go on, and their completions fire as ever.
-/// Any thread may call it. Helps with progress meanwhile, and sleeps if it takes long.
-/// After gaspi_wait of GASPI, each of whose calls takes a time.
+/// have ended in time. The operations go on, and their completions fire as without this call. Any
+/// thread may call it. Helps with progress meanwhile, and sleeps if it takes long.
+/// From: gaspi_wait of GASPI, which takes a time-out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_flush_within(
     context: *mut llcl_context_t,
@@ -130,13 +130,13 @@ pub unsafe extern "C" fn llcl_flush_within(
     })
 }
 
-/// Of llcl_awaited_t::flags: only `peer` can change the word.
+/// A bit of llcl_awaited_t::flags: only `peer` can change the word.
 pub const LLCL_WAIT_FROM_PEER: u32 = 1;
 
-/// Of llcl_wait_any and llcl_wait_fd: handlers that have run end the wait as well.
+/// A flag of llcl_wait_any and llcl_wait_fd: the wait also ends when handlers have run.
 pub const LLCL_WAIT_MESSAGES: u32 = 1;
 
-/// A word that is waited for, beside others.
+/// One of several words that a thread waits for.
 #[repr(C)]
 pub struct llcl_awaited_t {
     /// Any uint64_t of this process, aligned to 8 bytes; changed by atomic stores only.
@@ -152,22 +152,23 @@ pub struct llcl_awaited_t {
 /// Waits until one of several words has reached its value, or until handlers have run: helping with
 /// progress for LLCL_SPIN_US, then asleep.
 ///
-/// What wakes the sleeper is that of llcl_wait_word, for each of the words.
+/// The changes that wake the thread are those of llcl_wait_word, for each of the words.
 /// `context`: a live context. `words`: `count` words, read during the call only; NULL if `count` is
-/// 0. `count`: how many; with more than some 250 in all threads' waits together every store into
-/// the rank's memory wakes the thread. `flags`: 0 or LLCL_WAIT_MESSAGES: the wait ends also when
-/// handlers have run since the calling thread's last llcl_am_wait or the like, on whatever thread.
-/// `timeout_ns`: nanoseconds; negative: for ever; 0: only looks. `which`: where the number of the
-/// word goes, the first in the list that has its value; `count` where none has and handlers have
-/// run. May be NULL.
+/// 0. `count`: how many. If all threads of the rank together wait for more than some 250 words,
+/// every store into the rank's memory wakes the thread. `flags`: 0 or LLCL_WAIT_MESSAGES; with it
+/// the wait also ends when handlers have run, on any thread, since the calling thread's last
+/// llcl_am_wait, llcl_wait_any with this flag, or llcl_am_poll that took a message. `timeout_ns`:
+/// nanoseconds; negative: for ever; 0: only looks. `which`: where the place in the list goes, from
+/// 0 on, of the first word that has its value; `count` if no word has and handlers have run. May be
+/// NULL.
 /// LLCL_OK: handlers have run, or a word has reached its value: the caller then sees what was done
 /// before the word was changed; LLCL_ERR_TIMEOUT: neither in time; LLCL_ERR_PEER_DEAD: no word has
-/// its value, and nobody is left to change one of them, as of llcl_wait_word and, with
-/// LLCL_WAIT_FROM_PEER, llcl_wait_word_from; leave it out to wait for the others;
+/// its value, and no rank is left that could change one of them, as of llcl_wait_word and, with
+/// LLCL_WAIT_FROM_PEER, llcl_wait_word_from; leave that word out to wait for the others;
 /// LLCL_ERR_INVALID: NULL, a misaligned word, unknown flags, no such rank, or neither words nor
 /// LLCL_WAIT_MESSAGES; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
 /// Any number of threads may wait.
-/// After MPI_Waitany and GASPI's gaspi_notify_waitsome.
+/// From: MPI_Waitany and GASPI's gaspi_notify_waitsome.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_wait_any(
     context: *mut llcl_context_t,
@@ -193,28 +194,27 @@ pub unsafe extern "C" fn llcl_wait_any(
     })
 }
 
-/// Arms a descriptor, for programs whose event loop waits by epoll, poll or select: it becomes
-/// readable when llcl_wait_any with these parameters would return.
+/// Arms a descriptor for an event loop, which waits by epoll, poll or select. The descriptor
+/// becomes readable when llcl_wait_any with these parameters would return.
 ///
-/// It is armed for once: before each wait of the event loop arm it again, which also makes it
-/// unreadable. If what it is armed for has happened before, it becomes readable at once, so nothing
-/// is missed between a look and the arming. The way to use it: arm; wait in the event loop; where
-/// it is readable, call llcl_wait_any with the same words and the time 0, and act; begin again.
-/// Where handlers run only in polls (LLCL_AM_HANDLERS_POLLED), LLCL_WAIT_MESSAGES makes it readable
-/// when a message waits: llcl_am_poll then runs its handler. A death after which a word can never
-/// have its value makes it readable, too.
-/// The first call makes the descriptor, an eventfd, and starts a thread that sleeps on the words;
-/// so an event costs a wake-up more than in llcl_wait_any.
-/// `context`: a live context. `words`: as of llcl_wait_any, but they stay valid until the
-/// descriptor was readable or the next arming has returned. `count`, `flags`: as there; `count` 0
-/// and `flags` 0: disarms. `descriptor`: where its number goes, the same in all calls. It is the
-/// library's: wait for it to be readable, and neither write to it nor close it; it ends with the
-/// context.
+/// An arming reports one event. Arm the descriptor again before each wait of the event loop; that
+/// also makes it unreadable. If the event has happened before the call, the descriptor becomes
+/// readable at once, so no event is missed between a look and the arming. Use it so: arm; wait in
+/// the event loop; when it is readable, call llcl_wait_any with the same words and the time 0, and
+/// act; begin again. Where handlers run only in polls (LLCL_AM_HANDLERS_POLLED), LLCL_WAIT_MESSAGES
+/// makes it readable when a message waits: llcl_am_poll then runs its handler. It also becomes
+/// readable after a death because of which a word can never have its value. The first call makes
+/// the descriptor, an eventfd, and starts a thread that sleeps on the words; so an event costs a
+/// wake-up more than in llcl_wait_any.
+/// `context`: a live context. `words`: as of llcl_wait_any, but each `word` in the list must stay
+/// valid until the descriptor has become readable or the next arming has returned. `count`,
+/// `flags`: as there; `count` 0 and `flags` 0: disarms. `descriptor`: where its number goes; each
+/// call stores the number of one and the same descriptor. It belongs to the library, ends with the
+/// context, and must be neither written to nor closed.
 /// LLCL_OK; LLCL_ERR_INVALID: as of llcl_wait_any; LLCL_ERR_STATE: inside a callback, or the
 /// context is being finalized; LLCL_ERR_SYSTEM, LLCL_ERR_NO_MEMORY: the machine refuses a
-/// descriptor or a thread. Any thread may call it; a context has one arming, and the last call
-/// counts.
-/// After ibv_req_notify_cq of verbs and ucp_worker_arm of UCX.
+/// descriptor or a thread. Any thread may call it; a call replaces the arming of the call before.
+/// From: ibv_req_notify_cq of verbs and ucp_worker_arm of UCX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_wait_fd(
     context: *mut llcl_context_t,
@@ -293,24 +293,26 @@ unsafe fn wait_word(
     context.wait_any(&[Watched { word, at_least, changer }], false, timeout(timeout_ns)).map(drop)
 }
 
-/// Wakes the threads of a rank that sleep in the library, so that they look again at what they wait
-/// for.
+/// Wakes the threads of a rank that sleep in llcl_wait_word and the like, so that they read their
+/// words again.
 ///
-/// To be called after a store through a pointer (one of llcl_remote_pointer, or into memory of this
-/// process itself) into a word that a thread may wait for by llcl_wait_word: nothing else tells it.
-/// `context`: a live context. `peer`: a rank below llcl_size, this one included: whose threads.
-/// LLCL_OK: woken, or nobody sleeps, or the rank was never talked to; LLCL_ERR_INVALID: NULL, or no
-/// such rank; LLCL_ERR_STATE: the context is being finalized.
-/// Any thread may call it, also inside a callback or a handler. Costs two loads where nobody
-/// sleeps, else a system call for each word that is slept on.
-/// After FUTEX_WAKE of Linux, and gaspi_notify's sleepers, which are woken by notifications only.
+/// Call it after a store through a pointer (of llcl_remote_pointer, or into memory of this process)
+/// into a word that a thread may wait for by llcl_wait_word: such a store wakes nobody by itself.
+/// `context`: a live context. `peer`: the rank whose threads are woken, below llcl_size; it may be
+/// the calling one.
+/// LLCL_OK: woken, or no thread sleeps, or this rank has never used the peer; LLCL_ERR_INVALID:
+/// NULL, or no such rank; LLCL_ERR_STATE: the context is being finalized. Any thread may call it,
+/// also inside a callback or a handler. It costs two loads if no thread sleeps, else a system call
+/// for each word that a thread sleeps on.
+/// From: FUTEX_WAKE of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_wake(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
     guard(|| unsafe { live(context)? }.wake(peer))
 }
 
-/// Helps with progress for one round. Never needed: whatever must advance does so by itself.
+/// Helps with progress for one round. A program need not call it: the library makes progress by its
+/// own threads. Only handlers may need it, see LLCL_AM_HANDLERS_POLLED.
 ///
 /// `context`: a live context.
 /// LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;

@@ -1,4 +1,4 @@
-//! 9. Atomics on 64-bit words, by names of their own: the two that runtimes are built from.
+//! 9. Atomics on 64-bit words: fetch-add and compare-and-swap, as functions of their own.
 
 use crate::api::atomics::{LLCL_OP_ADD, LLCL_OP_COMPARE_SWAP, LLCL_TYPE_U64};
 use crate::api::completion::llcl_completion_t;
@@ -21,11 +21,11 @@ pub struct llcl_fetch_add_params_t {
     pub flags: u32,
     /// The word, aligned to 8 bytes.
     pub target: llcl_remote_t,
-    /// What is added, modulo 2 to the 64th.
+    /// The number that is added, modulo 2 to the 64th.
     pub operand: u64,
-    /// Where the former value goes, written before `on_complete` fires; may be NULL.
+    /// Where the former value goes. It is written before `on_complete` fires; may be NULL.
     pub result: *mut u64,
-    /// Fires when it has happened.
+    /// Fires when the operation has ended.
     pub on_complete: llcl_completion_t,
 }
 
@@ -38,14 +38,14 @@ pub struct llcl_compare_swap_params_t {
     pub flags: u32,
     /// The word, aligned to 8 bytes.
     pub target: llcl_remote_t,
-    /// What the word must be for the exchange to happen.
+    /// The value that the word must have for the exchange to happen.
     pub compare: u64,
-    /// What it then becomes.
+    /// The value that the word then gets.
     pub desired: u64,
-    /// Where the former value goes, written before `on_complete` fires; may be NULL. The exchange
-    /// happened if it equals `compare`.
+    /// Where the former value goes. It is written before `on_complete` fires; may be NULL. The
+    /// exchange happened if the former value equals `compare`.
     pub result: *mut u64,
-    /// Fires when it has happened, or not.
+    /// Fires when the operation has ended, whether it exchanged or not.
     pub on_complete: llcl_completion_t,
 }
 
@@ -114,19 +114,18 @@ impl Parameters for llcl_compare_swap_params_t {
 
 /// Adds to a uint64_t of a peer atomically, if that is possible now.
 ///
-/// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
-/// `context`: a live context. `params`: read during the call only.
+/// The change is an acquire and a release. The memory of the result must stay valid until
+/// `on_complete`. `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
 /// LLCL_RETRY_CONNECTING: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
-/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
-/// region) or LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the
-/// conventions. The reasons to have them, and what they cost beside other traffic, are those of
-/// Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
-/// share one domain.
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+/// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. The conventions say on which thread the
+/// completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
+/// local and remote changes are atomic with respect to each other.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_fetch_add_async(
     context: *mut llcl_context_t,
@@ -167,19 +166,18 @@ pub unsafe extern "C" fn llcl_fetch_add(
 
 /// Exchanges a uint64_t of a peer if it has an expected value, atomically, if that is possible now.
 ///
-/// The change is an acquire and a release. The result's place must stay valid until `on_complete`.
-/// `context`: a live context. `params`: read during the call only.
+/// The change is an acquire and a release. The memory of the result must stay valid until
+/// `on_complete`. `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
 /// LLCL_RETRY_CONNECTING: try again;
-/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: the sentence of llcl_last_error() says what is
-/// wrong with `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
-/// context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
-/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
-/// region) or LLCL_ERR_CANCELED.
-/// Any thread may call it, also inside a callback. Where it runs the completions: see the
-/// conventions. The reasons to have them, and what they cost beside other traffic, are those of
-/// Akimoto and others' evaluation of the InfiniBand atomics; unlike there, local and remote changes
-/// share one domain.
+/// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
+/// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
+/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// LLCL_ERR_CANCELED.
+/// Any thread may call it, also inside a callback. The conventions say on which thread the
+/// completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
+/// local and remote changes are atomic with respect to each other.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_compare_swap_async(
     context: *mut llcl_context_t,
