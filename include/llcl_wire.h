@@ -149,7 +149,7 @@ typedef struct {
     uint32_t (*post)(llcl_wire_lane_t *, uint32_t peer, uint32_t cls, const llcl_wire_command_t *, uint32_t count, int32_t *stopped_by);
     uint32_t (*poll)(llcl_wire_lane_t *, llcl_wire_event_t *, uint32_t count);
     void (*give_back)(llcl_wire_lane_t *, uint64_t frame);
-    /* Before a thread sleeps; posts are allowed until disarm(). */
+    /* Before a thread sleeps; posts are allowed until disarm(), and polls where no descriptor is named. */
     int32_t (*arm)(llcl_wire_lane_t *, llcl_wire_armed_t *);
     void (*disarm)(llcl_wire_lane_t *);
     /* peer has died: LLCL_WE_FENCED or LLCL_WE_UNFENCEABLE is asked for. Before it LLCL_WE_DONE of each read, write and atomic for peer comes. */

@@ -5,6 +5,7 @@ use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::{CALL, Completion};
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::messages::dispatch::Dispatcher;
+use crate::engine::routes::Routes;
 use crate::transport::port::Port;
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::{Backoff, core_is_shared};
@@ -26,6 +27,15 @@ pub(super) struct Blocking<'a> {
 /// How long a thread sleeps between two tries of something that nobody announces.
 const NAP: Duration = Duration::from_micros(100);
 
+/// How long a waiting thread stays awake that is to do so for `spin_us`: longer where it polls a wire
+/// that wakes nobody, since otherwise it depends on the naps of the polling thread.
+pub(super) fn patience(spin_us: u64, routes: &Routes) -> Duration {
+    /// As the longest of these naps.
+    const BY_WIRE: Duration = Duration::from_millis(1);
+    let spin = Duration::from_micros(spin_us);
+    if routes.fabric().has_silent_wire() { spin.max(BY_WIRE) } else { spin }
+}
+
 impl<'a> Blocking<'a> {
     /// Works for a burst of looks, until `done`: for the lane, and for active messages where
     /// there are some. `backoff` begins anew when messages were handled.
@@ -33,8 +43,9 @@ impl<'a> Blocking<'a> {
         if self.poster.has_parked() {
             self.poster.post_parked();
         }
-        if core_is_shared() {
-            // A burst would only keep those waiting that are to bring what is waited for.
+        if core_is_shared() || self.lane.routes().fabric().has_silent_wire() {
+            // A burst would only keep those waiting that are to bring what is waited for; and it
+            // does not look where a wire brings it.
             if !done() && self.help_others() {
                 backoff.renew();
             }

@@ -3,7 +3,7 @@
 use crate::bootstrap::environment::{OtherLauncher, other_launcher};
 use crate::bootstrap::{Bootstrap, Handed, World};
 use crate::core::background::Background;
-use crate::core::blocking::Blocking;
+use crate::core::blocking::{Blocking, patience};
 use crate::core::handler_thread::HandlerThread;
 use crate::core::poster::Poster;
 use crate::core::progress_thread::{Crew, ProgressThread};
@@ -345,7 +345,7 @@ impl Context {
 
     /// What a thread needs that waits for the lane.
     pub(super) fn blocking(&self) -> Blocking<'_> {
-        let spin = Duration::from_micros(self.config.spin_us);
+        let spin = patience(self.config.spin_us, &self.routes);
         Blocking { lane: &self.lane, dispatcher: &self.dispatcher, poster: &self.poster, spin }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::bootstrap::Bootstrap;
 use crate::core::background::Background;
-use crate::core::blocking::Blocking;
+use crate::core::blocking::{Blocking, patience};
 use crate::core::context::Context;
 use crate::core::poster::Poster;
 use crate::core::progress_thread::{AbortOnPanic, STACK};
@@ -161,7 +161,7 @@ impl Services {
 
     /// How long a waiting thread stays awake.
     pub fn spin(&self) -> Duration {
-        Duration::from_micros(self.config.spin_us)
+        patience(self.config.spin_us, &self.routes)
     }
 
     /// Contacts all these ranks at the same time, and waits until that has been done.

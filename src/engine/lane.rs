@@ -225,9 +225,22 @@ impl Lane {
         self.turns.help(self)
     }
 
-    /// Works for the lane for a moment, where the execution in force allows it.
+    /// Works for the lane for a moment, where the execution in force allows it, and polls a wire that
+    /// wakes nobody.
     pub fn help_others(&self) -> bool {
-        self.execution != Execution::Offload && self.help()
+        let fabric = self.routes.fabric();
+        if !fabric.has_silent_wire() || in_callback() {
+            return self.execution != Execution::Offload && self.help();
+        }
+        if self.execution == Execution::Offload {
+            return fabric.help_wire();
+        }
+        // With the role, if it is free: what comes then wakes no other thread.
+        let Some(mut work) = self.turns.take() else { return fabric.help_wire() };
+        let came = fabric.help_wire();
+        let worked = work.round(&self.routes) > 0;
+        self.finish(work);
+        came || worked
     }
 
     /// Works for the lane until `done`, for a burst of looks without giving the
@@ -250,7 +263,11 @@ impl Lane {
     /// One turn of the progress thread: a burst of looks, so that what comes within a microsecond
     /// is met by somebody who is awake and has the role.
     pub fn turn(&self) -> Turn {
-        let turn = self.turns.turn(self);
+        let came = self.routes.fabric().has_silent_wire() && self.help_others();
+        let turn = match self.turns.turn(self) {
+            Turn::Idle if came => Turn::Worked,
+            turn => turn,
+        };
         if self.room.is_wanted() {
             match turn {
                 // The thread that was let in posts nothing. (Where commands lie there that cannot

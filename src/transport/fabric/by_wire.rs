@@ -244,6 +244,18 @@ impl Fabric {
         self.wire.as_ref().filter(|_| self.node.is_far(peer))
     }
 
+    /// For a thread that waits: takes in what has come by a wire that wakes nobody. False: nothing has.
+    #[inline]
+    pub fn help_wire(&self) -> bool {
+        self.wire.as_ref().is_some_and(Endpoint::help)
+    }
+
+    /// Whether threads that wait should call help_wire().
+    #[inline]
+    pub fn has_silent_wire(&self) -> bool {
+        self.wire.as_ref().is_some_and(Endpoint::wakes_nobody)
+    }
+
     /// Shows the wire its part of a card, if it leads to the peer; answers the node's.
     pub(super) fn connect_wire(&self, peer: u32, mut card: Card, reach: Reach) -> Result<Card> {
         if let Some(wire) = &self.wire {

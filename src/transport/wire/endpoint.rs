@@ -3,9 +3,11 @@
 //!
 //! A thread that sends takes the lock and posts at once. What the lane does not take stays queued
 //! (`outgoing`) and is posted by the polling thread. That thread sleeps on the lane's descriptor; where
-//! the wire has none, it naps, at most `LONGEST`; a send wakes it, since an answer will come.
+//! the wire has none, it naps, at most `LONGEST`; a send wakes it, since an answer will come. There
+//! threads that wait poll too (`polling`).
 
 mod news;
+mod polling;
 
 use super::ended::{End, Ended};
 use super::grants::{Grants, Line, Out, Packet, Taken, line_of};
@@ -20,16 +22,17 @@ use crate::transport::frame::{Class, Frame};
 use crate::util::socket::{Wake, interest, poll_for};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
-#[cfg(test)]
-pub use news::no_news;
 pub use news::{Deliver, News, Unreachable};
+#[cfg(test)]
+pub use news::{no_news, nowhere};
 use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 mod posts;
-use posts::{Ring, must_wake};
+use posts::Ring;
 
 /// How long the thread waits before it tries again what found no room.
 const AGAIN: Duration = Duration::from_micros(100);
@@ -63,7 +66,12 @@ struct Shared {
     me: u32,
     /// Most bytes of a reply that this rank takes.
     medium: usize,
+    deliver: Deliver,
     state: Mutex<State>,
+    /// Threads that wait for the state, and do not poll.
+    wanted: AtomicU32,
+    /// The wire has no descriptor.
+    naps: AtomicBool,
     wake: Wake,
     unreachable: OnceBox<Unreachable>,
     ended: Arc<Ended>,
@@ -86,6 +94,8 @@ struct State {
     /// Why the wire has failed.
     failure: Option<Error>,
     asleep: Asleep,
+    /// A thread that waits has polled since the polling thread looked.
+    helped: bool,
     over: bool,
     /// The lane is not to be used any more.
     closed: bool,
@@ -170,10 +180,6 @@ impl State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Posts packets, or queues what the lane does not take.
     fn send(&self, state: &mut State, out: Out) {
         if state.failure.is_some() || state.closed {
@@ -190,129 +196,9 @@ impl Shared {
     fn send_and_wake(&self, mut state: MutexGuard<'_, State>, out: Out) {
         self.send(&mut state, out);
         let waiting = state.outgoing.waiting() > 0;
-        if must_wake(&mut state.asleep, waiting) {
+        if state.must_wake(waiting) {
             drop(state);
             self.wake.wake();
-        }
-    }
-
-    fn event(&self, state: &mut State, event: &Event, (out, aside, ends): Come) {
-        let peer = event.peer;
-        match event.event {
-            Event::DONE if Posted::is_tag(event.tag) => ends.extend(state.posted.end(event)),
-            Event::DONE => {
-                state.outgoing.done(event.tag);
-                if event.status != 0 {
-                    state.say(self.me, peer, &format!("{:?}", Status(event.status)));
-                }
-            }
-            Event::FRAME => {
-                let bytes = match event.size {
-                    0 => &[],
-                    // SAFETY: the lane keeps them until they are given back.
-                    size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
-                };
-                match state.take(event, bytes, self.medium, out) {
-                    Ok(Taken::Held) => return,
-                    Ok(Taken::Copied) => {}
-                    Ok(Taken::Aside(owned)) => aside.push((peer, owned)),
-                    Err(why) => state.say(self.me, peer, &why),
-                }
-                state.lane.give_back(event.frame);
-            }
-            Event::DEVICE => {
-                let status = Status(event.status);
-                let why = state.lane.why();
-                let why = if why.is_empty() { format!("{status:?}") } else { why };
-                state.failure = Some(Error::new(status, format!("the wire has failed: {why}")));
-            }
-            Event::LOST => {
-                state.lose(self.me, peer, &format!("lost: {:?}", Status(event.status)));
-            }
-            Event::FENCED => {
-                state.grants.fenced(peer);
-                state.joins.forget(peer);
-                state.outgoing.fenced(peer);
-                ends.extend(state.posted.end_all(peer));
-            }
-            // What the dead was granted stays out of use.
-            Event::UNFENCEABLE => ends.extend(state.posted.end_all(peer)),
-            _ => {}
-        }
-    }
-
-    /// Takes in what has come and sends what can be sent; whether anything has come.
-    fn round(&self, deliver: &dyn Fn(u32, Class, &Frame) -> bool) -> bool {
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        let (mut events, mut out, mut aside) = ([Event::NONE; EVENTS], Out::new(), Aside::new());
-        let mut ends = Vec::new();
-        let failed_before = state.failure.is_some();
-        let count = state.lane.poll(&mut events).min(EVENTS);
-        for event in &events[..count] {
-            self.event(state, event, (&mut out, &mut aside, &mut ends));
-        }
-        let State { grants, receipts, lane, .. } = state;
-        let (into_slot, mut back) =
-            (|from: u32, it: &OwnedFrame| deliver(from, it.class, &it.frame()), Vec::new());
-        grants.serve(into_slot, &mut out, &mut back);
-        back.into_iter().for_each(|frame| lane.give_back(frame));
-        receipts.tell(grants, &mut out);
-        self.send(state, out);
-        let given_up = if state.lost.is_empty() { Vec::new() } else { state.given_up() };
-        let failed = state.failure.is_some() && !failed_before;
-        drop(guard);
-        if failed {
-            (self.failed)();
-        }
-        self.tell(&ends);
-        for peer in given_up {
-            self.unreachable.get().into_iter().for_each(|tell| tell(peer));
-        }
-        // A place that was set aside may be waited for.
-        for (from, owned) in &aside {
-            deliver(*from, owned.class, &owned.frame());
-        }
-        count > 0
-    }
-
-    /// Sleeps until something may have come. Where all is over the lane may be closed.
-    fn sleep(&self, nap: &mut Duration) {
-        let mut state = self.lock();
-        if state.over {
-            return;
-        }
-        let longest = if state.is_stuck() { AGAIN } else { SLEEP };
-        let (fd, limit) = match state.lane.arm() {
-            Armed::PollNow => return,
-            Armed::Fd(fd, time) => (Some(fd), longest.min(time)),
-            Armed::PollAfter(Duration::ZERO) => (None, longest.min(*nap)),
-            Armed::PollAfter(time) => (None, longest.min(time)),
-        };
-        *nap = (*nap * 2).min(LONGEST);
-        state.asleep = if fd.is_some() { Asleep::Deep } else { Asleep::Naps };
-        drop(state);
-        // SAFETY: the lane keeps its descriptor open until it is disarmed.
-        let fd = fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
-        let fds = [Some(self.wake.as_fd()), fd].into_iter().flatten();
-        let mut waits: Vec<_> = fds.map(|fd| interest(fd, libc::POLLIN)).collect();
-        if poll_for(&mut waits, limit).is_ok_and(|ready| ready > 0) {
-            *nap = SHORTEST;
-        }
-        state = self.lock();
-        state.asleep = Asleep::No;
-        self.wake.clear();
-        state.lane.disarm();
-    }
-
-    fn run(&self, deliver: &Deliver) {
-        let mut nap = SHORTEST;
-        while !self.lock().over {
-            if self.round(&**deliver) {
-                nap = SHORTEST;
-            } else {
-                self.sleep(&mut nap);
-            }
         }
     }
 }
@@ -327,9 +213,9 @@ impl Endpoint {
         deliver: Deliver,
         news: News,
     ) -> Result<Endpoint> {
-        let mut end = Endpoint::without_thread(rank, wire, medium, news)?;
+        let mut end = Endpoint::without_thread(rank, wire, medium, deliver, news)?;
         let runs = end.shared.clone();
-        end.thread = Some(spawn_quiet("llcl-wire", STACK, move || runs.run(&deliver))?);
+        end.thread = Some(spawn_quiet("llcl-wire", STACK, move || runs.run())?);
         Ok(end)
     }
 
@@ -338,6 +224,7 @@ impl Endpoint {
         (me, size): (u32, u32),
         wire: Arc<dyn Wire>,
         medium: usize,
+        deliver: Deliver,
         news: News,
     ) -> Result<Endpoint> {
         let (caps, card) = (wire.caps(), wire.card()?);
@@ -361,13 +248,25 @@ impl Endpoint {
             kept: Vec::new(),
             failure: None,
             asleep: Asleep::No,
+            helped: false,
             over: false,
             closed: false,
             told_of: 0,
         };
         let (state, wake, failed) = (Mutex::new(state), Wake::new()?, news.failed);
-        let (unreachable, ended, ring) = (OnceBox::new(), Arc::default(), OnceBox::new());
-        let shared = Shared { me, medium, state, wake, unreachable, ended, ring, failed };
+        let shared = Shared {
+            me,
+            medium,
+            deliver,
+            state,
+            wanted: AtomicU32::new(0),
+            naps: AtomicBool::new(false),
+            wake,
+            unreachable: OnceBox::new(),
+            ended: Arc::default(),
+            ring: OnceBox::new(),
+            failed,
+        };
         let (shared, memory) = (Arc::new(shared), Memory::new(wire));
         Ok(Endpoint { shared, memory, card, thread: None })
     }

@@ -282,7 +282,8 @@ pub trait WireLane: Send {
     /// The memory of a frame that has come is the wire's again.
     fn give_back(&mut self, frame: u64);
 
-    /// Prepares for a sleep. Whoever slept calls disarm(); posting is allowed in between.
+    /// Prepares for a sleep. Whoever slept calls disarm(); posting is allowed in between, and polling
+    /// where the answer names no descriptor.
     fn arm(&mut self) -> Armed;
 
     /// Ends arm(), if it did not answer PollNow.

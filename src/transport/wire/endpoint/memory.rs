@@ -88,7 +88,7 @@ fn star(count: u32, nature: Nature) -> (Vec<Endpoint>, Vec<Arc<Counted>>) {
     let end = |me: usize| {
         let rank = (me as u32, count);
         counted(part_of(me), || {
-            Endpoint::without_thread(rank, wires[me].clone(), 4096, no_news()).unwrap()
+            Endpoint::without_thread(rank, wires[me].clone(), 4096, nowhere(), no_news()).unwrap()
         })
     };
     let ends: Vec<Endpoint> = (0..wires.len()).map(end).collect();
@@ -161,7 +161,7 @@ fn measure(count: u32, seed: u64, back: bool) -> Measured {
                 came.borrow_mut()[other][frame.tag as usize] += 1;
                 true
             };
-            counted(part_of(me), || end.shared.round(&deliver));
+            counted(part_of(me), || end.shared.round(end.shared.lock(), &deliver));
             left |= (me == 0) == back && !counted(part_of(me), || end.has_delivered_all());
         }
     }

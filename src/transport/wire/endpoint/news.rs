@@ -7,7 +7,7 @@ use crate::util::status::Error;
 use std::sync::Arc;
 
 /// Puts a frame of a rank into this rank's slots. False: there is none for it now.
-pub type Deliver = Box<dyn Fn(u32, Class, &Frame) -> bool + Send>;
+pub type Deliver = Box<dyn Fn(u32, Class, &Frame) -> bool + Send + Sync>;
 
 /// What the bootstrap hears of a wire.
 pub struct News {
@@ -49,4 +49,10 @@ impl Endpoint {
 #[cfg(test)]
 pub fn no_news() -> News {
     News { relayed: Box::new(|_, _| ()), failed: Box::new(|| ()) }
+}
+
+/// For tests: nothing that comes is taken.
+#[cfg(test)]
+pub fn nowhere() -> Deliver {
+    Box::new(|_, _, _| false)
 }

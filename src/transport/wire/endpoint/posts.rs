@@ -1,7 +1,7 @@
 //! Reads, writes and atomics of an endpoint: the holder of the lane's role posts them in batches,
 //! the thread that polls tells their ends.
 
-use super::{Asleep, Endpoint, Shared};
+use super::{Asleep, Endpoint, Shared, State};
 use crate::transport::remote::{Posting, Stopped};
 use crate::transport::wire::ended::{End, Ended};
 use crate::transport::wire::remote::{Memory, command};
@@ -10,26 +10,27 @@ use crate::transport::{Receiver, Reply, Sink};
 use crate::util::status::Status;
 use std::sync::Arc;
 
-/// Called when ends have been told, to wake whoever takes them.
+/// Called when ends have been told and nobody looks for them, to wake a thread that does.
 pub type Ring = Box<dyn Fn() + Send + Sync>;
 
-/// As State::asleep demands: whether the polling thread must be woken after a post.
-pub(super) fn must_wake(asleep: &mut Asleep, waiting: bool) -> bool {
-    let must = *asleep == Asleep::Naps || *asleep == Asleep::Deep && waiting;
-    if must {
-        *asleep = Asleep::No;
+impl State {
+    /// Whether the polling thread must be woken after a post. A thread that polls beside it saves
+    /// that.
+    pub(super) fn must_wake(&mut self, waiting: bool) -> bool {
+        let naps = self.asleep == Asleep::Naps && !self.helped;
+        let must = naps || self.asleep == Asleep::Deep && waiting;
+        if must {
+            self.asleep = Asleep::No;
+        }
+        must
     }
-    must
 }
 
 impl Shared {
     /// Tells the ends of what was posted.
     pub(super) fn tell(&self, ends: &[End]) {
-        if !ends.is_empty() {
-            self.ended.put(ends);
-            if let Some(ring) = self.ring.get() {
-                ring();
-            }
+        if !ends.is_empty() && self.ended.put(ends) {
+            self.ring.get().into_iter().for_each(|ring| ring());
         }
     }
 }
@@ -74,7 +75,7 @@ impl Endpoint {
         for number in &numbers[count..] {
             state.posted.remove(*number);
         }
-        let wakes = count > 0 && must_wake(&mut state.asleep, false);
+        let wakes = count > 0 && state.must_wake(false);
         drop(state);
         if wakes {
             self.shared.wake.wake();
@@ -112,9 +113,10 @@ impl Receiver for Ends {
     }
 
     fn arm(&mut self) -> bool {
-        // Whoever tells rings in any case.
-        self.0.is_empty()
+        self.0.arm()
     }
 
-    fn disarm(&mut self) {}
+    fn disarm(&mut self) {
+        self.0.disarm();
+    }
 }

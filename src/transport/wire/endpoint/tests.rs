@@ -3,7 +3,6 @@ use crate::transport::CHUNK;
 use crate::transport::frame::LARGEST;
 use crate::transport::wire::simulated::{Nature, Simulated};
 use crate::transport::wire::{Caps, Command, Piece};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 const MEDIUM: usize = 4096;
@@ -12,11 +11,11 @@ type Came = (u32, Class, u64, Vec<u8>);
 
 /// Puts every third frame into its slot at the second attempt only.
 fn slots(to: Sender<Came>) -> Deliver {
-    let attempts = std::cell::Cell::new(0);
+    let attempts = AtomicU32::new(1);
     Box::new(move |from, class, frame| {
-        attempts.set(attempts.get() + 1);
+        let attempt = attempts.fetch_add(1, Ordering::Relaxed);
         let set_aside = matches!(class, Class::Replies | Class::Answers);
-        let room = set_aside || attempts.get() % 3 != 0;
+        let room = set_aside || !attempt.is_multiple_of(3);
         if room {
             to.send((from, class, frame.tag, frame.payload.into())).unwrap();
         }
@@ -223,12 +222,41 @@ fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
 fn nothing_is_asked_of_a_lane_that_is_closed() {
     let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
     let fragile = Arc::new(Fragile(wire, Arc::default()));
-    let end = Endpoint::without_thread((0, 2), fragile, MEDIUM, no_news()).unwrap();
+    let end = Endpoint::without_thread((0, 2), fragile, MEDIUM, nowhere(), no_news()).unwrap();
     end.connect(1, &other.card().unwrap()).unwrap();
     let (shared, relay) = (end.shared.clone(), end.relay());
     drop(end);
     shared.sleep(&mut SHORTEST.clone());
     relay(1, vec![1; 8]);
+}
+
+/// Where the wire wakes nobody a thread that waits takes in what comes, and the polling thread leaves
+/// the wire to it; when it has gone, the polling thread polls again. Where the wire wakes, the polling
+/// thread has it alone.
+#[test]
+fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
+    let ([here, there], [_, came]) = pair(Nature { has_fd: false, ..Nature::of(2) });
+    until("the naps are not seen", || there.wakes_nobody());
+    until("the waiting thread has never taken anything in", || {
+        until("no room", || put(&here, 1, Class::Replies, 7, 8));
+        let limit = Instant::now() + Duration::from_millis(2);
+        let mut helped = false;
+        while !helped && Instant::now() < limit {
+            helped = there.help();
+        }
+        helped
+    });
+    until("the polling thread was never told", || {
+        there.help();
+        there.shared.lock().helped
+    });
+    until("the polling thread never looks again", || !there.shared.lock().helped);
+    while came.try_recv().is_ok() {}
+    until("no room", || put(&here, 1, Class::Replies, 8, 8));
+    until("the polling thread does not poll", || came.try_recv().is_ok_and(|it| it.2 == 8));
+    let ([_, there], _) = pair(Nature { has_fd: true, ..Nature::of(2) });
+    until("the polling thread never sleeps", || there.shared.lock().asleep == Asleep::Deep);
+    assert!(!there.help() && !there.wakes_nobody());
 }
 
 /// What nobody should send is dropped, and what comes after it is served.
