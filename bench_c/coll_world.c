@@ -102,10 +102,11 @@ void coll_close(coll_world_t *world)
 /* ---- plans ---- */
 
 static const char *const algorithms[COLL_OPS][COLL_MOST_ALGORITHMS] = {
-    [COLL_BARRIER] = {"dissemination", "tree"},
-    [COLL_BROADCAST] = {"eager", "direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather"},
-    [COLL_ALLREDUCE] = {"eager", "recursive_doubling", "direct", "rabenseifner", "ring"},
-    [COLL_REDUCE] = {"eager", "direct", "binomial"},
+    [COLL_BARRIER] = {"dissemination", "tree", "two_level"},
+    [COLL_BROADCAST] = {"eager", "direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather",
+                        "two_level"},
+    [COLL_ALLREDUCE] = {"eager", "recursive_doubling", "direct", "rabenseifner", "ring", "two_level"},
+    [COLL_REDUCE] = {"eager", "direct", "binomial", "two_level"},
     [COLL_GATHER] = {"eager", "direct", "binomial"},
     [COLL_SCATTER] = {"eager", "direct", "push", "binomial"},
     [COLL_ALLGATHER] = {"eager", "direct", "bruck", "recursive_doubling", "ring"},

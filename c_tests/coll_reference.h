@@ -15,14 +15,15 @@ enum {
 struct coll_operation {
     const char *name;
     int rooted, combines, has_varied;
-    const char *algorithms[8];
+    const char *algorithms[9];
 };
 
 static const struct coll_operation coll_operations[OPERATIONS] = {
-    {"barrier", 0, 0, 0, {"dissemination", "tree"}},
-    {"broadcast", 1, 0, 0, {"binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager"}},
-    {"reduce", 1, 1, 0, {"binomial", "direct", "eager"}},
-    {"allreduce", 0, 1, 0, {"recursive_doubling", "ring", "rabenseifner", "direct", "eager"}},
+    {"barrier", 0, 0, 0, {"dissemination", "tree", "two_level"}},
+    {"broadcast", 1, 0, 0, {"binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager",
+                            "two_level"}},
+    {"reduce", 1, 1, 0, {"binomial", "direct", "eager", "two_level"}},
+    {"allreduce", 0, 1, 0, {"recursive_doubling", "ring", "rabenseifner", "direct", "eager", "two_level"}},
     {"gather", 1, 0, 1, {"binomial", "direct", "eager"}},
     {"scatter", 1, 0, 1, {"binomial", "direct", "push", "eager"}},
     {"allgather", 0, 0, 1, {"ring", "recursive_doubling", "bruck", "direct", "eager"}},

@@ -4,6 +4,7 @@
  * ranks: 2 3
  * modes: auto
  * threads: 3
+ * wire: no (all ranks map the words of rank 0)
  */
 #include "coll_busy.h"
 

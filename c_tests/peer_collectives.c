@@ -1,6 +1,6 @@
 /* Broken if this fails: a team over ranks that share no memory is not made, or its barrier lets a rank go before all have
- * come, or hangs; an algorithm that reads other ranks' memory is accepted there, or refused without a sentence; or ranks of
- * one node have no collectives of their own any more.
+ * come, or hangs; an algorithm that reads other ranks' memory is accepted there, or refused without a sentence; nodes of
+ * several ranks are not made use of; or ranks of one node have no collectives of their own any more.
  * ranks: 2 3
  * threads: yes
  */
@@ -32,9 +32,21 @@ static void in_step(llcl_context_t *context, llcl_team_t *team, struct shared *w
     CHECK_OK(llcl_team_barrier(team));
 }
 
+static int share_a_node(const uint32_t *nodes, uint32_t size)
+{
+    uint32_t one, other;
+    for (one = 0; one < size; one++)
+        for (other = 0; other < one; other++)
+            if (nodes[one] == nodes[other])
+                return 1;
+    return 0;
+}
+
 static void run(llcl_context_t *context)
 {
     uint32_t me = llcl_rank(context), size = llcl_size(context), peer, n = 0, near[64], all[64];
+    uint32_t nodes[64];
+    llcl_coll_info_t chosen = LLCL_COLL_INFO_INIT;
     llcl_coll_params_t pulling = {0};
     llcl_coll_t *plan = NULL;
     llcl_team_t *team = NULL;
@@ -44,6 +56,7 @@ static void run(llcl_context_t *context)
         llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
         CHECK_OK(llcl_query_peer(context, peer, &info));
         all[size - 1 - peer] = peer;
+        nodes[peer] = info.node;
         if (info.transport != LLCL_TRANSPORT_WIRE)
             near[n++] = peer;
     }
@@ -67,6 +80,11 @@ static void run(llcl_context_t *context)
         CHECK_OK(llcl_allreduce_init(&pulling, &plan));
         CHECK_OK(llcl_coll_free(plan));
     }
+    pulling.algorithm = NULL;
+    CHECK_OK(llcl_allreduce_init(&pulling, &plan));
+    CHECK_OK(llcl_coll_query(plan, &chosen));
+    CHECK_EQUAL(strcmp(chosen.algorithm, "two_level") == 0, n < size && share_a_node(nodes, size));
+    CHECK_OK(llcl_coll_free(plan));
     CHECK_OK(llcl_team_free(team));
     fence(context);
     CHECK_OK(llcl_team_create(context, near, n, &team));

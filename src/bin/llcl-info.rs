@@ -3,10 +3,12 @@
 //! collective operations, and why.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use llcl::bootstrap::World;
 use llcl::coll::choices::{Choices, VARIABLE};
+use llcl::coll::nodes::Nodes;
 use llcl::coll::problem::{Operation, Problem};
 use llcl::coll::schedule::QUEUES;
 use llcl::coll::select::{OPERATIONS, choose, forced, rows_first};
@@ -209,19 +211,24 @@ struct Choice {
 /// The algorithms of the collective operations. Neighbours that agree share a line.
 fn print_choices(config: &Config, table: &Choices) {
     println!("Bytes: of the vector, or of one rank's block.");
-    for (posted, place) in [(false, "of one node"), (true, "of several nodes")] {
-        print_choices_of(config, table, posted, place);
+    let places = [
+        (None, "of one node"),
+        (Some(1), "of several nodes, one of each"),
+        (Some(2), "of several nodes, two of each"),
+    ];
+    for (each, place) in places {
+        print_choices_of(config, table, each, place);
     }
 }
 
-/// As print_choices(), of ranks that all share memory, or (`posted`) do not.
-fn print_choices_of(config: &Config, table: &Choices, posted: bool, place: &str) {
+/// As print_choices(), of ranks that all share memory, or of nodes of `each` ranks.
+fn print_choices_of(config: &Config, table: &Choices, each: Option<usize>, place: &str) {
     println!("\nRanks {place}:\n");
     println!("OPERATION       RANKS        BYTES             ALGORITHM           REASON");
     for (operation, called, _) in OPERATIONS {
         let mut groups: Vec<(String, Vec<Choice>)> = Vec::new();
-        for ranks in RANKS {
-            let choices = choices(config, table, *operation, (ranks, posted));
+        for ranks in RANKS.into_iter().filter(|ranks| each.is_none_or(|each| *ranks > each)) {
+            let choices = choices(config, table, *operation, (ranks, each));
             match groups.last_mut() {
                 Some((before, same)) if *same == choices => *before += &format!(", {ranks}"),
                 _ => groups.push((ranks.to_string(), choices)),
@@ -244,13 +251,14 @@ fn choices(
     config: &Config,
     table: &Choices,
     operation: Operation,
-    (ranks, posted): (usize, bool),
+    (ranks, each): (usize, Option<usize>),
 ) -> Vec<Choice> {
     let mut choices: Vec<Choice> = Vec::new();
     let sizes = match operation {
         Operation::Barrier => &[(0, "none")][..],
         _ => &SIZES[..],
     };
+    let nodes = each.map(|each| Arc::new(Nodes::new((0..ranks).map(|rank| rank / each))));
     for &(bytes, last) in sizes {
         let problem = Problem {
             operation,
@@ -262,13 +270,13 @@ fn choices(
             in_place: false,
             queues: QUEUES,
             varied: None,
+            nodes: nodes.clone(),
         };
-        let rows = table.rows.iter().chain(rows_first(false, posted));
-        let (algorithm, reason) =
-            match choose(rows, &problem, forced(config, operation), (false, posted)) {
-                Ok((algorithm, reason)) => (algorithm.name, reason.to_string()),
-                Err(error) => ("none", error.to_string()),
-            };
+        let rows = table.rows.iter().chain(rows_first(false, nodes.as_deref()));
+        let (algorithm, reason) = match choose(rows, &problem, forced(config, operation), false) {
+            Ok((algorithm, reason)) => (algorithm.name, reason.to_string()),
+            Err(error) => ("none", error.to_string()),
+        };
         match choices.last_mut() {
             Some(before) if before.algorithm == algorithm && before.reason == reason => {
                 before.last = last;

@@ -9,6 +9,7 @@ pub mod arena;
 pub mod cache;
 pub mod choices;
 pub mod collectives;
+pub mod nodes;
 pub mod objects;
 pub mod plan;
 pub mod problem;

@@ -1,6 +1,8 @@
 //! What is asked of a collective, as the algorithms see it: numbers, no addresses.
 
+use crate::coll::nodes::Nodes;
 use crate::coll::schedule::{Place, receive, send};
+use std::sync::Arc;
 
 /// The collective operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,6 +108,8 @@ pub struct Problem {
     pub queues: usize,
     /// For the forms with a count for each rank.
     pub varied: Option<Varied>,
+    /// Where the ranks run; None: all share memory.
+    pub nodes: Option<Arc<Nodes>>,
 }
 
 impl Problem {

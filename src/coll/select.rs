@@ -2,6 +2,7 @@
 //! change or add rows; an environment variable for each operation overrides it.
 
 use crate::coll::algorithms::{Algorithm, all};
+use crate::coll::nodes::Nodes;
 use crate::coll::problem::{Operation, Problem};
 use crate::fail;
 use crate::util::config::{self, Config};
@@ -150,14 +151,28 @@ pub const POSTED: &[Row] = &[
     row(Operation::Exscan, MANY, LARGE, "recursive_doubling", TRIPS),
 ];
 
-/// The library's rows that come before TABLE: `unmapped`: some rank's buffers are memory that peers
-/// do not map; `posted`: some ranks share no memory.
-pub fn rows_first(unmapped: bool, posted: bool) -> &'static [Row] {
-    match (posted, unmapped) {
-        (true, _) => POSTED,
-        (false, true) => UNMAPPED,
-        (false, false) => &[],
-    }
+const ONCE_PER_NODE: &str = "nodes of several ranks: each byte comes to a node once";
+
+/// The choices that come before those where some ranks share memory and others do not.
+pub const LEVELS: &[Row] = &[
+    row(Operation::Barrier, MANY, LARGE, "two_level", "nodes of several ranks: few messages"),
+    row(Operation::Broadcast, MANY, LARGE, "two_level", ONCE_PER_NODE),
+    row(Operation::Reduce, MANY, LARGE, "two_level", ONCE_PER_NODE),
+    row(Operation::Allreduce, MANY, LARGE, "two_level", ONCE_PER_NODE),
+];
+
+/// The library's rows that come before TABLE. `unmapped`: some rank's buffers are memory that peers
+/// do not map; `nodes`: of the problem.
+pub fn rows_first<'a>(
+    unmapped: bool,
+    nodes: Option<&Nodes>,
+) -> impl Iterator<Item = &'a Row> + use<'a> {
+    let rows: [&[Row]; 2] = match nodes {
+        Some(nodes) if nodes.are_single() => [&[], POSTED],
+        Some(_) => [LEVELS, POSTED],
+        None => [&[], if unmapped { UNMAPPED } else { &[] }],
+    };
+    rows.into_iter().flatten()
 }
 
 /// The operations, their names, and the words of their variables.
@@ -201,13 +216,14 @@ pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
 
 /// The algorithm for a problem, and why: the one called `forced` (`auto` is as none), else what the
 /// table says, `rows` before the library's own, else the first that fits. `ordered`: the ranks'
-/// vectors must be combined in their order; `posted`: some ranks share no memory.
+/// vectors must be combined in their order.
 pub fn choose<'a>(
     rows: impl IntoIterator<Item = &'a Row>,
     problem: &Problem,
     forced: Option<&str>,
-    (ordered, posted): (bool, bool),
+    ordered: bool,
 ) -> Result<(&'static Algorithm, &'static str)> {
+    let posted = problem.nodes.is_some();
     let suits = |row: &Algorithm| {
         (row.ordered || !ordered) && !(row.pulls && posted) && (row.fits)(problem)
     };
@@ -215,7 +231,7 @@ pub fn choose<'a>(
     if let Some(called) = forced.filter(|called| *called != "auto") {
         let found = named(operation, called)?;
         if !suits(found) {
-            let (what, names) = (describe(problem, ordered, posted), names(operation, suits));
+            let (what, names) = (describe(problem, ordered), names(operation, suits));
             fail!(ERR_UNSUPPORTED, "{called} cannot do this {what}, expected {names}");
         }
         return Ok((found, "it was asked for by name"));
@@ -228,11 +244,7 @@ pub fn choose<'a>(
     }
     match all().find(|row| row.operation == operation && suits(row)) {
         Some(found) => Ok((found, "the table's choice cannot do this, but this algorithm can")),
-        None => fail!(
-            ERR_UNSUPPORTED,
-            "no algorithm can do this {}",
-            describe(problem, ordered, posted)
-        ),
+        None => fail!(ERR_UNSUPPORTED, "no algorithm can do this {}", describe(problem, ordered)),
     }
 }
 
@@ -258,11 +270,11 @@ fn names(operation: Operation, wanted: impl Fn(&Algorithm) -> bool) -> String {
 }
 
 /// What is special about a problem, for messages.
-fn describe(problem: &Problem, ordered: bool, posted: bool) -> String {
+fn describe(problem: &Problem, ordered: bool) -> String {
     let place = if problem.in_place { " in place" } else { "" };
     let blocks = if problem.varied.is_some() { " with a count for each rank" } else { "" };
     let order = if ordered { " in the order of ranks" } else { "" };
-    let nodes = if posted { " on several nodes" } else { "" };
+    let nodes = if problem.nodes.is_some() { " on several nodes" } else { "" };
     format!(
         "{}{place}{blocks}{order} of {} ranks{nodes} and {} bytes",
         name(problem.operation),
@@ -277,6 +289,7 @@ mod tests {
     use crate::coll::problem::{Block, Row as Blocks, Varied};
     use crate::coll::schedule::QUEUES;
     use crate::util::status::Status;
+    use std::sync::Arc;
 
     fn problem(operation: Operation, ranks: usize, count: u64) -> Problem {
         Problem {
@@ -289,6 +302,7 @@ mod tests {
             in_place: false,
             queues: QUEUES,
             varied: None,
+            nodes: None,
         }
     }
 
@@ -309,9 +323,15 @@ mod tests {
     #[test]
     fn every_row_names_an_algorithm_and_can_be_reached() {
         let named = |row: &Row| find(row.operation, row.algorithm).map(|found| found.operation);
-        assert!(UNMAPPED.iter().chain(POSTED).all(|row| named(row) == Some(row.operation)));
+        assert!(
+            UNMAPPED
+                .iter()
+                .chain(POSTED)
+                .chain(LEVELS)
+                .all(|row| named(row) == Some(row.operation))
+        );
         let pulls = |row: &Row| find(row.operation, row.algorithm).is_none_or(|found| found.pulls);
-        assert!(!POSTED.iter().any(pulls));
+        assert!(!POSTED.iter().chain(LEVELS).any(pulls));
         for (at, row) in TABLE.iter().enumerate() {
             let found = find(row.operation, row.algorithm);
             assert!(found.is_some(), "{} {}", name(row.operation), row.algorithm);
@@ -327,16 +347,12 @@ mod tests {
     #[test]
     fn the_first_row_that_fits_wins() {
         let chosen = |ranks, count| {
-            choose(&[], &problem(Operation::Allreduce, ranks, count), None, (false, false))
-                .unwrap()
-                .0
-                .name
+            choose(&[], &problem(Operation::Allreduce, ranks, count), None, false).unwrap().0.name
         };
         assert_eq!((chosen(2, 64), chosen(2, 65)), ("eager", "recursive_doubling"));
         assert_eq!((chosen(3, 256), chosen(3, 257)), ("recursive_doubling", "direct"));
-        let barrier = |ranks| {
-            choose(&[], &problem(Operation::Barrier, ranks, 0), None, (false, false)).unwrap()
-        };
+        let barrier =
+            |ranks| choose(&[], &problem(Operation::Barrier, ranks, 0), None, false).unwrap();
         assert_eq!((barrier(4).0.name, barrier(5).0.name), ("dissemination", "tree"));
     }
 
@@ -344,14 +360,21 @@ mod tests {
     fn everything_that_can_be_asked_is_solved() {
         for (operation, ..) in OPERATIONS {
             for (ranks, count) in [(2, 0), (3, 1), (8, 100), (33, 1 << 20)] {
-                for turn in 0..8 {
-                    let (in_place, ordered, posted) = (turn & 1 == 1, turn & 2 == 2, turn & 4 == 4);
-                    let problem = Problem { in_place, ..problem(*operation, ranks, count) };
-                    let rows = rows_first(false, posted);
-                    let (found, reason) =
-                        choose(rows, &problem, Some("auto"), (ordered, posted)).unwrap();
+                for turn in 0..12 {
+                    let (in_place, ordered) = (turn & 1 == 1, turn & 2 == 2);
+                    let node = |rank: usize| if turn < 8 { rank } else { rank % 2 };
+                    let nodes = Nodes::new((0..ranks).map(node));
+                    let nodes = (turn >= 4).then(|| Arc::new(nodes));
+                    let problem = Problem { in_place, nodes, ..problem(*operation, ranks, count) };
+                    let rows = rows_first(false, problem.nodes.as_deref());
+                    let (found, reason) = choose(rows, &problem, Some("auto"), ordered).unwrap();
                     assert!((found.fits)(&problem) && (found.ordered || !ordered));
-                    assert!(!found.pulls || !posted);
+                    assert!(!found.pulls || problem.nodes.is_none());
+                    let levels = LEVELS.iter().any(|row| row.operation == *operation);
+                    assert!(
+                        turn < 8 || ranks < 3 || !levels || ordered || found.name == "two_level"
+                    );
+                    assert!(turn >= 8 || found.name != "two_level");
                     assert!(!reason.is_empty());
                 }
             }
@@ -361,11 +384,8 @@ mod tests {
     #[test]
     fn a_bad_name_is_told_with_the_good_ones() {
         let gather = problem(Operation::Gather, 4, 10);
-        assert_eq!(
-            choose(&[], &gather, Some("binomial"), (false, false)).unwrap().0.name,
-            "binomial"
-        );
-        let error = choose(&[], &gather, Some("ring"), (false, false)).err().unwrap();
+        assert_eq!(choose(&[], &gather, Some("binomial"), false).unwrap().0.name, "binomial");
+        let error = choose(&[], &gather, Some("ring"), false).err().unwrap();
         assert_eq!(error.status, Status::ERR_INVALID);
         assert_eq!(
             error.message(),
@@ -373,9 +393,8 @@ mod tests {
         );
         let row = vec![Blocks::One(Block::default()); 4];
         let varied = Some(Varied { send: row.clone(), receive: row, largest: 0 });
-        let error = choose(&[], &Problem { varied, ..gather }, Some("binomial"), (false, false))
-            .err()
-            .unwrap();
+        let error =
+            choose(&[], &Problem { varied, ..gather }, Some("binomial"), false).err().unwrap();
         assert_eq!(error.status, Status::ERR_UNSUPPORTED);
         assert_eq!(
             error.message(),
@@ -387,8 +406,8 @@ mod tests {
     #[test]
     fn what_does_not_commute_is_combined_in_order() {
         let allreduce = problem(Operation::Allreduce, 3, 1 << 20);
-        assert!(choose(&[], &allreduce, None, (true, false)).unwrap().0.ordered);
-        let error = choose(&[], &allreduce, Some("ring"), (true, false)).err().unwrap();
+        assert!(choose(&[], &allreduce, None, true).unwrap().0.ordered);
+        let error = choose(&[], &allreduce, Some("ring"), true).err().unwrap();
         assert!(
             error.message().starts_with("ring cannot do this allreduce in the order of ranks of")
         );

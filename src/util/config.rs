@@ -103,15 +103,24 @@ pub const HANDLERS: &[&str] = &["serial", "parallel", "polled"];
 pub const ENGINES: &[&str] = &["offload", "thread"];
 /// The words of `LLCL_COLL_BARRIER`: the names of the algorithms in `coll`, as in those that
 /// follow.
-pub const BARRIERS: &[&str] = &["auto", "dissemination", "tree"];
+pub const BARRIERS: &[&str] = &["auto", "dissemination", "tree", "two_level"];
 /// The words of `LLCL_COLL_BROADCAST`.
-pub const BROADCASTS: &[&str] =
-    &["auto", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager"];
+pub const BROADCASTS: &[&str] = &[
+    "auto",
+    "binomial",
+    "chain",
+    "kary",
+    "trinaryx3",
+    "scatter_allgather",
+    "direct",
+    "eager",
+    "two_level",
+];
 /// The words of `LLCL_COLL_REDUCE`.
-pub const REDUCES: &[&str] = &["auto", "direct", "binomial", "eager"];
+pub const REDUCES: &[&str] = &["auto", "direct", "binomial", "eager", "two_level"];
 /// The words of `LLCL_COLL_ALLREDUCE`.
 pub const ALLREDUCES: &[&str] =
-    &["auto", "direct", "recursive_doubling", "rabenseifner", "ring", "eager"];
+    &["auto", "direct", "recursive_doubling", "rabenseifner", "ring", "eager", "two_level"];
 /// The words of `LLCL_COLL_GATHER`.
 pub const GATHERS: &[&str] = &["auto", "direct", "binomial", "eager"];
 /// The words of `LLCL_COLL_SCATTER`.

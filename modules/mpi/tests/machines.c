@@ -3,6 +3,9 @@
  *
  *   machines GROUP           GROUP ranks on each machine
  *   machines GROUP death     the last rank is killed, and all others are told (the launcher must let the job go on)
+ *   machines GROUP member    the last rank is killed in the middle of a round of a collective: all others end it, and go
+ *                            on without the dead (as above)
+ *   machines GROUP leader    as member, of a team whose last rank puts to other nodes for its own
  *   machines GROUP abort     the last rank ends the job; nobody else would end
  *   machines GROUP finalize  MPI_Finalize comes before llcl_finalize, which says so */
 #include <llcl.h>
@@ -13,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BYTES = 100000, ROUNDS = 100, RANKS = 16 };
+enum { BYTES = 100000, ROUNDS = 100, RANKS = 16, WORDS = 20000 };
+#define PATIENCE INT64_C(10000000000)
 
 #define EXPECT(condition)                                                                              \
     do {                                                                                               \
@@ -104,6 +108,79 @@ static void death(llcl_context_t *context)
     _exit(0);
 }
 
+static llcl_coll_t *sum_of(llcl_team_t *team, uint64_t *in, uint64_t *out)
+{
+    llcl_coll_params_t params = {0};
+    llcl_coll_t *plan = NULL;
+    params.team = team;
+    params.send = llcl_local_address(in);
+    params.receive = llcl_local_address(out);
+    params.count = WORDS;
+    params.type = LLCL_TYPE_U64;
+    params.op = LLCL_OP_ADD;
+    EXPECT(llcl_allreduce_init(&params, &plan) == LLCL_OK);
+    return plan;
+}
+
+/* A round; the result is right where it ends well. */
+static llcl_status_t add(llcl_team_t *team, llcl_coll_t *plan, uint64_t *in, uint64_t *out)
+{
+    uint64_t at, expected = 0;
+    llcl_status_t status;
+    for (at = 0; at < llcl_team_size(team); at++)
+        expected += llcl_team_peer(team, (uint32_t)at) + 1;
+    for (at = 0; at < WORDS; at++)
+        in[at] = ((uint64_t)rank + 1) * (at + 1);
+    status = llcl_coll_start(plan);
+    if (status == LLCL_OK)
+        status = llcl_coll_wait(plan, PATIENCE);
+    for (at = 0; at < WORDS && status == LLCL_OK; at++)
+        EXPECT(out[at] == expected * (at + 1));
+    return status;
+}
+
+/* The last rank is killed inside of a round: that one, or the next, ends at every other rank. Of the ranks of a node the
+ * first in the team puts to the others. */
+static void in_a_round(llcl_context_t *context, int leader)
+{
+    static uint64_t in[WORDS], out[WORDS];
+    uint32_t victim = (uint32_t)size - 1, all[RANKS], living[RANKS], peer;
+    llcl_team_t *team = NULL;
+    llcl_coll_t *plan;
+    llcl_status_t status;
+    for (peer = 0; peer < (uint32_t)size; peer++) {
+        all[peer] = leader ? victim - peer : peer;
+        living[peer] = peer;
+    }
+    EXPECT(llcl_team_create(context, all, (uint32_t)size, &team) == LLCL_OK);
+    plan = sum_of(team, in, out);
+    for (int round = 0; round < 5; round++)
+        EXPECT(add(team, plan, in, out) == LLCL_OK);
+    /* What the dead had put but not sent is lost: all have ended these rounds before it dies. */
+    EXPECT(llcl_allgather_bytes(context, NULL, 0, NULL) == LLCL_OK);
+    if (rank == (int)victim) {
+        EXPECT(llcl_coll_start(plan) == LLCL_OK);
+        kill(getpid(), SIGKILL);
+    }
+    do
+        status = add(team, plan, in, out);
+    while (status == LLCL_OK);
+    EXPECT(status == LLCL_ERR_PEER_DEAD);
+    EXPECT(llcl_team_barrier(team) == LLCL_ERR_PEER_DEAD);
+    EXPECT(llcl_coll_free(plan) == LLCL_OK);
+    EXPECT(llcl_team_create(context, living, victim, &team) == LLCL_OK);
+    plan = sum_of(team, in, out);
+    for (int round = 0; round < 5; round++)
+        EXPECT(add(team, plan, in, out) == LLCL_OK);
+    EXPECT(llcl_coll_free(plan) == LLCL_OK);
+    EXPECT(llcl_team_barrier(team) == LLCL_OK);
+    EXPECT(llcl_team_free(team) == LLCL_OK);
+    EXPECT(llcl_finalize(context) == LLCL_OK);
+    printf("machines: rank %d went on without rank %u\n", rank, victim);
+    fflush(stdout);
+    _exit(0);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm comm = MPI_COMM_WORLD;
@@ -124,6 +201,8 @@ int main(int argc, char **argv)
     LLCL_CHECK(llcl_init(&config, &context));
     if (strcmp(how, "death") == 0)
         death(context);
+    if (strcmp(how, "member") == 0 || strcmp(how, "leader") == 0)
+        in_a_round(context, strcmp(how, "leader") == 0);
     if (strcmp(how, "abort") == 0) {
         if (rank == size - 1)
             llcl_exit(context, 7, 500);

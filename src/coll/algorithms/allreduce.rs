@@ -3,9 +3,10 @@
 use super::Algorithm;
 use super::blocks::others;
 use super::eager::{exchange, fold as fold_slots};
+use super::levels::{Part, Parts, in_turn, nodes};
 use super::vectors::{
-    Core, between_meetings, by_one, chunked, chunks, combine, copy, fold, is_small, piece, pieces,
-    queues, single,
+    Core, between_meetings, by_one, chunked, chunks, combine, copy, dissemination, fold, is_small,
+    piece, pieces, queues, single,
 };
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Place, Program, scratch};
@@ -17,6 +18,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Allreduce, "rabenseifner", rabenseifner),
     Algorithm::new(Operation::Allreduce, "ring", ring).in_any_order(),
     Algorithm::new(Operation::Allreduce, "eager", eager),
+    Algorithm::new(Operation::Allreduce, "two_level", two_level).in_any_order(),
 ];
 
 /// Each rank combines a slice of the vector, straight from the inputs of all and in the order of
@@ -253,4 +255,82 @@ fn eager(problem: &Problem, rank: usize) -> Program {
             fold_slots(queue, problem, slots, rank, (own, problem.target(rank, 0, 0)));
         },
     )
+}
+
+/// Two levels. A rank of each node is responsible for a slice of the vector, of a short one one
+/// rank for all of it: it combines the slices of its node where they lie, then with the ranks that
+/// are responsible for it in the other nodes, and gives the result to its node. So of a long vector
+/// as many bytes as it has leave each node, by as many ranks as the smallest node has.
+fn two_level(problem: &Problem, rank: usize) -> Program {
+    let nodes = nodes(problem);
+    let short = is_small(problem, problem.bytes());
+    let owners = if short { 1 } else { nodes.least() };
+    in_turn(rank, |rank| {
+        let beside = nodes.beside(rank);
+        let index = beside.iter().position(|other| *other == rank).unwrap_or(0);
+        let (alike, slice) = match index < owners {
+            true => (nodes.indices(index), problem.part(problem.count, index, owners)),
+            false => (Vec::new(), problem.part(0, 0, 1)),
+        };
+        let between = if slice.size <= SHORT { recursive_doubling } else { rabenseifner };
+        let count = slice.size / problem.width;
+        let outer = Problem { count, in_place: true, ..problem.clone() };
+        let outer = Part::new(rank, &alike, outer, between);
+        let inner = |problem: &Problem, work: fn(&Problem, usize, usize) -> Program| {
+            let work = |problem: &Problem, index| work(problem, index, owners);
+            Part::new(rank, beside, problem.clone(), work)
+        };
+        let parts = vec![
+            inner(problem, combine_slice),
+            outer.at(move |place| place.plus(slice.offset)),
+            inner(&Problem { in_place: true, ..problem.clone() }, give_slice),
+        ];
+        Parts { kept: 0, parts }
+    })
+}
+
+/// Up to so many bytes few messages one after the other count more than few bytes.
+const SHORT: u64 = 16 << 10;
+
+/// The first `owners` ranks combine a slice each of everybody's vector, into their own outputs.
+fn combine_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
+    let ranks = problem.ranks;
+    single(if rank < owners { piece(problem) } else { 0 }, |queue| {
+        match owners {
+            1 if rank > 0 => _ = queue.signal(0, 0),
+            1 => (1..ranks).for_each(|peer| _ = queue.wait(peer, 1)),
+            _ => dissemination(queue, ranks, rank, 0, 1),
+        }
+        if rank >= owners {
+            return;
+        }
+        let slice = problem.part(problem.count, rank, owners);
+        for (offset, size) in pieces(problem, slice.size, 0, 1) {
+            let at = slice.offset + offset;
+            let ends = [scratch(rank, 0), problem.target(rank, rank, at)];
+            fold(queue, ranks, |peer| problem.source(peer, rank, at), ends, size);
+        }
+    })
+}
+
+/// The first `owners` ranks give their slices of the result to all.
+fn give_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
+    let ranks = problem.ranks;
+    single(0, |queue| {
+        if rank < owners {
+            let slice = problem.part(problem.count, rank, owners);
+            let place = |rank: usize| problem.target(rank, rank, slice.offset);
+            for peer in others(rank, ranks) {
+                copy(queue, problem, place(rank), place(peer), slice.size);
+                if owners == 1 {
+                    queue.signal(peer, 0);
+                }
+            }
+        }
+        match owners {
+            1 if rank > 0 => _ = queue.wait(0, 1),
+            1 => {}
+            _ => dissemination(queue, ranks, rank, 0, 1),
+        }
+    })
 }

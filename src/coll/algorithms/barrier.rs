@@ -3,8 +3,9 @@
 //! signal of every other.
 
 use super::Algorithm;
+use super::levels::{Part, Parts, in_turn, nodes};
 use crate::coll::problem::{Operation, Problem};
-use crate::coll::schedule::Program;
+use crate::coll::schedule::{Appender, Program};
 
 /// Children of a rank in the tree: few enough that its signals, one after another, are not later
 /// than another level would be.
@@ -14,6 +15,7 @@ const ARITY: usize = 4;
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Barrier, "dissemination", dissemination),
     Algorithm::new(Operation::Barrier, "tree", tree),
+    Algorithm::new(Operation::Barrier, "two_level", two_level),
 ];
 
 /// Dissemination (Hensgen, Finkel and Manber, 1988): in step k each rank tells the rank 2^k further
@@ -36,19 +38,59 @@ fn dissemination(problem: &Problem, rank: usize) -> Program {
 /// A tree: each rank waits for its children, tells its parent, waits for the parent, and tells its
 /// children. 2 log_k p levels, but only 2 (p - 1) signals in all: best where ranks share cores.
 fn tree(problem: &Problem, rank: usize) -> Program {
-    let children = || (rank * ARITY + 1..=rank * ARITY + ARITY).take_while(|&c| c < problem.ranks);
     let mut program = Program::new(1);
     let mut queue = program.queue(0);
-    for child in children() {
+    climb(&mut queue, problem, rank);
+    descend(&mut queue, problem, rank);
+    drop(queue);
+    program
+}
+
+/// The children of a rank in the tree.
+fn children(problem: &Problem, rank: usize) -> impl Iterator<Item = usize> + use<> {
+    let ranks = problem.ranks;
+    (rank * ARITY + 1..=rank * ARITY + ARITY).take_while(move |&child| child < ranks)
+}
+
+/// Up the tree: behind it rank 0 knows that all have come.
+fn climb(queue: &mut Appender, problem: &Problem, rank: usize) {
+    for child in children(problem, rank) {
         queue.wait(child, 1);
     }
     if rank > 0 {
-        let parent = (rank - 1) / ARITY;
-        queue.signal(parent, 0).wait(parent, 1);
+        queue.signal((rank - 1) / ARITY, 0);
     }
-    for child in children() {
+}
+
+/// Down the tree: what rank 0 knows as it begins all know as they end.
+fn descend(queue: &mut Appender, problem: &Problem, rank: usize) {
+    if rank > 0 {
+        queue.wait((rank - 1) / ARITY, 1);
+    }
+    for child in children(problem, rank) {
         queue.signal(child, 0);
     }
-    drop(queue);
-    program
+}
+
+/// Two levels: up a tree in each node, dissemination between the ranks at their tops, and down the
+/// trees. Of each node one rank sends ceil(log2 nodes) messages.
+fn two_level(problem: &Problem, rank: usize) -> Program {
+    let nodes = nodes(problem);
+    let leaders = nodes.leaders(0);
+    let half = |fill: fn(&mut Appender, &Problem, usize)| {
+        move |problem: &Problem, rank: usize| {
+            let mut program = Program::new(1);
+            fill(&mut program.queue(0), problem, rank);
+            program
+        }
+    };
+    in_turn(rank, |rank| {
+        let beside = nodes.beside(rank);
+        let parts = vec![
+            Part::new(rank, beside, problem.clone(), half(climb)),
+            Part::new(rank, &leaders, problem.clone(), dissemination),
+            Part::new(rank, beside, problem.clone(), half(descend)),
+        ];
+        Parts { kept: 0, parts }
+    })
 }

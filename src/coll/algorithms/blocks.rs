@@ -165,6 +165,7 @@ mod tests {
             in_place: false,
             queues: QUEUES,
             varied: None,
+            nodes: None,
         }
     }
 

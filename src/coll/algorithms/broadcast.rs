@@ -6,6 +6,7 @@
 
 use super::Algorithm;
 use super::blocks::most_lanes;
+use super::levels::{Part, Parts, in_turn, nodes};
 use crate::coll::problem::{Block, Operation, Problem};
 use crate::coll::schedule::{Appender, CELL, CELL_WORD, Program, receive, scratch};
 
@@ -18,6 +19,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Broadcast, "scatter_allgather", scatter_allgather),
     Algorithm::new(Operation::Broadcast, "direct", direct).copying_once(),
     Algorithm::new(Operation::Broadcast, "eager", eager),
+    Algorithm::new(Operation::Broadcast, "two_level", two_level),
 ];
 
 /// How many rounds a root may be ahead where a cell holds the data: it sends that many while it has
@@ -243,7 +245,8 @@ fn push(
 /// once and sends less than two vectors, the root too. ceil(log2 p) + p - 1 signals one after
 /// another: for large sizes on many ranks.
 fn scatter_allgather(problem: &Problem, rank: usize) -> Program {
-    let lanes = (problem.bytes() / problem.segment / problem.ranks as u64).clamp(1, 2) as usize;
+    let most = problem.queues.min(2) as u64;
+    let lanes = (problem.bytes() / problem.segment / problem.ranks as u64).clamp(1, most) as usize;
     let mut program = Program::new(lanes);
     for lane in 0..lanes {
         scatter_and_ring(problem, rank, lane, lanes, &mut program);
@@ -301,6 +304,36 @@ fn scatter_and_ring(
         queue.wait(rank_of(left), (before + missing(node)) as u32);
     }
 }
+
+/// Two levels: first the root and a rank of each other node, then each of these and the ranks of
+/// its node. A byte comes to each node once.
+fn two_level(problem: &Problem, rank: usize) -> Program {
+    let nodes = nodes(problem);
+    let leaders = nodes.leaders(problem.root);
+    let between = match problem.bytes() {
+        ..=SHORT if leaders.len() <= FEW => eager,
+        ..=LONG => binomial,
+        _ => scatter_allgather,
+    };
+    let inside = if problem.bytes() <= EAGER_INSIDE { eager } else { direct };
+    in_turn(rank, |rank| {
+        let (node, beside) = (nodes.of(rank), nodes.beside(rank));
+        let root = beside.iter().position(|other| *other == leaders[node]).unwrap_or(0);
+        let outer = Problem { root: nodes.of(problem.root), ..problem.clone() };
+        let inner = Problem { root, ..problem.clone() };
+        let parts =
+            vec![Part::new(rank, &leaders, outer, between), Part::new(rank, beside, inner, inside)];
+        Parts { kept: 0, parts }
+    })
+}
+
+/// Up to so many nodes the root puts to each of them, if these are at most so many bytes.
+const FEW: usize = 16;
+const SHORT: u64 = 8 << 10;
+/// Up to so many bytes few messages one after the other count more than few bytes.
+const LONG: u64 = 128 << 10;
+/// Up to so many bytes the ranks of a node need not be ready.
+const EAGER_INSIDE: u64 = 2 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@ pub mod blocks;
 pub mod eager;
 pub mod exscan;
 pub mod gather;
+pub mod levels;
 pub mod reduce;
 pub mod reduce_scatter;
 pub mod scan;
@@ -37,8 +38,8 @@ pub struct Algorithm {
     /// It reads or writes the users' buffers of other ranks directly, once, without staging: the
     /// single-copy forms for ranks that share memory.
     pub single_copy: bool,
-    /// Its steps read and write memory of other ranks, where those of all other algorithms read
-    /// that of their own rank only: it is for ranks that share memory.
+    /// Its steps read memory of any other rank: it is for ranks that share memory. Those of all
+    /// other algorithms read that of ranks of their own node only.
     pub pulls: bool,
 }
 
@@ -76,7 +77,7 @@ impl Algorithm {
         Algorithm { single_copy: true, ..self }
     }
 
-    /// It reads memory of other ranks.
+    /// It reads memory of any other rank.
     pub const fn pulling(self) -> Algorithm {
         Algorithm { pulls: true, ..self }
     }

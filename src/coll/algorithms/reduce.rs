@@ -3,15 +3,17 @@
 use super::Algorithm;
 use super::blocks::Node;
 use super::eager::{self, Slots};
+use super::levels::{Part, Parts, in_turn, nodes};
 use super::vectors::{between_meetings, fold, is_small, piece, pieces, queues, single};
 use crate::coll::problem::{Operation, Problem};
-use crate::coll::schedule::{Program, scratch};
+use crate::coll::schedule::{Place, Program, Space, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Reduce, "direct", direct).copying_once().pulling(),
     Algorithm::new(Operation::Reduce, "binomial", binomial).in_any_order(),
     Algorithm::new(Operation::Reduce, "eager", eager),
+    Algorithm::new(Operation::Reduce, "two_level", two_level).in_any_order(),
 ];
 
 /// Each rank combines a slice of the vector, straight from the inputs of all and in the order of
@@ -136,3 +138,43 @@ fn binomial(problem: &Problem, rank: usize) -> Program {
         }
     })
 }
+
+/// Two levels: the ranks of each node at one of them, which is the root where it is there, then
+/// these at the root. A vector leaves each node once.
+fn two_level(problem: &Problem, rank: usize) -> Program {
+    let (nodes, root) = (nodes(problem), problem.root);
+    let leaders = nodes.leaders(root);
+    let between = match problem.bytes() <= SHORT && leaders.len() <= FEW {
+        true => eager,
+        false => binomial,
+    };
+    let inside = if problem.bytes() <= EAGER_INSIDE { eager } else { direct };
+    // What its node has combined lies at each leader but the root in memory of the plan's own.
+    let partial = |place: Place| match place.rank == root {
+        true => place,
+        false => scratch(place.rank, place.offset),
+    };
+    in_turn(rank, |rank| {
+        let (node, beside) = (nodes.of(rank), nodes.beside(rank));
+        let leader = leaders[node];
+        let at = beside.iter().position(|other| *other == leader).unwrap_or(0);
+        let in_place = problem.in_place && leader == root;
+        let inner = Problem { root: at, in_place, ..problem.clone() };
+        let outer = Problem { root: nodes.of(root), in_place: true, ..problem.clone() };
+        let parts = vec![
+            Part::new(rank, beside, inner, inside).at(move |place| match place.space {
+                Space::Receive => partial(place),
+                Space::Send | Space::Scratch => place,
+            }),
+            Part::new(rank, &leaders, outer, between).at(partial),
+        ];
+        let kept = if rank == leader && rank != root { problem.bytes() } else { 0 };
+        Parts { kept, parts }
+    })
+}
+
+/// Up to so many nodes each puts straight to the root, if these are at most so many bytes.
+const FEW: usize = 16;
+const SHORT: u64 = 8 << 10;
+/// Up to so many bytes the ranks of a node need not wait for each other.
+const EAGER_INSIDE: u64 = 4 << 10;

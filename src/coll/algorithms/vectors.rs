@@ -221,6 +221,7 @@ mod tests {
             in_place: false,
             queues: QUEUES,
             varied: None,
+            nodes: None,
         };
         for size in (0..500).step_by(8) {
             let queues = queues(&problem, size);

@@ -294,6 +294,7 @@ impl Asked {
             in_place: self.flags & IN_PLACE != 0 && self.operation != Operation::Broadcast,
             queues: if self.is_serial() { 1 } else { QUEUES },
             varied: None,
+            nodes: None,
         }
     }
 

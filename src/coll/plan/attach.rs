@@ -2,6 +2,7 @@
 //! and those that have to know more read it there.
 
 use crate::coll::agreement::Failure;
+use crate::coll::nodes::Nodes;
 use crate::coll::plan::compare::numbers;
 use crate::coll::runner::binding::BINDING;
 use crate::coll::runner::members::{EVERYBODY, Member, Members, Memory, Word};
@@ -70,7 +71,7 @@ pub fn attach(
     block: Result<(Address, u64)>,
     known: &BTreeSet<usize>,
     own_memory: [Option<Memory>; 2],
-    (nodes, queues): (Option<&[u32]>, usize),
+    (nodes, queues): (Option<&Nodes>, usize),
 ) -> std::result::Result<Attached, Failure> {
     let (place, bytes) = block.as_ref().map_or((Address { offset: 0, key: 0 }, 0), |own| *own);
     let unfenced = if joins_global_fence() { 0 } else { UNFENCED };
@@ -85,7 +86,7 @@ pub fn attach(
         let bytes = all[rank][8 * at..].first_chunk();
         bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
     };
-    let is_near = |rank: usize| nodes.is_none_or(|nodes| nodes[rank] == nodes[team.me]);
+    let is_near = |rank: usize| nodes.is_none_or(|nodes| nodes.share(rank, team.me));
     let mut shadows = Vec::new();
     let open = |rank: &usize| {
         if !is_near(*rank) {

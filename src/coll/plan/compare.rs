@@ -2,6 +2,7 @@
 
 use crate::coll::agreement::Cards;
 use crate::coll::choices;
+use crate::coll::nodes::Nodes;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Operation, Problem, Varied};
 use crate::coll::tables::{Heard, told};
@@ -10,7 +11,7 @@ use crate::fail;
 use crate::util::digest::digest;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
-use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Bytes of a number that ranks tell each other.
 const WORD: usize = size_of::<u64>();
@@ -42,8 +43,8 @@ const ENVIRONMENT: &str = "the floating-point environment";
 pub struct Agreed {
     /// Peers do not map some buffer of some rank's.
     pub unmapped: bool,
-    /// By rank the number of its node, from 0 on in the order of ranks; None: all share memory.
-    pub nodes: Option<Vec<u32>>,
+    /// Where they run; None: all share memory.
+    pub nodes: Option<Arc<Nodes>>,
 }
 
 /// Compares what this rank asks for with what the others do. An error of one, or a difference, is
@@ -68,23 +69,13 @@ pub fn agree(
         return name_difference(&team.exchange(&bytes)?, forced);
     }
     let unmapped = all.iter().any(|other| told(other) & 1 != 0);
-    let nodes = node.and_then(|_| self::nodes(all.iter().map(|card| &card[DIGEST..])));
+    let nodes = node.map(|_| Nodes::new(all.iter().map(|card| &card[DIGEST..])));
+    let nodes = nodes.filter(|nodes| nodes.count() > 1).map(Arc::new);
     Ok(Agreed { unmapped, nodes })
 }
 
 /// Bytes of a card before the number of the node.
 const DIGEST: usize = size_of::<u128>();
-
-/// The numbers of the nodes that these say; None: there is one.
-fn nodes<'a>(said: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u32>> {
-    let mut known = HashMap::new();
-    let numbers = said.map(|node| {
-        let next = known.len() as u32;
-        *known.entry(node).or_insert(next)
-    });
-    let numbers = numbers.collect::<Vec<_>>();
-    (known.len() > 1).then_some(numbers)
-}
 
 /// The numbers of the ranks are not alike: which, and where.
 fn name_difference(cards: &Cards, forced: Option<&str>) -> Result<Agreed> {

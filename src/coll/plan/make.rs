@@ -80,7 +80,8 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     let Agreed { unmapped, nodes } = agree(team, asked, forced, mine)?;
     let name = team.plan_name();
     let Some(checked) = checked else { fail!(ERR_INTERNAL, "an error was lost") };
-    let mut problem = asked.problem(ranks, checked.width, team.services.config.coll_segment);
+    let problem = asked.problem(ranks, checked.width, team.services.config.coll_segment);
+    let mut problem = Problem { nodes, ..problem };
     if asked.form == Form::Varied {
         problem.varied = Some(varied(team, asked, &problem)?);
     }
@@ -90,9 +91,9 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
             (&ALONE, "there is one rank")
         }
         _ => {
-            let known = select::rows_first(unmapped, nodes.is_some());
+            let known = select::rows_first(unmapped, problem.nodes.as_deref());
             let rows = team.choices.rows.iter().chain(known);
-            select::choose(rows, &problem, forced, (checked.ordered, nodes.is_some()))?
+            select::choose(rows, &problem, forced, checked.ordered)?
         }
     };
     let choice = match (&asked.algorithm, configured) {
@@ -102,7 +103,7 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         }
         _ => (choice.0, choice.1.to_string()),
     };
-    Site { team, asked, checked, problem, choice, nodes, name }.build()
+    Site { team, asked, checked, problem, choice, name }.build()
 }
 
 /// About how many bytes of this process's memory it takes to make a plan.
@@ -117,8 +118,6 @@ struct Site<'a> {
     checked: Checked,
     problem: Problem,
     choice: (&'static Algorithm, String),
-    /// See Agreed::nodes.
-    nodes: Option<Vec<u32>>,
     /// What all ranks call the plan.
     name: u64,
 }
@@ -138,7 +137,7 @@ impl Site<'_> {
         let block = made.as_ref().map(|made| (made.place, made.bytes)).map_err(Error::again);
         let own = self.own_memory(ways);
         let put_receiver = self.put_receiver(&program);
-        let far = (self.nodes.as_deref(), program.queues.len());
+        let far = (self.problem.nodes.as_deref(), program.queues.len());
         let attached = attach(self.team, block, &known, own, far);
         if let (Err(_), Some(_)) = (&attached, &put_receiver) {
             self.team.services.routes.notices().withdraw(self.name);
@@ -161,7 +160,7 @@ impl Site<'_> {
 
     /// Whether a rank shares memory with this one.
     fn is_near(&self, rank: usize) -> bool {
-        self.nodes.as_ref().is_none_or(|nodes| nodes[rank] == nodes[self.team.me])
+        self.problem.nodes.as_ref().is_none_or(|nodes| nodes.share(rank, self.team.me))
     }
 
     /// Where ranks of other nodes put what they have for this one, which they may do as soon as

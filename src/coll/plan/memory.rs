@@ -1,6 +1,7 @@
 //! What plans of very large teams take at a rank, counted without making them.
 
 use crate::coll::algorithms::{Algorithm, all};
+use crate::coll::nodes::Nodes;
 use crate::coll::plan::Plan;
 use crate::coll::plan::attach::SESSION;
 use crate::coll::problem::{Operation, Problem};
@@ -13,13 +14,14 @@ use crate::coll::runner::session::{size, words};
 use crate::coll::schedule::{Program, QUEUES};
 use crate::coll::select::{choose, rows_first};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const RANKS: usize = 1000;
 
 fn problem(operation: Operation, count: u64) -> Problem {
     let (ranks, width, segment) = (RANKS, 8, 64 << 10);
-    let (root, in_place, varied, queues) = (0, false, None, QUEUES);
-    Problem { operation, ranks, root, count, width, segment, in_place, varied, queues }
+    let (root, in_place, varied, queues, nodes) = (0, false, None, QUEUES, None);
+    Problem { operation, ranks, root, count, width, segment, in_place, varied, queues, nodes }
 }
 
 /// Shared and private bytes of a plan at a rank.
@@ -44,7 +46,7 @@ fn operations() -> BTreeSet<Operation> {
 
 fn chosen(operation: Operation, count: u64) -> (Problem, &'static Algorithm) {
     let problem = problem(operation, count);
-    let algorithm = choose(&[], &problem, None, (false, false)).unwrap().0;
+    let algorithm = choose(&[], &problem, None, false).unwrap().0;
     (problem, algorithm)
 }
 
@@ -90,17 +92,19 @@ fn a_thousand_plans_of_a_thousand_ranks_fit() {
     }
 }
 
-/// Each rank on a node of its own: what stands for its neighbours comes to what the schedule takes.
+/// Each rank on a node of its own, or nodes of eight ranks: what stands for a rank's neighbours
+/// comes to what the schedule takes.
 #[test]
 fn a_plan_over_nodes_grows_with_its_schedule_and_not_with_the_team() {
-    for ranks in [RANKS, 10_000] {
+    for (ranks, each) in [(RANKS, 1), (10_000, 1), (RANKS, 8), (10_000, 8)] {
+        let nodes = Arc::new(Nodes::new((0..ranks).map(|rank| rank / each)));
         for operation in operations() {
-            let problem = Problem { ranks, ..problem(operation, 1) };
-            let rows = rows_first(false, true);
-            let algorithm = choose(rows, &problem, None, (false, true)).unwrap().0;
+            let problem = Problem { ranks, nodes: Some(nodes.clone()), ..problem(operation, 1) };
+            let rows = rows_first(false, Some(&*nodes));
+            let algorithm = choose(rows, &problem, None, false).unwrap().0;
             for rank in [0, 1, ranks / 3, ranks - 1] {
                 let program = (algorithm.program)(&problem, rank);
-                let program = posted(program, rank, |peer| peer != rank).unwrap();
+                let program = posted(program, rank, |peer| !nodes.share(peer, rank)).unwrap();
                 let steps = compile(&program).len() as u64;
                 let (out, back) = edges(&program);
                 let (queues, edges) = (program.queues.len(), (out + back) as u64);

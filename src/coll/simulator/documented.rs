@@ -34,6 +34,7 @@ fn the_chain_of_four_ranks() {
         in_place: false,
         queues: QUEUES,
         varied: None,
+        nodes: None,
     };
     let expected: [&[&str]; 4] = [
         &["wait 1; 0+65536 -> 1; sig 1", "65536+32768 -> 1; sig 1"],

@@ -26,6 +26,7 @@ fn long_vectors_in_all_their_queues() {
                         in_place,
                         queues: if turn == 1 { 1 } else { QUEUES },
                         varied: None,
+                        nodes: None,
                     };
                     most = most.max((algorithm.program)(&problem, ranks - 1).queues.len());
                     check(algorithm, &problem, None);
@@ -33,7 +34,7 @@ fn long_vectors_in_all_their_queues() {
             }
         }
         let one = [(ReduceScatter, "ring"), (ReduceScatter, "pairwise"), (Reduce, "binomial")];
-        let one = ["recursive_doubling", "eager"].contains(&algorithm.name)
+        let one = ["recursive_doubling", "eager", "two_level"].contains(&algorithm.name)
             || one.contains(&(algorithm.operation, algorithm.name));
         assert_eq!(most, if one { 1 } else { 4 }, "{}", algorithm.name);
     }

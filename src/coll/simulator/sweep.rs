@@ -3,8 +3,10 @@
 
 use super::{Random, Table, posted, run, tables};
 use crate::coll::algorithms::Algorithm;
+use crate::coll::nodes::Nodes;
 use crate::coll::problem::{Block, Operation, Problem};
 use crate::coll::schedule::{Program, QUEUES};
+use std::sync::Arc;
 
 /// Bytes of an element and of a segment.
 const SHAPES: [(u64, u64); 6] = [(4, 32), (8, 30), (1, 16), (16, 40), (24, 24), (3, 20)];
@@ -13,16 +15,6 @@ const SHAPES: [(u64, u64); 6] = [(4, 32), (8, 30), (1, 16), (16, 40), (24, 24), 
 /// each rank's program is made of what that rank hears of the tables. Panics with all that is needed
 /// to see an error again. False if the algorithm does not fit.
 pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>) -> bool {
-    check_on(algorithm, problem, tables, None)
-}
-
-/// Like `check`, with the ranks on these nodes.
-fn check_on(
-    algorithm: &Algorithm,
-    problem: &Problem,
-    tables: Option<&[Table]>,
-    nodes: Option<&[usize]>,
-) -> bool {
     let known = match tables {
         Some(tables) => tables::heard(problem, tables),
         None => vec![problem.clone(); problem.ranks],
@@ -33,7 +25,7 @@ fn check_on(
     assert_eq!(algorithm.operation, problem.operation, "{}", algorithm.name);
     let program = |(rank, problem)| (algorithm.program)(problem, rank);
     let programs = known.iter().enumerate().map(program).collect::<Vec<Program>>();
-    let programs = posted::programs(programs, nodes.unwrap_or(&vec![0; problem.ranks]));
+    let programs = posted::programs(programs, problem.nodes.as_deref());
     let Some(programs) = programs else {
         panic!("{:?}/{} reads memory of another node", algorithm.operation, algorithm.name);
     };
@@ -41,7 +33,8 @@ fn check_on(
     let problem = whole.as_ref().unwrap_or(problem);
     let seed = problem.ranks as u64 * 1_000_003 + problem.root as u64 * 1009 + problem.count;
     if let Err(what) = run(problem, &programs, algorithm.ordered, seed) {
-        let Problem { operation, ranks, root, count, width, segment, in_place, .. } = problem;
+        let Problem { operation, ranks, root, count, width, segment, in_place, nodes, .. } =
+            problem;
         panic!(
             "{operation:?}/{}, {ranks} ranks on nodes {nodes:?}, root {root}, count {count} of {width} \
              bytes, segment {segment}, in place {in_place}, varied {:?}, seed {seed}: {what}",
@@ -65,25 +58,29 @@ pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
 }
 
 /// Runs the algorithms on many problems with the ranks on several nodes: each alone, in two halves,
-/// one alone and the others together, and dealt out to three.
+/// one alone and the others together, dealt out to three, all on one, and at random.
 pub fn sweep_posted<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     for algorithm in algorithms {
-        let (mut turn, mut solved, mut seen) = (0, 0, 0);
+        let (mut turn, mut solved, mut seen, mut random) = (0, 0, 0, Random::new(1));
         for ranks in (2..=9).chain([12, 16, 17, 33]) {
             problems(algorithm.operation, ranks, &mut turn, &mut |problem, tables| {
                 seen += 1;
                 // Many ranks are many problems, one for each root, and take long.
-                if ranks > 9 && seen % 7 != 0 {
+                if ranks > 9 && seen % 6 != 0 {
                     return;
                 }
-                let node = |rank: usize| match seen % 4 {
+                let most = 1 + random.below(ranks as u64);
+                let mut node = |rank: usize| match seen % 7 {
                     0 => rank,
                     1 => usize::from(rank >= ranks / 2),
                     2 => usize::from(rank > 0),
-                    _ => rank % 3,
+                    3 => rank % 3,
+                    4 => 0,
+                    _ => random.below(most) as usize,
                 };
-                let nodes = (0..ranks).map(node).collect::<Vec<_>>();
-                solved += u32::from(check_on(algorithm, problem, tables, Some(&nodes)));
+                let nodes = Some(Arc::new(Nodes::new((0..ranks).map(&mut node))));
+                let problem = Problem { nodes, ..problem.clone() };
+                solved += u32::from(check(algorithm, &problem, tables));
             });
         }
         assert!(solved > 0, "{:?}/{} fits no problem", algorithm.operation, algorithm.name);
@@ -124,9 +121,19 @@ fn problems(
             let count = counts(segment / width)[*turn / 6 % 10];
             let in_place = *turn / 60 % 2 == 1;
             let queues = if *turn / 7 % 3 == 1 { 1 } else { QUEUES };
-            let varied = None;
-            let problem =
-                Problem { operation, ranks, root, count, width, segment, in_place, queues, varied };
+            let (varied, nodes) = (None, None);
+            let problem = Problem {
+                operation,
+                ranks,
+                root,
+                count,
+                width,
+                segment,
+                in_place,
+                queues,
+                varied,
+                nodes,
+            };
             each(&problem, None);
             if turn.is_multiple_of(4) && can_vary(operation) {
                 let tables = tables(&problem, &mut Random::new(*turn as u64));

@@ -22,6 +22,7 @@ pub(super) fn broadcast_to(ranks: usize) -> Problem {
         in_place: false,
         queues: QUEUES,
         varied: None,
+        nodes: None,
     }
 }
 

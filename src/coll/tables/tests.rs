@@ -20,6 +20,7 @@ fn problem(operation: Operation, ranks: usize, in_place: bool) -> Problem {
         in_place,
         queues: QUEUES,
         varied: None,
+        nodes: None,
     }
 }
 

@@ -1,0 +1,92 @@
+//! Which ranks of a team share a node, and so memory.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// The nodes of a team, numbered in the order of their first ranks.
+#[derive(Clone, Debug)]
+pub struct Nodes {
+    /// By rank the number of its node.
+    of: Vec<u32>,
+    /// By node its ranks, in their order.
+    members: Vec<Vec<usize>>,
+}
+
+impl Nodes {
+    /// From what names the node of each rank.
+    pub fn new<Name: Eq + Hash>(names: impl IntoIterator<Item = Name>) -> Nodes {
+        let mut known = HashMap::new();
+        let mut nodes = Nodes { of: Vec::new(), members: Vec::new() };
+        for (rank, name) in names.into_iter().enumerate() {
+            let number = *known.entry(name).or_insert(nodes.members.len());
+            if number == nodes.members.len() {
+                nodes.members.push(Vec::new());
+            }
+            nodes.of.push(number as u32);
+            nodes.members[number].push(rank);
+        }
+        nodes
+    }
+
+    /// One node for all of so many ranks.
+    pub fn one(ranks: usize) -> Nodes {
+        Nodes::new((0..ranks).map(|_| ()))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The number of a rank's node.
+    pub fn of(&self, rank: usize) -> usize {
+        self.of[rank] as usize
+    }
+
+    /// Whether two ranks share a node.
+    pub fn share(&self, one: usize, other: usize) -> bool {
+        self.of[one] == self.of[other]
+    }
+
+    /// Whether each rank has a node of its own.
+    pub fn are_single(&self) -> bool {
+        self.count() == self.of.len()
+    }
+
+    /// The ranks of a rank's node, in their order.
+    pub fn beside(&self, rank: usize) -> &[usize] {
+        &self.members[self.of(rank)]
+    }
+
+    /// How many ranks the smallest node has.
+    pub fn least(&self) -> usize {
+        self.members.iter().map(Vec::len).min().unwrap_or(0)
+    }
+
+    /// By node its rank number `index`, of nodes that all have so many.
+    pub fn indices(&self, index: usize) -> Vec<usize> {
+        self.members.iter().map(|members| members[index]).collect()
+    }
+
+    /// By node the rank that stands for it: its first, but the root for its own node.
+    pub fn leaders(&self, root: usize) -> Vec<usize> {
+        let mut leaders = self.indices(0);
+        leaders[self.of(root)] = root;
+        leaders
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_dealt_out_to_their_nodes() {
+        let nodes = Nodes::new([7, 1, 7, 2, 1, 1]);
+        assert_eq!((nodes.count(), nodes.least(), nodes.of(4)), (3, 1, 1));
+        assert_eq!((nodes.beside(5), nodes.beside(3)), (&[1, 4, 5][..], &[3][..]));
+        assert_eq!((nodes.indices(0), nodes.leaders(4)), (vec![0, 1, 3], vec![0, 4, 3]));
+        assert!(nodes.share(0, 2) && !nodes.share(0, 1) && !nodes.are_single());
+        assert!(Nodes::new(0..3).are_single() && Nodes::one(3).least() == 3);
+    }
+}
