@@ -4,6 +4,7 @@ use crate::coll::plan::policy::{AT_START, COPIED};
 use crate::coll::plan::{ENLISTED, Engine, Plan, failed};
 use crate::coll::runner::queue::{Claim, between_word_and_look};
 use crate::coll::runner::shared::{End, Worklist};
+use crate::coll::runner::stepping::Ranks;
 use crate::coll::schedule::QUEUES;
 use crate::fail;
 use crate::util::status::{Result, Status};

@@ -8,6 +8,7 @@ use crate::coll::runner::members::Member;
 use crate::coll::runner::queue::between_word_and_look;
 use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{End, Worklist};
+use crate::coll::runner::stepping::Ranks;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::status::{Result, Status};

@@ -5,6 +5,7 @@ use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::queue::{Claim, between_word_and_look};
 use crate::coll::runner::record::compile;
 use crate::coll::runner::shared::Worklist;
+use crate::coll::runner::stepping::Ranks;
 use crate::core::background::Task;
 use crate::engine::completion;
 use crate::util::pin::pin;

@@ -1,7 +1,8 @@
 //! How the steps of a plan are run: sessions in memory that all ranks map (`session`, `record`),
-//! the queues in them (`queue`), the end of a round (`ends`), and the threads of any rank that run
-//! what a signal releases (`shared`). What goes to a rank of another node is put into notices
-//! (`posted`, `put_sender`), which that rank takes in (`put_receiver`).
+//! the queues in them (`queue`), the end of a round (`round_end`), and the threads of any rank that
+//! run what a signal releases (`stepping`: the loops; `shared`: what a step does). What goes to a
+//! rank of another node is put into notices (`posted`, `put_sender`), which that rank takes in
+//! (`put_receiver`).
 
 pub mod binding;
 mod combiner;
@@ -15,4 +16,5 @@ pub mod record;
 pub mod round_end;
 pub mod session;
 pub mod shared;
+pub mod stepping;
 mod worklist;

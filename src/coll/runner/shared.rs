@@ -1,13 +1,11 @@
-//! Running steps: of one's own queues, and of other ranks' where memory is shared. The CPU that
-//! delivers a signal plays the network card for a rank that is computing.
+//! Steps where memory is shared: of one's own queues, and of other ranks'. The CPU that delivers a
+//! signal plays the network card for a rank that is computing. `stepping` has the loops.
 
 use crate::coll::runner::members::{Member, Members, Memory};
 use crate::coll::runner::put_sender::PutSender;
-use crate::coll::runner::queue::{
-    Claim, between_word_and_is_polled_on, between_word_and_look, has_reached, signal,
-};
+use crate::coll::runner::queue::{Queue, has_reached, signal};
 use crate::coll::runner::record::{Lying, NOBODY, act};
-use crate::coll::runner::worklist::Line;
+use crate::coll::runner::stepping::Ranks;
 use crate::coll::schedule::{CELL, CELL_WORD};
 use crate::engine::by_caller::copy;
 use crate::engine::completion::Completion;
@@ -20,6 +18,7 @@ use crate::util::sync::AtomicU32;
 use std::sync::Arc;
 
 pub use crate::coll::runner::combiner::{Combiner, Reduction, UserFunction};
+pub use crate::coll::runner::stepping::End;
 pub use crate::coll::runner::worklist::Worklist;
 
 /// All that running needs. One for each plan and process.
@@ -51,35 +50,28 @@ unsafe impl Sync for Stage {}
 /// last, and nothing is sent.
 const CELLS_BEFORE: u32 = 4;
 
-/// Why no more steps of a queue were run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// That was the last one: the round is over and the claim given up.
-    Finished,
-    /// None was ready.
-    Waiting,
-    /// Some were run, and the next one is not ready; or the plan has failed.
-    Stopped,
-    /// The worklist allows no more bytes.
-    Full,
-}
+impl Ranks for Stage {
+    type Step = Lying;
 
-impl Stage {
-    /// Whether the next step of a queue could be run: a hint, to look at before claiming.
-    #[inline]
-    pub fn is_ready(&self, rank: usize, queue: usize) -> bool {
-        let session = &self.members[rank].session;
-        let line = session.queue(queue);
-        let control = line.control();
-        if !control.is_active() || control.claimer().is_some() {
-            return false;
-        }
-        let records = session.records(queue);
-        let at = records.start.saturating_add(line.at());
-        at >= records.end || self.has_arrived(rank, queue, session.record(at), control.finished())
+    #[inline(always)]
+    fn me(&self) -> usize {
+        self.me
     }
 
-    /// Whether what a step of `rank` waits for has come in its round `round`.
+    #[inline(always)]
+    fn queue(&self, rank: usize, queue: usize) -> Queue<'_> {
+        self.members[rank].session.queue(queue)
+    }
+
+    #[inline(always)]
+    fn step(&self, rank: usize, queue: usize, at: u32) -> Option<Lying> {
+        let session = &self.members[rank].session;
+        let records = session.records(queue);
+        // A rank that scribbles over a session may have written any number.
+        let at = records.start.saturating_add(at);
+        (at < records.end).then(|| session.record(at))
+    }
+
     #[inline(always)]
     fn has_arrived(&self, rank: usize, queue: usize, record: Lying, round: u32) -> bool {
         let (from, marks) = (record.wait_from(), record.marks());
@@ -100,6 +92,72 @@ impl Stage {
         }
     }
 
+    #[inline(always)]
+    fn has_failed(&self, rank: usize) -> bool {
+        self.members[rank].session.failed().is_some()
+    }
+
+    #[inline(always)]
+    fn size(&self, record: Lying) -> u64 {
+        record.size()
+    }
+
+    #[inline(always)]
+    fn is_users(&self, record: Lying) -> bool {
+        record.action() == act::COMBINE && matches!(self.combiner, Some(Combiner::User(..)))
+    }
+
+    #[inline(always)]
+    fn perform(&self, record: Lying, round: u32, worklist: &mut Worklist) -> Result<(), End> {
+        let (action, size) = (record.action(), record.size());
+        if action == act::NOTHING {
+            return Ok(());
+        }
+        let acted = self.act(record, (action, size), round);
+        acted.map_err(|status| self.not_performed(status, worklist))
+    }
+
+    #[inline(always)]
+    fn signal(&self, rank: usize, record: Lying, round: u32) -> Option<(usize, usize)> {
+        let to = record.signal_rank();
+        if to == NOBODY || !record.marks().signals_in(round) {
+            return None;
+        }
+        self.store_signal(rank, (record, to.into()), round)
+    }
+
+    #[inline(always)]
+    fn is_shared(&self, rank: usize) -> bool {
+        self.members[rank].shared
+    }
+
+    #[inline]
+    fn ring_if_asleep(&self, rank: usize) {
+        let member = &self.members[rank];
+        if member.session.is_asleep() {
+            self.routes.ring(member.peer);
+        }
+    }
+
+    #[inline(always)]
+    fn notify_finished(&self, rank: usize, queue: usize, round: u32) {
+        let member = &self.members[rank];
+        // The owner's own threads look for the end after they have run steps.
+        if member.word.is_some() && rank != self.me {
+            self.end_for(member, round);
+        }
+        if let Some(port) = self.routes.known(member.peer) {
+            let control = member.session.offset(queue) as u64;
+            port.waiters()
+                .touched(Address { offset: member.address.offset + control, ..member.address }, 8);
+        }
+        if member.notified && rank != self.me && member.session.is_asleep() {
+            self.routes.ring(member.peer);
+        }
+    }
+}
+
+impl Stage {
     /// The signal word in cell `number` of a rank, in this round.
     #[inline(always)]
     pub(super) fn cell(&self, rank: usize, number: u32, round: u32) -> Option<&AtomicU32> {
@@ -113,127 +171,6 @@ impl Stage {
         // SAFETY: scratch memory begins with a line, and each of its turns has so many bytes in
         // whole lines; nobody copies over the last bytes of a cell, as schedules promise.
         Some(unsafe { &*word })
-    }
-
-    /// Whether the next step of a queue that was claimed as `mine` could be run.
-    #[inline]
-    pub fn is_next_ready(&self, rank: usize, queue: usize, mine: &Claim) -> bool {
-        let session = &self.members[rank].session;
-        let records = session.records(queue);
-        let at = records.start.saturating_add(mine.at);
-        at >= records.end || self.has_arrived(rank, queue, session.record(at), mine.round())
-    }
-
-    /// Runs what is ready in a queue, and what that makes ready elsewhere. True: something was
-    /// done.
-    pub fn run(&self, rank: usize, queue: usize, worklist: &mut Worklist) -> bool {
-        let mut worked = false;
-        if rank == self.me && worklist.owner || self.members[rank].shared {
-            worked |= self.run_queue(rank, queue, worklist);
-        }
-        self.run_released(worklist) | worked
-    }
-
-    /// Runs the queues that the steps of a worklist have released. True: something was done.
-    #[inline]
-    pub fn run_released(&self, worklist: &mut Worklist) -> bool {
-        let mut worked = false;
-        while let Some(last) = worklist.count.checked_sub(1) {
-            worklist.count = last;
-            let (rank, queue) = worklist.waiting[last].place();
-            worked |= self.run_queue(rank, queue, worklist);
-        }
-        worked
-    }
-
-    fn run_queue(&self, rank: usize, queue: usize, worklist: &mut Worklist) -> bool {
-        let line = self.members[rank].session.queue(queue);
-        let mut worked = false;
-        while let Some(mut mine) = line.claim(self.me) {
-            let end = self.run_held(rank, queue, &mut mine, worklist);
-            worked |= end != End::Waiting;
-            if end == End::Finished {
-                break;
-            }
-            line.release(mine);
-            // What came before others knew that nobody has it any more.
-            let failed = self.members[rank].session.failed().is_some();
-            if end == End::Full || failed || !self.is_ready(rank, queue) {
-                break;
-            }
-        }
-        worked
-    }
-
-    /// Does what run_claimed() does, in one place for all callers that are not in a hurry: so a
-    /// start finds it in the caches after a round that has driven out what it does not use.
-    #[inline(never)]
-    pub fn run_held(
-        &self,
-        rank: usize,
-        queue: usize,
-        mine: &mut Claim,
-        worklist: &mut Worklist,
-    ) -> End {
-        self.run_claimed(rank, queue, mine, worklist)
-    }
-
-    /// Runs what is ready of a queue that was claimed as `mine`.
-    #[inline(always)]
-    pub fn run_claimed(
-        &self,
-        rank: usize,
-        queue: usize,
-        mine: &mut Claim,
-        worklist: &mut Worklist,
-    ) -> End {
-        let session = &self.members[rank].session;
-        let records = session.records(queue);
-        let (round, first) = (mine.round(), mine.at);
-        let end = loop {
-            // A rank that scribbles over a session may have written any number.
-            let at = records.start.saturating_add(mine.at);
-            if at >= records.end {
-                session.queue(queue).finish(*mine);
-                break End::Finished;
-            }
-            let record = session.record(at);
-            if !self.has_arrived(rank, queue, record, round) || session.failed().is_some() {
-                break if mine.at == first { End::Waiting } else { End::Stopped };
-            }
-            let (action, size) = (record.action(), record.size());
-            if !worklist.take(size) {
-                break End::Full;
-            }
-            if worklist.signalled_count > 0 && self.takes_long(action, size, worklist) {
-                // They are not to wait for this step.
-                self.look_at_signalled(worklist);
-            }
-            if action != act::NOTHING
-                && let Err(status) = self.perform(record, (action, size), round)
-            {
-                break self.not_performed(status, worklist);
-            }
-            mine.at += 1;
-            let to = record.signal_rank();
-            if to != NOBODY && record.marks().signals_in(round) {
-                self.signal(rank, (record, to.into()), round, worklist);
-            }
-        };
-        self.look_at_signalled(worklist);
-        if end == End::Finished {
-            self.notify_finished(rank, queue, round.wrapping_add(1));
-        }
-        end
-    }
-
-    /// Whether the ranks that were signalled would wait for long if this step came before the
-    /// question which thread takes care of them.
-    #[inline(always)]
-    fn takes_long(&self, action: u8, size: u64, worklist: &mut Worklist) -> bool {
-        worklist.since = worklist.since.saturating_add(size);
-        let own = action == act::COMBINE && matches!(self.combiner, Some(Combiner::User(..)));
-        worklist.since > Worklist::SHORT || own
     }
 
     /// The plan fails, for everybody.
@@ -251,87 +188,32 @@ impl Stage {
         }
     }
 
-    /// A step of `rank` has been run in its round `round`: its signal.
+    /// Stores a signal, and answers for which queue of which rank.
     #[inline]
-    fn signal(
+    fn store_signal(
         &self,
         rank: usize,
         (record, to): (Lying, usize),
         round: u32,
-        worklist: &mut Worklist,
-    ) {
+    ) -> Option<(usize, usize)> {
         let queue = record.signal_queue() as usize;
         let session = &self.members[rank].session;
         if queue >= self.members[to].session.queues() || queue >= session.queues() {
-            return self.fail(Status::ERR_INTERNAL);
+            self.fail(Status::ERR_INTERNAL);
+            return None;
         }
         if record.marks().signals_in_cell() {
-            let word = self.cell(to, record.signal_total(), round);
-            let Some(word) = word else { return self.fail(Status::ERR_INTERNAL) };
+            let Some(word) = self.cell(to, record.signal_total(), round) else {
+                self.fail(Status::ERR_INTERNAL);
+                return None;
+            };
             signal(word, round.wrapping_add(1));
         } else {
             let value =
                 round.wrapping_mul(record.signal_total()).wrapping_add(record.signal_count());
             session.queue(queue).send(to, value);
         }
-        let signalled = self.members[to].session.queue(queue);
-        between_word_and_is_polled_on();
-        if signalled.is_polled_on() {
-            return;
-        }
-        // Asked soon, and on its way while the fence waits for the line of the signal.
-        prefetch(signalled.head);
-        worklist.signalled[worklist.signalled_count] = Line::new(to, queue);
-        worklist.signalled_count += 1;
-        if worklist.signalled_count == worklist.signalled.len() {
-            self.look_at_signalled(worklist);
-        }
-    }
-
-    /// Finds out which thread takes care of the queues that were signalled since the last time.
-    #[inline(always)]
-    fn look_at_signalled(&self, worklist: &mut Worklist) {
-        if worklist.signalled_count > 0 {
-            self.ask(worklist);
-        }
-    }
-
-    /// Finds out which thread takes care of the queues that were signalled. One fence is enough for
-    /// them all.
-    fn ask(&self, worklist: &mut Worklist) {
-        between_word_and_look();
-        worklist.since = 0;
-        let (signalled, count) =
-            (worklist.signalled, std::mem::take(&mut worklist.signalled_count));
-        for (to, queue) in signalled[..count].iter().map(|line| line.place()) {
-            let member = &self.members[to];
-            if !member.session.queue(queue).is_left_alone() {
-                continue;
-            }
-            if member.shared || to == self.me && worklist.owner {
-                worklist.push(to, queue);
-            } else if member.session.is_asleep() {
-                self.routes.ring(member.peer);
-            }
-        }
-    }
-
-    /// A queue of `rank` has been counted as finished for the last of so many rounds.
-    #[inline(always)]
-    fn notify_finished(&self, rank: usize, queue: usize, round: u32) {
-        let member = &self.members[rank];
-        // The owner's own threads look for the end after they have run steps.
-        if member.word.is_some() && rank != self.me {
-            self.end_for(member, round);
-        }
-        if let Some(port) = self.routes.known(member.peer) {
-            let control = member.session.offset(queue) as u64;
-            port.waiters()
-                .touched(Address { offset: member.address.offset + control, ..member.address }, 8);
-        }
-        if member.notified && rank != self.me && member.session.is_asleep() {
-            self.routes.ring(member.peer);
-        }
+        Some((to, queue))
     }
 
     /// Ends the round of a rank whose completion is a word that is mapped here, if all its queues
@@ -358,19 +240,19 @@ impl Stage {
 
     /// Does what a step does with bytes, in this round.
     #[inline]
-    fn perform(&self, record: Lying, what: (u8, u64), round: u32) -> Result<(), Status> {
-        match self.perform_mapped(record, what, round) {
+    fn act(&self, record: Lying, what: (u8, u64), round: u32) -> Result<(), Status> {
+        match self.act_mapped(record, what, round) {
             Err(Status::ERR_KEY) if what.0 == act::PUT => self.put(record, what.1, round),
             Err(Status::ERR_KEY) if self.import(record, what) => {
-                self.perform_mapped(record, what, round)
+                self.act_mapped(record, what, round)
             }
             done => done,
         }
     }
 
-    /// Like `perform`, with buffers that were mapped before.
+    /// Like `act`, with buffers that were mapped before.
     #[inline]
-    fn perform_mapped(
+    fn act_mapped(
         &self,
         record: Lying,
         (action, size): (u8, u64),

@@ -1,6 +1,6 @@
-//! Loom models of a queue: every interleaving of a few ranks that deliver, start, poll and help.
-//! What they call around the queue follows `coll::runner::shared`, `coll::plan::work` and
-//! `coll::plan::wait` step by step.
+//! Loom models of a queue: every interleaving of a few ranks that deliver, start, poll and help, by
+//! the loops of `coll::runner::stepping`. In which order a start, a wait and a sleep call those
+//! follows `coll::plan` step by step.
 //!
 //! All that a step reads and writes is in cells that loom watches: two that run steps at once, or a
 //! read of what the thread has not been shown is an error even if no value is wrong. All threads

@@ -1,7 +1,10 @@
-//! The ranks of the models: queues with steps, and what `coll::runner::shared`, `coll::plan::work`
-//! and `coll::plan::wait` do with them.
+//! The ranks of the models: queues with steps in cells that loom watches. The loops that run them
+//! are those of the library (`coll::runner::stepping`); in which order a start, a wait and a sleep
+//! call them follows `coll::plan`.
 
 use super::super::*;
+use crate::coll::runner::stepping::{End, Ranks};
+use crate::coll::runner::worklist::Worklist;
 use crate::util::sync::{Arc, UnsafeCell};
 
 pub(super) const MEMBERS: usize = 3;
@@ -108,105 +111,110 @@ pub(super) fn plan_with_tails(lines: &[&[Step]], tail: u32) -> Arc<Plan> {
     Arc::new(Plan(lines.chain(rest).take(MEMBERS).collect()))
 }
 
+/// The ranks as one of them reaches them. Each has one queue.
+#[derive(Clone, Copy)]
+pub(super) struct Reached<'a> {
+    plan: &'a Plan,
+    me: usize,
+}
+
+/// Step number `at` of the queue of rank `of`.
+#[derive(Clone, Copy)]
+pub(super) struct Number {
+    of: usize,
+    at: u32,
+}
+
+impl Ranks for Reached<'_> {
+    type Step = Number;
+
+    fn me(&self) -> usize {
+        self.me
+    }
+
+    fn queue(&self, rank: usize, _: usize) -> Queue<'_> {
+        self.plan.0[rank].queue()
+    }
+
+    fn step(&self, rank: usize, _: usize, at: u32) -> Option<Number> {
+        ((at as usize) < self.plan.0[rank].steps.len()).then_some(Number { of: rank, at })
+    }
+
+    fn has_arrived(&self, rank: usize, _: usize, step: Number, round: u32) -> bool {
+        let wait = self.plan.0[rank].steps[step.at as usize].wait;
+        wait.is_none_or(|from| self.plan.0[from].queue().has_sent(rank, round + 1))
+    }
+
+    fn has_failed(&self, _: usize) -> bool {
+        false
+    }
+
+    fn size(&self, _: Number) -> u64 {
+        0
+    }
+
+    fn is_users(&self, _: Number) -> bool {
+        false
+    }
+
+    fn perform(&self, step: Number, round: u32, _: &mut Worklist) -> Result<(), End> {
+        self.plan.0[step.of].perform(step.at, round);
+        Ok(())
+    }
+
+    fn signal(&self, rank: usize, step: Number, round: u32) -> Option<(usize, usize)> {
+        let to = self.plan.0[rank].steps[step.at as usize].signal?;
+        self.plan.send(rank, to, round);
+        Some((to, 0))
+    }
+
+    fn is_shared(&self, _: usize) -> bool {
+        true
+    }
+
+    fn ring_if_asleep(&self, _: usize) {}
+
+    fn notify_finished(&self, _: usize, _: usize, _: u32) {}
+}
+
+/// For as much as there is to do.
+fn worklist() -> Worklist {
+    Worklist::new(u64::MAX, true)
+}
+
 impl Plan {
-    /// Stage::has_arrived().
-    pub(super) fn has_arrived(&self, queue: usize, at: u32, round: u32) -> bool {
-        let wait = self.0[queue].steps[at as usize].wait;
-        wait.is_none_or(|from| self.0[from].queue().has_sent(queue, round + 1))
+    fn reached(&self, me: usize) -> Reached<'_> {
+        Reached { plan: self, me }
     }
 
-    pub(super) fn is_over_or_ready(&self, queue: usize, at: u32, round: u32) -> bool {
-        at as usize >= self.0[queue].steps.len() || self.has_arrived(queue, at, round)
+    /// Rank `me` runs what is ready of a queue, and what that releases.
+    pub(super) fn run(&self, me: usize, of: usize) {
+        self.reached(me).run(of, 0, &mut worklist());
     }
 
-    /// Stage::is_ready().
-    pub(super) fn is_ready(&self, queue: usize) -> bool {
-        let line = &self.0[queue];
-        let control = line.queue().control();
-        if !control.is_active() || control.claimer().is_some() {
-            return false;
-        }
-        self.is_over_or_ready(queue, line.queue().at(), control.finished())
-    }
-
-    /// Stage::run(), for a queue and those that its steps release.
-    pub(super) fn run(&self, me: usize, queue: usize) {
-        let mut waiting = vec![queue];
-        while let Some(queue) = waiting.pop() {
-            self.run_queue(me, queue, &mut waiting);
-        }
-    }
-
-    pub(super) fn run_queue(&self, me: usize, queue: usize, waiting: &mut Vec<usize>) {
-        let line = &self.0[queue];
-        while let Some(mut mine) = line.queue().claim(me) {
-            if self.run_claimed(queue, &mut mine, waiting) {
-                return;
-            }
-            line.queue().release(mine);
-            if !self.is_ready(queue) {
-                return;
-            }
-        }
-    }
-
-    /// Stage::run_claimed(). True: the round is over.
-    pub(super) fn run_claimed(
-        &self,
-        queue: usize,
-        mine: &mut Claim,
-        waiting: &mut Vec<usize>,
-    ) -> bool {
-        let (line, round, mut signalled) = (&self.0[queue], mine.round(), Vec::new());
-        let over = loop {
-            if mine.at as usize >= line.steps.len() {
-                line.queue().finish(*mine);
-                break true;
-            }
-            if !self.has_arrived(queue, mine.at, round) {
-                break false;
-            }
-            line.perform(mine.at, round);
-            let step = line.steps[mine.at as usize];
-            mine.at += 1;
-            if let Some(to) = step.signal
-                && self.send(queue, to, round)
-            {
-                signalled.push(to);
-            }
-        };
-        waiting.extend(self.look_at_signalled(&signalled));
-        over
-    }
-
-    /// Stage::signal(). True: it is to be found out which thread takes care.
-    pub(super) fn send(&self, from: usize, to: usize, round: u32) -> bool {
+    /// What is given to rank `to` in a round of `from`, and the signal.
+    fn send(&self, from: usize, to: usize, round: u32) {
         // SAFETY: nobody reads it before the signal, or loom reports it.
         self.0[to].given[from][round as usize].with_mut(|given| unsafe { *given = round + 1 });
         self.0[from].queue().send(to, round + 1);
-        between_word_and_is_polled_on();
-        !self.0[to].queue().is_polled_on()
-    }
-
-    /// Stage::look_at_signalled(): those of which the caller takes care.
-    pub(super) fn look_at_signalled(&self, signalled: &[usize]) -> Vec<usize> {
-        if signalled.is_empty() {
-            return Vec::new();
-        }
-        between_word_and_look();
-        signalled.iter().copied().filter(|to| self.0[*to].queue().is_left_alone()).collect()
-    }
-
-    /// True: the caller takes care.
-    pub(super) fn signal(&self, from: usize, to: usize, round: u32) -> bool {
-        self.send(from, to, round) && !self.look_at_signalled(&[to]).is_empty()
     }
 
     /// Rank `me` signals in a round of its own and runs what it has released.
     pub(super) fn deliver(&self, me: usize, to: usize, round: u32) {
-        if self.signal(me, to, round) {
-            self.run(me, to);
-        }
+        let (ranks, mut worklist) = (self.reached(me), worklist());
+        self.send(me, to, round);
+        ranks.note_signalled(to, 0, &mut worklist);
+        ranks.look_at_signalled(&mut worklist);
+        ranks.run_released(&mut worklist);
+    }
+
+    /// Rank `from` signals, and may run none of the other one's steps. True: it rings.
+    pub(super) fn signal(&self, from: usize, to: usize, round: u32) -> bool {
+        let (ranks, mut worklist) = (self.reached(from), worklist());
+        self.send(from, to, round);
+        ranks.note_signalled(to, 0, &mut worklist);
+        ranks.look_at_signalled(&mut worklist);
+        worklist.has_released()
     }
 
     /// run_own(), run_others(): looks once, and runs what is ready.
@@ -214,7 +222,7 @@ impl Plan {
         if me != queue && self.0[queue].queue().is_owners() {
             return;
         }
-        if self.is_ready(queue) {
+        if self.reached(me).is_ready(queue, 0) {
             self.run(me, queue);
         }
     }
@@ -233,13 +241,13 @@ impl Plan {
         // SAFETY: as in open().
         line.ready.with_mut(|ready| unsafe { *ready = round + 1 });
         let mut mine = line.queue().activate_claimed(round, me);
-        let mut waiting = Vec::new();
-        if !self.run_claimed(me, &mut mine, &mut waiting) {
+        let (ranks, mut worklist) = (self.reached(me), worklist());
+        if ranks.run_held(me, 0, &mut mine, &mut worklist) != End::Finished {
             line.queue().hand_on(mine);
         }
         between_word_and_look();
         self.look(me, me);
-        waiting.iter().for_each(|queue| self.run(me, *queue));
+        ranks.run_released(&mut worklist);
     }
 
     /// Plan::start() of a plan with more than one queue: opened, then looked at.
@@ -255,15 +263,15 @@ impl Plan {
         // SAFETY: as in open().
         line.ready.with_mut(|ready| unsafe { *ready = round + 1 });
         let mut mine = line.queue().activate_claimed(round, me);
-        let mut waiting = Vec::new();
-        let over = self.run_claimed(me, &mut mine, &mut waiting);
+        let (ranks, mut worklist) = (self.reached(me), worklist());
+        let over = ranks.run_claimed(me, 0, &mut mine, &mut worklist) == End::Finished;
         match then {
             Then::Computes if over => {}
             Then::Computes => self.let_go(me, mine),
             _ if over => line.queue().poll_on(then == Then::PollsOn),
             _ => line.queue().release_polled(mine, then == Then::PollsOn),
         }
-        waiting.iter().for_each(|queue| self.run(me, *queue));
+        ranks.run_released(&mut worklist);
     }
 
     /// Plan::let_go().
@@ -280,17 +288,17 @@ impl Plan {
             self.0[me].queue().end_polling();
             return self.look(me, me);
         };
-        let mut waiting = Vec::new();
-        if !self.run_claimed(me, &mut mine, &mut waiting) {
-            if !waiting.is_empty() {
+        let (ranks, mut worklist) = (self.reached(me), worklist());
+        if ranks.run_claimed(me, 0, &mut mine, &mut worklist) != End::Finished {
+            if worklist.has_released() {
                 self.0[me].queue().hand_on(mine);
                 between_word_and_look();
-                waiting.iter().for_each(|queue| self.run(me, *queue));
+                ranks.run_released(&mut worklist);
                 return self.look(me, me);
             }
             self.let_go(me, mine);
         }
-        waiting.iter().for_each(|queue| self.run(me, *queue));
+        ranks.run_released(&mut worklist);
     }
 
     pub(super) fn finished(&self, queue: usize) -> u32 {
