@@ -101,19 +101,20 @@ void coll_close(coll_world_t *world)
 
 /* ---- plans ---- */
 
-static const char *const algorithms[COLL_OPS][COLL_MOST_ALGORITHMS] = {
-    [COLL_BARRIER] = {"dissemination", "tree", "two_level"},
-    [COLL_BROADCAST] = {"eager", "direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather",
-                        "two_level"},
-    [COLL_ALLREDUCE] = {"eager", "recursive_doubling", "direct", "rabenseifner", "ring", "two_level"},
-    [COLL_REDUCE] = {"eager", "direct", "binomial", "two_level"},
-    [COLL_GATHER] = {"eager", "direct", "binomial"},
-    [COLL_SCATTER] = {"eager", "direct", "push", "binomial"},
-    [COLL_ALLGATHER] = {"eager", "direct", "bruck", "recursive_doubling", "ring"},
-    [COLL_ALLTOALL] = {"eager", "direct", "bruck", "pairwise"},
-    [COLL_REDUCE_SCATTER] = {"eager", "direct", "ring", "pairwise"},
-    [COLL_SCAN] = {"eager", "direct", "recursive_doubling"},
-    [COLL_EXSCAN] = {"eager", "direct", "recursive_doubling"},
+#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
+static const char *const *const algorithms[COLL_OPS] = {
+    [COLL_BARRIER] = NAMES("dissemination", "tree", "two_level"),
+    [COLL_BROADCAST] = NAMES("eager", "direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather",
+                        "two_level"),
+    [COLL_ALLREDUCE] = NAMES("eager", "recursive_doubling", "direct", "rabenseifner", "ring", "two_level"),
+    [COLL_REDUCE] = NAMES("eager", "direct", "binomial", "two_level"),
+    [COLL_GATHER] = NAMES("eager", "direct", "binomial"),
+    [COLL_SCATTER] = NAMES("eager", "direct", "push", "binomial"),
+    [COLL_ALLGATHER] = NAMES("eager", "direct", "bruck", "recursive_doubling", "ring"),
+    [COLL_ALLTOALL] = NAMES("eager", "direct", "bruck", "pairwise"),
+    [COLL_REDUCE_SCATTER] = NAMES("eager", "direct", "ring", "pairwise"),
+    [COLL_SCAN] = NAMES("eager", "direct", "recursive_doubling"),
+    [COLL_EXSCAN] = NAMES("eager", "direct", "recursive_doubling"),
 };
 
 const char *const *coll_algorithms(coll_op_t op) { return algorithms[op]; }

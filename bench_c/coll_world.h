@@ -62,7 +62,6 @@ void coll_unplan(coll_plan_t *plan);
 int coll_is_right(coll_world_t *world, const loop_form_t *form, coll_op_t op, size_t size);
 
 /* The names of all algorithms of an operation; NULL behind the last one. */
-#define COLL_MOST_ALGORITHMS 9
 const char *const *coll_algorithms(coll_op_t op);
 
 const char *coll_engine_name(uint32_t engine);

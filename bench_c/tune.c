@@ -30,13 +30,15 @@ static double cost(coll_world_t *world, coll_op_t op, size_t size, const char *n
 /* The number of the quickest algorithm; that of the size before, unless another one is worth a change. */
 static int best_of(coll_world_t *world, coll_op_t op, size_t size, const char *const *names, int before)
 {
-    double times[COLL_MOST_ALGORITHMS];
     int best = before;
-    for (int n = 0; n < COLL_MOST_ALGORITHMS; n++)
-        times[n] = names[n] != NULL ? cost(world, op, size, names[n]) : INFINITY;
-    for (int n = 0; n < COLL_MOST_ALGORITHMS; n++)
-        if (best < 0 || times[n] < times[best] * (best == before ? WORTH_A_CHANGE : 1))
+    double least = before < 0 ? INFINITY : WORTH_A_CHANGE * cost(world, op, size, names[before]);
+    for (int n = 0; names[n] != NULL; n++) {
+        double time = n == before ? INFINITY : cost(world, op, size, names[n]);
+        if (best < 0 || time < least) {
             best = n;
+            least = time;
+        }
+    }
     return best;
 }
 

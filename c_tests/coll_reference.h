@@ -11,26 +11,28 @@ enum {
     EXSCAN, OPERATIONS
 };
 
+#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
+
 /* Names, and all algorithms; coll_query.c checks that these are the library's. */
 struct coll_operation {
     const char *name;
     int rooted, combines, has_varied;
-    const char *algorithms[9];
+    const char *const *algorithms; /* NULL behind the last one */
 };
 
 static const struct coll_operation coll_operations[OPERATIONS] = {
-    {"barrier", 0, 0, 0, {"dissemination", "tree", "two_level"}},
-    {"broadcast", 1, 0, 0, {"binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager",
-                            "two_level"}},
-    {"reduce", 1, 1, 0, {"binomial", "direct", "eager", "two_level"}},
-    {"allreduce", 0, 1, 0, {"recursive_doubling", "ring", "rabenseifner", "direct", "eager", "two_level"}},
-    {"gather", 1, 0, 1, {"binomial", "direct", "eager"}},
-    {"scatter", 1, 0, 1, {"binomial", "direct", "push", "eager"}},
-    {"allgather", 0, 0, 1, {"ring", "recursive_doubling", "bruck", "direct", "eager"}},
-    {"alltoall", 0, 0, 1, {"pairwise", "bruck", "direct", "eager"}},
-    {"reduce_scatter", 0, 1, 1, {"ring", "direct", "pairwise", "eager"}},
-    {"scan", 0, 1, 0, {"recursive_doubling", "direct", "eager"}},
-    {"exscan", 0, 1, 0, {"recursive_doubling", "direct", "eager"}},
+    {"barrier", 0, 0, 0, NAMES("dissemination", "tree", "two_level")},
+    {"broadcast", 1, 0, 0, NAMES("binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager",
+                            "two_level")},
+    {"reduce", 1, 1, 0, NAMES("binomial", "direct", "eager", "two_level")},
+    {"allreduce", 0, 1, 0, NAMES("recursive_doubling", "ring", "rabenseifner", "direct", "eager", "two_level")},
+    {"gather", 1, 0, 1, NAMES("binomial", "direct", "eager")},
+    {"scatter", 1, 0, 1, NAMES("binomial", "direct", "push", "eager")},
+    {"allgather", 0, 0, 1, NAMES("ring", "recursive_doubling", "bruck", "direct", "eager")},
+    {"alltoall", 0, 0, 1, NAMES("pairwise", "bruck", "direct", "eager")},
+    {"reduce_scatter", 0, 1, 1, NAMES("ring", "direct", "pairwise", "eager")},
+    {"scan", 0, 1, 0, NAMES("recursive_doubling", "direct", "eager")},
+    {"exscan", 0, 1, 0, NAMES("recursive_doubling", "direct", "eager")},
 };
 
 /* What is asked for; the same at every rank of the team. */
