@@ -102,10 +102,10 @@ void coll_close(coll_world_t *world)
 /* ---- plans ---- */
 
 #define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
+
 static const char *const *const algorithms[COLL_OPS] = {
     [COLL_BARRIER] = NAMES("dissemination", "tree", "two_level"),
-    [COLL_BROADCAST] = NAMES("eager", "direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather",
-                        "two_level"),
+    [COLL_BROADCAST] = NAMES("eager", "direct", "binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "two_level"),
     [COLL_ALLREDUCE] = NAMES("eager", "recursive_doubling", "direct", "rabenseifner", "ring", "two_level"),
     [COLL_REDUCE] = NAMES("eager", "direct", "binomial", "two_level"),
     [COLL_GATHER] = NAMES("eager", "direct", "binomial"),

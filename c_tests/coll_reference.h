@@ -23,7 +23,7 @@ struct coll_operation {
 static const struct coll_operation coll_operations[OPERATIONS] = {
     {"barrier", 0, 0, 0, NAMES("dissemination", "tree", "two_level")},
     {"broadcast", 1, 0, 0, NAMES("binomial", "chain", "kary", "trinaryx3", "scatter_allgather", "direct", "eager",
-                            "two_level")},
+                              "two_level")},
     {"reduce", 1, 1, 0, NAMES("binomial", "direct", "eager", "two_level")},
     {"allreduce", 0, 1, 0, NAMES("recursive_doubling", "ring", "rabenseifner", "direct", "eager", "two_level")},
     {"gather", 1, 0, 1, NAMES("binomial", "direct", "eager")},
