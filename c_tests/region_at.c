@@ -34,7 +34,6 @@ static void refused(llcl_context_t *context)
         CHECK_STATUS(llcl_region_allocate_at(context, NULL, BYTES, 0, &region), LLCL_ERR_INVALID);
         CHECK_STATUS(llcl_region_allocate_at(context, taken + 8, BYTES, 0, &region), LLCL_ERR_INVALID);
         CHECK_STATUS(llcl_region_allocate_at(context, taken, 0, 0, &region), LLCL_ERR_INVALID);
-        CHECK_STATUS(llcl_region_allocate_at(context, taken, 1, LLCL_REGION_DEVICE_ATOMICS, &region), LLCL_ERR_UNSUPPORTED);
         CHECK_STATUS(llcl_region_allocate_at(context, taken, 1, 2, &region), LLCL_ERR_INVALID);
         CHECK_STATUS(llcl_region_allocate_at(context, taken, 1, 0, NULL), LLCL_ERR_INVALID);
         CHECK_STATUS(llcl_region_allocate_at(NULL, taken, 1, 0, &region), LLCL_ERR_INVALID);

@@ -16,10 +16,6 @@ static void run(llcl_context_t *context)
     CHECK_STATUS(llcl_region_allocate(NULL, 64, 0, &region), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_region_allocate(context, 64, 0, NULL), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_region_allocate(context, 64, 3, &region), LLCL_ERR_INVALID);
-    CHECK_STATUS(llcl_region_allocate(context, 64, LLCL_REGION_DEVICE_ATOMICS, &region), LLCL_ERR_UNSUPPORTED);
-    CHECK_STATUS(llcl_region_register(context, memory, 64, LLCL_REGION_DEVICE_ATOMICS, &region),
-                 LLCL_ERR_UNSUPPORTED);
-    CHECK(strstr(llcl_last_error(), "LLCL_REGION_DEVICE_ATOMICS") != NULL);
     CHECK_STATUS(llcl_region_allocate(context, 64, 0x80000000u, &region), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_region_register(NULL, memory, 64, 0, &region), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_region_register(context, memory, 64, 0, NULL), LLCL_ERR_INVALID);

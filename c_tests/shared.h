@@ -4,6 +4,8 @@
 #include "test.h"
 
 enum memory_kind { ALLOCATED, REGISTERED, MEMORY_KINDS };
+/* Beside one of them: with LLCL_REGION_DEVICE_ATOMICS. */
+#define DEVICE 4
 
 static inline const char *memory_name(int kind)
 {
@@ -27,18 +29,19 @@ static inline void fence(llcl_context_t *context)
 
 static inline void region_make(llcl_context_t *context, int kind, size_t size, struct shared *out)
 {
-    out->kind = kind;
+    uint32_t flags = kind & DEVICE ? LLCL_REGION_DEVICE_ATOMICS : 0;
+    out->kind = kind & ~DEVICE;
     out->size = size;
     out->remote = NULL;
-    if (kind == ALLOCATED) {
-        CHECK_OK(llcl_region_allocate(context, size, 0, &out->region));
+    if (out->kind == ALLOCATED) {
+        CHECK_OK(llcl_region_allocate(context, size, flags, &out->region));
         out->bytes = llcl_region_address(out->region);
         memset(out->bytes, 0, size);
     } else {
         void *memory = NULL;
         CHECK(posix_memalign(&memory, 64, size) == 0);
         memset(memory, 0, size);
-        CHECK_OK(llcl_region_register(context, memory, size, 0, &out->region));
+        CHECK_OK(llcl_region_register(context, memory, size, flags, &out->region));
         CHECK(llcl_region_address(out->region) == memory);
         out->bytes = memory;
     }

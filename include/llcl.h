@@ -837,10 +837,16 @@ llcl_status_t llcl_query_peer(llcl_context_t *context,
  */
 
 /**
- * Flag of llcl_region_allocate and llcl_region_register: network adapters execute the atomics on
- * the region, not processors, and nothing else changes its words. Without the flag a processor of
- * the caller or of the owner executes them; llcl_atomic_query tells which. No wire offers it yet,
- * so the answer is LLCL_ERR_UNSUPPORTED.
+ * Flag of llcl_region_allocate, llcl_region_allocate_at and llcl_region_register: the owner's
+ * network adapter executes the atomics on the region, whoever asks for them, the owner and ranks of
+ * its node too; no thread of the owner takes part. The adapter's atomics and those of processors do
+ * not see each other: a program only loads such words through pointers, a signal in the region is
+ * LLCL_ERR_UNSUPPORTED, and a plain write to a word has no order with atomics on it. Types have 8
+ * bytes; others are LLCL_ERR_UNSUPPORTED. A change wakes no waiter at once: one that waits for a
+ * word notices within a millisecond. An atomic inside a callback that is the first to use the key
+ * is LLCL_ERR_STATE. Without the flag a processor of the caller or of the owner executes them;
+ * llcl_atomic_query tells which. Where no network of the job has such atomics, the answer is
+ * LLCL_ERR_UNSUPPORTED.
  */
 #define LLCL_REGION_DEVICE_ATOMICS 1u
 
@@ -1509,6 +1515,12 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
 #define LLCL_DOMAIN_OWNER 2u
 
 /**
+ * Only the network adapter of the rank that owns the word changes it, whoever asks for it:
+ * LLCL_REGION_DEVICE_ATOMICS. The program only loads it.
+ */
+#define LLCL_DOMAIN_DEVICE 3u
+
+/**
  * One atomic instruction of the calling processor: some 5 ns on a word that no other core uses.
  */
 #define LLCL_COST_INSTRUCTION 1u
@@ -1525,6 +1537,15 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
  * time to wake one, 10 us and more, where none is.
  */
 #define LLCL_COST_MESSAGES 3u
+
+/** One command of the network and its end, without a thread of the owner. */
+#define LLCL_COST_NETWORK 4u
+
+/**
+ * A loop around the network's compare-and-swap, because it has no command for the operation: two
+ * such commands, and once more for each other change that comes between.
+ */
+#define LLCL_COST_NETWORK_LOOP 5u
 
 /** How an atomic operation would be executed. */
 typedef struct llcl_atomic_info_t {

@@ -12,7 +12,8 @@
  * - Functions marked "may be 0" may be missing; all others must be there.
  *
  * libllcl posts frames, and, where caps() has read, write, register_ and deregister, reads and writes of peers' memory with one piece each (and INLINE up
- * to inline_most), in class LLCL_CLASS_RMA. It does not post other commands. Atomics, notices, orders and fences are not used so far. */
+ * to inline_most), in class LLCL_CLASS_RMA; so, too, where atomics[0] has compare-and-swap, atomics without pieces on aligned words of 8 bytes, at any
+ * rank, the own one too. It does not post other commands. Notices, orders and fences are not used so far. */
 #ifndef LLCL_WIRE_H
 #define LLCL_WIRE_H
 
@@ -91,7 +92,7 @@ typedef struct {
     uint64_t struct_size;
     uint32_t read, write, frame, two_sided, ordered, notice_bits, remote_flag_ordered;
     uint32_t threads; /* 0: a lane may be used by one thread after another; 1: by one thread only, which libllcl refuses so far */
-    uint64_t atomics[2];
+    uint64_t atomics[2]; /* [0]: on aligned words of 8 bytes, a bit for each LLCL_OP_* that the wire has; integers, by LLCL_TYPE_* signed or not */
     uint32_t atomics_with_cpu, inline_most, pieces_most, needs_local_key;
     uint32_t frame_most; /* bytes of a frame; 512 or more */
     uint32_t card_bytes; /* 64 or less */

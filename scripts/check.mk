@@ -83,6 +83,7 @@ MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order 
 check-wire: check-wire-library
 	$(WIRE) --wire 1 --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst]|region_|wait_|flush|park)*'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst])*'
+	$(WIRE) --wire 3:remote=1:atomics=2 --nodes --mode auto --filter 'atomic_*'
 	mkdir -p $(BUILD)/wire/modules && $(CC) -std=c99 -shared -fPIC -pthread -DREMOTE -Iinclude -o $(BUILD)/wire/modules/libllcl-trivial.so \
 		tests/modules/trivial.c
 	for test in $(MODULE_TESTS); do LLCL_TRANSPORT=trivial LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib \
@@ -91,6 +92,7 @@ check-wire: check-wire-library
 
 check-wire-seeds: check-wire-library
 	for mode in direct offload; do $(WIRE) --wire 1:remote=0 --mode $$mode --filter '@(am|rma|atomic|peer)_*' || exit 1; done
+	for mode in direct offload; do $(WIRE) --wire 1:remote=1:atomics=1 --nodes --mode $$mode --filter 'atomic_*' || exit 1; done
 	$(WIRE) --wire 2 --nodes --mode direct --filter '@(am|rma|atomic|peer|team)_*'
 	$(WIRE) --wire 2 --nodes --mode offload --filter '@(am|rma|atomic|peer)_*'
 	$(WIRE) --wire 1 --mode auto --filter 'coll_[cgkruv]*'

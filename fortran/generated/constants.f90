@@ -77,9 +77,12 @@ module llcl_constants
   integer(c_int32_t), parameter :: LLCL_OP_MAX = 11
   integer(c_int32_t), parameter :: LLCL_DOMAIN_PROCESSOR = 1
   integer(c_int32_t), parameter :: LLCL_DOMAIN_OWNER = 2
+  integer(c_int32_t), parameter :: LLCL_DOMAIN_DEVICE = 3
   integer(c_int32_t), parameter :: LLCL_COST_INSTRUCTION = 1
   integer(c_int32_t), parameter :: LLCL_COST_LOOP = 2
   integer(c_int32_t), parameter :: LLCL_COST_MESSAGES = 3
+  integer(c_int32_t), parameter :: LLCL_COST_NETWORK = 4
+  integer(c_int32_t), parameter :: LLCL_COST_NETWORK_LOOP = 5
   integer(c_int32_t), parameter :: LLCL_ALL_PEERS = not(0_c_int32_t)
   integer(c_int32_t), parameter :: LLCL_WAIT_FROM_PEER = 1
   integer(c_int32_t), parameter :: LLCL_WAIT_MESSAGES = 1

@@ -56,6 +56,10 @@ pub const LLCL_DOMAIN_PROCESSOR: u32 = 1;
 /// program may do so as well, with the atomics of C.
 pub const LLCL_DOMAIN_OWNER: u32 = 2;
 
+/// Only the network adapter of the rank that owns the word changes it, whoever asks for it:
+/// LLCL_REGION_DEVICE_ATOMICS. The program only loads it.
+pub const LLCL_DOMAIN_DEVICE: u32 = 3;
+
 /// One atomic instruction of the calling processor: some 5 ns on a word that no other core uses.
 pub const LLCL_COST_INSTRUCTION: u32 = 1;
 /// A loop of the calling processor around a compare-and-swap, because it has no instruction for the
@@ -65,6 +69,11 @@ pub const LLCL_COST_LOOP: u32 = 2;
 /// A request to the owner and its answer: some 0.3 us where a thread of the owner is awake, and the
 /// time to wake one, 10 us and more, where none is.
 pub const LLCL_COST_MESSAGES: u32 = 3;
+/// One command of the network and its end, without a thread of the owner.
+pub const LLCL_COST_NETWORK: u32 = 4;
+/// A loop around the network's compare-and-swap, because it has no command for the operation: two
+/// such commands, and once more for each other change that comes between.
+pub const LLCL_COST_NETWORK_LOOP: u32 = 5;
 
 /// An atomic operation.
 #[repr(C)]
@@ -173,11 +182,7 @@ pub unsafe extern "C" fn llcl_atomic_query(
         let answer = llcl_atomic_info_t {
             struct_size: asked.struct_size,
             supported: execution.is_some().into(),
-            domain: match execution {
-                Some(execution) if execution.owners => LLCL_DOMAIN_OWNER,
-                Some(_) => LLCL_DOMAIN_PROCESSOR,
-                None => 0,
-            },
+            domain: execution.map_or(0, |execution| execution.domain as u32),
             cost: execution.map_or(0, |execution| execution.cost as u32),
             reserved: 0,
         };

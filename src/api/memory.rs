@@ -3,7 +3,7 @@
 use crate::api::guard::{give, given, guard, guard_value, timeout};
 use crate::api::life::{live, llcl_context_t};
 use crate::api::status::llcl_status_t;
-use crate::core::region::Wanted;
+use crate::core::region::{Memory, Wanted};
 use crate::core::region_handle::{RegionHandle, free_region};
 use crate::fail;
 use crate::transport::address::{ANY, Address};
@@ -87,24 +87,25 @@ pub extern "C" fn llcl_local_at(local: llcl_local_t, offset: u64) -> llcl_local_
     llcl_local_t { offset: local.offset.wrapping_add(offset), ..local }
 }
 
-/// Flag of llcl_region_allocate and llcl_region_register: network adapters execute the atomics on
-/// the region, not processors, and nothing else changes its words. Without the flag a processor of
-/// the caller or of the owner executes them; llcl_atomic_query tells which. No wire offers it yet,
-/// so the answer is LLCL_ERR_UNSUPPORTED.
+/// Flag of llcl_region_allocate, llcl_region_allocate_at and llcl_region_register: the owner's
+/// network adapter executes the atomics on the region, whoever asks for them, the owner and ranks of
+/// its node too; no thread of the owner takes part. The adapter's atomics and those of processors do
+/// not see each other: a program only loads such words through pointers, a signal in the region is
+/// LLCL_ERR_UNSUPPORTED, and a plain write to a word has no order with atomics on it. Types have 8
+/// bytes; others are LLCL_ERR_UNSUPPORTED. A change wakes no waiter at once: one that waits for a
+/// word notices within a millisecond. An atomic inside a callback that is the first to use the key
+/// is LLCL_ERR_STATE. Without the flag a processor of the caller or of the owner executes them;
+/// llcl_atomic_query tells which. Where no network of the job has such atomics, the answer is
+/// LLCL_ERR_UNSUPPORTED.
 pub const LLCL_REGION_DEVICE_ATOMICS: u32 = 1;
 
-fn check_size(size: usize, flags: u32) -> Result<()> {
+fn check_size(size: usize, flags: u32, known: u32) -> Result<()> {
     if size == 0 {
         fail!(ERR_INVALID, "size is 0, expected at least 1 byte");
     }
-    if flags == LLCL_REGION_DEVICE_ATOMICS {
-        fail!(
-            ERR_UNSUPPORTED,
-            "flags is LLCL_REGION_DEVICE_ATOMICS, and no network adapter executes atomics here; expected 0"
-        );
-    }
-    if flags != 0 {
-        fail!(ERR_INVALID, "flags is {flags:#x}, expected 0");
+    if flags & !known != 0 {
+        let device = if known != 0 { " or LLCL_REGION_DEVICE_ATOMICS" } else { "" };
+        fail!(ERR_INVALID, "flags is {flags:#x}, expected 0{device}");
     }
     Ok(())
 }
@@ -118,15 +119,16 @@ pub(super) unsafe fn make_region(
     size: usize,
     flags: u32,
     region: *mut *mut llcl_region_t,
-    wanted: impl FnOnce() -> Result<Wanted>,
+    memory: impl FnOnce() -> Result<Memory>,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let context = unsafe {
         given(region, "region")?;
         live(context)?
     };
-    check_size(size, flags)?;
-    let made = context.make_region(wanted()?, size)?;
+    check_size(size, flags, LLCL_REGION_DEVICE_ATOMICS)?;
+    let device = flags & LLCL_REGION_DEVICE_ATOMICS != 0;
+    let made = context.make_region(Wanted { memory: memory()?, device }, size)?;
     // SAFETY: checked above; a handle is all that a llcl_region_t holds.
     unsafe { give(region, "region", made.cast()) }
 }
@@ -155,7 +157,7 @@ pub unsafe extern "C" fn llcl_region_allocate(
     flags: u32,
     region: *mut *mut llcl_region_t,
 ) -> llcl_status_t {
-    let anywhere = || Ok(Wanted::Fresh(std::ptr::null_mut()));
+    let anywhere = || Ok(Memory::Fresh(std::ptr::null_mut()));
     // SAFETY: the caller gives a live context and a place for a pointer.
     guard(|| unsafe { make_region(context, size, flags, region, anywhere) })
 }
@@ -189,7 +191,7 @@ pub unsafe extern "C" fn llcl_region_allocate_shared(
                 given(region, "region")?;
                 given(remotes, "remotes")?;
             }
-            check_size(size, 0)
+            check_size(size, 0, 0)
         };
         let (made, all) = context.make_shared_region(size, places())?;
         // SAFETY: checked above; a handle is all that a llcl_region_t holds, and an address is all
@@ -222,7 +224,7 @@ pub unsafe extern "C" fn llcl_region_register(
 ) -> llcl_status_t {
     let own = || match address.is_null() {
         true => fail!(ERR_INVALID, "address is NULL"),
-        false => Ok(Wanted::Own(address.cast())),
+        false => Ok(Memory::Own(address.cast())),
     };
     // SAFETY: the caller gives a live context and a place for a pointer.
     guard(|| unsafe { make_region(context, size, flags, region, own) })

@@ -5,7 +5,7 @@ use crate::api::guard::{give, given, guard};
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_region_t, make_region};
 use crate::api::status::llcl_status_t;
-use crate::core::region::Wanted;
+use crate::core::region::Memory;
 use crate::fail;
 use crate::util::memory::page_size;
 use std::ffi::c_void;
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn llcl_region_allocate_at(
         if address.is_null() || !(address as usize).is_multiple_of(page) {
             fail!(ERR_INVALID, "address is {address:?}, expected a multiple of {page}, not NULL");
         }
-        Ok(Wanted::Fresh(address.cast()))
+        Ok(Memory::Fresh(address.cast()))
     };
     // SAFETY: the caller gives a live context and a place for a pointer.
     guard(|| unsafe { make_region(context, size, flags, region, there) })

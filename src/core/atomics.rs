@@ -5,11 +5,13 @@ use crate::core::rma::Quick;
 use crate::core::submit::Request;
 use crate::engine::atomic::{self, kind, op};
 use crate::engine::by_caller::Local;
+use crate::engine::by_device;
 use crate::engine::command::{Command, Op};
-use crate::engine::completion::Completion;
+use crate::engine::completion::{Completion, in_callback};
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::{Address, Key};
+use crate::transport::port::Port;
 use crate::util::pin::pin_if_known;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -180,17 +182,48 @@ impl Context {
             Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(None),
             Err(error) => return Err(error),
         };
-        let native = self.routes.locate(port, target, width as u64)? == Access::Mapped;
-        let owners = match peer == self.rank() {
-            true => self.regions.is_registered(Key(target.key)),
-            false => !native,
+        if Key(target.key).is_device() {
+            return self.device_execution(port, target, op, kind);
+        }
+        let locate = || self.routes.locate(port, target, width as u64);
+        let native = self.known_by(locate)? == Access::Mapped;
+        let domain = match peer == self.rank() {
+            true if self.regions.is_registered(Key(target.key)) => Domain::Owner,
+            false if !native => Domain::Owner,
+            _ => Domain::Processor,
         };
         let cost = match native {
             true if one => Cost::Instruction,
             true => Cost::Loop,
             false => Cost::Messages,
         };
-        Ok(Some(AtomicExecution { cost, owners }))
+        Ok(Some(AtomicExecution { cost, domain }))
+    }
+
+    /// Waits for what a look-up asks a peer for, but for inside a callback.
+    fn known_by<T>(&self, look: impl Fn() -> Result<T>) -> Result<T> {
+        if in_callback() { look() } else { self.blocking().until_accepted(look) }
+    }
+
+    /// As atomic_execution(), of a word that an adapter changes.
+    fn device_execution(
+        &self,
+        port: &Port,
+        target: Address,
+        op: u32,
+        kind: u32,
+    ) -> Result<Option<AtomicExecution>> {
+        let (op, kind) = checked(op, kind)?;
+        match self.known_by(|| by_device::check(&self.routes, port, target, kind)) {
+            Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(None),
+            checked => checked?,
+        }
+        let atomics = self.routes.fabric().device_atomics();
+        let cost = match by_device::in_one(atomics, op, kind, 0) {
+            Some(_) => Cost::Network,
+            None => Cost::NetworkLoop,
+        };
+        Ok(Some(AtomicExecution { cost, domain: Domain::Device }))
     }
 }
 
@@ -203,6 +236,21 @@ pub enum Cost {
     Loop = 2,
     /// A request to the owner and its answer.
     Messages = 3,
+    /// One command of a network.
+    Network = 4,
+    /// A loop around one.
+    NetworkLoop = 5,
+}
+
+/// Who changes a word, numbered as in the C interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// Any processor of the machine.
+    Processor = 1,
+    /// The owner's process: it is registered memory.
+    Owner = 2,
+    /// The owner's network adapter.
+    Device = 3,
 }
 
 /// How an atomic operation is executed.
@@ -210,8 +258,8 @@ pub enum Cost {
 pub struct AtomicExecution {
     /// What it takes.
     pub cost: Cost,
-    /// Only the owner's process touches the word: it is registered memory.
-    pub owners: bool,
+    /// Who changes the word.
+    pub domain: Domain,
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
 use crate::fail;
-use crate::transport::address::{Address, Key};
+use crate::transport::address::{Address, DEVICE, Key};
 use crate::transport::memory::segment::{Holders, Place, Refusal, Segment};
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
@@ -61,9 +61,23 @@ pub struct Regions {
     table: Mutex<Table>,
 }
 
+/// What a region is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Its memory.
+    pub memory: Memory,
+    /// Adapters change its words, processors do not.
+    pub device: bool,
+}
+
+impl Wanted {
+    /// Fresh memory, mapped anywhere, whose words processors change.
+    pub const FRESH: Wanted = Wanted { memory: Memory::Fresh(std::ptr::null_mut()), device: false };
+}
+
 /// Which memory a region is to have.
 #[derive(Clone, Copy, Debug)]
-pub enum Wanted {
+pub enum Memory {
     /// Fresh zeroed memory that peers of the node map. Here it is mapped at this address, where
     /// nothing may be mapped yet; null: anywhere.
     Fresh(*mut u8),
@@ -92,7 +106,7 @@ impl Table {
     }
 }
 
-const LIVES: u32 = 0xff_ffff;
+const LIVES: u32 = DEVICE - 1;
 
 /// How long an allocation waits for peers to let go of what has ended.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -129,18 +143,26 @@ impl Regions {
 
     /// A region of `size` bytes.
     pub fn make(&self, wanted: Wanted, size: usize) -> Result<Made> {
-        match wanted {
-            Wanted::Fresh(at) => self.allocate(size, at),
-            Wanted::Own(address) => self.register(address, size),
+        let Wanted { memory, device } = wanted;
+        if device && self.routes.fabric().device_atomics() == 0 {
+            fail!(
+                ERR_UNSUPPORTED,
+                "flags has LLCL_REGION_DEVICE_ATOMICS, and no network of this job has a \
+                 compare-and-swap of 8 bytes in memory that it reaches; expected 0"
+            );
+        }
+        match memory {
+            Memory::Fresh(at) => self.allocate(size, at, device),
+            Memory::Own(address) => self.register(address, size, device),
         }
     }
 
     /// A region of fresh memory. Waits only where the memory file may not get longer, and then for
     /// peers to let go of what has ended; inside a callback RETRY_BUSY instead.
-    fn allocate(&self, size: usize, at: *mut u8) -> Result<Made> {
+    fn allocate(&self, size: usize, at: *mut u8, device: bool) -> Result<Made> {
         let limit = Instant::now() + PATIENCE;
         loop {
-            let Refusal { error, aside } = match self.allocate_now(size, at) {
+            let Refusal { error, aside } = match self.allocate_now(size, at, device) {
                 Ok(made) => return Ok(made),
                 Err(refusal) => refusal,
             };
@@ -158,9 +180,14 @@ impl Regions {
         }
     }
 
-    fn allocate_now(&self, size: usize, at: *mut u8) -> std::result::Result<Made, Refusal> {
+    fn allocate_now(
+        &self,
+        size: usize,
+        at: *mut u8,
+        device: bool,
+    ) -> std::result::Result<Made, Refusal> {
         let mut table = self.table();
-        let index = self.vacant(&mut table)?;
+        let index = self.vacant(&mut table, device)?;
         if table.recall.news(&self.routes) {
             self.segment.reclaim(|held| table.recall.is_held(&self.routes, held));
         }
@@ -208,20 +235,28 @@ impl Regions {
     }
 
     /// A region of memory that the caller owns and keeps until the region is freed.
-    fn register(&self, address: *mut u8, size: usize) -> Result<Made> {
+    fn register(&self, address: *mut u8, size: usize, device: bool) -> Result<Made> {
         if (address as usize).checked_add(size).is_none() {
             fail!(ERR_RANGE, "size is {size}, which from {address:?} leaves the address space");
         }
         let mut table = self.table();
-        let index = self.vacant(&mut table)?;
+        let index = self.vacant(&mut table, device)?;
         let made = self.begin(&mut table, index, Place::Own(address as u64), size, address, None);
         self.or_vacate(table, index, made)
     }
 
-    fn vacant(&self, table: &mut Table) -> Result<usize> {
-        if let Some(index) = table.vacant.pop_front() {
-            return Ok(index);
-        }
+    /// An index without a region, of which the next life is one of a device region or not.
+    fn vacant(&self, table: &mut Table, device: bool) -> Result<usize> {
+        let index = match table.vacant.pop_front() {
+            Some(index) => index,
+            None => self.further(table)?,
+        };
+        let life = &mut table.entries[index].0;
+        *life = *life & LIVES | if device { DEVICE } else { 0 };
+        Ok(index)
+    }
+
+    fn further(&self, table: &mut Table) -> Result<usize> {
         if table.entries.len() == self.capacity {
             fail!(
                 ERR_NO_MEMORY,
@@ -341,7 +376,7 @@ impl Regions {
         let Some(ended) = live.take_if(|_| current) else {
             fail!(ERR_STATE, "the region has been freed before");
         };
-        *life = *life % LIVES + 1;
+        *life = (*life & LIVES) % LIVES + 1;
         self.segment.retract(index);
         Ok((index, ended.place, ended.size))
     }

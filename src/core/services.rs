@@ -121,7 +121,7 @@ impl Services {
 
     /// A region of fresh zeroed memory that peers map. It stays until the context ends.
     pub fn allocate(&self, size: usize) -> Result<Made> {
-        self.regions.make(Wanted::Fresh(std::ptr::null_mut()), size)
+        self.regions.make(Wanted::FRESH, size)
     }
 
     /// Where `size` bytes of this rank's own memory lie.

@@ -18,8 +18,7 @@ impl Context {
         allowed: Result<()>,
     ) -> Result<(*mut RegionHandle, Vec<Address>)> {
         self.may_block()?;
-        let made =
-            allowed.and_then(|()| self.make_region(Wanted::Fresh(std::ptr::null_mut()), size));
+        let made = allowed.and_then(|()| self.make_region(Wanted::FRESH, size));
         let card: Card = match &made {
             Ok(region) => {
                 // SAFETY: made just now, and nobody else has it.

@@ -10,6 +10,7 @@ use crate::engine::lane::Execution;
 use crate::engine::queue_entry::INLINE;
 use crate::fail;
 use crate::transport::Access;
+use crate::transport::address::Key;
 use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
@@ -84,7 +85,7 @@ impl Context {
         if mapped.is_none() {
             // A thread that maps a region waits for pins.
             drop(pinned);
-            if !self.is_registered(port, request) {
+            if Key(command.remote.key).is_device() || !self.is_registered(port, request) {
                 return false;
             }
             pinned = pin();

@@ -2,6 +2,7 @@
 //! instructions, on registered memory by the kernel. Used by callers and by the executor alike.
 
 use crate::engine::atomic;
+use crate::engine::by_device;
 use crate::engine::command::{Command, Op};
 use crate::engine::pieces::Piece;
 use crate::engine::routes::Routes;
@@ -122,8 +123,14 @@ pub fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outco
 /// then, and its owner looks again.
 pub fn attempt_accepted(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
     match attempt(routes, command, local) {
-        // It was known then, and is not any more.
-        Err(error) if error.status == Status::RETRY_CONNECTING => Ok(Outcome::NeedsAgent),
+        // It was known then, and is not any more. The owner does not change the words of devices:
+        // those are asked for again.
+        Err(error)
+            if error.status == Status::RETRY_CONNECTING
+                && !(command.op == Op::ATOMIC && Key(command.remote.key).is_device()) =>
+        {
+            Ok(Outcome::NeedsAgent)
+        }
         end => end,
     }
 }
@@ -283,6 +290,11 @@ fn atomic_operation(
     command: &Command,
     local: Local,
 ) -> Result<Outcome> {
+    if Key(command.remote.key).is_device() {
+        by_device::check(routes, port, command.remote, command.kind)?;
+        let _pinned = pin();
+        return local.resolve(routes, 0).map(|_| Outcome::NeedsPost);
+    }
     let word = Word { address: command.remote, op: command.code, kind: command.kind };
     let Some(old) = change(routes, port, word, command.operand, command.compare)? else {
         return Ok(Outcome::NeedsAgent);
@@ -304,6 +316,18 @@ pub struct Word {
     pub kind: u8,
 }
 
+/// Refuses words that processors do not change.
+fn must_be_processors(address: Address) -> Result<()> {
+    if Key(address.key).is_device() {
+        fail!(
+            ERR_UNSUPPORTED,
+            "key {:#x} names a region with LLCL_REGION_DEVICE_ATOMICS, where no signal can lie",
+            address.key
+        );
+    }
+    Ok(())
+}
+
 /// Changes a word if it is mapped here; None: its owner must.
 pub fn change(
     routes: &Routes,
@@ -313,6 +337,7 @@ pub fn change(
     compare: u64,
 ) -> Result<Option<u64>> {
     let width = atomic::width(word.kind).unwrap_or(8) as u64;
+    must_be_processors(word.address)?;
     for _ in 0..LOOKS {
         {
             let _pinned = pin();
@@ -345,6 +370,7 @@ pub fn signal_needs_agent(routes: &Routes, command: &Command) -> Result<bool> {
 
 /// How a word is reached, if it is there and aligned.
 pub fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) -> Result<Access> {
+    must_be_processors(address)?;
     let access = routes.locate(port, address, width)?;
     let place = match access {
         Access::Kernel(place) | Access::Message(place) | Access::Posted(place) => place,
@@ -365,6 +391,9 @@ pub fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) ->
 pub fn check(routes: &Routes, command: &Command) -> Result<()> {
     let port = routes.port(command.peer)?;
     match command.op {
+        Op::ATOMIC if Key(command.remote.key).is_device() => {
+            by_device::check(routes, port, command.remote, command.kind)?;
+        }
         Op::ATOMIC => {
             let width = atomic::width(command.kind).unwrap_or(8) as u64;
             check_word(routes, port, command.remote, width)?;

@@ -36,9 +36,11 @@ pub enum Stage {
     Data { done: u64 },
     /// The signal word, or the word of an atomic, is being changed.
     Word,
-    /// A network copies bytes, `size` of them after `done`, or changes the word of an atomic; see
-    /// `engine::by_wire`.
+    /// A network copies bytes, `size` of them after `done`; see `engine::by_wire`.
     Posted { done: u64, size: u64 },
+    /// A network's adapter changes the word of an atomic, which is taken to hold `guess`; see
+    /// `engine::by_device`. The owner is never asked for it.
+    Device { guess: u64 },
 }
 
 /// A command whose agent has been or will be asked.
@@ -158,7 +160,7 @@ impl InFlight {
                 words[0] = command.remote.key;
                 IMPORT
             }
-            Stage::Word => {
+            Stage::Word | Stage::Device { .. } => {
                 let (address, kind) = match command.op {
                     Op::ATOMIC => (command.remote, command.kind),
                     _ => (command.signal, atomic::kind::U64),
@@ -205,7 +207,7 @@ impl InFlight {
             (Stage::Word, _) => Some(Status::OK),
             (Stage::Data { done }, _) => self.advance(done + self.fragment(done)),
             // Its end is the network's to tell.
-            (Stage::Posted { .. }, _) => None,
+            (Stage::Posted { .. } | Stage::Device { .. }, _) => None,
         }
     }
 

@@ -8,6 +8,7 @@
 //! where the peer has died: until then it may use this rank's memory.
 
 use crate::engine::atomic;
+use crate::engine::by_device;
 use crate::engine::by_owner::{InFlight, Stage};
 use crate::engine::command::Op;
 use crate::engine::in_flight::Tag;
@@ -24,7 +25,7 @@ const BATCH: usize = 64;
 impl InFlight {
     /// Whether a network has it, or is to have it.
     pub fn is_posted(&self) -> bool {
-        matches!(self.stage, Stage::Posted { .. })
+        matches!(self.stage, Stage::Posted { .. } | Stage::Device { .. })
     }
 
     /// The first stage of an operation on memory that a network reaches.
@@ -35,17 +36,16 @@ impl InFlight {
     /// What is to be posted for the present stage. None: the network does not know the peer's side
     /// any more.
     fn posting(&self, routes: &Routes, tag: Tag) -> Option<Posting> {
-        let Stage::Posted { done, size } = self.stage else { return None };
         let command = &self.command;
         let (remote, key) = routes.fabric().resolve(command.peer, command.remote)?;
-        let what = match command.op {
-            Op::READ => What::Read,
-            Op::ATOMIC => {
-                let (op, kind) = (command.code, command.kind);
-                let (operand, compare) = (command.operand, command.compare);
-                What::Atomic { op, kind, operand, compare }
+        let (what, done, size) = match self.stage {
+            Stage::Posted { done, size } if command.op == Op::READ => (What::Read, done, size),
+            Stage::Posted { done, size } => (What::Write, done, size),
+            Stage::Device { guess } => {
+                let atomics = routes.fabric().device_atomics();
+                (by_device::posting(command, atomics, guess), 0, by_device::WIDTH)
             }
-            _ => What::Write,
+            _ => return None,
         };
         let local = command.local.wrapping_add(done as usize);
         Some(Posting { tag: tag.0, what, local, size, remote: remote + done, key })
@@ -54,23 +54,21 @@ impl InFlight {
     /// The owner is to be asked for what is left.
     fn leave_to_owner(&mut self) {
         self.stage = match self.stage {
-            Stage::Posted { .. } if self.command.op == Op::ATOMIC => Stage::Word,
             Stage::Posted { done, .. } => Stage::Data { done },
             stage => stage,
         };
     }
 
     /// Takes in the end of what was posted. Some: the command has ended.
-    fn ended(&mut self, end: Reply, most: u64) -> Option<Status> {
-        let Stage::Posted { done, size } = self.stage else { return None };
+    fn ended(&mut self, end: Reply, (most, atomics): (u64, u64)) -> Option<Status> {
         if end.status != Status::OK {
             return Some(end.status);
         }
-        if self.command.op == Op::ATOMIC {
-            // SAFETY: the user vouches for the result's place until the completion fires.
-            unsafe { atomic::deliver(self.command.local, self.command.kind, end.result) };
-            return Some(Status::OK);
-        }
+        let (done, size) = match self.stage {
+            Stage::Posted { done, size } => (done, size),
+            Stage::Device { guess } => return self.changed(guess, end.result, atomics),
+            _ => return None,
+        };
         let (done, all) = (done + size, self.command.size);
         self.stage = match self.command.op {
             _ if done < all => Stage::Posted { done, size: (all - done).min(most) },
@@ -81,6 +79,18 @@ impl InFlight {
         };
         self.sent = false;
         None
+    }
+
+    /// An adapter has fetched what the word was.
+    fn changed(&mut self, guess: u64, fetched: u64, atomics: u64) -> Option<Status> {
+        let command = &self.command;
+        if let Some(guess) = by_device::again(command, atomics, guess, fetched) {
+            (self.stage, self.sent) = (Stage::Device { guess }, false);
+            return None;
+        }
+        // SAFETY: the user vouches for the result's place until the completion fires.
+        unsafe { atomic::deliver(command.local, command.kind, fetched) };
+        Some(Status::OK)
     }
 }
 
@@ -154,6 +164,10 @@ impl LaneState {
 
     fn ask_owner(&mut self, routes: &Routes, tag: Tag) {
         let Some(operation) = self.slots.get_mut(tag) else { return };
+        if operation.command.op == Op::ATOMIC {
+            // The region has ended, as its owner has said meanwhile.
+            return self.end(routes, tag, Status::ERR_KEY);
+        }
         operation.leave_to_owner();
         // It counts as unsent already.
         self.unsent -= 1;
@@ -162,12 +176,13 @@ impl LaneState {
 
     /// What was posted has ended.
     pub(in crate::engine) fn wire_ended(&mut self, routes: &Routes, end: Reply) {
-        let (tag, most) = (Tag(end.tag), routes.fabric().remote_most());
+        let (tag, fabric) = (Tag(end.tag), routes.fabric());
+        let can = (fabric.remote_most(), fabric.device_atomics());
         // A number that fits nothing, or not now, is none of this rank's.
         let Some(operation) = self.slots.get_mut(tag).filter(|it| it.sent && it.is_posted()) else {
             return;
         };
-        match operation.ended(end, most) {
+        match operation.ended(end, can) {
             Some(status) => {
                 self.end(routes, tag, status);
                 self.ask_again(routes);

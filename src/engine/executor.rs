@@ -112,6 +112,7 @@ impl LaneState {
                 Ok(Outcome::SignalNeedsAgent) => Stage::Word,
                 Ok(Outcome::NeedsAgent) if command.op == Op::ATOMIC => Stage::Word,
                 Ok(Outcome::NeedsAgent) => Stage::Data { done: 0 },
+                Ok(Outcome::NeedsPost) if command.op == Op::ATOMIC => Stage::Device { guess: 0 },
                 Ok(Outcome::NeedsPost) => {
                     InFlight::first_posted(command.size, routes.fabric().remote_most())
                 }

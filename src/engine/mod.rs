@@ -2,6 +2,7 @@
 
 pub mod atomic;
 pub mod by_caller;
+pub mod by_device;
 mod by_owner;
 mod by_wire;
 pub mod command;

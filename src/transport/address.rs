@@ -12,9 +12,13 @@ pub const RANKS: u32 = 1 << 24;
 const OWNER_SHIFT: u32 = 16;
 const GENERATION_SHIFT: u32 = 40;
 
+/// In a generation: the region's words are changed by adapters, see `engine::by_device`. It stands
+/// in the key, so that whoever has a key knows, and no look-up takes longer.
+pub const DEVICE: u32 = 1 << 23;
+
 /// The name of one life of a region: index (16 bits), owner (24), generation (24, never 0, begun
-/// at a random number so that worlds do not share keys). As a number, so that one comparison
-/// checks all three; 0 is no key.
+/// at a random number so that worlds do not share keys; its last bit is [`DEVICE`]). As a number,
+/// so that one comparison checks all three; 0 is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(pub u64);
 
@@ -30,6 +34,12 @@ impl Key {
     #[inline(always)]
     pub fn index(self) -> usize {
         self.0 as usize & (INDICES - 1)
+    }
+
+    /// Whether adapters change the region's words, and processors do not.
+    #[inline(always)]
+    pub fn is_device(self) -> bool {
+        (self.0 >> GENERATION_SHIFT) as u32 & DEVICE != 0 && self != ANY
     }
 
     /// The rank whose memory it is.
@@ -78,5 +88,7 @@ mod tests {
             assert_eq!((key.index(), key.owner()), (index, owner));
         }
         assert_ne!(Key::new(1, 2, 3), Key::new(1, 2, 4));
+        assert!(Key::new(1, 2, 3 | DEVICE).is_device() && !Key::new(1, 2, DEVICE - 1).is_device());
+        assert!(!ANY.is_device());
     }
 }

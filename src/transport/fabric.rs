@@ -79,7 +79,7 @@ impl Fabric {
         // SAFETY: the segment is kept below, longer than the transport; ports go before both.
         let loopback = unsafe { Loopback::new(own.control().waiters()) };
         let node = Node::new(own.clone(), bootstrap.clone(), kernel_copies);
-        Ok(Fabric {
+        let fabric = Fabric {
             wire,
             far: far::FarPeers::new(size)?,
             news: AtomicBool::new(false),
@@ -90,7 +90,9 @@ impl Fabric {
             loopback,
             node,
             own,
-        })
+        };
+        fabric.connect_own()?;
+        Ok(fabric)
     }
 
     /// Whether a wire leads anywhere.

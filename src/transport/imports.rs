@@ -17,7 +17,8 @@ struct Entry {
     key: AtomicU64,
     /// Where the region is mapped here.
     base: AtomicPtr<u8>,
-    /// How many aligned words there are; 0 where the region itself is not aligned.
+    /// How many aligned words there are; 0 where the region itself is not aligned, or adapters
+    /// change its words.
     words: AtomicU64,
     /// The owner's own word for this region: holds the same key for as long as the region lives.
     live: AtomicPtr<AtomicU64>,
@@ -262,7 +263,9 @@ impl ImportTable {
         let entry = self.entry(key.0);
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(length, Ordering::Relaxed);
-        let words = if (base as u64).is_multiple_of(WORD) { length / WORD } else { 0 };
+        // Who finds a word changes it as a processor does.
+        let has_words = (base as u64).is_multiple_of(WORD) && !key.is_device();
+        let words = if has_words { length / WORD } else { 0 };
         entry.words.store(words, Ordering::Relaxed);
         entry.live.store(live, Ordering::Relaxed);
         // Release: pairs with the Acquire in find().
@@ -291,6 +294,7 @@ impl Drop for ImportTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::address::DEVICE;
     use crate::util::pin::pin;
 
     #[test]
@@ -309,6 +313,10 @@ mod tests {
             assert!(table.knows(key) && table.count() <= 1024);
         }
         assert!(find(Key::new(3, 5, 7).0).is_some());
+        let (device, live) = (Key::new(5, 5, 7 | DEVICE), AtomicU64::new(0));
+        live.store(device.0, Ordering::Relaxed);
+        table.learn(device, live.as_ptr().cast(), 8, (&raw const live).cast_mut());
+        assert!(find(device.0).is_none() && table.length(device) == Some(8));
         for absent in [0, 1, Key::new(7, 5, 7).0, Key::new(1024 + 3, 5, 7).0, Key::new(3, 5, 8).0] {
             assert_eq!(find(absent), None, "{absent:#x}");
         }

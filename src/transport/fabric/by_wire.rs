@@ -32,6 +32,9 @@ const NODE: usize = 16;
 /// The variable that names the wire.
 const TRANSPORT: &str = "LLCL_TRANSPORT";
 
+/// Of `Caps::atomics`.
+const COMPARE_SWAP: u64 = 1 << 4;
+
 /// The wire that is used where the environment asks for none and the ranks run on several machines.
 const DEFAULT: &str = "mpi";
 
@@ -70,8 +73,8 @@ fn needed(several: bool) -> Option<(String, String)> {
     wanted().map(|name| (name.clone(), format!("{TRANSPORT} is {name}"))).or(several)
 }
 
-/// The module for MPI: of the one that is in the process, else of the one whose launcher's variables
-/// are there.
+/// The module for MPI: of the one that is in the process, else of the one whose launcher's
+/// variables are there.
 fn mpi_module() -> Result<&'static str> {
     /// Module, a symbol of the MPI's, a variable of its launcher's.
     const MPIS: [(&str, &CStr, &str); 2] = [
@@ -260,14 +263,17 @@ impl Fabric {
     pub(super) fn connect_wire(&self, peer: u32, mut card: Card, reach: Reach) -> Result<Card> {
         if let Some(wire) = &self.wire {
             let rest = card.blob.split_off(NODE.min(card.blob.len()));
-            if reach == Reach::Wire {
+            // The words of devices are changed by the adapter of their owner, for its neighbours
+            // too.
+            if reach == Reach::Wire || self.device_atomics() != 0 {
                 wire.connect(peer, &rest)?;
             }
         }
         Ok(card)
     }
 
-    /// Places for frames that were granted to ranks that have died, and that nobody else may use yet.
+    /// Places for frames that were granted to ranks that have died, and that nobody else may use
+    /// yet.
     pub fn kept_aside(&self) -> u64 {
         self.wire.as_ref().map_or(0, |wire| wire.kept_aside() as u64)
     }
@@ -282,6 +288,22 @@ impl Fabric {
     /// The wire, where it reads and writes the memory of peers.
     pub(super) fn remote(&self) -> Option<&Endpoint> {
         self.wire.as_ref().filter(|wire| wire.memory().caps().remote)
+    }
+
+    /// The atomics of regions with LLCL_REGION_DEVICE_ATOMICS, a bit for each that the wire has; 0:
+    /// there are no such regions. With a compare-and-swap the rest is a loop, see
+    /// `engine::by_device`.
+    pub fn device_atomics(&self) -> u64 {
+        let atomics = self.remote().map_or(0, |wire| wire.memory().caps().atomics);
+        if atomics & COMPARE_SWAP != 0 { atomics } else { 0 }
+    }
+
+    /// The way to one's own adapter.
+    pub(super) fn connect_own(&self) -> Result<()> {
+        match self.remote().filter(|_| self.device_atomics() != 0) {
+            Some(wire) => wire.connect(self.me, wire.card()),
+            None => Ok(()),
+        }
     }
 
     /// Whether peers may write to this rank's memory without anything here being told.
@@ -312,7 +334,7 @@ impl Fabric {
     /// # Safety
     /// The bytes of what was taken are valid until its end, those of reads are nobody else's.
     pub unsafe fn post_remote(&self, peer: u32, wanted: &[Posting]) -> (usize, Stopped) {
-        let Some(wire) = self.wire_to(peer) else { return (0, Stopped::NeedsOwner) };
+        let Some(wire) = self.remote() else { return (0, Stopped::NeedsOwner) };
         // SAFETY: passed on to the caller.
         unsafe { wire.post(peer, wanted) }
     }

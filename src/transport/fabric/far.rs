@@ -1,5 +1,6 @@
 //! What this rank keeps of peers that a wire leads to. Nothing of them is mapped: what the layers
-//! above read of a neighbour in its memory stands here as far as a card has told it, or is asked for.
+//! above read of a neighbour in its memory stands here as far as a card has told it, or is asked
+//! for.
 //!
 //! | of a neighbour, read in its memory | of a peer behind a wire |
 //! |---|---|
@@ -7,7 +8,8 @@
 //! | its regions | asked for at the first use of a key (`wire::imports`) |
 //! | whether a number has a handler | the end of the message tells |
 //! | its sleeping threads | woken by their own rank, which executes what is stored there |
-//! | its names, by which teams meet | not at all: `coll::agreement::far_sheets` sends what stands there |
+//! | its names, by which teams meet | not at all: `coll::agreement::far_sheets` sends what stands
+//! there |
 
 use super::Fabric;
 use crate::bootstrap::Card;
@@ -28,8 +30,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a card by which peers know how its rank takes messages: policy, slots, `medium`.
 pub(super) const NUMBERS: usize = 12;
-/// Bytes of an answer that describes a region: where it begins, its length, whether the wire reaches
-/// it, and the wire's key.
+/// Bytes of an answer that describes a region: where it begins, its length, whether the wire
+/// reaches it, and the wire's key.
 pub const IMPORT: usize = 56;
 
 /// Those numbers of this rank.
@@ -55,6 +57,9 @@ pub(super) fn take_numbers(card: &mut Vec<u8>, peer: u32) -> Result<Sizes> {
     Ok(sizes)
 }
 
+/// Bytes of a word.
+const WORD: u64 = 8;
+
 /// What stands for the words of all these peers in this rank's memory: nobody sleeps there, nobody
 /// waits for credit, and every number has a handler (the end of a message tells if not).
 #[repr(C)]
@@ -66,15 +71,12 @@ struct Blank {
 /// See the head of the file.
 pub(super) struct FarPeers {
     // Declared before what they point into.
-    peers: Box<[OnceBox<Far>]>,
+    peers: Box<[OnceBox<MessageSender<'static>>]>,
+    /// Their regions; of neighbours those whose words adapters change.
+    imports: Box<[OnceBox<Mutex<Imports>>]>,
     blank: Mapping,
     /// Questions that nobody has sent yet: of whom, and for which key.
     questions: Mutex<Vec<(u32, u64)>>,
-}
-
-struct Far {
-    sender: MessageSender<'static>,
-    imports: Mutex<Imports>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,8 +86,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl FarPeers {
     pub(super) fn new(size: u32) -> Result<FarPeers> {
         let peers = (0..size).map(|_| OnceBox::new()).collect();
+        let imports = (0..size).map(|_| OnceBox::new()).collect();
         let blank = Mapping::anonymous(size_of::<Blank>())?;
-        let far = FarPeers { peers, blank, questions: Mutex::default() };
+        let far = FarPeers { peers, imports, blank, questions: Mutex::default() };
         far.blank().head.set_all_handlers();
         Ok(far)
     }
@@ -96,12 +99,13 @@ impl FarPeers {
         unsafe { &*self.blank.base().cast::<Blank>() }
     }
 
-    fn get(&self, peer: u32) -> Option<&Far> {
-        self.peers.get(peer as usize)?.get()
+    /// What is known of a peer's regions, if it was ever asked.
+    fn imports(&self, peer: u32) -> Option<MutexGuard<'_, Imports>> {
+        self.imports.get(peer as usize)?.get().map(lock)
     }
 
     pub(super) fn sender(&self, peer: u32) -> Option<&MessageSender<'static>> {
-        self.get(peer).map(|far| &far.sender)
+        self.peers.get(peer as usize)?.get()
     }
 
     /// The path to a peer whose card the wire has been shown. Called once at a time.
@@ -109,8 +113,7 @@ impl FarPeers {
         let Blank { waiters, head } = self.blank();
         let sender = MessageSender::over_wire(head, sizes, (me, peer));
         let imports = ImportTable::new()?;
-        self.peers[peer as usize]
-            .get_or_init(|| Box::new(Far { sender, imports: Mutex::default() }));
+        self.peers[peer as usize].get_or_init(|| Box::new(sender));
         // SAFETY: the routes drop their ports before the fabric, which has this.
         Ok(unsafe { Port::new(peer, process, waiters, imports) })
     }
@@ -134,8 +137,9 @@ impl Fabric {
             let owner = key.owner();
             fail!(ERR_KEY, "key {:#x} is of rank {owner}, expected one of peer {peer}", key.0);
         }
-        let far = self.far.get(peer).filter(|_| address.key != 0);
-        match far.map_or(Found::Ended, |far| lock(&far.imports).look(key.0)) {
+        let imports = self.far.imports.get(peer as usize).filter(|_| address.key != 0);
+        let imports = imports.map(|place| place.get_or_init(Box::default));
+        match imports.map_or(Found::Ended, |imports| lock(imports).look(key.0)) {
             Found::Living(import) => {
                 address.check(size, import.length)?;
                 let place = import.base + address.offset;
@@ -157,10 +161,41 @@ impl Fabric {
         }
     }
 
+    /// Where a word lies, for its owner, that adapters change: of a peer behind the wire, of a
+    /// neighbour, or of this rank.
+    pub fn locate_device(&self, port: &Port, word: Address) -> Result<u64> {
+        if port.peer == self.me {
+            self.shared(port).locate(port, word, WORD)?;
+            return Ok(self.resolve(self.me, word).map_or(0, |(place, _)| place));
+        }
+        match self.locate_far(port, word, WORD) {
+            Ok(Access::Posted(place)) => Ok(place),
+            Ok(_) => fail!(
+                ERR_UNSUPPORTED,
+                "key {:#x} names a region with LLCL_REGION_DEVICE_ATOMICS, and no network leads there",
+                word.key
+            ),
+            // As in Transport::locate() below; only here nobody else can do it.
+            Err(error) if error.status == Status::RETRY_CONNECTING && (self.in_callback)() => {
+                fail!(
+                    ERR_STATE,
+                    "the first atomic on key {:#x}, of a region with LLCL_REGION_DEVICE_ATOMICS, comes \
+                 from a callback, expected one outside before",
+                    word.key
+                )
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The peer's side of an operation as the wire needs it, after locate() has answered Posted;
     /// None: it is not known any more, or only its owner reaches it.
     pub fn resolve(&self, peer: u32, address: Address) -> Option<(u64, [u64; 4])> {
-        let imports = lock(&self.far.get(peer)?.imports);
+        if peer == self.me {
+            let (base, key) = self.remote()?.memory().wire_key(address.key)?;
+            return Some((base + address.offset, key));
+        }
+        let imports = self.far.imports(peer)?;
         let import = imports.known(address.key)?;
         Some((import.base + address.offset, import.wire?))
     }
@@ -195,25 +230,25 @@ impl Fabric {
         let word = |at: usize| bytes[8 * at..][..8].try_into().map_or(0, u64::from_ne_bytes);
         let wire = (word(2) != 0).then(|| std::array::from_fn(|at| word(3 + at)));
         let import = Import { base: word(0), length: word(1), wire };
-        if let Some(far) = self.far.get(peer) {
-            lock(&far.imports).answered(key, Some(import));
+        if let Some(mut imports) = self.far.imports(peer) {
+            imports.answered(key, Some(import));
         }
         true
     }
 
     /// The question for a key has ended, otherwise than by learn().
     pub fn not_learned(&self, peer: u32, key: u64, status: Status) {
-        let Some(far) = self.far.get(peer) else { return };
+        let Some(mut imports) = self.far.imports(peer) else { return };
         match status {
-            Status::ERR_KEY => lock(&far.imports).answered(key, None),
-            _ => lock(&far.imports).unanswered(key),
+            Status::ERR_KEY => imports.answered(key, None),
+            _ => imports.unanswered(key),
         }
     }
 
     /// A peer has refused an operation that named this key.
     pub fn forget(&self, peer: u32, key: u64) {
-        if let Some(far) = self.far.get(peer) {
-            lock(&far.imports).forget(key);
+        if let Some(mut imports) = self.far.imports(peer) {
+            imports.forget(key);
         }
     }
 }

@@ -64,8 +64,6 @@ pub struct Caps {
     pub message_most: u64,
     /// Atomic operations on aligned words of 8 bytes: a bit for each, by its number in `llcl.h`.
     pub atomics: u64,
-    /// Its atomics and those of CPUs do not disturb each other.
-    pub atomics_with_cpu: bool,
 }
 
 /// Memory that was registered, as the wire knows it.

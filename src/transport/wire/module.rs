@@ -277,7 +277,6 @@ impl Wire for Opened {
             needs_local_key: caps.needs_local_key != 0,
             message_most: caps.message_most,
             atomics: caps.atomics[0],
-            atomics_with_cpu: caps.atomics_with_cpu != 0,
         }
     }
 

@@ -79,8 +79,8 @@ impl Registered {
     /// atomic fetched.
     ///
     /// # Safety
-    /// `local` is valid for `size` bytes, for writing where the access is a read; what is registered
-    /// here is valid until remove().
+    /// `local` is valid for `size` bytes, for writing where the access is a read; what is
+    /// registered here is valid until remove().
     pub unsafe fn execute(&self, access: &Access, local: *mut u8, size: u64) -> (Status, u64) {
         if !self.covers(access.number, access.remote, size) {
             return (Status::ERR_KEY, 0);
@@ -101,13 +101,18 @@ impl Registered {
     }
 }
 
+/// Changes a word as an adapter does whose atomics and those of processors do not see each other:
+/// what comes between load and store is lost. The caller's lock keeps accesses by the network
+/// apart.
 fn change(word: &AtomicU64, access: &Access) -> u64 {
-    match access.atomic {
-        5 => word.fetch_add(access.operand, Ordering::AcqRel),
-        _ => {
-            let (compare, operand) = (access.compare, access.operand);
-            let end = word.compare_exchange(compare, operand, Ordering::AcqRel, Ordering::Acquire);
-            end.unwrap_or_else(|old| old)
-        }
-    }
+    let old = word.load(Ordering::Acquire);
+    std::thread::yield_now();
+    let new = match access.atomic {
+        3 => access.operand,
+        5 => old.wrapping_add(access.operand),
+        _ if old == access.compare => access.operand,
+        _ => return old,
+    };
+    word.store(new, Ordering::Release);
+    old
 }

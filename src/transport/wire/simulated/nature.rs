@@ -15,8 +15,9 @@ pub struct Nature {
     pub caps: Caps,
 }
 
-/// `atomics` of a network that has fetch-add and compare-and-swap, as adapters do.
-const ADD_AND_SWAP: u64 = 1 << 5 | 1 << 4;
+/// `atomics` by the number of the switch: none; fetch-add and compare-and-swap, as of most
+/// adapters; swap, too.
+const ATOMICS: [u64; 3] = [0, 1 << 5 | 1 << 4, 1 << 5 | 1 << 4 | 1 << 3];
 
 impl Nature {
     /// What a seed means.
@@ -30,8 +31,7 @@ impl Nature {
             inline_most: [0, 16, 256, 1000][at % 4],
             needs_local_key: seed % 3 == 2,
             message_most: [0, 1000, 1 << 16][at / 2 % 3],
-            atomics: if remote && seed % 2 == 1 { ADD_AND_SWAP } else { 0 },
-            atomics_with_cpu: true,
+            atomics: if remote { ATOMICS[[0, 1, 0, 2][at % 4]] } else { 0 },
         };
         Nature { seed, has_fd: seed % 2 == 1, caps }
     }
@@ -57,7 +57,7 @@ impl Nature {
                 "inline" => caps.inline_most = value as usize,
                 "keys" => caps.needs_local_key = value != 0,
                 "message" => caps.message_most = value,
-                "atomics" => caps.atomics = if value != 0 { ADD_AND_SWAP } else { 0 },
+                "atomics" => caps.atomics = ATOMICS[(value as usize).min(2)],
                 "fd" => nature.has_fd = value != 0,
                 _ => fail!(
                     ERR_INVALID,

@@ -184,7 +184,7 @@ fn a_class_whose_frames_are_kept_stops_no_other() {
 
 /// A network that reads and writes memory, in its other properties as the seeds have it.
 fn remote() -> impl Iterator<Item = Nature> {
-    (1..=6).map(|seed| Nature::named(&format!("{seed}:remote=1:atomics=1")).unwrap())
+    (1..=6).map(|seed| Nature::named(&format!("{seed}:remote=1:atomics=2")).unwrap())
 }
 
 /// Posts one command with one piece until it is taken.
@@ -265,6 +265,8 @@ fn memory_is_reached_without_its_owner() {
         assert_eq!(both.access(add, &mut [0], at(0)).fetched, 1);
         let swap = Command { atomic: 4, compare: 6, operand: 9, ..add };
         assert_eq!(both.access(swap, &mut [0], at(0)).fetched, 6);
+        let set = Command { atomic: 3, operand: 9, ..add };
+        assert_eq!(both.access(set, &mut [0], at(0)).fetched, 9);
         let invalid = both.access(add, &mut [0], (base as u64 + 4, &key));
         assert_eq!(Status(invalid.status), Status::ERR_INVALID);
         let other = Key { wire: [77, 0, 0, 0], ..key };
