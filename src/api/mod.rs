@@ -31,8 +31,12 @@
 //!   at most 64 such callbacks back; beyond that the try functions answer LLCL_RETRY_QUEUE_FULL.
 //! - Order. Operations of one thread or of several may take effect in any order, with two
 //!   exceptions. The signal of llcl_try_write_signal_async is never seen before its data. And a
-//!   thread that sees the effect of an operation also sees what the requester did before the
-//!   operation was accepted.
+//!   thread that sees a word of 8 bytes which one operation has written (an atomic, a signal, a
+//!   value, a write of 8 aligned bytes) also sees what the requester had done before it posted the
+//!   operation. Done is what has completed. docs/memory-model.md says more.
+//! - Locks. Callbacks may run inside the calls that post, callbacks and handlers inside every call
+//!   that waits and inside llcl_progress. A thread that makes such a call must not hold a lock that
+//!   a callback or handler takes.
 //! - First use. The library contacts a peer when the peer is first used: it maps the peer's memory
 //!   as soon as the peer has called llcl_init. The mapping takes some 0.1 ms. Until then the try
 //!   functions answer LLCL_RETRY_CONNECTING, without waiting, while the contact goes on in the

@@ -148,7 +148,8 @@ impl<'a> Blocking<'a> {
         true
     }
 
-    /// Tries until the answer is not "try again", working for the lane meanwhile.
+    /// Tries until the answer is not "try again". Between two tries it executes commands of this
+    /// context.
     pub(super) fn until_accepted<T>(self, attempt: impl Fn() -> Result<T>) -> Result<T> {
         let mut backoff = Backoff::new(self.spin);
         let routes = self.lane.routes();

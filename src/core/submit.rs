@@ -145,7 +145,7 @@ impl Context {
         self.counted(end)
     }
 
-    /// Tries until the request is accepted, working for the lane meanwhile.
+    /// Tries until the request is accepted. Between two tries it executes commands of this context.
     pub fn submit_until_accepted(&self, request: &Request) -> Result<Accepted> {
         self.may_block()?;
         self.blocking().until_accepted(|| self.submit(request))

@@ -1,5 +1,5 @@
-//! How a thread waits for one of several words: awake at first, working for the lane meanwhile;
-//! then asleep. And when nobody is left who could change a word.
+//! How a thread waits for one of several words: at first it is awake and executes commands of this
+//! context, then it sleeps. And when nobody is left who could change a word.
 
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
