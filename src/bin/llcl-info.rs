@@ -1,5 +1,5 @@
-//! `llcl-info`: what this build of the library is and can do on this machine; with `-c`, the
-//! configuration in force and where each value came from; with `-a`, which algorithms do the
+//! `llcl-info`: prints the version of the library and what it can do on this machine; with `-c`,
+//! the configuration in force and where each value came from; with `-a`, which algorithms do the
 //! collective operations, and why.
 
 use std::process::ExitCode;
@@ -70,9 +70,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// The errno with which the kernel refuses another process of this user to copy from this one, or
-/// into it; 0: it copies. Asked by a child: a process may always copy from itself, and under Yama's
-/// ptrace_scope 1 from its children, too.
+/// The errno with which the kernel refuses that another process of this user copies from this one,
+/// or into it; 0: it copies. A child tries it, because a process may always copy from itself, and
+/// under Yama's ptrace_scope 1 also from its children.
 fn refusal(write: bool) -> i32 {
     let mut word = [0u8; 8];
     let last = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
@@ -82,7 +82,7 @@ fn refusal(write: bool) -> i32 {
         0 => {
             let span = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: word.len() };
             let call = if write { libc::process_vm_writev } else { libc::process_vm_readv };
-            // SAFETY: the word has the same address here and in the parent, where nobody looks.
+            // SAFETY: the word has the same address here and in the parent, which does not use it.
             let copied = unsafe { call(libc::getppid(), &span, 1, &span, 1, 0) };
             // SAFETY: ends this process at once.
             unsafe { libc::_exit(if copied == word.len() as isize { 0 } else { last() }) }
@@ -111,15 +111,15 @@ fn registered_access(kernel_copies: bool) -> String {
     }
 }
 
-/// What a context of this machine can do, seen by making one.
+/// Makes a context and prints what it can do.
 fn print_capabilities(config: Config) -> Result<()> {
     let (execution, kernel_copies) = (EXECUTIONS[config.execution as usize], config.cma == 1);
     let modules = modules();
-    // A context of one rank needs no wire, and one that cannot be opened is what the list explains.
+    // A context of one rank needs no wire; print_modules() says which wires cannot be opened.
     // SAFETY: this process has no other thread yet.
     unsafe { std::env::remove_var("LLCL_TRANSPORT") };
     let world = World::create(1)?;
-    // Before the kernel is asked: it lets other processes copy, where they may not otherwise.
+    // The context comes before the question to the kernel: it permits other processes to copy.
     let context = Context::create(config, Place::World(&world, 0))?;
     let registered = registered_access(kernel_copies);
     let wake = match joins_global_fence() {
@@ -138,7 +138,7 @@ fn print_capabilities(config: Config) -> Result<()> {
     context.finalize(None).status
 }
 
-/// The wires that lie in shared objects of their own.
+/// Prints the wires that are shared objects of their own.
 fn print_modules(modules: &[(String, String)]) {
     println!("\nwire modules         {}", if modules.is_empty() { "none" } else { "" });
     for (file, what) in modules {
@@ -170,7 +170,7 @@ fn print_table(config: &Config) {
     }
 }
 
-/// The variables that are neither numbers nor one of several words; nobody sets them by default.
+/// The variables that are neither numbers nor one of several words. They are unset by default.
 const TEXTS: [(&str, &str, &str); 3] = [
     (
         NODE_ID,
@@ -199,7 +199,7 @@ const SIZES: [(u64, &str); 5] = [
 ];
 const RANKS: [usize; 6] = [2, 4, 8, 16, 64, 256];
 
-/// What is chosen for a range of sizes, and why.
+/// The algorithm for a range of sizes, and the reason.
 #[derive(PartialEq)]
 struct Choice {
     first: &'static str,
@@ -208,7 +208,8 @@ struct Choice {
     reason: String,
 }
 
-/// The algorithms of the collective operations. Neighbours that agree share a line.
+/// Prints the algorithms of the collective operations. Neighbouring sizes with one algorithm share
+/// a line.
 fn print_choices(config: &Config, table: &Choices) {
     println!("Bytes: of the vector, or of one rank's block.");
     let places = [
@@ -221,7 +222,7 @@ fn print_choices(config: &Config, table: &Choices) {
     }
 }
 
-/// As print_choices(), of ranks that all share memory, or of nodes of `each` ranks.
+/// As print_choices(), for ranks that all share memory, or for nodes of `each` ranks.
 fn print_choices_of(config: &Config, table: &Choices, each: Option<usize>, place: &str) {
     println!("\nRanks {place}:\n");
     println!("OPERATION       RANKS        BYTES             ALGORITHM           REASON");

@@ -80,6 +80,6 @@ fn main() {
             1
         }
     };
-    // Not by returning: a thread may still sit in a read of the terminal.
+    // exit() and not a return, because a thread may still wait in a read of the terminal.
     std::process::exit(code.into());
 }

@@ -1,4 +1,4 @@
-//! A world of one: no hub, no thread, everything stays in this process.
+//! A world of one rank, without a hub and without a thread.
 
 use crate::bootstrap::client::lock;
 use crate::fail;
@@ -17,7 +17,7 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    /// Nobody asks for it: a rank knows its own memory.
+    /// Checks only: no other rank asks for the card.
     pub(super) fn publish(&self) -> Result<()> {
         let mut state = lock(&self.state);
         state.check()?;

@@ -1,4 +1,5 @@
-//! A rank's end of the connection to the hub: requests from any thread, one thread that listens.
+//! A rank's end of the connection to the hub. Any thread sends requests; one thread, the watcher,
+//! receives.
 
 mod gathering;
 mod listen;
@@ -18,23 +19,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a thread that has something else to do sleeps between two looks at it.
+/// How long a waiting thread sleeps between two calls of the function of while_waiting().
 const NAP: Duration = Duration::from_micros(100);
 
-/// Address space, not memory: what the death callback does decides how much is touched.
+/// The stack of the watcher thread. Only the pages that the death callback touches take memory.
 const STACK: usize = 256 << 10;
 
 type OnDeath = Box<dyn Fn(u32) + Send + Sync>;
 type Meanwhile = Box<dyn Fn() + Send + Sync>;
-/// Gets the card of each of some ranks, or why it does not come.
+/// A function that gets the cards of some ranks, or for each the reason why there is none.
 pub type OnCards = Arc<dyn Fn(Vec<(u32, Result<Card>)>) + Send + Sync>;
 
-/// The lock even if a callback has panicked under it: every state here is valid at each step.
+/// Takes a lock, even if a callback has panicked while holding it: every state here is valid at
+/// each step.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why no answer will come any more.
+/// The reason why no further answer will arrive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     HubGone,
@@ -70,15 +72,16 @@ struct Deaths {
 
 struct Shared {
     rank: u32,
-    /// Taken by `close`; requests under way keep their own hold, so the number cannot be reused
-    /// under them.
+    /// `close` takes it out. A request under way has a reference of its own, so the descriptor's
+    /// number is not reused meanwhile.
     socket: Mutex<Option<Arc<OwnedFd>>>,
     stop: Wake,
     pending: Mutex<Pending>,
     arrived: Condvar,
     gone: Box<[AtomicBool]>,
     deaths: Mutex<Deaths>,
-    /// Whose cards are asked for, what wakes the listening thread for it, and what gets them.
+    /// The ranks whose cards are asked for. `asked` wakes the watcher thread to send the requests;
+    /// `on_cards` gets the cards.
     wanted: Wanted,
     asked: Wake,
     on_cards: Mutex<Option<OnCards>>,
@@ -87,16 +90,18 @@ struct Shared {
 /// One rank's connection.
 pub(super) struct Client {
     shared: Arc<Shared>,
-    /// Held through a collective call: the hub knows one per rank at a time. What has timed out.
+    /// The exchange that has timed out, if there is one. A collective call holds the lock, because
+    /// the hub serves one per rank at a time.
     collective: Mutex<Option<Gathering>>,
-    /// What a thread does that waits for other ranks.
+    /// The function of while_waiting().
     meanwhile: Once<Meanwhile>,
     watcher: Mutex<Option<Thread>>,
 }
 
 impl Client {
-    /// Joins the world at the other end of `socket` as `rank` of `size`. `process`: tell the hub
-    /// which process this is, so that its end is noticed even where a child holds the socket.
+    /// Joins the world at the other end of `socket` as `rank` of `size`. `process`: whether to send
+    /// the hub a pidfd of this process, by which the hub notices its end even if a child holds the
+    /// socket.
     pub(super) fn join(socket: OwnedFd, rank: u32, size: u32, process: bool) -> Result<Client> {
         let socket = Arc::new(socket);
         let shared = Arc::new(Shared {
@@ -119,7 +124,7 @@ impl Client {
             meanwhile: Once::new(),
             watcher: Mutex::new(Some(watcher)),
         };
-        // A kernel without pidfds costs the early notice only.
+        // Without pidfds the hub notices a death only when the socket is closed.
         let process = process.then(|| socket::process(std::process::id()).ok()).flatten();
         let joined =
             client.shared.ask(Request::Join { rank, size }, process.as_ref().map(AsFd::as_fd));
@@ -153,8 +158,8 @@ impl Client {
         let _ = self.meanwhile.set(call);
     }
 
-    /// Waits for the answer to a request that needs all ranks. None: the deadline has come, and the
-    /// answer may still come.
+    /// Waits for the answer to a request that needs all ranks. None: the deadline has passed; the
+    /// answer may still arrive.
     fn wait_for(&self, token: u32, deadline: Option<Instant>) -> Result<Option<Answer>> {
         if let Some(meanwhile) = self.meanwhile.get() {
             let in_time = || deadline.is_none_or(|deadline| Instant::now() < deadline);
@@ -166,7 +171,7 @@ impl Client {
         self.shared.answer(token, deadline)
     }
 
-    /// Tells of ranks that cannot be reached any more, whatever the hub says.
+    /// Marks ranks as dead that cannot be reached any more, without waiting for the hub to say so.
     pub(super) fn mark_gone(&self, peers: impl Iterator<Item = u32>) {
         peers.for_each(|peer| self.shared.mark_gone(peer));
     }
@@ -179,8 +184,8 @@ impl Client {
     pub(super) fn on_death(&self, call: OnDeath) {
         let mut deaths = lock(&self.shared.deaths);
         for (peer, gone) in self.shared.gone.iter().enumerate() {
-            // Acquire: pairs with the Release in `mark_gone`. A death that is marked after this
-            // look is told by the watcher, which waits for this lock.
+            // Acquire: pairs with the Release in `mark_gone`. If a death is marked after this load,
+            // the watcher reports it, which waits for this lock.
             if gone.load(Ordering::Acquire) {
                 deaths.told[peer] = true;
                 call(peer as u32);
@@ -190,20 +195,21 @@ impl Client {
     }
 
     pub(super) fn abort(&self, code: i32, grace_ms: u32) {
-        // The caller ends whatever this says.
+        // The caller ends in any case.
         let _ = self.shared.say(&Request::Abort { code, grace_ms }, 0, None);
     }
 
-    /// Ends the connection, once; with `leave` as a departure, without as a death.
+    /// Ends the connection, once. With `leave` this rank has left the world, without it has died.
     pub(super) fn close(&self, leave: bool) {
-        let Some(socket) = self.shared.hush() else { return };
+        let Some(socket) = self.shared.take_socket() else { return };
         if leave {
-            // Where the hub has gone there is nobody to take leave of.
+            // An error means that the hub has gone, which needs no message.
             let _ = send(&socket, &Request::Leave, 0, None);
         }
         self.shared.stop.wake();
         if let Some(watcher) = lock(&self.watcher).take() {
-            // A death callback that closes runs on the watcher itself, which then just returns.
+            // If a death callback closes, it runs on the watcher itself, which must not join
+            // itself.
             if !watcher.is_current() {
                 watcher.join();
             }
@@ -219,7 +225,7 @@ impl Drop for Client {
 }
 
 impl Pending {
-    /// Whether nothing more is to be waited for.
+    /// Whether a thread must not wait for this answer any longer: it is there, or will not come.
     fn is_over(&self, token: u32) -> bool {
         self.over.is_some() || self.answers.get(&token).is_none_or(Option::is_some)
     }
@@ -264,12 +270,12 @@ impl Shared {
         }
     }
 
-    /// Nobody waits for the answer any more.
+    /// Drops the request: its answer is ignored when it arrives.
     fn forget(&self, token: u32) {
         lock(&self.pending).answers.remove(&token);
     }
 
-    /// Waits for the answer to a request; None: not until the deadline.
+    /// Waits for the answer to a request. None: the deadline has passed.
     fn answer(&self, token: u32, deadline: Option<Instant>) -> Result<Option<Answer>> {
         let mut pending = lock(&self.pending);
         loop {
@@ -295,23 +301,23 @@ impl Shared {
     }
 
     fn say(&self, request: &Request, token: u32, fd: Option<BorrowedFd<'_>>) -> Result<()> {
-        // Held while it is sent: after hush() nothing more is said.
+        // The lock is held while it sends, so no request follows the return of take_socket().
         match &*lock(&self.socket) {
             Some(socket) => send(socket, request, token, fd),
             None => Err(Over::Left.error()),
         }
     }
 
-    /// From now on nothing is said to the hub but by the caller, which gets the socket here: a
-    /// request that comes after a Leave would be an error of this rank's. None: it was called
-    /// before.
-    fn hush(&self) -> Option<Arc<OwnedFd>> {
+    /// Takes the socket out, so that from now on only the caller sends to the hub: a request after
+    /// a Leave would be a protocol error. None: it was called before.
+    fn take_socket(&self) -> Option<Arc<OwnedFd>> {
         lock(&self.socket).take()
     }
 }
 
 fn send(socket: &OwnedFd, request: &Request, token: u32, fd: Option<BorrowedFd<'_>>) -> Result<()> {
-    // May wait for room: the hub always reads, so this is short unless the hub is stopped.
+    // It may wait for room in the socket. The hub always reads, so the wait is short unless the hub
+    // is stopped.
     match socket::send(socket.as_fd(), &request.encode(token), fd, Room::Wait) {
         Ok(()) => Ok(()),
         Err(e) if matches!(e.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => {
@@ -349,7 +355,7 @@ mod tests {
             socket::send(hub.as_fd(), &joined, None, Room::Wait).unwrap();
             client.join().unwrap().unwrap()
         });
-        let socket = client.shared.hush().unwrap();
+        let socket = client.shared.take_socket().unwrap();
         assert!(client.shared.say(&Request::Fence, 7, None).is_err());
         let mut wanted = vec![1];
         client.shared.look_up(&socket, &mut wanted);

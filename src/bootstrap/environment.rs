@@ -1,4 +1,5 @@
-//! What a launcher hands to a process: `LLCL_RANK`, `LLCL_SIZE`, `LLCL_HUB_FD`.
+//! The variables by which a launcher gives a process its place: `LLCL_RANK`, `LLCL_SIZE`,
+//! `LLCL_HUB_FD`.
 
 use crate::bootstrap::protocol::MAX_RANKS;
 use crate::fail;
@@ -12,22 +13,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const RANK: &str = "LLCL_RANK";
 /// How many ranks there are.
 pub const SIZE: &str = "LLCL_SIZE";
-/// The inherited descriptor that leads to the hub.
+/// The inherited descriptor of the socket to the hub.
 pub const HUB: &str = "LLCL_HUB_FD";
 
-/// Variables by which other launchers tell a process that it is one of several, and the least
-/// number that says so.
+/// Variables by which other launchers tell a process that it is one of several ranks, each with the
+/// least value that means so.
 const FOREIGN: [(&str, u64); 5] = [
     ("PMI_SIZE", 2),
     ("OMPI_COMM_WORLD_SIZE", 2),
     ("MV2_COMM_WORLD_SIZE", 2),
-    // Of a step, that is, of what srun has started; a batch script has the number of its job.
+    // srun sets it for a step. A batch script has the variables of its job, not this one.
     ("SLURM_STEP_NUM_TASKS", 2),
-    // There is no size with it.
+    // No variable with the number of ranks comes with it.
     ("PMIX_RANK", 1),
 ];
 
-/// Another launcher that has started several ranks, which must not be a world of one each.
+/// Another launcher that has started several ranks. Each of them must not become a world of one.
 pub struct OtherLauncher {
     variable: &'static str,
     value: u64,
@@ -35,8 +36,8 @@ pub struct OtherLauncher {
     pub least: u32,
 }
 
-/// The launcher by which this process was started; None: it was `llcl-run`, or none that has started
-/// several ranks.
+/// The launcher that started this process; None: it was `llcl-run`, or no launcher of several
+/// ranks.
 pub fn other_launcher() -> Option<OtherLauncher> {
     let get = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if [RANK, SIZE, HUB].iter().any(|name| get(name).is_some()) {
@@ -49,7 +50,7 @@ pub fn other_launcher() -> Option<OtherLauncher> {
 }
 
 impl OtherLauncher {
-    /// Why there is no world of these ranks.
+    /// The error that these ranks cannot be a world; `why` says the reason.
     pub fn refuse(&self, why: &str) -> Error {
         let OtherLauncher { variable, value, .. } = self;
         let text = format!(
@@ -83,19 +84,20 @@ struct Named {
     fd: RawFd,
 }
 
-/// The descriptor belongs to one world only, and a world that was left stays left.
+/// Whether this process has taken its place. The descriptor belongs to one world only, which cannot
+/// be joined again.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Takes this process's place, once; `None` when no launcher has set one.
+/// Takes this process's place, once. None: no launcher has set one.
 pub fn take() -> Result<Option<Place>> {
     let Some(named) = parse(|name| std::env::var_os(name))? else { return Ok(None) };
-    // Before the descriptor is looked at: after the first world it is closed, or is another file.
-    // Relaxed: the flag publishes nothing, it only lets one caller through.
+    // This comes before the check of the descriptor, which is closed after the first world, or is
+    // another file. Relaxed: the flag publishes nothing, it only lets one caller through.
     if TAKEN.load(Ordering::Relaxed) {
         return already_taken();
     }
     let raw = named.fd;
-    // SAFETY: the descriptor is only looked at, and found open before anything else is asked of it.
+    // SAFETY: F_GETFD changes nothing, also if the descriptor is not open.
     let is_open = unsafe { libc::fcntl(raw, libc::F_GETFD) } != -1;
     // SAFETY: open, as was just checked; the launcher handed it to this process for this purpose.
     if !is_open || !socket::is_local_seqpacket(unsafe { BorrowedFd::borrow_raw(raw) }) {
@@ -142,7 +144,7 @@ fn parse(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Named>> {
     let number = |i: usize, low: u32, high: u32| {
         let (name, value) = &all[i];
         let text = value.as_ref().and_then(|v| v.to_str()).unwrap_or("");
-        // No sign, no blank, no leading zero: what the launcher writes and nothing else.
+        // The launcher writes no sign, no blank and no leading zero; other forms are refused.
         let plain =
             text.bytes().all(|b| b.is_ascii_digit()) && !(text.len() > 1 && text.starts_with('0'));
         match text.parse::<u32>() {

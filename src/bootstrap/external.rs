@@ -1,6 +1,7 @@
-//! A world whose ranks somebody else has started and numbered: MPI, PMI, or a start of the
-//! program's own. An allgather of theirs brings them together; from then on the ranks of each
-//! machine have a hub as under `llcl-run`, a thread of the lowest rank there.
+//! A world whose ranks were started and numbered by another launcher: MPI, PMI, or the program
+//! itself. The ranks find each other by an allgather of that launcher. From then on the ranks of
+//! each machine have a hub as under `llcl-run`; it is a thread in the process of the lowest rank
+//! there.
 //!
 //! | round of the allgather | what it brings |
 //! |---|---|
@@ -9,9 +10,9 @@
 //! | 3, several machines only | whether a wire can join them |
 //! | 4, several machines only | what each rank publishes, which the hubs keep for their ranks |
 //!
-//! A machine is where a descriptor passes. Ranks with one boot id (or one number of `LLCL_NODE_ID`)
-//! try to reach the lowest of them, then the next; a rank in a network namespace of its own reaches
-//! none, and so counts as on another machine.
+//! Ranks are on one machine if they can pass a descriptor to each other. Ranks with the same boot
+//! id (or the same number in `LLCL_NODE_ID`) try to reach the lowest of them, then the next. A rank
+//! in a network namespace of its own reaches none, and so counts as a machine of its own.
 
 mod host;
 
@@ -26,25 +27,25 @@ use host::{Host, hello};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// The program's allgather: fills the second argument with the first of every rank, in their order.
-/// 0: done. Called by the thread that joins only.
+/// The program's allgather: fills the second argument with the first argument of every rank, in the
+/// order of ranks. 0: done. Only the thread that joins calls it.
 pub type Allgather<'a> = &'a dyn Fn(&[u8], &mut [u8]) -> i32;
 
-/// What the program hands over.
+/// The place that the program gives to the library.
 pub struct Handed<'a> {
     /// This process's number.
     pub rank: u32,
     /// How many ranks there are.
     pub size: u32,
-    /// See there.
+    /// The program's allgather.
     pub allgather: Allgather<'a>,
     /// Ends the whole job; may be absent.
     pub abort: Option<Abort>,
     /// Each rank is a process of its own.
     pub processes: bool,
-    /// What the wire is told of these ranks; 0: nothing.
+    /// A number of the launcher's for the wire; 0: none.
     pub foreign: i64,
-    /// Dropped when this rank's place is given up, after everything else of it.
+    /// The last thing that is dropped when this rank gives its place up.
     pub keep: Option<Box<dyn Send + Sync>>,
 }
 
@@ -54,10 +55,10 @@ pub type Abort = Box<dyn Fn(i32, u32) + Send + Sync>;
 /// Bytes of the first round.
 pub const ROUND: usize = CARD;
 
-/// Bytes of a machine's name: as many as the kernel has for the time since it was started.
+/// Bytes of a machine's name: the length of the kernel's boot id.
 const MACHINE: usize = 36;
 
-/// What each rank tells all others at first.
+/// The data that each rank sends in the first round.
 #[derive(Clone, Copy)]
 struct Card {
     status: i32,
@@ -65,7 +66,7 @@ struct Card {
     size: u32,
     user: u32,
     machine: [u8; MACHINE],
-    /// Where the rank listens, and what it wants to hear there.
+    /// The name under which the rank listens, and the secret that a connection must send.
     name: Secret,
     secret: Secret,
 }
@@ -96,23 +97,23 @@ impl Card {
 
 /// A place in the world.
 pub(super) struct Place {
-    /// Leads to the hub of this machine.
+    /// The socket to the hub of this machine.
     pub end: OwnedFd,
     /// The hub, at the lowest rank of a machine.
     pub host: Option<Host>,
     pub hub_requests: Option<Arc<HubRequests>>,
-    /// The rank in whose process the hub of each rank runs; None: there is one machine.
+    /// For each rank, the rank in whose process its hub runs; None: there is one machine.
     pub hubs: Option<Arc<[u32]>>,
 }
 
-/// Takes a place in the world. `ready`: whether this rank can join, and whether ranks of several
-/// machines.
+/// Takes a place in the world. `ready` answers whether this rank can join; its argument says
+/// whether the ranks run on several machines.
 pub(super) fn join(handed: &Handed<'_>, ready: &dyn Fn(bool) -> Result<()>) -> Result<Place> {
     let Handed { rank, size, .. } = *handed;
     let prepared = ready(false).and_then(|()| prepare(rank, size));
     let own = prepared.as_ref().map_or_else(|error| refused(error, rank, size), |it| it.1.encode());
     let cards = gather(handed.allgather, size, &own)?;
-    // A rank's own reason says more than that it has one.
+    // This rank's own error comes first: it says more than that a rank has failed.
     let (listener, card) = prepared?;
     let cards: Vec<Card> = cards.chunks_exact(CARD).filter_map(Card::decode).collect();
     compatible(&card, &cards)?;
@@ -137,8 +138,8 @@ pub(super) fn join(handed: &Handed<'_>, ready: &dyn Fn(bool) -> Result<()>) -> R
     wired.map(|()| Place { end, host, hub_requests, hubs: Some(hubs) })
 }
 
-/// Whether a step went well at all ranks; what each of them tells with it. None where this rank's
-/// own reason is to be told instead.
+/// Tells the other ranks whether a step succeeded here, with a number. Returns the numbers of all
+/// ranks; an error if the step succeeded here and failed at another rank.
 fn agree<T>(handed: &Handed<'_>, step: &Result<T>, number: u32) -> Result<Vec<u32>> {
     let status = step.as_ref().map_or_else(|error| error.status, |_| Status::OK);
     let mine = [status.0.to_ne_bytes(), number.to_ne_bytes()].concat();
@@ -149,7 +150,7 @@ fn agree<T>(handed: &Handed<'_>, step: &Result<T>, number: u32) -> Result<Vec<u3
     Ok((0..handed.size as usize).map(|rank| word(8 * rank + 4)).collect())
 }
 
-/// An error where the step went well here, and not at another rank.
+/// An error if the step succeeded here and failed at another rank.
 fn all_join<T>(mut statuses: impl Iterator<Item = u32>, step: &Result<T>) -> Result<()> {
     match statuses.position(|status| status != 0).filter(|_| step.is_ok()) {
         Some(rank) => {
@@ -159,19 +160,19 @@ fn all_join<T>(mut statuses: impl Iterator<Item = u32>, step: &Result<T>) -> Res
     }
 }
 
-/// The machine's name: a number that was chosen, or the boot id.
+/// The machine's name: the number in `LLCL_NODE_ID`, else the boot id.
 fn machine(rank: u32, size: u32) -> Result<[u8; MACHINE]> {
     let mut name = [0; MACHINE];
     let bytes = match chosen_node(rank, size)? {
         Some(number) => format!("node {number}").into_bytes(),
-        // Where there is none, whether a rank can be reached tells enough.
+        // Without a boot id the attempts to reach each other decide.
         None => boot_id(),
     };
     name.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
     Ok(name)
 }
 
-/// Where this rank listens, and what it tells the others.
+/// Makes the socket on which this rank listens, and the card with its name.
 fn prepare(rank: u32, size: u32) -> Result<(OwnedFd, Card)> {
     let card = Card {
         status: Status::OK.0,
@@ -200,7 +201,7 @@ fn gather(allgather: Allgather<'_>, size: u32, mine: &[u8]) -> Result<Vec<u8>> {
     }
 }
 
-/// Whether all ranks can be one world. All come to the same answer, but for its words.
+/// Whether all ranks can be one world. All ranks find the same status; the messages may differ.
 fn compatible(own: &Card, cards: &[Card]) -> Result<()> {
     for (at, card) in (0..).zip(cards) {
         if card.rank != at || card.size != own.size {
@@ -231,13 +232,13 @@ fn compatible(own: &Card, cards: &[Card]) -> Result<()> {
     Ok(())
 }
 
-/// Reaches the lowest rank of this machine that can be reached, and names this rank there. None: it
-/// is this one.
+/// Connects to the lowest rank of this machine that can be reached, and sends it this rank's
+/// number. None: this rank is the lowest.
 fn reach_hub(cards: &[Card], rank: u32) -> Result<Option<(u32, OwnedFd)>> {
     let own = &cards[rank as usize];
     for card in cards[..rank as usize].iter().filter(|card| card.machine == own.machine) {
         let Some(end) = connect(&card.name)? else { continue };
-        // That one descriptor passes shows that others will.
+        // A descriptor that passes here shows that others will pass, too.
         let probe = Wake::new()?;
         let hello = hello(&card.secret, rank);
         return match socket::send(end.as_fd(), &hello, Some(probe.as_fd()), Room::Wait) {
@@ -248,8 +249,8 @@ fn reach_hub(cards: &[Card], rank: u32) -> Result<Option<(u32, OwnedFd)>> {
     Ok(None)
 }
 
-/// The last round of several machines: what each rank has published, `own` here. An error: this
-/// rank cannot join, or another one.
+/// The last round of several machines: gathers the cards of all ranks, of which this rank's is
+/// `own`. An error: this rank or another one cannot join.
 pub(super) fn gather_cards<T>(
     handed: &Handed<'_>,
     own: &[u8],

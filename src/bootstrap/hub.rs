@@ -1,7 +1,7 @@
-//! The hub of a world: one socket to each rank, and the `rules` between
-//! them. It lives in `llcl-run`, or in a thread of a process whose threads are ranks.
+//! The hub of a world: it has a socket to each rank, and applies the `rules` to their requests. It
+//! runs in `llcl-run`, or in a thread of a process whose threads are ranks.
 //!
-//! The hub never waits for a rank: what a rank does not read stays queued here.
+//! The hub never waits for a rank: packets that a rank does not read stay queued here.
 //!
 //! Where the ranks run on several machines, each machine has a hub (`several`).
 
@@ -19,21 +19,22 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// What the owner of the hub should know.
+/// An event for the owner of the hub.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A rank wants the whole job to end with this code, and to end by itself; the others have so
-    /// many milliseconds.
+    /// A rank ends the whole job with this code. It ends by itself; the others have `grace_ms`
+    /// milliseconds to end.
     Abort { rank: u32, code: i32, grace_ms: u32 },
-    /// A rank sent what no rank of this release sends; it counts as dead from now on, and is
-    /// killed.
-    Nonsense { rank: u32, what: &'static str },
-    /// A rank that has not left has closed its connection, and its process has not ended yet.
-    /// Mostly it is just ending. It counts as dead when it has: at the latest after [`Hub::evict`].
+    /// A rank sent a packet that no rank of this release sends. From now on it counts as dead, and
+    /// the hub kills it.
+    ProtocolError { rank: u32, what: &'static str },
+    /// A rank that has not left has closed its connection, and its process has not ended yet. In
+    /// most cases it is ending. The rank counts as dead when its process has ended; the owner of
+    /// the hub calls [`Hub::kill_closed`] to bring that about.
     Closed { rank: u32 },
 }
 
-/// A rank that reads nothing while this many packets wait for it is not read from either.
+/// While so many packets wait for a rank that does not read, the hub does not read from that rank.
 const BACKLOG: usize = 256;
 
 /// Marks an epoll key as "the process of this rank" and not "the socket of this rank".
@@ -58,18 +59,19 @@ pub struct Hub {
     rules: Rules,
     /// `None` once the rank has closed its end or is dead.
     connections: Vec<Option<Connection>>,
-    /// The processes that joined, until they leave or end: an end is noticed though somebody else
-    /// still holds the rank's socket, and the rank counts as dead when nothing of it runs any more.
+    /// The processes that joined, until they leave or end. By its pidfd the hub notices the end of
+    /// a process even if another process holds the rank's socket; the rank counts as dead only
+    /// then.
     processes: Vec<Option<OwnedFd>>,
     buffer: Vec<u8>,
-    /// What joins it to the hubs of other machines, where there are some.
+    /// The connection to the hubs of other machines, if there are any.
     log: Option<Log>,
-    /// Ranks of this machine that have left or have died, as the log may not say yet.
+    /// Ranks of this machine that have left or died; the log may have the news later.
     departed: Vec<bool>,
 }
 
 impl Hub {
-    /// A hub, and the ends of its sockets that the ranks 0, 1, ... are to be given.
+    /// A hub, and the other ends of its sockets, for the ranks 0, 1, ...
     pub fn new(size: u32) -> Result<(Hub, Vec<OwnedFd>)> {
         if !(1..=MAX_RANKS).contains(&size) {
             fail!(ERR_INVALID, "size is {size}, expected 1 to {MAX_RANKS}");
@@ -79,13 +81,13 @@ impl Hub {
         Ok((Hub::of(ours)?, theirs))
     }
 
-    /// A hub whose sockets lead to the ranks 0, 1, ...
+    /// A hub with these sockets to the ranks 0, 1, ...
     pub fn of(sockets: Vec<OwnedFd>) -> Result<Hub> {
         Hub::with(sockets.into_iter().map(Some).collect(), None)
     }
 
-    /// A hub whose sockets lead to the ranks 0, 1, ... as far as they are on this machine; the log
-    /// leads to the others.
+    /// A hub with sockets to the ranks of this machine (None for the others), and the log to the
+    /// other hubs.
     pub(super) fn with(sockets: Vec<Option<OwnedFd>>, log: Option<Log>) -> Result<Hub> {
         let size = sockets.len() as u32;
         let is_near = |rank| log.as_ref().is_none_or(|log| log.is_near(rank));
@@ -109,7 +111,7 @@ impl Hub {
         Ok(hub)
     }
 
-    /// Whether no rank of this machine is in the world any more, nor will be, and none of another
+    /// Whether the hub may end: all ranks of this machine have left or died, and no rank of another
     /// machine needs this hub.
     pub fn is_over(&self) -> bool {
         match &self.log {
@@ -119,15 +121,15 @@ impl Hub {
         }
     }
 
-    /// Sends a signal to every process that has joined and has neither left nor ended, but those of
-    /// `spared`. False: there is none.
+    /// Sends a signal to every process that has joined and has neither left nor ended, except those
+    /// of `spared`. False: there is none.
     pub fn signal_all_but(&self, spared: &[u32], signal: i32) -> bool {
         let others = self.processes.iter().zip(0..).filter(|(_, rank)| !spared.contains(rank));
         let processes = others.filter_map(|(process, _)| process.as_ref());
         processes.map(|process| socket::signal(process.as_fd(), signal)).count() > 0
     }
 
-    /// Serves what is ready, without waiting. Call it when [`Hub::as_fd`] is readable.
+    /// Serves the sockets that are ready, without waiting. Call it when [`Hub::as_fd`] is readable.
     pub fn turn(&mut self) -> Result<Vec<Event>> {
         let mut events = Vec::new();
         for Ready { key, events: what } in self.epoll.wait(0)? {
@@ -145,8 +147,8 @@ impl Hub {
         Ok(events)
     }
 
-    /// The process of this rank has ended: serves what it still said, then counts it as dead
-    /// unless it had left.
+    /// The process of this rank has ended: serves the requests that it had sent, then marks it as
+    /// dead unless it had left.
     pub fn process_ended(&mut self, rank: u32) -> Vec<Event> {
         let mut events = Vec::new();
         self.ended(rank, &mut events);
@@ -154,8 +156,8 @@ impl Hub {
         events
     }
 
-    /// A rank that has closed its connection must end now. False: it has ended, or has left.
-    pub fn evict(&mut self, rank: u32) -> bool {
+    /// Kills a rank that has closed its connection. False: it has ended, or has left.
+    pub fn kill_closed(&mut self, rank: u32) -> bool {
         match &self.processes[rank as usize] {
             Some(process) if self.connections[rank as usize].is_none() => {
                 // Its end is noticed by turn().
@@ -166,16 +168,16 @@ impl Hub {
         }
     }
 
-    /// Has the rank joined and ended without leaving?
-    pub fn has_deserted(&self, rank: u32) -> bool {
-        self.rules.has_deserted(rank)
+    /// Whether the rank has joined and then died.
+    pub fn died_in_world(&self, rank: u32) -> bool {
+        self.rules.died_in_world(rank)
     }
 
     fn ended(&mut self, rank: u32, events: &mut Vec<Event>) {
         self.read(rank, usize::MAX, events);
         if self.is_gone(rank) {
-            // It left in order. Another program may still hold the socket and try to join; it is
-            // to be told why it may not, so the connection stays.
+            // It left in order. Another program may still hold the socket and try to join. The
+            // connection stays, so that the hub can tell that program why it may not.
             self.forget_process(rank);
         } else {
             self.disconnect(rank);
@@ -197,8 +199,8 @@ impl Hub {
                 Verdict::Abort { code, grace_ms } => {
                     events.push(Event::Abort { rank, code, grace_ms });
                 }
-                Verdict::Nonsense(what) => {
-                    events.push(Event::Nonsense { rank, what });
+                Verdict::ProtocolError(what) => {
+                    events.push(Event::ProtocolError { rank, what });
                     return self.disconnect(rank);
                 }
             }
@@ -213,7 +215,7 @@ impl Hub {
         events: &mut Vec<Event>,
     ) -> Verdict {
         let Some((token, request)) = Request::decode(&self.buffer[..size]) else {
-            return Verdict::Nonsense("a packet that is not understood: of another release?");
+            return Verdict::ProtocolError("a packet that is not understood: of another release?");
         };
         if self.log.is_some() && several::concerns_all(&request) {
             return self.submit(rank, request, size, events);
@@ -237,7 +239,8 @@ impl Hub {
     fn remember_process(&mut self, rank: u32, process: Option<OwnedFd>) {
         let Some(process) = process else { return };
         let key = u64::from(rank) | PROCESS;
-        // What cannot be watched is no process; the end of the connection is noticed all the same.
+        // If epoll cannot watch it, it is no pidfd. The hub notices the end of the connection in
+        // any case.
         let watched = self.epoll.add(process.as_fd(), libc::EPOLLIN, key).is_ok();
         self.processes[rank as usize] = watched.then_some(process);
     }
@@ -249,8 +252,8 @@ impl Hub {
         }
     }
 
-    /// The rank has closed its end. Others pass over what a dead rank has half sent, so it counts
-    /// as dead only when its process, where that is known, has ended.
+    /// The rank has closed its end. Other ranks skip messages that a dead rank has half written, so
+    /// the rank counts as dead only when its process has ended, if that is known.
     fn closed(&mut self, rank: u32, events: &mut Vec<Event>) {
         if self.is_gone(rank) || self.processes[rank as usize].is_none() {
             return self.disconnect(rank);
@@ -268,7 +271,7 @@ impl Hub {
     /// The rank is dead from now on, unless it had left.
     fn disconnect(&mut self, rank: u32) {
         if let (Some(process), false) = (&self.processes[rank as usize], self.is_gone(rank)) {
-            // Nothing of it may run on; see closed().
+            // No thread of it may go on; see closed().
             socket::kill(process.as_fd());
         }
         self.forget_process(rank);
@@ -310,8 +313,7 @@ impl Hub {
                     *packet = refusal(rank, &e);
                     continue;
                 }
-                // The rank has closed its end. That is noticed by reading, in the order in which
-                // it said things.
+                // The rank has closed its end. read() finds that after the rank's last request.
                 Err(_) => {
                     connection.queue.clear();
                     break;

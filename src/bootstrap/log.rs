@@ -1,36 +1,36 @@
-//! How the hubs of several machines come to one state of their world: all of them apply the same
-//! requests in the same order. The hub of rank 0 decides on that order. What a rank asks for goes
-//! from its own hub there, comes back with what others have asked for, and is applied then; each hub
-//! answers its own ranks only. So no hub asks another for anything, and [`Rules`] knows of one
-//! machine or several as little as a rank does.
+//! The log by which the hubs of several machines agree on the state of their world: all of them
+//! apply the same requests in the same order. The hub of rank 0 decides on the order. A hub sends a
+//! request of its ranks there. The deciding hub sends it to all hubs, in order with the requests of
+//! other ranks, and each hub then applies it. A hub answers its own ranks only. So no hub asks
+//! another for anything, and neither [`Rules`] nor a rank distinguishes one machine from several.
 //!
-//! Frames of a wire may overtake each other, so packets between two hubs are numbered.
+//! Frames of a wire may overtake each other, so the packets between two hubs have numbers.
 //!
 //! [`Rules`]: crate::bootstrap::rules::Rules
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Bytes of a packet from which on no further entry is added to it.
+/// A packet with so many bytes gets no further entry.
 const FULL: usize = 16 << 10;
 /// Bytes before the entries of a packet: its number.
 const HEAD: usize = 8;
 /// Bytes before an entry's own.
 const ENTRY: usize = 8;
 
-/// A request of a rank, as its hub has heard it; without bytes: the rank has died.
+/// A request of a rank, as its hub has received it. Without bytes: the rank has died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub rank: u32,
     pub packet: Vec<u8>,
 }
 
-/// What is between this hub and another.
+/// The traffic between this hub and another.
 #[derive(Default)]
 struct Link {
-    /// Entries that were not taken yet, as bytes.
+    /// Encoded entries that take_outgoing() has not taken yet.
     pending: VecDeque<Vec<u8>>,
-    /// How many packets were sent, and how many have come in order.
+    /// How many packets were sent, and how many have arrived in order.
     sent: u64,
     came: u64,
     /// Packets that have overtaken others.
@@ -62,14 +62,14 @@ impl Log {
         self.hubs.first() == Some(&self.me)
     }
 
-    /// Notes what a rank of this hub has asked for; what is to be applied now.
+    /// Enters a request of a rank of this hub. Returns the entries to apply now.
     pub fn submit(&mut self, entry: Entry) -> Vec<Entry> {
         self.links.values_mut().for_each(|link| link.pending.push_back(encode(&entry)));
         if self.decides() { vec![entry] } else { Vec::new() }
     }
 
-    /// Takes in a packet of another hub; what is to be applied now, in this order. What no hub sends
-    /// is dropped.
+    /// Receives a packet of another hub. Returns the entries to apply now, in this order. A
+    /// malformed packet is dropped.
     pub fn take(&mut self, from: u32, packet: &[u8]) -> Vec<Entry> {
         let Some(link) = self.links.get_mut(&from) else { return Vec::new() };
         let Some((number, entries)) = packet.split_first_chunk::<HEAD>() else { return Vec::new() };
@@ -109,12 +109,12 @@ impl Log {
         packets
     }
 
-    /// Whether everything was taken by take_outgoing().
+    /// Whether take_outgoing() has taken all entries.
     pub fn is_told(&self) -> bool {
         self.links.values().all(|link| link.pending.is_empty())
     }
 
-    /// Tells hubs nothing more whose ranks are all gone, as `is_gone` says.
+    /// Stops sending to hubs all of whose ranks are gone, as `is_gone` says.
     pub fn retire(&mut self, is_gone: impl Fn(u32) -> bool) {
         let hubs = &self.hubs;
         let lives = |hub: u32| (0..).zip(&**hubs).any(|(rank, of)| *of == hub && !is_gone(rank));
@@ -122,7 +122,7 @@ impl Log {
     }
 }
 
-/// The hubs that hub `me` sends to and hears of: that of rank 0; at that one, all others.
+/// The hubs with which hub `me` exchanges packets: the hub of rank 0; for that hub, all others.
 pub fn peers_of(me: u32, hubs: &[u32]) -> Vec<u32> {
     let deciding = hubs.first().copied().unwrap_or(me);
     let mut peers = if me == deciding { hubs.to_vec() } else { vec![deciding] };

@@ -1,9 +1,10 @@
-//! Layer 1: who am I, how many are we, exchange bytes, fence. Knows no transport.
+//! Layer 1: a rank's number, the number of ranks, exchange of bytes, fence. It knows no transport.
 //!
-//! A hub serves all ranks of a world, or those of one machine of several. It lives in `llcl-run` where
-//! ranks are processes, and in a thread of a process where ranks are threads ([`World`]) or were
-//! started by somebody else ([`Handed`]). Each rank has one end of a packet
-//! socket without a name, so nobody else can take its place and nothing is left behind.
+//! A hub serves all ranks of a world, or the ranks of one machine where there are several. It runs
+//! in `llcl-run` where that has started the ranks. It is a thread where ranks are threads
+//! ([`World`]) or were started by another launcher ([`Handed`]). Each rank has one end of an
+//! unnamed packet socket, so no other process can take its place, and no name stays in a file
+//! system.
 
 mod alone;
 mod client;
@@ -31,7 +32,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use world::Seat;
 
-/// What a rank has published: bytes, and a descriptor that is now the receiver's.
+/// The card that a rank has published: bytes, and a descriptor that belongs to the receiver.
 #[derive(Debug)]
 pub struct Card {
     /// At most [`MAX_BLOB`] bytes.
@@ -42,20 +43,18 @@ pub struct Card {
 
 /// One rank's place in its world. Every function may be called by any thread at any time.
 ///
-/// Dropping it without [`leave`](Bootstrap::leave) is a death for the others, as is the end of the
-/// process.
+/// For the other ranks this rank dies when the object is dropped without
+/// [`leave`](Bootstrap::leave), or when the process ends.
 pub struct Bootstrap {
     rank: u32,
     size: u32,
     link: Link,
     /// A place in a world of this process, until this rank has left it.
     seat: Mutex<Option<Seat>>,
-    /// In a world that somebody else has started: the hub, at the lowest rank of a machine, and what
-    /// ends the job.
+    /// In a world of another launcher: the thread of the hub, at the lowest rank of a machine.
     host: Mutex<Option<HubThread>>,
     hub_requests: Option<Arc<HubRequests>>,
-    /// Where it has several machines, the rank in whose process the hub of each rank runs; and what
-    /// this rank has published.
+    /// Where the ranks run on several machines: for each rank, the rank whose process has its hub.
     hubs: Option<Arc<[u32]>>,
     published: Mutex<Vec<u8>>,
     abort: Option<Abort>,
@@ -72,10 +71,10 @@ enum Link {
 
 impl Bootstrap {
     /// The place that the launcher has set in `LLCL_RANK`, `LLCL_SIZE` and `LLCL_HUB_FD`; where
-    /// none of them is set, a world of one: see also [`environment::other_launcher`].
+    /// none of them is set, a world of one rank. See also [`environment::other_launcher`].
     ///
-    /// `ERR_INVALID`: they are incomplete, malformed or lead nowhere. `ERR_STATE`: this process,
-    /// or another program in this place, has been in the world before.
+    /// `ERR_INVALID`: they are incomplete or malformed, or the descriptor is not the hub's socket.
+    /// `ERR_STATE`: this process, or another program with this rank, has joined the world before.
     pub fn from_environment() -> Result<Bootstrap> {
         let Some(place) = environment::take()? else {
             return Ok(Bootstrap::of(0, 1, Link::Alone(Alone::default())));
@@ -84,9 +83,9 @@ impl Bootstrap {
         Ok(Bootstrap::of(place.rank, place.size, Link::Hub(client)))
     }
 
-    /// The place that the program hands over, whose ranks somebody else has started. Collective
-    /// over them; where one cannot join, nobody does. `ready`: whether this rank can join, and
-    /// whether ranks of several machines. Then introduce() must follow.
+    /// The place among ranks that another launcher has started. Collective over them; where one
+    /// cannot join, none does. `ready` answers whether this rank can join; its argument says
+    /// whether the ranks run on several machines. introduce() must follow.
     pub fn from_program(
         handed: &mut Handed<'_>,
         ready: &dyn Fn(bool) -> Result<()>,
@@ -101,7 +100,7 @@ impl Bootstrap {
         let external::Place { end, host, hub_requests, hubs } = external::join(handed, ready)?;
         let client = Client::join(end, rank, size, handed.processes);
         if client.is_err() && hubs.is_some() {
-            // The others wait for this rank there.
+            // The other ranks wait for this one in the round of gather_cards().
             external::gather_cards(handed, &[], &client)?;
         }
         let link = Link::Hub(client?);
@@ -111,9 +110,9 @@ impl Bootstrap {
         Ok(Bootstrap { host, hub_requests, hubs, abort, processes, foreign, _keep, ..joined })
     }
 
-    /// Shows what each rank has published to those of other machines. Collective over the ranks that
-    /// somebody else has started. `made`: whether all that this rank needs was made; where it was
-    /// not, at one of them, nobody has a world.
+    /// Sends the card of each rank to the ranks of other machines. Collective over the ranks of
+    /// another launcher. `made`: an error if this rank has failed to make what it needs; then no
+    /// rank has a world.
     pub fn introduce<T>(&self, handed: &Handed<'_>, made: &Result<T>) -> Result<()> {
         if self.hubs.is_some() {
             let own = lock(&self.published).clone();
@@ -131,13 +130,13 @@ impl Bootstrap {
         self.hubs.as_ref().map_or(0, |hubs| hubs[self.rank as usize])
     }
 
-    /// What the wire to other machines is told of the ranks; 0: nothing.
+    /// A number of the launcher's for the wire to other machines; 0: none.
     pub fn foreign(&self) -> i64 {
         self.foreign
     }
 
-    /// The wire leads to nobody any more: the ranks behind it count as dead, and a hub in this
-    /// process, which cannot reach the others, ends.
+    /// The wire has failed: marks the ranks of other machines as dead, and ends a hub in this
+    /// process, which cannot reach the other hubs any more.
     pub fn wire_failed(&self) {
         let Link::Hub(client) = &self.link else { return };
         let hub_of = |rank: u32| self.hubs.as_ref().map(|hubs| hubs[rank as usize]);
@@ -153,7 +152,8 @@ impl Bootstrap {
         self.hubs.is_some()
     }
 
-    /// Ranks in whose processes the hubs run that the hub in this process sends packets to.
+    /// The hubs to which the hub in this process sends packets. A hub is named by the rank whose
+    /// process it runs in.
     pub fn other_hubs(&self) -> Vec<u32> {
         match &self.hubs {
             Some(hubs) if self.leader() == self.rank => log::peers_of(self.rank, hubs),
@@ -161,15 +161,16 @@ impl Bootstrap {
         }
     }
 
-    /// From now on the hub in this process, if there is one, gives its packets to `carry`, whose
-    /// other end calls relayed().
+    /// Sets the function by which the hub in this process, if there is one, sends packets to other
+    /// hubs. The receiving process calls relayed().
     pub fn carry_by(&self, carry: Carry) {
         if let Some(hub_requests) = &self.hub_requests {
             hub_requests.carry_by(carry);
         }
     }
 
-    /// A packet of the hub in the process of rank `from` has come for the one in this process.
+    /// Passes a packet to the hub in this process. It comes from the hub in the process of rank
+    /// `from`.
     pub fn relayed(&self, from: u32, packet: Vec<u8>) {
         if let Some(hub_requests) = &self.hub_requests {
             hub_requests.relayed(from, packet);
@@ -212,13 +213,13 @@ impl Bootstrap {
         self.size
     }
 
-    /// Each rank is a process of its own.
+    /// Whether each rank is a process of its own.
     pub fn is_of_processes(&self) -> bool {
         self.processes
     }
 
-    /// Lets everybody [`ask_card`](Bootstrap::ask_card) for these bytes (at most [`MAX_BLOB`]) and
-    /// a duplicate of `fd`. Once per rank.
+    /// Publishes this rank's card: these bytes (at most [`MAX_BLOB`]) and a duplicate of `fd`.
+    /// Other ranks get it by [`ask_card`](Bootstrap::ask_card). Once per rank.
     pub fn publish(&self, blob: &[u8], fd: BorrowedFd<'_>) -> Result<()> {
         if blob.len() > MAX_BLOB {
             fail!(ERR_INVALID, "blob: {} bytes, expected at most {MAX_BLOB}", blob.len());
@@ -232,36 +233,37 @@ impl Bootstrap {
         }
     }
 
-    /// Asks for what `peer` has published; on_cards' function gets it as soon as it is there.
-    /// Nothing where that has been asked for and has not come, and in a world of one. Never waits,
-    /// takes no lock: it may be called anywhere. Of those that are asked for in a row the hub hears
-    /// in one packet.
+    /// Asks for the card of `peer`. The function of on_cards() gets it when it arrives. The call
+    /// does nothing if the card was asked for and has not arrived, and in a world of one. It never
+    /// waits and takes no lock, so it may be called anywhere. Requests that follow each other
+    /// closely go to the hub in one packet.
     pub fn ask_card(&self, peer: u32) {
         if let (true, Link::Hub(client)) = (peer < self.size, &self.link) {
             client.ask_card(peer);
         }
     }
 
-    /// From now on `f` gets the cards that are asked for, each with the number of its rank, or why
-    /// one does not come: `ERR_PEER_DEAD` where the rank dies or leaves instead; in one call those
-    /// that have come together. On the watcher thread, under the same rules as on_death's function.
+    /// Sets the function that gets the cards, each with the number of its rank. In place of a card
+    /// it may get an error: `ERR_PEER_DEAD` where the rank has died or left. One call gets all
+    /// cards that have arrived together. It runs on the watcher thread, under the rules of
+    /// on_death()'s function.
     pub fn on_cards(&self, f: OnCards) {
         if let Link::Hub(client) = &self.link {
             client.on_cards(f);
         }
     }
 
-    /// Collective: `all` becomes the `mine` of every rank, in their order. Its length is
-    /// `size * mine.len()`; with no bytes this is a fence. `all` is written on success only.
+    /// Collective: `all` gets the `mine` of every rank, in the order of ranks. Its length is `size
+    /// * mine.len()`; with no bytes this is a fence. `all` is written on success only.
     ///
-    /// `ERR_PEER_DEAD`, at once, when a rank is dead or has left or does so meanwhile;
-    /// `ERR_INVALID` in every rank when the lengths differ.
+    /// `ERR_PEER_DEAD` at once, when a rank is dead or has left, or does so during the call;
+    /// `ERR_INVALID` at every rank when the lengths differ.
     pub fn exchange(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
         self.exchange_by(mine, all, None)
     }
 
-    /// Like `exchange`, with a deadline: `ERR_TIMEOUT` then, and the next call must be one with as
-    /// many bytes, which goes on with this one.
+    /// Like `exchange`, with a deadline. After `ERR_TIMEOUT` the next call must have as many bytes;
+    /// it goes on with this exchange.
     pub fn exchange_by(
         &self,
         mine: &[u8],
@@ -282,8 +284,8 @@ impl Bootstrap {
         }
     }
 
-    /// In the place of an exchange of `size` bytes that this rank cannot do: the others fail too,
-    /// and do not wait for it. Where none of them can, this is a fence.
+    /// Takes part, with an error, in an exchange of `size` bytes that this rank cannot do: the
+    /// other ranks fail too, and do not wait for it. If every rank calls it, it is a fence.
     pub fn exchange_refused(&self, size: usize) -> Result<()> {
         match &self.link {
             Link::Alone(alone) => alone.fence(),
@@ -297,7 +299,7 @@ impl Bootstrap {
         self.fence_survivors_by(None)
     }
 
-    /// Like `fence_survivors`, with a deadline: `ERR_TIMEOUT` then, and only leave() may follow.
+    /// Like `fence_survivors`, with a deadline. After `ERR_TIMEOUT` only leave() may follow.
     pub fn fence_survivors_by(&self, deadline: Option<Instant>) -> Result<()> {
         match &self.link {
             Link::Alone(alone) => alone.fence(),
@@ -305,15 +307,15 @@ impl Bootstrap {
         }
     }
 
-    /// From now on a thread that waits for other ranks in exchange() or fence_survivors() calls `f`
-    /// again and again meanwhile. The first call counts.
+    /// Sets a function that a thread calls repeatedly while it waits for other ranks in exchange()
+    /// or fence_survivors(). Only the first call of this function counts.
     pub fn while_waiting(&self, f: Box<dyn Fn() + Send + Sync>) {
         if let Link::Hub(client) = &self.link {
             client.while_waiting(f);
         }
     }
 
-    /// Has `peer` died or left, as far as this rank has heard?
+    /// Whether `peer` has died or left, as far as this rank knows.
     pub fn is_dead(&self, peer: u32) -> bool {
         match &self.link {
             Link::Alone(_) => false,
@@ -321,17 +323,17 @@ impl Bootstrap {
         }
     }
 
-    /// From now on `f` is told, once each, which ranks have died or left: those known already by
-    /// this call itself, the others on the watcher thread. `f` must not wait for an answer of this
-    /// bootstrap, nor call this function.
+    /// Sets the function that is called once for each rank that has died or left: by this call
+    /// itself for the ranks that are known already, and by the watcher thread for the others. `f`
+    /// must not wait for an answer of this bootstrap, nor call this function.
     pub fn on_death(&self, f: Box<dyn Fn(u32) + Send + Sync>) {
         if let Link::Hub(client) = &self.link {
             client.on_death(f);
         }
     }
 
-    /// Tells the launcher to end the whole job with this exit code. The caller then ends by itself,
-    /// and the others are killed where they have not ended after so many milliseconds.
+    /// Tells the launcher to end the whole job with this exit code. The caller must then end by
+    /// itself. The other ranks are killed if they have not ended after `grace_ms` milliseconds.
     pub fn abort(&self, code: i32, grace_ms: u32) {
         if let Some(abort) = &self.abort {
             return abort(code, grace_ms);
@@ -348,7 +350,7 @@ impl Bootstrap {
             Link::Hub(client) => client.close(true),
         }
         drop(lock(&self.seat).take());
-        // Joined without the lock.
+        // Dropping it joins the hub's thread, which must not happen under the lock.
         let host = lock(&self.host).take();
         drop(host);
     }

@@ -1,4 +1,4 @@
-//! What a rank and its hub say to each other: one packet each, 24 bytes of head and a payload.
+//! The packets between a rank and its hub: 24 bytes of head and a payload.
 
 /// The most payload bytes of a packet, in either direction.
 pub const PAYLOAD: usize = 48 << 10;
@@ -12,7 +12,7 @@ pub const PACKET: usize = HEAD + PAYLOAD;
 /// each other instead of misunderstanding.
 const VERSION: u32 = 4;
 
-/// The most ranks of a world: each must have at least some bytes of an exchange's packet.
+/// The most ranks of a world, so that each has some bytes in a packet of an exchange.
 pub const MAX_RANKS: u32 = 4096;
 
 /// The most bytes of a blob that a rank may publish.
@@ -21,34 +21,36 @@ pub const MAX_BLOB: usize = 256;
 /// From a rank to its hub.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The first one: "I am this rank of this many". Carries a pidfd of the process, if it can.
+    /// The first request: joins as this rank of so many. It carries a pidfd of the process, if
+    /// there is one.
     Join { rank: u32, size: u32 },
-    /// "Whoever looks me up gets this." Carries the descriptor.
+    /// Publishes the rank's card. It carries the card's descriptor.
     Publish { blob: Vec<u8> },
-    /// "Give me what each of these has published, once it has."
+    /// Asks for the cards of these ranks. Each is sent when its rank has published it.
     Lookup { peers: Vec<u32> },
-    /// "My bytes from `offset` on, out of `total`; give me everybody's."
+    /// Part of an exchange: this rank's bytes from `offset` on, out of `total`. The answer has
+    /// those of all ranks.
     Exchange { total: u64, offset: u64, bytes: Vec<u8> },
-    /// "Tell me when everybody who still lives has come here."
+    /// A fence: the answer comes when every living rank has sent this request.
     Fence,
-    /// "I am done; my end is no accident."
+    /// The rank leaves in order: its end is no death.
     Leave,
-    /// "End the whole job with this exit code. I end by myself; the others have so many
-    /// milliseconds."
+    /// Ends the whole job with this exit code. The sender ends by itself; the others have
+    /// `grace_ms` milliseconds.
     Abort { code: i32, grace_ms: u32 },
 }
 
 /// From the hub to a rank.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// To the request with this token: status 0 and its result, or an error and its sentence.
+    /// Answers the request with this token: status 0 and the result, or an error and its message.
     Answer { status: i32, bytes: Vec<u8> },
-    /// To a look-up, for one of its ranks: status 0 and what that rank has published, with the
-    /// descriptor, or an error and its sentence.
+    /// Answers a Lookup for one of its ranks: status 0 and the card with its descriptor, or an
+    /// error and its message.
     Card { rank: u32, status: i32, bytes: Vec<u8> },
-    /// As Card, of a rank of another machine: there is no descriptor.
+    /// As Card, for a rank of another machine: there is no descriptor.
     FarCard { rank: u32, bytes: Vec<u8> },
-    /// Unasked: these ranks have died or have left.
+    /// Sent without a request: these ranks have died or left.
     Gone { ranks: Vec<Departure> },
 }
 
@@ -56,7 +58,7 @@ pub enum Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     pub rank: u32,
-    /// In order; else it has died.
+    /// Whether it left in order; else it has died.
     pub left: bool,
 }
 
@@ -101,7 +103,7 @@ fn join_word(size: u32) -> u64 {
 }
 
 impl Request {
-    /// The packet that says this.
+    /// Encodes this as a packet.
     pub fn encode(&self, token: u32) -> Vec<u8> {
         match self {
             Request::Join { rank, size } => packet(1, token, (*rank).into(), join_word(*size), &[]),
@@ -119,7 +121,8 @@ impl Request {
         }
     }
 
-    /// Token and meaning of a packet; `None` for what no rank of this release says.
+    /// Decodes a packet: its token and its request. None: no rank of this release sends such a
+    /// packet.
     pub fn decode(bytes: &[u8]) -> Option<(u32, Request)> {
         let (kind, token, a, b, payload) = split(bytes)?;
         let small = u32::try_from(a);
@@ -143,7 +146,7 @@ impl Request {
 }
 
 impl Reply {
-    /// Of a card the rank that has published it.
+    /// The rank whose card this is; None: it is no card.
     pub fn whose_card(&self) -> Option<u32> {
         match self {
             Reply::Card { rank, .. } => Some(*rank),
@@ -151,7 +154,7 @@ impl Reply {
         }
     }
 
-    /// The packet that says this.
+    /// Encodes this as a packet.
     pub fn encode(&self, token: u32) -> Vec<u8> {
         match self {
             Reply::Answer { status, bytes } => packet(8, token, *status as u32 as u64, 0, bytes),
@@ -166,7 +169,7 @@ impl Reply {
         }
     }
 
-    /// Token and meaning of a packet; `None` for what no hub of this release says.
+    /// Decodes a packet: its token and its reply. None: no hub of this release sends such a packet.
     pub fn decode(bytes: &[u8]) -> Option<(u32, Reply)> {
         let (kind, token, a, b, payload) = split(bytes)?;
         let a = u32::try_from(a).ok()?;

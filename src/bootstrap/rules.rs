@@ -1,4 +1,4 @@
-//! What the hub decides, without any socket: requests go in, replies come out.
+//! The rules of the hub, without sockets: requests go in, replies come out.
 
 use crate::bootstrap::protocol::{Departure, MAX_BLOB, PAYLOAD, Reply, Request};
 use crate::util::status::Status;
@@ -13,17 +13,17 @@ pub struct Outgoing {
     pub fd: Option<Arc<OwnedFd>>,
 }
 
-/// What became of a request, for the owner of the hub.
+/// The outcome of a request, for the owner of the hub.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     Fine,
-    /// The rank wants the job to end with this code, and the others within this time.
+    /// The rank ends the job with this code; the others have this time to end.
     Abort {
         code: i32,
         grace_ms: u32,
     },
-    /// No rank of this library says this at this point.
-    Nonsense(&'static str),
+    /// No rank of this release sends this request in this state.
+    ProtocolError(&'static str),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum Collective {
 
 struct Member {
     phase: Phase,
-    /// It has been in the world, whatever became of it.
+    /// It has joined the world; it may have left or died since.
     joined: bool,
     card: Option<(Vec<u8>, Option<Arc<OwnedFd>>)>,
     /// It is on another machine, whose hub answers it.
@@ -50,9 +50,9 @@ struct Member {
     asking: Vec<u32>,
     /// The collective call, and its token, that this rank waits in.
     waiting: Option<(u32, Collective)>,
-    /// How much of the news it has been told.
+    /// How many of the entries of `news` it has been told.
     told: usize,
-    /// It has passed the fence: it is about to leave, as everybody is, and needs no news.
+    /// It has passed the last fence: it is about to leave, as all ranks are, and needs no news.
     fenced: bool,
 }
 
@@ -66,14 +66,14 @@ impl Member {
     }
 }
 
-/// The state of one world. No request takes time that grows with the number of ranks, but for the
-/// last one of a collective call, which answers all.
+/// The state of one world. The time of a request does not grow with the number of ranks, except for
+/// the last request of a collective call, which answers all.
 pub struct Rules {
     members: Vec<Member>,
     outgoing: Vec<Outgoing>,
-    /// The ranks that have died or have left, in this order: each rank is told of several at once.
+    /// The ranks that have died or left, in this order. One packet tells a rank of several.
     news: Vec<Departure>,
-    /// Somebody may not have been told all of it.
+    /// Some rank may not have been told all of it.
     untold: bool,
     /// The lowest rank that is gone.
     first_gone: Option<u32>,
@@ -83,14 +83,14 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// A world in which nobody has joined yet.
+    /// A world which no rank has joined yet.
     #[cfg(test)]
     pub fn new(size: u32) -> Rules {
         Rules::of_machine(size, |_| true)
     }
 
-    /// The world as the hub of one machine has it: the ranks that are not `near` have joined
-    /// already, and are not answered from here.
+    /// The world as the hub of one machine sees it: ranks that are not `near` have joined already,
+    /// and other hubs answer them.
     pub fn of_machine(size: u32, near: impl Fn(u32) -> bool) -> Rules {
         let member = |rank| Member {
             phase: if near(rank) { Phase::Absent } else { Phase::Joined },
@@ -113,8 +113,8 @@ impl Rules {
         }
     }
 
-    /// What is to be sent now, in this order. News go before the answers, so that a caller who is
-    /// told "peer dead" finds the peer dead.
+    /// The packets to send now, in this order. News go before answers, so that a caller who gets
+    /// ERR_PEER_DEAD finds the peer marked as dead.
     pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
         let mut all = Vec::new();
         if std::mem::take(&mut self.untold) {
@@ -130,28 +130,29 @@ impl Rules {
         all
     }
 
-    /// Has the rank died or left?
+    /// Whether the rank has died or left.
     pub fn is_gone(&self, rank: u32) -> bool {
         self.members[rank as usize].is_gone()
     }
 
-    /// Have all ranks died or left?
+    /// Whether all ranks have died or left.
     pub fn all_gone(&self) -> bool {
         self.news.len() == self.members.len()
     }
 
-    /// Is the rank in the world now?
+    /// Whether the rank is in the world now.
     pub fn is_joined(&self, rank: u32) -> bool {
         self.members[rank as usize].phase == Phase::Joined
     }
 
-    /// Was the rank in the world, and died in it?
-    pub fn has_deserted(&self, rank: u32) -> bool {
+    /// Whether the rank has joined the world and died in it.
+    pub fn died_in_world(&self, rank: u32) -> bool {
         let member = &self.members[rank as usize];
         member.joined && member.phase == Phase::Died
     }
 
-    /// One request of `rank`, which is the hub's own knowledge and lies below the size.
+    /// Handles one request of `rank`. The hub knows the rank by its socket, so the number is below
+    /// the size.
     pub fn handle(
         &mut self,
         rank: u32,
@@ -179,14 +180,14 @@ impl Rules {
                 return Verdict::Abort { code, grace_ms };
             }
             (Phase::Joined, Request::Join { .. }) => {
-                return Verdict::Nonsense("a second process that joins in its place");
+                return Verdict::ProtocolError("a second process that joins in its place");
             }
-            _ => return Verdict::Nonsense("a request out of turn"),
+            _ => return Verdict::ProtocolError("a request out of turn"),
         }
         Verdict::Fine
     }
 
-    /// The rank has ended. Ranks that wait for it hear so, and all are told; once.
+    /// The rank has left or died: ends the waits for it and tells all ranks, once.
     pub fn gone(&mut self, rank: u32, left: bool) {
         let member = &mut self.members[rank as usize];
         if member.is_gone() {
@@ -258,7 +259,7 @@ impl Rules {
         }
     }
 
-    /// What the ranks of other machines have published, by rank.
+    /// Stores the cards of the ranks of other machines, by rank.
     pub fn far_cards(&mut self, cards: &[Vec<u8>]) {
         for (rank, card) in (0..).zip(cards) {
             let Some(member) = self.members.get_mut(rank as usize).filter(|it| it.far) else {
@@ -307,7 +308,7 @@ impl Rules {
             if bytes.len() * size > PAYLOAD);
         let waiting = &mut self.members[rank as usize].waiting;
         if waiting.is_some() || too_long {
-            return Verdict::Nonsense(
+            return Verdict::ProtocolError(
                 "a second collective call at a time, or one that is too long",
             );
         }
@@ -320,7 +321,7 @@ impl Rules {
         Verdict::Fine
     }
 
-    /// Ends the exchange and the fence if they can end, well or badly.
+    /// Ends the exchange and the fence if they are complete or must fail.
     fn settle(&mut self) {
         let size = self.members.len();
         if let Some((status, text)) = self.exchange_failure() {
@@ -342,7 +343,7 @@ impl Rules {
         }
     }
 
-    /// Why the ranks that wait in an exchange wait in vain, if they do.
+    /// The reason why the exchange must fail, if there is one.
     fn exchange_failure(&self) -> Option<(Status, String)> {
         if self.exchanging == 0 {
             return None;

@@ -126,13 +126,13 @@ fn joins_are_checked() {
     assert!(drain(&mut rules).iter().all(|o| o.1 == Some(Status::ERR_INVALID.0)));
     assert_eq!(
         rules.handle(0, 1, Request::Fence, None),
-        Verdict::Nonsense("a request out of turn")
+        Verdict::ProtocolError("a request out of turn")
     );
     rules.handle(0, 1, Request::Join { rank: 0, size: 2 }, None);
     assert_eq!(drain(&mut rules), [(0, Some(0), String::new())]);
     let again = Request::Join { rank: 0, size: 2 };
     let what = "a second process that joins in its place";
-    assert_eq!(rules.handle(0, 1, again, None), Verdict::Nonsense(what));
+    assert_eq!(rules.handle(0, 1, again, None), Verdict::ProtocolError(what));
     rules.handle(0, 1, Request::Leave, None);
     rules.handle(0, 1, Request::Join { rank: 0, size: 2 }, None);
     assert_eq!(drain(&mut rules)[0].1, Some(Status::ERR_STATE.0));

@@ -1,4 +1,5 @@
-//! Whose cards a rank wants to see: set by any thread, taken by the thread that listens to the hub.
+//! The ranks whose cards this rank wants. Any thread adds ranks; the listening thread, which reads
+//! the hub's packets, takes them.
 //!
 //! A request never waits, takes no lock and allocates nothing, so a try function may make one
 //! wherever it is called, with the lane's role held or inside a signal handler.
@@ -25,27 +26,27 @@ impl Wanted {
     /// Asks for a card. True: the listening thread must be woken. False: it was asked for before.
     pub fn ask(&self, peer: u32) -> bool {
         let (word, bit) = (peer as usize / BITS as usize, 1 << (peer % BITS));
-        // Relaxed: a thread that finds the bit relies on nothing but that somebody wakes the
-        // listening thread. Acquire: a thread that sets it again does so after the answer; pairs
-        // with answered(). The bit in `new` is then set after the listening thread has taken the
-        // one of before, and is not taken with that one.
+        // Relaxed: a thread that finds the bit set relies only on the thread that set it, which
+        // wakes the listening thread. Acquire: pairs with answered(), so a thread that sets the bit
+        // again does so after the answer. Its bit in `new` then follows the take() of the bit
+        // before, and is not taken with that one.
         let asked = &self.asked[word];
         if asked.load(Ordering::Relaxed) & bit != 0
             || asked.fetch_or(bit, Ordering::Acquire) & bit != 0
         {
             return false;
         }
-        // Release: comes after the bit in `asked`; pairs with take().
+        // Release: follows the bit in `asked`; pairs with take().
         self.new[word].fetch_or(bit, Ordering::Release);
         true
     }
 
     /// Takes the ranks that the hub has not been told of. Only the listening thread calls this,
-    /// after it has cleared what it was woken by.
+    /// after it has cleared its wake-up descriptor.
     pub fn take(&self, into: &mut Vec<u32>) {
         for (at, word) in (0..).zip(&self.new) {
-            // Acquire: pairs with ask(); answered() comes later than the bit that it clears was
-            // set.
+            // Acquire: pairs with ask(), so that answered() follows the setting of the bit that it
+            // clears.
             let mut bits = match word.load(Ordering::Relaxed) {
                 0 => 0,
                 _ => word.swap(0, Ordering::Acquire),
@@ -65,8 +66,8 @@ impl Wanted {
         }
     }
 
-    /// A card has come, or the reason why it does not come: the next ask() asks again. Only the
-    /// listening thread calls this, before it tells anybody what has come.
+    /// A card has arrived, or an error in its place: the next ask() asks again. Only the listening
+    /// thread calls this, before it passes the card on.
     pub fn answered(&self, peer: u32) {
         // Release: pairs with the Acquire in ask().
         self.asked[(peer / BITS) as usize].fetch_and(!(1 << (peer % BITS)), Ordering::Release);

@@ -1,4 +1,4 @@
-//! A world inside one process: threads are ranks, and one more thread is their hub.
+//! A world inside one process: its ranks are threads, and a further thread is their hub.
 
 use crate::bootstrap::client::lock;
 use crate::bootstrap::hub::Hub;
@@ -26,12 +26,13 @@ pub struct World {
     thread: Option<Thread>,
 }
 
-/// Proof that a rank was taken; dropped when that rank has left or has gone.
+/// A rank that is in use; dropped when the rank has left or died.
 pub(super) struct Seat(Arc<AtomicUsize>);
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // Release: what the rank did in the world happens before `is_idle` says so; pairs there.
+        // Release: everything that the rank did happens before `is_idle` answers true; pairs with
+        // its Acquire.
         self.0.fetch_sub(1, Ordering::Release);
     }
 }
@@ -53,12 +54,12 @@ impl World {
         self.size
     }
 
-    /// Refuses what may not be called in a forked child, in which the hub does not run.
+    /// An error in a forked child, in which the hub does not run.
     pub fn must_be_own(&self) -> Result<()> {
         self.gate.must_be_own()
     }
 
-    /// Has every rank that was taken left or gone again?
+    /// Whether every rank that was taken has left or died.
     pub fn is_idle(&self) -> bool {
         // Acquire: pairs with the Release of the last `Seat`.
         self.seated.load(Ordering::Acquire) == 0
@@ -94,7 +95,7 @@ fn serve(mut hub: Hub, stop: &Wake) {
         if socket::poll(&mut waits, -1).is_err() || waits[1].revents != 0 {
             return;
         }
-        // An abort ends the process that holds this thread, so its code needs no bearer here.
+        // An abort also ends the process of this thread, so no event needs to be passed on.
         if hub.turn().is_err() {
             return;
         }

@@ -18,8 +18,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::ptr;
 use std::time::Duration;
 
-/// A rank that was started. It stays a zombie when it ends, until [`reap`], so that its number
-/// and its group's cannot come to mean another process.
+/// A rank that was started. When it ends it stays a zombie until [`reap`], so that the kernel does
+/// not reuse the numbers of its process and its group.
 pub struct Rank {
     pub pid: u32,
     /// Readable when it has ended.
@@ -30,9 +30,9 @@ pub struct Rank {
 /// Where the dynamic linker looks.
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 
-/// The search path with the library beside this launcher at its end; None: there is none there.
-/// Programs without an RPATH find it so, and those with a RUNPATH take it as well: the library fits
-/// the launcher then.
+/// The search path, with the folder of the library beside this launcher appended; None: there is no
+/// library beside it. Programs without an RPATH find the library in this way. Programs with a
+/// RUNPATH take it as well, so that library and launcher are of one release.
 fn libraries() -> Option<OsString> {
     let own = std::env::current_exe().ok()?;
     let folder = own.parent()?.parent()?.join("lib");
@@ -47,15 +47,15 @@ fn libraries() -> Option<OsString> {
     Some(path)
 }
 
-/// What all ranks have in common.
+/// The settings of all ranks.
 pub struct Setup {
     launcher: libc::pid_t,
     mask: libc::sigset_t,
     files: libc::rlimit,
     processors: Vec<usize>,
-    /// What the ranks are told of the processors for their library's own threads.
+    /// The value of LLCL_PROGRESS_CPUS for the ranks.
     others: Option<String>,
-    /// Where the ranks look for libraries.
+    /// The value of LD_LIBRARY_PATH for the ranks.
     libraries: Option<OsString>,
     guard: RawFd,
 }
@@ -125,7 +125,7 @@ impl Setup {
         Ok(Rank { pid: child.id(), process, ended: false })
     }
 
-    /// What the new process does between fork and exec.
+    /// Sets the steps of the new process between fork and exec.
     fn prepare(&self, command: &mut Command, rank: u32, end: &OwnedFd) {
         let (launcher, mask, files) = (self.launcher, self.mask, self.files);
         let processor = match self.processors.as_slice() {
@@ -142,8 +142,9 @@ impl Setup {
                 if libc::getppid() != launcher {
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
                 }
-                // Before the program can do anything that would outlive the launcher. Where the
-                // guard was killed, this fails and the parent-death signal remains.
+                // The guard gets the group before the program can start a process that would
+                // outlive the launcher. If the guard was killed, the write fails, and only the
+                // parent-death signal remains.
                 let group = libc::getpid();
                 let size = mem::size_of_val(&group);
                 libc::send(guard, (&raw const group).cast(), size, libc::MSG_NOSIGNAL);
@@ -164,7 +165,7 @@ impl Setup {
     }
 }
 
-/// One that could not become a rank.
+/// Kills a child that could not become a rank.
 fn discard(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
@@ -191,7 +192,7 @@ fn attach(child: &mut Child, rank: u32, relay: &mut Relay) -> io::Result<()> {
     Ok(())
 }
 
-/// Hands what is typed to rank 0, until either ends.
+/// Copies terminal input to rank 0, until either ends.
 fn copy_terminal(mut to: ChildStdin) {
     // SAFETY: descriptor 0 is a terminal, as was checked; it is never closed by this program.
     let from = unsafe { BorrowedFd::borrow_raw(0) };
@@ -216,7 +217,7 @@ fn copy_terminal(mut to: ChildStdin) {
     }
 }
 
-/// How a rank has ended, once it has: the code of llcl-run for it, and what to say of it.
+/// How a rank has ended: the exit code of llcl-run for it, and a text. None: it has not ended.
 pub fn outcome(pid: u32) -> Option<(u8, String)> {
     // SAFETY: `info` is valid for the write of this call. WNOWAIT: the zombie stays.
     let info = unsafe {
@@ -240,7 +241,7 @@ pub fn outcome(pid: u32) -> Option<(u8, String)> {
     }
 }
 
-/// Sends a signal to a rank and to whatever it has started in its group.
+/// Sends a signal to a rank and to all processes of its group.
 pub fn signal(rank: &Rank, signal: i32) {
     // SAFETY: killpg takes integers only; the group's number is held by the unreaped rank.
     unsafe { libc::killpg(rank.pid as libc::pid_t, signal) };
@@ -252,8 +253,9 @@ pub fn reap(rank: &Rank) {
     unsafe { libc::waitpid(rank.pid as libc::pid_t, ptr::null_mut(), 0) };
 }
 
-/// The processors that no rank gets; where there are none, all of them: each rank's library then
-/// leaves out the rank's own. None: the user has said, or there is no choice.
+/// The processors that no rank gets. If there are none, it is all of them, and each rank's library
+/// excludes the rank's own processor. None: the user has set the variable, or there is only one
+/// processor.
 fn others(processors: &[usize], ranks: usize) -> Option<String> {
     if std::env::var_os(PROGRESS_CPUS).is_some_and(|set| !set.is_empty()) || processors.len() < 2 {
         return None;
@@ -276,7 +278,8 @@ fn allowed_processors() -> Result<Vec<usize>> {
     }
 }
 
-/// The hub needs some descriptors per rank. Answers the limit as it was, which the ranks get.
+/// Raises the limit on open files: the hub needs some descriptors per rank. Returns the limit as it
+/// was, which the ranks get.
 fn raise_open_files() -> Result<libc::rlimit> {
     // SAFETY: the limits are valid for the reads and writes of these calls.
     unsafe {

@@ -1,9 +1,9 @@
-//! The guard: a small process that kills what is left of the job when `llcl-run` itself is killed.
+//! The guard: a small process that kills the job when `llcl-run` itself is killed.
 //!
-//! The kernel kills the ranks then (their parent-death signal), but not what the ranks have
-//! started. The guard reads a stream whose other end only `llcl-run` has: the process group of each
-//! rank, and a zero at a regular end. A stream that ends without the zero means that `llcl-run` is
-//! no more.
+//! The kernel then kills the ranks (by their parent-death signal), but not the processes that the
+//! ranks have started. The guard reads a stream whose other end only `llcl-run` has. The stream
+//! carries the process group of each rank, and a zero at a regular end. If it ends without the
+//! zero, `llcl-run` was killed.
 
 use crate::signals;
 use llcl::util::status::{Error, Result};
@@ -18,7 +18,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// To be called before this process starts a thread or opens what the guard must not hold.
+    /// To be called before this process starts a thread or opens a descriptor that the guard must
+    /// not inherit.
     pub fn start() -> Result<Guard> {
         let Ok((reader, writer)) = UnixStream::pair() else {
             return Err(Error::system("socketpair"));
@@ -36,13 +37,13 @@ impl Guard {
         }
     }
 
-    /// Where a new process says, before it becomes the program, that its group is to be killed if
-    /// `llcl-run` dies: its number, as `u32` in native order.
+    /// The descriptor to which a new process writes the number of its group before exec, as `u32`
+    /// in native order. The guard kills that group if `llcl-run` dies.
     pub fn descriptor(&self) -> RawFd {
         self.stream.as_raw_fd()
     }
 
-    /// The job has ended and was cleaned up; nothing is left to guard.
+    /// Ends the guard, after the job has ended and was cleaned up.
     pub fn dismiss(mut self) {
         // Fails where somebody has killed the guard; then there is nothing to dismiss.
         let _ = self.stream.write_all(&0u32.to_ne_bytes());
@@ -54,8 +55,8 @@ impl Guard {
 
 fn watch(mut stream: UnixStream) {
     signals::block_all();
-    // Out of the terminal's and the launcher's group, and out of every output that somebody may
-    // wait for the end of.
+    // Leaves the terminal's and the launcher's group, and closes the outputs, whose readers may
+    // wait for their end.
     // SAFETY: setsid and prctl touch no memory but the name, which is a NUL-terminated literal.
     unsafe {
         libc::setsid();

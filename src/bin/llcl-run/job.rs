@@ -14,14 +14,14 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Between the polite signal and the other one.
+/// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a rank may run on that has closed its connection: enough to say why, and to end by
-/// itself.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a rank may go on after it has closed its connection: enough to print its reason and to
+/// end by itself.
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
-/// What is waited for besides the processes of ranks, which have their ranks' numbers.
+/// The epoll key of the signals. Processes of ranks have the numbers of their ranks as keys.
 const SIGNALS: u64 = 1 << 32;
 const HUB: u64 = SIGNALS + 1;
 
@@ -36,14 +36,14 @@ struct Job<'a> {
     kill_at: Option<Instant>,
     timeout_at: Option<Instant>,
     timed_out: bool,
-    /// Ranks that have closed their connections, and until when they may run on.
+    /// Ranks that have closed their connections, and how long they may go on.
     closed: VecDeque<(Instant, u32)>,
 }
 
 /// Runs the job from start to end; answers the exit code.
 pub fn run(options: &Options) -> Result<u8> {
     let signals = Signals::take()?;
-    // First, so that it holds nothing of what is opened below.
+    // The guard first, so that it inherits no descriptor that is opened below.
     let guard = Guard::start()?;
     let setup = Setup::new(options, signals.original, guard.descriptor())?;
     let (hub, ends) = Hub::new(options.ranks)?;
@@ -83,7 +83,7 @@ impl Job<'_> {
                     let program = self.options.program[0].to_string_lossy();
                     report(&format!("cannot start rank {rank}: {program}: {e}"));
                     self.verdict = Some(start_failure(&e));
-                    // These have not done anything yet that could be worth a grace.
+                    // These ranks have only begun, so they are killed without delay.
                     self.kill_at = Some(Instant::now());
                     return;
                 }
@@ -91,7 +91,7 @@ impl Job<'_> {
         }
     }
 
-    /// Until every rank has ended.
+    /// Serves the ranks until all have ended.
     fn serve(&mut self) -> Result<()> {
         let epoll = Epoll::new()?;
         epoll.add(self.signals.as_fd(), libc::EPOLLIN, SIGNALS)?;
@@ -139,27 +139,27 @@ impl Job<'_> {
                     self.end_all_but(Some(rank), Duration::from_millis(grace_ms.into()));
                 }
                 Event::Abort { .. } => {}
-                Event::Nonsense { rank, what } => {
+                Event::ProtocolError { rank, what } => {
                     let text = format!("rank {rank} is killed: from its connection came {what}");
                     self.failed(text, 1);
                 }
                 Event::Closed { rank } => {
-                    self.closed.push_back((Instant::now() + LAST_WORDS, rank));
+                    self.closed.push_back((Instant::now() + CLOSE_GRACE, rank));
                 }
             }
         }
     }
 
-    /// False: it has not ended yet.
+    /// Handles the end of a rank. False: it has not ended yet.
     fn rank_ended(&mut self, at: usize) -> bool {
-        // What it has said comes before its end: a departure, an abort.
+        // Its requests, such as Leave or Abort, are handled before its end.
         let events = self.hub.process_ended(at as u32);
         self.note(events);
         let rank = &mut self.ranks[at];
         let Some((code, what)) = child::outcome(rank.pid) else { return false };
         rank.ended = true;
         let text = format!("rank {at} (pid {}) {what}", rank.pid);
-        match (code, self.hub.has_deserted(at as u32)) {
+        match (code, self.hub.died_in_world(at as u32)) {
             (0, false) => {}
             (0, true) => self.failed(format!("{text}, without llcl_finalize"), 1),
             (code, _) => self.failed(text, code),
@@ -167,9 +167,10 @@ impl Job<'_> {
         true
     }
 
-    /// A rank has failed; that decides the exit code, and ends the job unless it is to go on.
+    /// A rank has failed: decides the exit code, and ends the job unless the options say that it
+    /// goes on.
     fn failed(&mut self, text: String, code: u8) {
-        // Ranks that end because they were told to are no news.
+        // Ranks that end because the job is being ended are not reported.
         if self.kill_at.is_some() {
             return;
         }
@@ -183,9 +184,10 @@ impl Job<'_> {
         self.end_all();
     }
 
-    /// A rank that has closed its connection counts as dead for the others, so it must not run on.
-    fn evict(&mut self, rank: u32) {
-        if self.hub.evict(rank) {
+    /// Kills a rank that has closed its connection: the other ranks will be told that it is dead,
+    /// so it must not go on.
+    fn kill_closed(&mut self, rank: u32) {
+        if self.hub.kill_closed(rank) {
             report(&format!(
                 "rank {rank} is killed: it has closed its connection (by exec, or by closing all \
                  descriptors?) and runs on without llcl_finalize"
@@ -197,7 +199,8 @@ impl Job<'_> {
         self.end_all_but(None, GRACE);
     }
 
-    /// Asks all ranks to end, but one that does so by itself; after `grace` all are killed.
+    /// Sends SIGTERM to all ranks except `spared`, which ends by itself; after `grace` all are
+    /// killed.
     fn end_all_but(&mut self, spared: Option<u32>, grace: Duration) {
         self.kill_at.get_or_insert(Instant::now() + grace);
         for (at, rank) in (0..).zip(&self.ranks) {
@@ -205,7 +208,7 @@ impl Job<'_> {
                 continue;
             }
             child::signal(rank, libc::SIGTERM);
-            // One that is stopped could not see it.
+            // A stopped process would not handle the signal.
             child::signal(rank, libc::SIGCONT);
         }
     }
@@ -214,7 +217,7 @@ impl Job<'_> {
         let now = Instant::now();
         while self.closed.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, rank)) = self.closed.pop_front() {
-                self.evict(rank);
+                self.kill_closed(rank);
             }
         }
         if self.timeout_at.is_some_and(|at| at <= now) {
@@ -229,19 +232,20 @@ impl Job<'_> {
         }
         if self.kill_at.is_some_and(|at| at <= now) {
             self.ranks.iter().for_each(|r| child::signal(r, libc::SIGKILL));
-            // Should a rank not end at once (it may hang in the kernel), kill again, not in a loop.
+            // If a rank does not end at once (it may hang in the kernel), it is killed again after
+            // GRACE, not in a loop.
             self.kill_at = Some(now + GRACE);
         }
     }
 
-    /// Kills what the ranks have left in their groups, then frees their numbers.
+    /// Kills the processes that the ranks have left in their groups, then frees the ranks' numbers.
     fn clean_up(&mut self) {
         self.ranks.iter().for_each(|r| child::signal(r, libc::SIGKILL));
         self.ranks.iter().for_each(child::reap);
     }
 
-    /// Waits for the output to be passed on; a signal to llcl-run ends a wait for a reader who
-    /// does not read, and so does the time.
+    /// Waits until all output is passed on. If the reader does not read, a signal to llcl-run or
+    /// the time limit ends the wait.
     fn drain(&mut self, relay: &Running) -> Result<()> {
         relay.finish.wake();
         let limit = self.timed_out.then(|| Instant::now() + GRACE);
@@ -270,11 +274,12 @@ impl Job<'_> {
 
 fn milliseconds_until(at: Instant) -> i32 {
     let left = at.saturating_duration_since(Instant::now());
-    // Rounded up: a wake-up before the time would only sleep again.
+    // Rounded up: after an early wake-up it would only sleep again.
     i32::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
 }
 
-/// As shells have it: not found, found and not executable, and everything else.
+/// The exit code for a program that could not be started, as in shells: 127 not found, 126 not
+/// executable; 1 for other errors.
 fn start_failure(error: &io::Error) -> u8 {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => 127,

@@ -1,5 +1,5 @@
-//! `--tag-output`: the ranks' lines, whole, each with its rank in front. A thread of its own, so
-//! that a reader that does not read stops the output and nothing else.
+//! `--tag-output`: passes the ranks' output on in whole lines, each with its rank in front. It is a
+//! thread of its own, so that a reader that does not read stops the output and nothing else.
 
 use llcl::util::socket::{self, Wake, interest};
 use llcl::util::status::Result;
@@ -32,7 +32,7 @@ pub struct Relay {
 
 /// The running thread.
 pub struct Running {
-    /// Wake it when nobody writes any more: what is there is passed on, then the thread ends.
+    /// To be woken when no process writes any more: the thread passes the rest on and ends.
     pub finish: Arc<Wake>,
     /// Readable when the thread has ended.
     pub done: Arc<Wake>,
@@ -45,7 +45,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Starts passing on, if there is anything to pass.
+    /// Starts the thread, if there are streams to pass on.
     pub fn start(mut self) -> Result<Option<Running>> {
         if self.streams.is_empty() {
             return Ok(None);
@@ -76,8 +76,8 @@ impl Relay {
                 progress |= is_ready;
                 !is_ready || stream.pass_on(&mut buffer)
             });
-            // Asked to finish, and the pipes were empty after that: what was written is through.
-            // (A process that still holds a pipe open now has left the job.)
+            // The thread was asked to finish, and after that the pipes were empty, so all output is
+            // passed on. (A process that still holds a pipe open has left the job.)
             if finishing && !progress {
                 break;
             }
@@ -89,7 +89,7 @@ impl Relay {
 }
 
 impl Stream {
-    /// Passes on what is there; false at the end of the stream or of its reader.
+    /// Passes on the output that is there. False: the stream has ended, or its reader has gone.
     fn pass_on(&mut self, buffer: &mut [u8]) -> bool {
         let size = match self.file.read(buffer) {
             Ok(0) => {
@@ -108,7 +108,8 @@ impl Stream {
                 self.append_line(&mut lines);
             }
         }
-        // The reader has gone: closing our end lets the rank notice, as it would without us.
+        // If the reader has gone, our end is closed, and the rank notices that as it would without
+        // a relay.
         self.write(&lines).is_ok()
     }
 

@@ -1,4 +1,4 @@
-//! Signals as something to poll for, and their names.
+//! Signals as a descriptor to poll, and their names.
 
 use llcl::util::status::{Error, Result};
 use std::fs::File;
@@ -7,14 +7,14 @@ use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
 use std::ptr;
 
-/// What `llcl-run` passes on to the ranks.
+/// The signals that `llcl-run` passes on to the ranks.
 const FORWARDED: [i32; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
-/// The forwarded signals, blocked and readable here instead.
+/// A descriptor that reads the forwarded signals, which are blocked.
 pub struct Signals {
     file: File,
-    /// The mask before, which the ranks get.
+    /// The signal mask of before, which the ranks get.
     pub original: libc::sigset_t,
 }
 

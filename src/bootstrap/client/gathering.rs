@@ -1,5 +1,5 @@
-//! Gathering bytes of all ranks, a packet after the other. What has not ended in time goes on at the
-//! next call: the hub has this rank's bytes, and waits for the others.
+//! Gathering the bytes of all ranks, packet by packet. If the deadline passes, the next call goes
+//! on with the same exchange: the hub has this rank's bytes and waits for the other ranks.
 
 use super::{Client, lock};
 use crate::bootstrap::protocol::{PAYLOAD, Request};
@@ -8,22 +8,22 @@ use crate::util::status::Result;
 use std::sync::MutexGuard;
 use std::time::Instant;
 
-/// One that has begun.
+/// An exchange that has begun.
 pub(super) struct Gathering {
     /// Bytes of each rank.
     size: usize,
-    /// How many of them have come.
+    /// How many of them are complete.
     done: usize,
-    /// Names the answer to the packet that is under way.
+    /// The token of the packet that is under way.
     token: Option<u32>,
-    /// Those of all ranks.
+    /// The bytes of all ranks.
     all: Vec<u8>,
 }
 
 impl Client {
-    /// See `Bootstrap::exchange_by`; `all` is as long as it has to be, and written on success only.
-    /// ERR_TIMEOUT at the deadline; a call with as many bytes goes on then, and their values are
-    /// those of the first one.
+    /// See `Bootstrap::exchange_by`. The caller has checked the length of `all`, which is written
+    /// on success only. After ERR_TIMEOUT a call with as many bytes goes on; the bytes that it
+    /// sends are those of the first call.
     pub(in crate::bootstrap) fn exchange(
         &self,
         mine: &[u8],
@@ -57,7 +57,7 @@ impl Client {
     fn begin_gathering(&self, size: usize, total: usize) -> Result<Gathering> {
         let mut all = Vec::new();
         if all.try_reserve_exact(total).is_err() {
-            // The others fail too, and do not wait for this rank.
+            // So the other ranks fail too, and do not wait for this one.
             self.refuse(size)?;
             fail!(ERR_NO_MEMORY, "no memory for {total} bytes of all ranks");
         }
@@ -65,8 +65,8 @@ impl Client {
         Ok(Gathering { size, done: 0, token: None, all })
     }
 
-    /// Gathers the next packet of each rank. False: all have been gathered. It has a token still
-    /// where the deadline has come.
+    /// Gathers the next packet of each rank. False: all bytes have been gathered. If the deadline
+    /// passes, `it` keeps the token.
     fn gather(&self, it: &mut Gathering, mine: &[u8], deadline: Option<Instant>) -> Result<bool> {
         let ranks = self.shared.gone.len();
         let end = it.size.min(it.done + PAYLOAD / ranks);
@@ -114,7 +114,8 @@ impl Client {
         }
     }
 
-    /// The right to say what the hub takes of a rank once at a time.
+    /// The lock for a collective request; an error if an exchange that has timed out must go on
+    /// first.
     fn no_gathering(&self) -> Result<MutexGuard<'_, Option<Gathering>>> {
         let turn = lock(&self.collective);
         match &*turn {
@@ -124,7 +125,7 @@ impl Client {
     }
 }
 
-/// A rank's bytes from `offset` on, of `size`.
+/// The request with a rank's bytes from `offset` on, of `size` in all.
 fn packet(chunk: &[u8], offset: usize, size: usize) -> Request {
     Request::Exchange { total: size as u64, offset: offset as u64, bytes: chunk.to_vec() }
 }

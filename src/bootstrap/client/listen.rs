@@ -1,5 +1,5 @@
-//! The thread that listens to the hub: takes in its answers, the news of deaths, and the cards of
-//! other ranks.
+//! The watcher thread, which receives the hub's answers, the news of deaths, and the cards of other
+//! ranks.
 
 use super::{Answer, Deaths, Over, Shared, checked, lock};
 use crate::bootstrap::Card;
@@ -11,14 +11,15 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
-/// Most packets that are taken in before what came is told: so many descriptors are held meanwhile.
+/// Most packets that are received before the cards in them are passed on, which bounds the number
+/// of open descriptors.
 const TOGETHER: usize = 32;
 
 impl Shared {
     /// Runs on the watcher thread until `close` or the end of the hub.
     pub(super) fn watch(&self, socket: &OwnedFd) {
         let mut buffer = vec![0; PACKET];
-        // Ranks whose cards are wanted, while the socket has no room to say so.
+        // Ranks whose cards are wanted, while the socket has no room for the request.
         let mut unsaid = Vec::new();
         loop {
             let room = if unsaid.is_empty() { 0 } else { libc::POLLOUT };
@@ -46,7 +47,7 @@ impl Shared {
         }
     }
 
-    /// Takes in what has come. False: the hub has gone.
+    /// Receives the packets that have arrived. False: the hub has gone.
     fn listen(&self, socket: &OwnedFd, buffer: &mut [u8]) -> bool {
         let (mut cards, mut lives) = (Vec::new(), true);
         for _ in 0..TOGETHER {
@@ -67,7 +68,7 @@ impl Shared {
     /// room.
     pub(super) fn look_up(&self, socket: &OwnedFd, peers: &mut Vec<u32>) {
         let request = Request::Lookup { peers: peers.clone() }.encode(0);
-        // Held while it is sent, as in say().
+        // The lock is held while it sends, as in say().
         let open = lock(&self.socket);
         if open.is_none() {
             // end() answers the waiting threads.
@@ -90,7 +91,7 @@ impl Shared {
             return;
         }
         cards.iter().for_each(|(peer, _)| self.wanted.answered(*peer));
-        // Called without the lock: it may be the last to hold what ends this connection.
+        // Called without the lock: dropping the last reference may end this connection.
         let call = lock(&self.on_cards).clone();
         if let Some(call) = call {
             call(cards);
@@ -106,7 +107,7 @@ impl Shared {
                 cards.push((rank, Ok(Card { blob: bytes, fd: None })));
             }
             Some((token, Reply::Answer { status, bytes })) => {
-                // An unknown token is an answer to a thread that no longer waits.
+                // If the token is unknown, the thread that asked no longer waits.
                 if let Some(slot) = lock(&self.pending).answers.get_mut(&token) {
                     *slot = Some(Answer { status, bytes });
                     self.arrived.notify_all();
@@ -122,8 +123,8 @@ impl Shared {
 
     pub(super) fn mark_gone(&self, peer: u32) {
         let Some(gone) = self.gone.get(peer as usize) else { return };
-        // Release: a thread that sees the mark sees what the hub said before it; pairs with the
-        // Acquire in `is_dead` and `on_death`.
+        // Release: a thread that sees the mark sees the effects of the hub's earlier packets; pairs
+        // with the Acquire in `is_dead` and `on_death`.
         gone.store(true, Ordering::Release);
         let mut deaths = lock(&self.deaths);
         let Deaths { call, told } = &mut *deaths;
@@ -133,7 +134,7 @@ impl Shared {
         }
     }
 
-    /// Nobody can be reached any more through a hub that has ended.
+    /// The hub has ended: ends all requests and marks all ranks as dead.
     fn hub_gone(&self) {
         self.end(Over::HubGone);
         for peer in (0..self.gone.len() as u32).filter(|peer| *peer != self.rank) {
@@ -144,14 +145,14 @@ impl Shared {
     pub(super) fn end(&self, over: Over) {
         lock(&self.pending).over.get_or_insert(over);
         self.arrived.notify_all();
-        // The cards that are asked for do not come, either.
+        // The cards that are asked for will not arrive either.
         let mut cards = Vec::new();
         self.wanted.pending(|peer| cards.push((peer, Err(over.error()))));
         self.introduce(cards);
     }
 }
 
-/// What a rank has published.
+/// The card in an answer of the hub.
 fn card(rank: u32, answer: Answer, fd: Option<OwnedFd>) -> Result<Card> {
     let blob = checked(answer)?.bytes;
     match fd {

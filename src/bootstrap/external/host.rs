@@ -1,6 +1,6 @@
-//! The hub of a machine, in a world that somebody else has started: a thread of the lowest rank there.
-//! It lets in processes that know the secret, until every rank of the machine has come, and then
-//! serves them until all have left.
+//! The hub of a machine in a world of another launcher: a thread in the process of the lowest rank
+//! there. It accepts processes that know the secret, until every rank of the machine has connected.
+//! Then it serves the ranks until all have left.
 
 use crate::bootstrap::client::lock;
 use crate::bootstrap::hub::{Event, Hub};
@@ -16,30 +16,30 @@ use std::time::{Duration, Instant};
 
 /// The hub's buffers are on the heap.
 const STACK: usize = 128 << 10;
-/// How long that rank, when it has left, serves those that are about to leave.
-const FAREWELL: Duration = Duration::from_secs(2);
-/// How long a process may run on that has closed its connection; as under `llcl-run`.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long it waits before it lets somebody in again where that has failed, in milliseconds.
+/// How long the hub goes on for other ranks after its own rank has left.
+const LEAVE_GRACE: Duration = Duration::from_secs(2);
+/// How long a process may go on after it has closed its connection; as under `llcl-run`.
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
+/// How long it waits after a failed accept(), in milliseconds.
 const PAUSE_MS: i32 = 10;
 /// Most connections at one time over which no rank has sent its hello.
-const STRANGERS: usize = 64;
+const MOST_UNKNOWN: usize = 64;
 
-/// Takes a packet to the hub in the process of that rank.
+/// A function that sends a packet to the hub in the process of that rank.
 pub type Carry = Box<dyn Fn(u32, Vec<u8>) + Send + Sync>;
 
-/// What other threads of the process have for the hub's.
+/// Requests of other threads of the process to the hub's thread.
 #[derive(Default)]
 struct Orders {
     /// The hub of each rank; None: not known yet.
     hubs: Option<Arc<[u32]>>,
-    /// What the ranks of other machines have published.
+    /// The cards of the ranks of other machines.
     cards: Option<Vec<Vec<u8>>>,
     carry: Option<Carry>,
     /// Packets of other hubs.
     relayed: Vec<(u32, Vec<u8>)>,
     leaving: bool,
-    /// Nothing leads to the other hubs any more.
+    /// The wire has failed: the other hubs cannot be reached any more.
     wire_failed: bool,
 }
 
@@ -73,7 +73,7 @@ impl Host {
         let hub_requests = Arc::new(HubRequests { wake: Wake::new()?, orders: Mutex::default() });
         let mut seats: Vec<Option<OwnedFd>> = (0..size).map(|_| None).collect();
         seats[me as usize] = Some(ours);
-        let door = Door { listener, secret, seats, strangers: Vec::new() };
+        let door = Door { listener, secret, seats, unknown: Vec::new() };
         let orders = hub_requests.clone();
         let thread = spawn_quiet("llcl-hub", STACK, move || {
             if let Some((seats, hubs)) = door.all_seated(me, &orders) {
@@ -87,29 +87,29 @@ impl Host {
         Ok((theirs, Host { hub_requests, thread: Some(thread) }))
     }
 
-    /// By which other threads reach the hub, until it ends.
+    /// The object through which other threads reach the hub, until it ends.
     pub(super) fn hub_requests(&self) -> Arc<HubRequests> {
         self.hub_requests.clone()
     }
 }
 
 impl HubRequests {
-    /// Tells the hub which rank's process has the hub of each rank.
+    /// Tells the hub, for each rank, the rank in whose process its hub runs.
     pub(super) fn set_hubs(&self, hubs: Arc<[u32]>) {
         self.give(|orders| orders.hubs = Some(hubs));
     }
 
-    /// Tells it what the ranks of other machines have published.
+    /// Gives it the cards of the ranks of other machines.
     pub(in crate::bootstrap) fn set_cards(&self, cards: Vec<Vec<u8>>) {
         self.give(|orders| orders.cards = Some(cards));
     }
 
-    /// Tells it what takes packets to other hubs.
+    /// Gives it the function that sends packets to other hubs.
     pub(in crate::bootstrap) fn carry_by(&self, carry: Carry) {
         self.give(|orders| orders.carry = Some(carry));
     }
 
-    /// Tells it that nothing leads to the other hubs any more: it ends.
+    /// Tells it that the wire has failed: it ends.
     pub(in crate::bootstrap) fn wire_failed(&self) {
         self.give(|orders| orders.wire_failed = true);
     }
@@ -144,16 +144,17 @@ struct Door {
     secret: Secret,
     seats: Vec<Option<OwnedFd>>,
     /// Connections over which no rank has sent its hello yet.
-    strangers: Vec<OwnedFd>,
+    unknown: Vec<OwnedFd>,
 }
 
 /// Sockets to the ranks of this machine, and the hub of each rank.
 type Seated = (Vec<Option<OwnedFd>>, Arc<[u32]>);
 
 impl Door {
-    /// Lets all ranks of this machine in. None: rank `me` leaves before.
+    /// Accepts all ranks of this machine. None: rank `me` has left before.
     fn all_seated(mut self, me: u32, hub_requests: &HubRequests) -> Option<Seated> {
-        // Nobody could be let in, as where this process has no descriptor left.
+        // Whether the last accept() failed, for instance because this process has no descriptor
+        // left.
         let mut refused = false;
         loop {
             let (hubs, leaving) = hub_requests.take(|orders| (orders.hubs.clone(), orders.leaving));
@@ -167,29 +168,29 @@ impl Door {
                 return Some((self.seats, hubs));
             }
             let mut waits = vec![interest(hub_requests.wake.as_fd(), libc::POLLIN)];
-            let room = self.strangers.len() < STRANGERS && !refused;
+            let room = self.unknown.len() < MOST_UNKNOWN && !refused;
             let patience = if refused { PAUSE_MS } else { -1 };
             waits.push(interest(self.listener.as_fd(), if room { libc::POLLIN } else { 0 }));
-            waits.extend(self.strangers.iter().map(|it| interest(it.as_fd(), libc::POLLIN)));
+            waits.extend(self.unknown.iter().map(|it| interest(it.as_fd(), libc::POLLIN)));
             socket::poll(&mut waits, patience).ok()?;
             refused = false;
-            for at in (0..self.strangers.len()).rev().filter(|at| waits[at + 2].revents != 0) {
-                let stranger = self.strangers.swap_remove(at);
-                self.seat(stranger);
+            for at in (0..self.unknown.len()).rev().filter(|at| waits[at + 2].revents != 0) {
+                let connection = self.unknown.swap_remove(at);
+                self.seat(connection);
             }
             if waits[1].revents != 0 {
                 match accept(self.listener.as_fd()) {
-                    Ok(stranger) => self.strangers.push(stranger),
+                    Ok(connection) => self.unknown.push(connection),
                     Err(_) => refused = true,
                 }
             }
         }
     }
 
-    /// Gives a rank its seat. The connection of anybody else is closed.
-    fn seat(&mut self, stranger: OwnedFd) {
+    /// Keeps the connection if a rank has sent a valid hello; closes it otherwise.
+    fn seat(&mut self, connection: OwnedFd) {
         let mut buffer = [0; HELLO + 1];
-        let said = socket::receive(stranger.as_fd(), &mut buffer);
+        let said = socket::receive(connection.as_fd(), &mut buffer);
         // Without its descriptor a rank could not reach this one's memory.
         let Ok((said, Some(_))) = said else { return };
         let Some((_, rank)) = buffer[..said].split_last_chunk() else { return };
@@ -197,14 +198,14 @@ impl Door {
         if let Some(seat @ None) = self.seats.get_mut(rank as usize)
             && buffer[..said] == hello(&self.secret, rank)[..]
         {
-            *seat = Some(stranger);
+            *seat = Some(connection);
         }
     }
 }
 
 fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
     let (mut until, mut carry): (Option<Instant>, Option<Carry>) = (None, None);
-    // Ranks that have closed their connections, and until when their processes may run on.
+    // Ranks that have closed their connections, and how long their processes may go on.
     let mut closed: VecDeque<(Instant, u32)> = VecDeque::new();
     loop {
         if let Some(carry) = &carry {
@@ -215,7 +216,7 @@ fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
         }
         let now = Instant::now();
         while closed.front().is_some_and(|(at, _)| *at <= now) {
-            closed.pop_front().map(|(_, rank)| hub.evict(rank));
+            closed.pop_front().map(|(_, rank)| hub.kill_closed(rank));
         }
         if until.is_some_and(|until| until <= now) {
             return;
@@ -237,7 +238,7 @@ fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
                 return;
             }
             if orders.leaving {
-                until.get_or_insert(Instant::now() + FAREWELL);
+                until.get_or_insert(Instant::now() + LEAVE_GRACE);
             }
             carry = orders.carry.or(carry);
             if let Some(cards) = &orders.cards {
@@ -255,23 +256,23 @@ fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
                     }
                     end_all(&mut hub, me, (rank, code, grace_ms))
                 }
-                Event::Closed { rank } => closed.push_back((Instant::now() + LAST_WORDS, rank)),
+                Event::Closed { rank } => closed.push_back((Instant::now() + CLOSE_GRACE, rank)),
                 // The hub has killed it.
-                Event::Nonsense { .. } => {}
+                Event::ProtocolError { .. } => {}
             }
         }
     }
 }
 
-/// Ends the processes of all ranks of this machine, this one last. The rank that wants it ends by
-/// itself, for as long as the others may take.
+/// Ends the processes of all ranks of this machine, this one last. The rank that called for the end
+/// ends by itself; it has the same time as the others.
 fn end_all(hub: &mut Hub, me: u32, (rank, code, grace_ms): (u32, i32, u32)) -> ! {
     let until = Instant::now() + Duration::from_millis(grace_ms.into());
     hub.signal_all_but(&[me, rank], libc::SIGTERM);
     while Instant::now() < until && hub.signal_all_but(&[me], 0) {
         let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
         let _ = socket::poll(&mut [interest(hub.as_fd(), libc::POLLIN)], left + 1);
-        // It notices their ends; what else they say changes nothing any more.
+        // The hub notices their ends; other requests have no effect any more.
         let _ = hub.turn();
     }
     hub.signal_all_but(&[me], libc::SIGKILL);

@@ -1,5 +1,5 @@
-//! The hub of one machine of several: what concerns all ranks goes through the log, and is applied
-//! when it comes back from there.
+//! The hub of one machine of several: a request that concerns all ranks goes through the log, and
+//! is applied when it comes back.
 
 use super::{Event, Hub};
 use crate::bootstrap::log::{Entry, Log};
@@ -16,7 +16,7 @@ pub(super) fn concerns_all(request: &Request) -> bool {
 }
 
 impl Hub {
-    /// Enters the request of a rank of this machine that lies in the buffer.
+    /// Enters a request of a rank of this machine, which lies in the buffer, into the log.
     pub(super) fn submit(
         &mut self,
         rank: u32,
@@ -25,7 +25,7 @@ impl Hub {
         events: &mut Vec<Event>,
     ) -> Verdict {
         if self.is_gone(rank) {
-            return Verdict::Nonsense("a request out of turn");
+            return Verdict::ProtocolError("a request out of turn");
         }
         let packet = self.buffer[..size].to_vec();
         self.enter(Entry { rank, packet }, events);
@@ -34,14 +34,14 @@ impl Hub {
                 self.departed[rank as usize] = true;
                 self.forget_process(rank);
             }
-            // The ranks of this machine end at once, though the hub of rank 0 may not answer.
+            // The ranks of this machine end at once, even if the hub of rank 0 does not answer.
             Request::Abort { code, grace_ms } => return Verdict::Abort { code, grace_ms },
             _ => {}
         }
         Verdict::Fine
     }
 
-    /// Enters the death of a rank of this machine, once.
+    /// Enters the death of a rank of this machine into the log, once.
     pub(super) fn submit_death(&mut self, rank: u32) {
         if !self.is_gone(rank) {
             self.departed[rank as usize] = true;
@@ -62,13 +62,13 @@ impl Hub {
         events
     }
 
-    /// What ranks of other machines have published, by rank.
+    /// The cards of ranks of other machines, by rank.
     pub fn far_cards(&mut self, cards: &[Vec<u8>]) {
         self.rules.far_cards(cards);
         self.dispatch();
     }
 
-    /// Packets for the hubs of other machines, with the ranks in whose processes these run.
+    /// Packets for the hubs of other machines, each with the rank in whose process the hub runs.
     pub fn take_relays(&mut self) -> Vec<(u32, Vec<u8>)> {
         self.log.as_mut().map(Log::take_outgoing).unwrap_or_default()
     }
@@ -79,7 +79,7 @@ impl Hub {
     }
 
     fn apply(&mut self, entries: Vec<Entry>, events: &mut Vec<Event>) {
-        let (any, mut nonsense) = (!entries.is_empty(), Vec::new());
+        let (any, mut wrong) = (!entries.is_empty(), Vec::new());
         for Entry { rank, packet } in entries {
             if packet.is_empty() {
                 self.rules.gone(rank, false);
@@ -92,15 +92,15 @@ impl Hub {
                 Verdict::Abort { code, grace_ms } if !near => {
                     events.push(Event::Abort { rank, code, grace_ms });
                 }
-                Verdict::Nonsense(what) if near => {
-                    events.push(Event::Nonsense { rank, what });
-                    nonsense.push(rank);
+                Verdict::ProtocolError(what) if near => {
+                    events.push(Event::ProtocolError { rank, what });
+                    wrong.push(rank);
                 }
                 _ => {}
             }
         }
-        // Not before: a death that is entered here comes after all of these, at every hub.
-        nonsense.into_iter().for_each(|rank| self.disconnect(rank));
+        // Only now: so the deaths follow all of these entries at every hub.
+        wrong.into_iter().for_each(|rank| self.disconnect(rank));
         if let Some(log) = self.log.as_mut().filter(|log| any && log.decides()) {
             log.retire(|rank| self.rules.is_gone(rank));
         }

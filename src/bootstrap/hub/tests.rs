@@ -27,12 +27,12 @@ fn nonsense_is_a_death_of_its_sender_and_of_nobody_else() {
     let ok = Reply::Answer { status: 0, bytes: Vec::new() };
     assert_eq!(hear(&ends[0]), Some((1, ok)));
     socket::send(ends[1].as_fd(), b"what?", None, Room::Now).unwrap();
-    assert!(matches!(hub.turn().unwrap()[..], [Event::Nonsense { rank: 1, .. }]));
+    assert!(matches!(hub.turn().unwrap()[..], [Event::ProtocolError { rank: 1, .. }]));
     assert_eq!(hear(&ends[0]), Some((0, gone(1, false))));
     // Also a packet that would make an answer larger than a packet may be.
     let bytes = vec![0; crate::bootstrap::protocol::PAYLOAD];
     say(&ends[0], 2, &Request::Exchange { total: 1, offset: 0, bytes });
-    assert!(matches!(hub.turn().unwrap()[..], [Event::Nonsense { rank: 0, .. }]));
+    assert!(matches!(hub.turn().unwrap()[..], [Event::ProtocolError { rank: 0, .. }]));
 }
 
 #[test]
@@ -49,12 +49,12 @@ fn who_closes_is_dead_when_its_process_has_ended() {
     drop(ends.remove(1));
     assert_eq!(hub.turn().unwrap(), [Event::Closed { rank: 1 }]);
     assert_eq!((hear(&ends[0]), child.try_wait().unwrap()), (None, None));
-    assert!(!hub.has_deserted(1));
-    assert!(hub.evict(1) && !hub.evict(0));
+    assert!(!hub.died_in_world(1));
+    assert!(hub.kill_closed(1) && !hub.kill_closed(0));
     child.wait().unwrap();
     assert_eq!(hub.turn().unwrap(), []);
     assert_eq!(hear(&ends[0]), Some((0, gone(1, false))));
-    assert!(hub.has_deserted(1) && !hub.evict(1));
+    assert!(hub.died_in_world(1) && !hub.kill_closed(1));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn an_abort_reaches_the_ranks_of_all_machines_and_nonsense_kills_its_sender_only
     say(&machines.ends[2], 0, &Request::Fence);
     say(&machines.ends[2], 0, &Request::Fence);
     let what = "a second collective call at a time, or one that is too long";
-    assert_eq!(machines.turn(), [Event::Nonsense { rank: 2, what }]);
+    assert_eq!(machines.turn(), [Event::ProtocolError { rank: 2, what }]);
     for end in [0, 1, 3] {
         assert_eq!(hear(&machines.ends[end]), Some((0, gone(2, false))));
     }
