@@ -1,10 +1,10 @@
-//! Threads that wait for room in a full queue: asleep, because to spin would keep the core from
-//! those who make the room; and in turn, because a thread that is awake would post for as long as
-//! the system lets it run, and the system knows nothing of the queue.
+//! Threads that wait for room in a full queue. They sleep, because a spinning thread would keep the
+//! core from the thread that makes the room. And they take turns: a thread that is awake would
+//! otherwise post until the system takes its core away, and the system knows nothing of the queue.
 //!
-//! While somebody waits, a thread may post a share of commands. Then it is refused, as if the queue
-//! were full, until it has waited in the line: it wakes the first one there and goes to the end.
-//! The kernel keeps the line: threads that sleep on one word are woken in order.
+//! While threads wait, a thread may post a share of commands. Then its posts are refused, as if the
+//! queue were full, until it has waited in the line: it wakes the first thread there and goes to
+//! the end. The kernel keeps the line: it wakes threads that sleep on one word in their order.
 
 use crate::util::bell::Bell;
 use std::cell::Cell;
@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How long a thread sleeps at most. The thread that empties the queue looks for sleepers without a
-/// fence; of the many looks that a full queue brings with it one could be too early, but not all.
+/// fence, so one look may miss a sleeper; of the many looks at a full queue not all can.
 const LONGEST: Duration = Duration::from_millis(1);
-/// Like `LONGEST`, for a thread that waits for its turn, which comes when all others have had
+/// Like `LONGEST`, for a thread that waits for its turn. The turn comes when all others have had
 /// theirs.
 const LONGEST_TURN: Duration = Duration::from_millis(50);
 
@@ -24,12 +24,12 @@ const PAUSES: usize = 16;
 
 /// Commands that a thread may post while others wait.
 const SHARE: i32 = 8192;
-/// How often it is refused afterwards if it does not wait in the line: a thread that only tries is
-/// slowed down and not locked out.
+/// How often a thread is refused after its share if it does not wait in the line. A thread that
+/// only tries is slowed down but not locked out.
 const REFUSALS: i32 = 8;
 
 thread_local! {
-    /// What is left of this thread's share; below 0 the refusals, counted.
+    /// How many commands of this thread's share are left; below 0 it counts the refusals.
     static LEFT: Cell<i32> = const { Cell::new(SHARE) };
 }
 
@@ -41,8 +41,8 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Waits until there may be room, unless `attempt` succeeds. While somebody empties the queue
-    /// there is room within a microsecond; so it looks a few times before it sleeps.
+    /// Waits until there may be room, unless `attempt` succeeds. While a thread empties the queue
+    /// there is room within a microsecond, so this looks a few times before it sleeps.
     pub fn wait<T>(&self, attempt: impl Fn() -> Option<T>) -> Option<T> {
         for _ in 0..LOOKS {
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
@@ -53,8 +53,8 @@ impl Admission {
         self.wait_asleep(LONGEST, attempt)
     }
 
-    /// Like `wait`, without the looks, where another thread takes them for all; at most for
-    /// `longest`.
+    /// Like `wait`, but sleeps at once, at most for `longest`: for when another thread already
+    /// looks.
     pub fn wait_asleep<T>(&self, longest: Duration, attempt: impl Fn() -> Option<T>) -> Option<T> {
         let ticket = self.bell.ticket();
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -67,14 +67,14 @@ impl Admission {
         end
     }
 
-    /// Whether the calling thread may post now: to be asked once per command.
+    /// Whether the calling thread may post now. To be called once for each command.
     #[inline]
     pub fn admits(&self) -> bool {
         !self.is_wanted() || spend()
     }
 
-    /// For a thread that had its share: lets the first of the line go on, and waits at its end.
-    /// False: it has not had it.
+    /// If the calling thread has used its share: wakes the first thread of the line and waits at
+    /// the end of the line. False: it has not used it.
     pub fn wait_for_turn(&self) -> bool {
         if !self.is_wanted() || LEFT.get() > 0 {
             return false;
@@ -100,8 +100,8 @@ impl Admission {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// There is room: wakes the thread that has waited longest. If others could have it, too, they
-    /// would only find it taken; each has its turn, or looks by itself after a moment.
+    /// There is room: wakes the thread that has waited longest. More threads would find the room
+    /// taken; each gets its turn, or looks again after LONGEST.
     pub fn announce(&self) {
         self.bell.ring_one();
     }

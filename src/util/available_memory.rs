@@ -1,4 +1,4 @@
-//! How much memory there is to be had.
+//! How much memory is available.
 
 /// Bytes that the machine's processes may still take without swapping, as the kernel estimates it.
 pub fn available_memory() -> u64 {

@@ -1,20 +1,21 @@
 //! How a thread waits for something that another thread will do.
 //!
-//! A sleep costs some 40 us to end, so it is the last resort; but a thread that spins on the core
-//! that the other one needs makes both late. So: a short time of pauses, then every further look
-//! gives the core away first. With nobody else to run, that costs a fifth of a microsecond.
+//! A sleep takes some 40 us to end, so it is the last resort. But a thread that spins on the core
+//! that the other thread needs makes both late. So the thread first spins for a short time, and
+//! then yields its core before every further look. If no other thread wants to run, a yield costs a
+//! fifth of a microsecond.
 //!
 //! How short that time is follows from the thread's last yield, see `keep_after`.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// How long looks are taken with nothing but a pause in between. A time and not a number of looks:
-/// some callers look once, others for a microsecond.
+/// How long a thread spins, with a pause between two looks. It is a time and not a number of looks,
+/// because the looks of some callers take as long as a microsecond.
 const PAUSES: Duration = Duration::from_micros(1);
-/// As PAUSES, where a yield costs the thread a turn of the scheduler.
+/// As PAUSES, if a yield costs the thread a time slice of the scheduler.
 const LONG_PAUSES: Duration = Duration::from_micros(50);
-/// A yield that takes longer has let a thread run that does not give way itself.
+/// A yield that takes longer has let a thread run that does not yield itself.
 const TURN: Duration = Duration::from_micros(500);
 /// Looks before the clock is read.
 const UNTIMED: u32 = 2;
@@ -23,10 +24,10 @@ thread_local! {
     static KEEP: Cell<Duration> = const { Cell::new(PAUSES) };
 }
 
-/// How long the thread keeps its core at the beginning of its next wait, if its last yield has
-/// taken so long. Nobody else ran: a microsecond. Others ran that soon gave way, as ranks that
-/// share the core and wait as well: no time at all, which would only keep them waiting. A thread
-/// ran that computes: as long as is worthwhile to come round it.
+/// How long the thread spins at the beginning of its next wait, if its last yield has taken so
+/// long. If no other thread ran: a microsecond. If threads ran that yielded soon, such as ranks
+/// that share the core and wait as well: no time, which would only delay them. If a thread ran that
+/// computes: as long as it pays to avoid another yield.
 fn keep_after(last_yield: Duration) -> Duration {
     match last_yield {
         took if took < PAUSES => PAUSES,
@@ -35,7 +36,7 @@ fn keep_after(last_yield: Duration) -> Duration {
     }
 }
 
-/// Whether the thread shares its core with others that give way: a look should be short.
+/// Whether the thread shares its core with others that yield: a look should be short.
 #[inline]
 pub fn core_is_shared() -> bool {
     KEEP.get().is_zero()
@@ -50,12 +51,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A wait that may stay awake for `budget`.
+    /// A wait that stays awake for at most `budget`.
     pub fn new(budget: Duration) -> Backoff {
         Backoff { looks: 0, since: None, budget }
     }
 
-    /// Passes a moment. False: the budget is used up and the caller should sleep.
+    /// Pauses or yields. False: the budget is used up and the caller should sleep.
     #[inline]
     pub fn pause(&mut self) -> bool {
         if self.may_keep_core() {
@@ -65,7 +66,7 @@ impl Backoff {
         self.give_way()
     }
 
-    /// Whether the wait is so young that the thread need not give its core away.
+    /// Whether the wait is in its first time, in which the thread spins and does not yield.
     #[inline]
     fn may_keep_core(&mut self) -> bool {
         self.looks = self.looks.saturating_add(1);
@@ -88,7 +89,7 @@ impl Backoff {
         after < self.budget
     }
 
-    /// Something happened: the wait begins anew.
+    /// The thread has found work: the wait begins anew.
     #[inline]
     pub fn renew(&mut self) {
         self.looks = 0;

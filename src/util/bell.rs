@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::util::futex;
 use crate::util::sync::{AtomicU32, Ordering};
 
-/// A counter to sleep on. Four zero bytes are a bell that was never rung, so one can be laid into
-/// fresh shared memory. A foreign process that scribbles over the word can cause idle rounds or
-/// make sleeps last as long as their limit, and nothing worse.
+/// A counter to sleep on. Four zero bytes are a bell that was never rung, so fresh shared memory
+/// needs no initialisation. Another process that overwrites the word can cause idle rounds or make
+/// sleeps last as long as their limit, and nothing worse.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Bell {
@@ -18,7 +18,7 @@ pub struct Bell {
     kernel: kernel::Kernel,
 }
 
-/// The count at the time when the sleeper began to look for work.
+/// The count when the sleeper began to look for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(u32);
 
@@ -28,7 +28,7 @@ impl Bell {
         Bell::default()
     }
 
-    /// Step 1 of the protocol: to be taken before the sources are armed.
+    /// Step 1 of the protocol: the sleeper takes a ticket before it arms the sources.
     #[inline]
     pub fn ticket(&self) -> Ticket {
         // Acquire: pairs with the Release in count(); a ticket that includes a ring comes after
@@ -36,14 +36,14 @@ impl Bell {
         Ticket(self.word.load(Ordering::Acquire))
     }
 
-    /// Ends the sleep of everybody on this bell.
+    /// Wakes all sleepers of this bell.
     pub fn ring(&self) {
         self.count();
         self.wake(i32::MAX);
     }
 
-    /// Ends the sleep of one. Only where each of the sleepers could do the work: otherwise the one
-    /// that cannot may use up the wake-up of the one that can. Whether anybody slept.
+    /// Wakes one sleeper. Use it only if each of the sleepers can do the work; else a sleeper that
+    /// cannot may take the wake-up of one that can. Returns whether there was a sleeper.
     pub fn ring_one(&self) -> bool {
         self.count();
         self.wake(1)
@@ -86,7 +86,7 @@ impl Bell {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Bell>() == 4);
 
-/// The kernel's futex as what it is: a lock around "compare and queue" and around "wake".
+/// A model of the kernel's futex: a lock around "compare and queue" and around "wake".
 #[cfg(loom)]
 mod kernel {
     use super::{AtomicU32, Ordering};
@@ -111,7 +111,7 @@ mod kernel {
             true
         }
 
-        /// FUTEX_WAKE. Whether anybody slept.
+        /// FUTEX_WAKE. Returns whether there was a sleeper.
         pub fn wake(&self, sleepers: i32) -> bool {
             let mut queue = self.queue.lock().unwrap();
             let slept = *queue > 0;

@@ -21,9 +21,9 @@ pub enum Kind {
 pub struct Row {
     /// The environment variable.
     pub name: &'static str,
-    /// Its value when nobody sets it, in the form in which it would be set.
+    /// Its value when it is not set, as text in the form in which it would be set.
     pub default: &'static str,
-    /// What one of it is; empty for words.
+    /// The unit of its number; empty for words.
     pub unit: &'static str,
     /// What is accepted.
     pub kind: Kind,
@@ -34,7 +34,7 @@ pub struct Row {
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// It is not set: the default.
     Default,
     /// The environment.
     Environment,
@@ -57,8 +57,8 @@ macro_rules! table {
         }
 
         impl Config {
-            /// Reads the environment; a variable that is set to what it does not accept is an
-            /// error and never silently the default. An empty one counts as unset.
+            /// Reads the environment. A value that a variable does not accept is an error; it never
+            /// becomes the default silently. An empty variable counts as unset.
             pub fn from_environment() -> Result<Config> {
                 let mut origins = Vec::new();
                 Ok(Config {
@@ -251,7 +251,7 @@ impl Row {
         }
     }
 
-    /// A value as it would be set.
+    /// A value as text, in the form in which it would be set.
     pub fn show(&self, value: u64) -> String {
         match self.kind {
             Kind::Words(words) => words[value as usize].to_string(),

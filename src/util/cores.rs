@@ -1,5 +1,6 @@
-//! The cores on which a thread may run, as plain bits that ranks tell each other: whether there is
-//! one for each of them no rank can know alone, since each may have been pinned to its own.
+//! The cores on which a thread may run, as plain bits that ranks send each other. A rank alone
+//! cannot know whether there is a core for each rank, because each rank may have been pinned to a
+//! core of its own.
 
 use crate::fail;
 use crate::util::status::{Error, Result};
@@ -13,7 +14,7 @@ pub const PROGRESS_CPUS: &str = "LLCL_PROGRESS_CPUS";
 pub struct Cores([u64; 16]);
 
 impl Cores {
-    /// Those of the calling thread; all there can be where the kernel does not say.
+    /// The cores of the calling thread; all possible ones if the kernel does not say.
     pub fn mine() -> Cores {
         let mut cores = Cores::default();
         let bytes = size_of_val(&cores.0);
@@ -22,9 +23,9 @@ impl Cores {
         if filled > 0 { cores } else { Cores([u64::MAX; 16]) }
     }
 
-    /// Where the library's own threads of a rank are to run: on the cores that LLCL_PROGRESS_CPUS
-    /// lists, but not on those of the calling thread, which is the rank's, if there are others.
-    /// None: where the thread runs that starts them.
+    /// The cores for the library's own threads of a rank: those that LLCL_PROGRESS_CPUS lists,
+    /// without those of the calling thread, which is the rank's, unless there are no others. None:
+    /// the variable is not set, and the threads run where the thread runs that starts them.
     pub fn of_progress_threads() -> Result<Option<Cores>> {
         let text = match std::env::var_os(PROGRESS_CPUS) {
             Some(text) if !text.is_empty() => text.to_string_lossy().into_owned(),
@@ -56,7 +57,7 @@ impl Cores {
         Some(cores)
     }
 
-    /// These without those of `other`, unless there are no others.
+    /// These cores without those of `other`; these unchanged if none would be left.
     fn aside_of(self, other: Cores) -> Cores {
         let mut left = self;
         left.0.iter_mut().zip(other.0).for_each(|(word, other)| *word &= !other);
@@ -78,12 +79,12 @@ impl Cores {
         cores.max(1) as usize
     }
 
-    /// As many words as the machine has cores for: what ranks tell each other.
+    /// The bits that ranks send each other: as many words as the machine's cores need.
     pub fn words(&self) -> &[u64] {
         &self.0[..Cores::of_the_machine().div_ceil(64).min(self.0.len())]
     }
 
-    /// These and the cores that another rank has told.
+    /// The union with the cores that another rank has sent.
     pub fn with(mut self, words: &[u64]) -> Cores {
         self.0.iter_mut().zip(words).for_each(|(own, other)| *own |= other);
         self

@@ -1,12 +1,12 @@
-//! Tests: how many bytes each part of a program has allocated. A thread says which part it works
-//! for; what is freed is taken off the part that has allocated it.
+//! For tests: counts how many bytes each part of a program has allocated. A thread says for which
+//! part it works. Freed memory is subtracted from the part that has allocated it.
 
 use crate::util::reserve::Reserve;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Parts have smaller numbers; 0 is everything that belongs to none.
+/// The numbers of parts are smaller; 0 stands for allocations that belong to no part.
 pub const PARTS: usize = 4;
 
 static BYTES: [AtomicUsize; PARTS] = [const { AtomicUsize::new(0) }; PARTS];
@@ -18,7 +18,7 @@ thread_local! {
     static OWN: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
-/// Calls `work`, whose allocations are those of `part`.
+/// Calls `work`, and counts its allocations for `part`.
 pub fn counted<T>(part: usize, work: impl FnOnce() -> T) -> T {
     let before = PART.replace(part);
     let result = work();
@@ -31,13 +31,13 @@ pub fn bytes_of(part: usize) -> usize {
     BYTES[part].load(Ordering::Relaxed)
 }
 
-/// The most that they ever were since the last call.
+/// The most bytes of a part at one time since the last call of this function.
 pub fn most_of(part: usize) -> usize {
     MOST[part].swap(bytes_of(part), Ordering::Relaxed)
 }
 
-/// What `work` answers, and the most bytes that the thread held at a time meanwhile, more than
-/// before.
+/// Calls `work`. Returns its answer, and by how many bytes the thread's memory grew at most during
+/// the call.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = OWN.get().0;
     OWN.set((before, before));
@@ -46,7 +46,7 @@ pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 fn note_own(bytes: isize) {
-    // A thread that ends has no count any more, and is asked for none.
+    // A thread that is ending has no counter any more.
     let _ = OWN.try_with(|own| {
         let (now, most) = own.get();
         own.set((now + bytes, most.max(now + bytes)));

@@ -1,4 +1,4 @@
-//! What a context counts: words that many threads add to and that are read now and then.
+//! The counters of a context: many threads add to them, and they are read rarely.
 
 use crate::util::pin::{number_thread, thread_number};
 use crossbeam_utils::CachePadded;
@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most shares of a receiver's credits.
 pub const SHARES: usize = 16;
-/// Threads that count their messages each on a line of its own, without an atomic operation.
+/// So many threads count their messages on a cache line of their own each, without an atomic
+/// read-modify-write.
 const COUNTING: usize = 32;
 
 /// One number.
@@ -21,14 +22,14 @@ impl Count {
         self.0.fetch_add(1, Ordering::Release);
     }
 
-    /// Like `up`, where only one thread at a time counts, which then costs next to nothing.
+    /// Like `up`, for a counter that only one thread at a time changes: a plain load and store.
     #[inline(always)]
     pub fn up_alone(&self, by: u64) {
-        // Release: what was counted has been done; pairs with get_done().
+        // Release: the counted work comes before; pairs with get_done().
         self.0.store(self.get().wrapping_add(by), Ordering::Release);
     }
 
-    /// The number, for a caller that relies on what was done before it was counted.
+    /// The number, for a caller that relies on the work that was counted.
     #[inline(always)]
     pub fn get_done(&self) -> u64 {
         // Acquire: pairs with up() and up_alone().
@@ -57,11 +58,11 @@ pub struct Counters {
     sent: [CachePadded<[Count; SHARES]>; COUNTING],
     /// Of the other threads, by share.
     sent_by_others: CachePadded<[Count; SHARES]>,
-    /// Changes of a peer's SendCNT that came to nothing, by share.
+    /// Changes of a peer's SendCNT that failed or were taken back, by share.
     lost_updates: [Count; SHARES],
     /// Reads of a peer's RecvCNT.
     pub credit_reads: Count,
-    /// Sleeps for want of credit.
+    /// Sleeps because there was no credit.
     pub credit_sleeps: Count,
     /// Wake-ups of a peer's receiver.
     pub wake_ups: Count,
@@ -73,7 +74,7 @@ pub struct Counters {
     pub parked: Count,
     /// Most requests that were parked at one time.
     pub parked_high_water: Count,
-    /// Slots passed over.
+    /// Slots that were skipped.
     pub skips: Count,
     /// Messages handled.
     pub handled: CachePadded<Count>,
@@ -83,9 +84,9 @@ pub struct Counters {
     pub slots_high_water: Count,
     /// Most requests that were seen to wait for their end.
     pub requests_high_water: Count,
-    /// Blocking collectives whose plan was there.
+    /// Collectives without a plan of the user's that found a plan.
     pub plans_found: Count,
-    /// Those for which one was made.
+    /// Such collectives that made a plan.
     pub plans_made: Count,
 }
 
@@ -99,7 +100,7 @@ impl Counters {
         }
     }
 
-    /// Likewise, by the calling thread, whose number this is.
+    /// As sent(), by the calling thread, whose number is `own`.
     #[inline(always)]
     pub fn message_sent_by(&self, own: usize, share: usize) {
         match own < COUNTING {
@@ -118,7 +119,7 @@ impl Counters {
         }
     }
 
-    /// A change of this share's SendCNT came to nothing, or was taken back.
+    /// A change of this share's SendCNT failed, or was taken back.
     #[cold]
     pub fn update_lost(&self, share: usize) {
         self.lost_updates[share % SHARES].up();

@@ -4,13 +4,13 @@ use crate::util::status::{Error, Result};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// How many descriptors one look tells of at most.
+/// The most descriptors that one wait reports.
 const MOST: usize = 64;
 
-/// A set of descriptors, each with a number by which its events are told.
+/// A set of descriptors, each with a key that its events carry.
 pub struct Epoll(OwnedFd);
 
-/// What one look has brought: which descriptor, and `libc::EPOLL*`.
+/// An event: the key of the descriptor, and `libc::EPOLL*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     pub key: u64,
@@ -29,8 +29,7 @@ impl Epoll {
         Ok(Epoll(unsafe { OwnedFd::from_raw_fd(epoll) }))
     }
 
-    /// Adds a descriptor that is not in the set: `events` are told under `key` as long as they
-    /// last.
+    /// Adds a descriptor that is not in the set. `events` are reported with `key`, level-triggered.
     pub fn add(&self, fd: BorrowedFd<'_>, events: i32, key: u64) -> Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd, events, key)
     }
@@ -40,8 +39,8 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_MOD, fd, events, key)
     }
 
-    /// Takes a descriptor out of the set, if it is in it. Closing is not enough where somebody else
-    /// holds the same open file.
+    /// Takes a descriptor out of the set, if it is in it. Closing it is not enough if another
+    /// process holds the same open file.
     pub fn remove(&self, fd: BorrowedFd<'_>) {
         let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, 0);
     }
@@ -55,7 +54,8 @@ impl Epoll {
         }
     }
 
-    /// What is ready, after at most `timeout_ms` (-1: no end). A signal counts as "nothing ready".
+    /// Waits at most `timeout_ms` (-1: without limit) and returns the events. After a signal there
+    /// are none.
     pub fn wait(&self, timeout_ms: i32) -> Result<Vec<Ready>> {
         let mut ready = [libc::epoll_event { events: 0, u64: 0 }; MOST];
         // SAFETY: `ready` is valid for writes of the number of entries given.

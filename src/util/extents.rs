@@ -1,8 +1,8 @@
-//! Which ranges of a file are free. Ranges that touch one another are one.
+//! The free ranges of a file. Adjacent ranges are merged.
 
 use crate::util::status::{Error, Result, Status};
 
-/// The free ranges below the end of what is taken of a file.
+/// The free ranges below the end of the last range that is taken.
 #[derive(Debug, Default)]
 pub struct Extents {
     /// First byte and length, by first byte; no two touch.
@@ -16,13 +16,13 @@ impl Extents {
         Extents { free: Vec::new(), end }
     }
 
-    /// How many bytes of the file are or have been taken: what is free lies below.
+    /// The end of the last range that is taken. All free ranges lie below.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Takes `length` bytes: of the first free range that has them, else behind all others. Its
-    /// first byte.
+    /// Takes `length` bytes from the first free range that is long enough, else at the end. Returns
+    /// the first byte.
     pub fn take(&mut self, length: u64) -> Result<u64> {
         if let Some(at) = self.free.iter().position(|range| range.1 >= length) {
             let (offset, all) = self.free[at];
@@ -39,7 +39,7 @@ impl Extents {
         Ok(offset)
     }
 
-    /// A range is free again. Where memory is so short that this cannot be noted it is lost.
+    /// Frees a range. If there is no memory to note it, the range is lost.
     pub fn give(&mut self, offset: u64, length: u64) {
         let at = self.free.partition_point(|range| range.0 < offset);
         let before = at.checked_sub(1).filter(|at| {
@@ -60,7 +60,7 @@ impl Extents {
                 }
             }
         }
-        // Nothing is taken behind the last one: it belongs to what the file has not been made for.
+        // The free range at the end is removed: `end` moves down to its first byte.
         if let Some((offset, _)) = self.free.pop_if(|range| range.0 + range.1 == self.end) {
             self.end = offset;
         }

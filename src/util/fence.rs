@@ -1,27 +1,28 @@
-//! The fence between "I have published something" and "I look at what the other one has published",
-//! paid by one side alone.
+//! An asymmetric fence between a store and a following load of what another thread has stored. Only
+//! one of the two sides pays for it.
 //!
-//! The side that does this often calls [`light_fence`], which costs nothing. The side that does it
-//! seldom calls [`heavy_fence`]: the kernel makes every running thread of every process that has
-//! joined execute a full fence (`membarrier(2)`). So whatever another thread had stored before that
-//! moment is seen after the call, and whatever it loads later sees what was stored before the call.
+//! The side that runs often calls [`light_fence`], which costs nothing. The side that runs rarely
+//! calls [`heavy_fence`]: the kernel makes every running thread of every registered process execute
+//! a full fence (`membarrier(2)`). So the caller sees, after the call, everything that another
+//! thread had stored before its fence. And everything that the other thread loads after its fence
+//! includes what the caller had stored before the call.
 //!
-//! Loom knows no such call. Under it both execute a full fence, which is what the kernel's amounts
-//! to for one pair of sides.
+//! Loom has no such call. Under loom both sides execute a full fence, which is equivalent for one
+//! pair of threads.
 
 use crate::util::sync::Ordering;
 
-/// The half of the side that must cost nothing.
+/// The fence of the side that must be cheap.
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn light_fence() {
-    // Keeps the compiler from moving the look before the store; the processor is held back by the
-    // other side.
+    // Keeps the compiler from moving the load before the store. The other side's heavy fence orders
+    // the processor.
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
 }
 
-/// The half of the side that pays. False where the kernel does not offer it: then the light half is
-/// none.
+/// The fence of the side that pays. False: the kernel does not offer it, and then light_fence()
+/// orders nothing.
 #[cfg(not(loom))]
 pub fn heavy_fence() -> bool {
     crate::util::pin::global_fence()

@@ -1,12 +1,12 @@
-//! What a forked child must not use: words that it finds at 0.
+//! Marks objects that a forked child must not use: a word of the object is 0 in the child.
 //!
 //! fork() copies the memory of a context but none of its threads, and the child shares its parent's
-//! sockets and memory files. Each word that decides whether something may be used is named here,
-//! and is set to 0 in the child before fork() returns there: so no call pays for a check of its
-//! own.
+//! sockets and memory files. Each word that decides whether an object may be used is registered
+//! here, and is set to 0 in the child before fork() returns there. So no call needs an additional
+//! check.
 //!
-//! The child runs no handlers of this kind after vfork(), posix_spawn(), system() and popen(),
-//! which is right: such a child runs in its parent's memory until it becomes another program.
+//! After vfork(), posix_spawn(), system() and popen() the child does not run these handlers. That
+//! is right: such a child runs in its parent's memory until exec.
 
 use crate::fail;
 use crate::util::once::Once;
@@ -14,7 +14,7 @@ use crate::util::status::{Error, Result, Status};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// One entry of a list that only grows: entries that are given back are used again.
+/// One entry of a list that only grows. Free entries are used again.
 struct Entry {
     /// Null: the entry is free.
     word: AtomicPtr<AtomicU32>,
@@ -34,7 +34,7 @@ unsafe impl Send for ZeroInChild {}
 unsafe impl Sync for ZeroInChild {}
 
 impl ZeroInChild {
-    /// From now on.
+    /// Registers a word.
     ///
     /// # Safety
     /// The word stays where it is, and valid, until the answer is dropped.
@@ -67,8 +67,8 @@ fn push(word: *mut AtomicU32) -> &'static Entry {
     loop {
         entry.next = first;
         let place = &raw mut *entry;
-        // Release: a thread that finds the entry finds it complete. Nobody but this thread has
-        // changed it before.
+        // Release: a thread that finds the entry finds it complete. Only this thread has changed it
+        // before.
         match FIRST.compare_exchange(first, place, Ordering::Release, Ordering::Relaxed) {
             // SAFETY: it was leaked above, and is only read from now on.
             Ok(_) => return unsafe { &*place },
@@ -103,9 +103,9 @@ extern "C" fn in_child() {
     }
 }
 
-/// Whether a context, or a world, may be used: not while it ends, and not in a forked child.
+/// Says whether a context or a world may be used: not while it ends, and not in a forked child.
 pub struct Gate {
-    // Declared first, hence dropped first: it looks at the word.
+    // Declared first, hence dropped first: it refers to the word.
     _in_child: ZeroInChild,
     state: Box<AtomicU32>,
 }
@@ -128,18 +128,18 @@ impl Gate {
         self.state.load(Ordering::Relaxed) == OPEN
     }
 
-    /// No request is accepted any more.
+    /// From now on no request is accepted.
     pub fn close(&self) {
         self.state.store(CLOSED, Ordering::Relaxed);
     }
 
-    /// Refuses what may not be called once the end has begun, or in a forked child.
+    /// An error once the end has begun, and in a forked child.
     #[inline(always)]
     pub fn must_be_open(&self) -> Result<()> {
         if self.is_open() { Ok(()) } else { self.refuse() }
     }
 
-    /// Refuses what may not be called in a forked child.
+    /// An error in a forked child.
     #[inline(always)]
     pub fn must_be_own(&self) -> Result<()> {
         if self.state.load(Ordering::Relaxed) != 0 { Ok(()) } else { self.refuse() }

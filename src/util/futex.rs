@@ -6,10 +6,10 @@ use std::time::Duration;
 
 /// Sleeps while `word` holds `expected`, at most for `timeout` (`None`: without limit).
 ///
-/// Returns false when the time ran out, true otherwise: woken, the word differed already, or a
-/// signal came in between. So true promises nothing and the caller looks again. The kernel compares
-/// the word and queues the sleeper as one step with respect to [`wake`], so a waker that changes
-/// the word first and wakes afterwards is never missed.
+/// Returns false when the time ran out. Returns true otherwise: the thread was woken, the word
+/// differed already, or a signal arrived. So after true the caller must look again. The kernel
+/// compares the word and queues the sleeper as one step with respect to [`wake`], so a waker that
+/// changes the word first and wakes afterwards is never missed.
 pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool {
     let limit = timeout.map(timespec);
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -20,23 +20,24 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> bool 
     answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ETIMEDOUT)
 }
 
-/// Wakes up to `count` sleepers of `word`, in whatever process they are; returns how many.
+/// Wakes up to `count` sleepers of `word`, in all processes; returns how many.
 pub fn wake(word: &AtomicU32, count: i32) -> usize {
     // SAFETY: FUTEX_WAKE uses the address as a key only; the borrow keeps it mapped.
     let woken = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };
     usize::try_from(woken).unwrap_or(0)
 }
 
-/// Whether there is memory at an address that is mapped for writing: a mapping may be longer than
-/// its file. The page takes memory from now on. The address is aligned to 4.
+/// Whether an address in a mapping has memory: a mapping may be longer than its file. From now on
+/// the page takes memory. The address is aligned to 4.
 pub fn is_word(address: usize) -> bool {
-    // SAFETY: FUTEX_WAKE uses the address as a key only; what is not there is an error. Linux wakes
-    // one sleeper even where none is asked for; a sleeper looks again.
+    // SAFETY: FUTEX_WAKE uses the address as a key only; without memory there it answers an error.
+    // Linux wakes one sleeper even for a count of 0; a sleeper looks again.
     let woken = unsafe { libc::syscall(libc::SYS_futex, address, libc::FUTEX_WAKE, 0) };
     woken >= 0
 }
 
-/// The kernel refuses a negative or oversized tv_sec: what does not fit is as good as for ever.
+/// The kernel refuses a negative or oversized tv_sec. A timeout that does not fit becomes the
+/// longest one.
 fn timespec(timeout: Duration) -> libc::timespec {
     let seconds = timeout.as_secs().min(u32::MAX.into());
     libc::timespec {

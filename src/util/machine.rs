@@ -1,13 +1,13 @@
-//! Which machine this is.
+//! The identity of this machine.
 
 use crate::fail;
 use crate::util::status::Result;
 
-/// The variable that says it otherwise: a number for the rank whose environment it is, or a list
-/// with a number for each rank. For tests above all.
+/// The variable that replaces it: a number for the rank that has it in its environment, or a list
+/// with a number for each rank. Mostly for tests.
 pub const NODE_ID: &str = "LLCL_NODE_ID";
 
-/// The kernel's name for the time since this machine was started; empty where it tells none.
+/// The kernel's boot id; empty if there is none.
 pub fn boot_id() -> Vec<u8> {
     std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }

@@ -20,22 +20,22 @@ pub fn whole_pages(size: usize) -> Option<usize> {
     size.checked_add(page - 1).map(|sum| sum & !(page - 1))
 }
 
-/// The machine's memory, in bytes: what no single allocation can exceed.
+/// The machine's memory, in bytes. No single allocation can be larger.
 pub fn physical_memory() -> u64 {
     // SAFETY: sysconf has no precondition.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
     pages.max(0) as u64 * page_size() as u64
 }
 
-/// How long a file may be that this process makes longer, in bytes.
+/// The length to which this process may extend a file, in bytes.
 pub fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: limit is a valid place for the answer. Where there is none it stays without limit.
+    // SAFETY: limit is a valid place for the answer. On an error `limit` stays without a limit.
     unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
     limit.rlim_cur
 }
 
-/// A memory file with no name anywhere: it goes when the last descriptor and mapping go.
+/// A memory file without a name: it ends with its last descriptor and mapping.
 #[derive(Debug)]
 pub struct MemoryFile(OwnedFd);
 
@@ -50,7 +50,8 @@ impl MemoryFile {
         }
         // SAFETY: fd was opened above and belongs to nobody else.
         let file = MemoryFile(unsafe { OwnedFd::from_raw_fd(fd) });
-        // Nobody can cut off what others have mapped: they would end by SIGBUS.
+        // The seal keeps every process from shrinking the file: others that have mapped it would
+        // end by SIGBUS.
         // SAFETY: a plain system call on a descriptor that file owns.
         if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) } != 0 {
             return Err(Error::system("fcntl(F_ADD_SEALS)"));
@@ -63,8 +64,8 @@ impl MemoryFile {
         MemoryFile(fd)
     }
 
-    /// Makes the file `length` bytes long, which is more than it has; new bytes read as zero and
-    /// cost nothing yet.
+    /// Makes the file `length` bytes long, which is longer than it is. New bytes read as zero and
+    /// take no memory yet.
     pub fn extend(&self, length: u64) -> Result<()> {
         let limit = file_size_limit();
         if length > limit {
@@ -103,8 +104,8 @@ impl MemoryFile {
         }
     }
 
-    /// Maps `length` bytes from `offset`, shared, for loads and stores. Whether the file is that
-    /// long shows [`Mapping::has_memory`].
+    /// Maps `length` bytes from `offset`, shared, for loads and stores. [`Mapping::has_memory`]
+    /// says whether the file is so long.
     pub fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         Mapping::new(length, libc::MAP_SHARED, self.0.as_raw_fd(), offset)
     }
@@ -117,8 +118,8 @@ impl MemoryFile {
             false => libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE,
         };
         let (fd, offset) = (self.0.as_raw_fd(), offset as libc::off_t);
-        // SAFETY: MAP_FIXED_NOREPLACE replaces nothing that exists, and a kernel that does not know
-        // it takes the address for a wish.
+        // SAFETY: MAP_FIXED_NOREPLACE replaces no mapping; a kernel that does not know the flag
+        // takes the address as a hint.
         let base = unsafe { libc::mmap(at.cast(), length, access, flags, fd, offset) };
         let is_taken = base == libc::MAP_FAILED
             && std::io::Error::last_os_error().raw_os_error() == Some(libc::EEXIST);
@@ -139,14 +140,14 @@ impl AsFd for MemoryFile {
     }
 }
 
-/// From so many bytes on, clear() gives pages back instead of writing zeros.
+/// From so many bytes on, clear() returns pages to the kernel instead of writing zeros.
 const WORTH_RELEASING: usize = 128 << 10;
 
-/// Makes bytes of a shared mapping of a memory file read as zero. Of a large range the whole pages
-/// go back to the kernel.
+/// Makes bytes of a shared mapping of a memory file read as zero. Whole pages of a large range go
+/// back to the kernel.
 ///
 /// # Safety
-/// The range belongs to one mapping of this process, and nobody else touches it meanwhile.
+/// The range belongs to one mapping of this process, and no other thread accesses it meanwhile.
 pub unsafe fn clear(start: *mut u8, bytes: usize) {
     let page = page_size();
     let (first, end) =
@@ -166,7 +167,8 @@ pub unsafe fn clear(start: *mut u8, bytes: usize) {
     }
 }
 
-/// Gives whole pages of a memory file back to the kernel. True: the kernel says that it has them.
+/// Gives whole pages of a memory file back to the kernel. Returns whether the kernel reports
+/// success.
 ///
 /// # Safety
 /// As clear(), of whole pages.
@@ -175,8 +177,8 @@ unsafe fn remove(first: *mut u8, bytes: usize) -> bool {
     unsafe { libc::madvise(first.cast(), bytes, libc::MADV_REMOVE) == 0 }
 }
 
-/// Whether pages are zero after remove(). Advice may be ignored: the emulation of a process by qemu
-/// says that all went well, and does nothing. So it is tried once.
+/// Whether pages are zero after remove(). The emulation of a process by qemu reports success and
+/// does nothing, so this is tried once.
 fn removes() -> bool {
     static REMOVES: Once<bool> = Once::new();
     let try_one = || -> Result<bool> {
@@ -200,21 +202,20 @@ pub struct Mapping {
     length: usize,
 }
 
-// SAFETY: a mapping is an address range; what is done in it is synchronised by its users.
+// SAFETY: a mapping is an address range; its users synchronise their accesses.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `length` more bytes of the file that this mapping shows, from `offset` bytes behind its
-    /// beginning on, which may lie behind its end. So nobody need keep a descriptor of the file.
+    /// Maps `length` bytes of this mapping's file, from `offset` bytes behind the mapping's
+    /// beginning on, which may lie behind its end. So no descriptor of the file has to be kept.
     pub fn again(&self, offset: usize, length: usize) -> Result<Mapping> {
         let well_formed = length > 0 && offset.is_multiple_of(page_size());
         let Some(all) = offset.checked_add(length).filter(|_| well_formed) else {
             fail!(ERR_SYSTEM, "there is no mapping of {length} bytes from {offset} on");
         };
-        // The kernel maps a shared file a second time where the old mapping is said to have no
-        // bytes.
+        // mremap() with an old size of 0 maps a shared file a second time.
         // SAFETY: the kernel chooses the place, and leaves the old mapping as it is.
         let base = unsafe { libc::mremap(self.base().cast(), 0, all, libc::MREMAP_MAYMOVE) };
         let whole = Mapping::made(base, all, "mremap")?;
@@ -228,7 +229,7 @@ impl Mapping {
         Ok(Mapping { base, length })
     }
 
-    /// Whether again() does what it says: emulations of Linux may refuse it. Tried once.
+    /// Whether again() works: emulations of Linux may refuse it. It is tried once.
     pub fn can_map_again() -> bool {
         static CAN: Once<bool> = Once::new();
         let try_one = || -> Result<bool> {
@@ -236,7 +237,7 @@ impl Mapping {
             file.extend(2 * page as u64)?;
             let first = file.map(0, page)?;
             let (second, again) = (file.map(page as u64, page)?, first.again(page, page)?);
-            // SAFETY: both are mapped for writing, and nobody else knows them.
+            // SAFETY: both are mapped for writing, and no other thread knows them.
             Ok(unsafe {
                 second.base().write_volatile(1);
                 again.base().read_volatile() == 1
@@ -252,13 +253,12 @@ impl Mapping {
         futex::is_word(self.base() as usize + last)
     }
 
-    /// Puts memory that reads as zero, and that no other process sees, in the place of what was
-    /// mapped, even while another process is just storing there: the kernel lets no store through
-    /// to the old memory when this has returned.
+    /// Replaces the mapped memory by private memory that reads as zero. Another thread may store
+    /// there at the same time: after this has returned no store reaches the old memory.
     pub fn cut_off(&self) -> Result<()> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // SAFETY: the range is ours and stays mapped; what it holds is of no use to anybody.
+        // SAFETY: the range is ours and stays mapped; its content is not needed any more.
         let base = unsafe { libc::mmap(self.base().cast(), self.length, access, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(Error::system("mmap(MAP_FIXED)"));
@@ -280,7 +280,7 @@ impl Mapping {
         Mapping::made(base, length, "mmap")
     }
 
-    /// What the kernel has answered to `call`.
+    /// The mapping that the kernel has answered to `call`, or its error.
     fn made(base: *mut libc::c_void, length: usize, call: &str) -> Result<Mapping> {
         if base == libc::MAP_FAILED {
             let errno = std::io::Error::last_os_error();
@@ -305,7 +305,7 @@ impl Mapping {
         self.length
     }
 
-    /// Asks for huge pages; the kernel may decline, which costs nothing but speed.
+    /// Asks for huge pages. The kernel may decline, which only costs speed.
     pub fn advise_huge(&self) {
         // SAFETY: the range is ours; the advice does not change what it holds.
         unsafe { libc::madvise(self.base().cast(), self.length, libc::MADV_HUGEPAGE) };
@@ -319,7 +319,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Copies bytes, a word without a call.
+/// Copies bytes; 8 bytes without a call.
 ///
 /// # Safety
 /// `to` is valid for writing as many, and they do not overlap `from`.

@@ -1,10 +1,12 @@
-//! Variables that look like this library's and are not: said once, with the name that was meant.
+//! Variables whose names look like this library's but are unknown: prints them once, with the
+//! nearest name that exists.
 
 use crate::util::config::TABLE;
 use crate::util::cores::PROGRESS_CPUS;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the launcher sets, what tests of programs find it by, and what is no number or word.
+/// Variables that are not in the table: those of the launcher, those of the tests, and those whose
+/// values are neither numbers nor words.
 const OTHERS: [&str; 9] = [
     "LLCL_RANK",
     "LLCL_SIZE",
@@ -16,7 +18,7 @@ const OTHERS: [&str; 9] = [
     "LLCL_COLL_TABLE",
     PROGRESS_CPUS,
 ];
-/// What the simulated network reads, where it is built in.
+/// Variables of the simulated network, if it is built in.
 const WIRE: &[&str] = match cfg!(feature = "simulated") {
     true => &["LLCL_WIRE_SEED"],
     false => &[],
@@ -24,8 +26,7 @@ const WIRE: &[&str] = match cfg!(feature = "simulated") {
 
 static SAID: AtomicBool = AtomicBool::new(false);
 
-/// Says on stderr which variables nobody reads: once in a process, and of the ranks of a job only
-/// in the first.
+/// Prints on stderr the variables that are unknown: once in a process, and in a job only at rank 0.
 pub fn warn_once() {
     let first = std::env::var_os("LLCL_RANK").is_none_or(|rank| rank.is_empty() || rank == "0");
     // Relaxed: the flag publishes nothing.
@@ -43,8 +44,8 @@ pub fn warn_once() {
     }
 }
 
-/// The variable whose name is nearest; None for one that exists, and for what is not of this
-/// library.
+/// The known variable with the nearest name. None: `name` is known, or does not look like this
+/// library's.
 fn nearest(name: &str) -> Option<&'static str> {
     let known = || TABLE.iter().map(|row| row.name).chain(OTHERS).chain(WIRE.iter().copied());
     if !name.starts_with("LLCL_") || known().any(|other| other == name) {
@@ -53,7 +54,7 @@ fn nearest(name: &str) -> Option<&'static str> {
     known().min_by_key(|other| distance(name.as_bytes(), other.as_bytes()))
 }
 
-/// How many letters must be changed, added or left out to make one of the other.
+/// How many letters must be changed, added or removed to make one of the other.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Layer 0: what every other layer may use and what itself uses nothing of ours.
+//! Layer 0: helpers for every other layer. It uses no other layer.
 
 pub mod admission;
 pub mod available_memory;

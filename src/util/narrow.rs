@@ -1,12 +1,13 @@
 //! Loads that stay as narrow as the words they read.
 //!
 //! A caller fills the parameters of a request word by word and calls at once, so the words are
-//! still in the processor's store buffer. A load of one such word is served from there; a wider
-//! load that the compiler makes of two neighbours is not: it waits until both stores have reached
-//! the cache, and before them all earlier ones, such as that to the queue's last slot, whose line
-//! the consumer holds. One wide load made each post to the queue cost a hand-over of a cache line.
+//! still in the processor's store buffer. A load of one such word is served from the buffer. The
+//! compiler may join two neighbouring loads into a wider one, which is not: it waits until both
+//! stores have reached the cache, and all earlier stores before them. One of these is the store to
+//! the queue's last slot, whose line the consumer holds. So one wide load made each post to the
+//! queue wait for the transfer of a cache line.
 
-/// What one load can read.
+/// A type that one load reads.
 pub trait Word: Copy {}
 
 impl Word for u16 {}

@@ -1,5 +1,5 @@
-//! A value that is made at its first use. Not once_cell's: that one asks for the handle of the
-//! calling thread, which the standard library allocates, and it ends the process where that fails.
+//! A value that is made at its first use. It is not once_cell's: that one needs the handle of the
+//! calling thread, which the standard library allocates, and the process ends if that fails.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A value, or none yet.
 #[derive(Debug)]
 pub struct Once<T> {
-    /// The value is there; nobody writes it any more.
+    /// Whether the value is there, after which no thread writes it.
     made: AtomicBool,
     value: UnsafeCell<Option<T>>,
     /// Held by the thread that makes it.
@@ -41,7 +41,8 @@ impl<T> Once<T> {
         unsafe { (*self.value.get()).as_ref() }
     }
 
-    /// The value, made by `make` unless it was made before. Threads that come meanwhile wait.
+    /// The value, made by `make` unless it was made before. Other threads that call it meanwhile
+    /// wait.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         match self.get_or_try_init(|| Ok::<T, std::convert::Infallible>(make())) {
             Ok(value) => value,
@@ -49,7 +50,7 @@ impl<T> Once<T> {
         }
     }
 
-    /// As get_or_init(); where `make` fails there is none, and the next one tries again.
+    /// As get_or_init(). If `make` fails there is no value, and the next caller tries again.
     pub fn get_or_try_init<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.get() {
             return Ok(value);
@@ -62,7 +63,7 @@ impl<T> Once<T> {
         Ok(self.put(made, &making))
     }
 
-    /// Puts the value in. Err: there is one.
+    /// Stores the value. Err: there is one already.
     pub fn set(&self, value: T) -> Result<(), T> {
         let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if self.made.load(Ordering::Relaxed) {
@@ -72,7 +73,7 @@ impl<T> Once<T> {
         Ok(())
     }
 
-    /// Puts the value in where none is.
+    /// Stores the value; there is none yet.
     fn put(&self, value: T, _making: &MutexGuard<'_, ()>) -> &T {
         // SAFETY: the lock is held and `made` is false, so nobody else reads or writes the value.
         let value = unsafe { (*self.value.get()).insert(value) };

@@ -1,10 +1,10 @@
-//! Words of which each thread has its own, and which are read by one load.
+//! Thread-local words that are read by one load.
 //!
 //! A thread-local variable of a shared library costs a call each time it is read, and the registers
 //! that the call may change. On x86-64 eight bytes of the initial thread-local block need one load
-//! instead (see docs/decisions/0002-unmapping.md for what that is worth). The block is small where
-//! the library is loaded at run time, so there are two such words: the thread's pin, and what it
-//! runs for the user.
+//! instead (see docs/decisions/0002-unmapping.md for what that is worth). The block is small if the
+//! library is loaded at run time, so there are only two such words: the thread's pin, and the
+//! callback that the thread runs.
 
 /// Makes `mod $name` with `get()` and `set()` of a pointer, null at first; `$symbol` names it for
 /// the linker.

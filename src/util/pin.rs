@@ -1,16 +1,18 @@
 //! Pins: how memory is unmapped while other threads may be in the middle of a copy.
 //!
-//! A thread that is about to touch mapped memory pins itself, looks the address up, does its work
-//! and unpins. A thread that wants to unmap first makes the address impossible to look up, then
-//! calls [`quiesce`], which returns when every pin that was held at that moment has been given up.
+//! A thread that is about to access mapped memory pins itself, looks the address up, does its work
+//! and unpins. A thread that wants to unmap memory first removes the address from the table, and
+//! then calls [`quiesce`]. That returns when every pin that was held at the moment of the call has
+//! been released.
 //!
-//! A pin costs two plain stores to a line that no other thread writes. The fence between "I am
-//! pinned" and "I look the address up" is paid by the other side: `membarrier(2)` makes every
-//! running thread of the process execute one. (The scheme is that of asymmetric read-copy-update;
-//! see docs/decisions/0002-unmapping.md.) Where the kernel lacks it, the pin pays with a fence.
+//! A pin costs two plain stores to a line that no other thread writes. The pin must be visible
+//! before the address is looked up; the unmapping thread pays for that fence: `membarrier(2)` makes
+//! every running thread of the process execute one. (The scheme is that of asymmetric
+//! read-copy-update; see docs/decisions/0002-unmapping.md.) Where the kernel lacks it, the pin pays
+//! with a fence.
 //!
-//! The list of threads is the one thing in this library that belongs to the process and not to a
-//! context: a thread pins itself once, whatever number of contexts it uses.
+//! The list of pins belongs to the process and not to a context: a thread pins itself once, however
+//! many contexts it uses.
 
 use crate::util::once::Once;
 use crate::util::own_word::own_word;
@@ -19,14 +21,15 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, PoisonError};
 
-/// One thread's pin: the epoch in which it was taken, or 0 while it is not held. Written by its
-/// thread alone. It is stored and not counted up, so that one operation does not wait for the last.
+/// One thread's pin: the epoch in which it was taken, or 0 while it is not held. Only its thread
+/// writes it. The thread stores the epoch and does not increment the word, so that an operation
+/// does not wait for the store of the last one.
 #[derive(Default)]
 struct Pin {
     epoch: AtomicU64,
     /// Whether a living thread uses it; a pin is reused, never freed.
     taken: AtomicBool,
-    /// How many pins there were before it.
+    /// The thread's number: how many pins are older.
     number: usize,
     /// The number again, or HIDDEN.
     shown: AtomicUsize,
@@ -35,12 +38,13 @@ struct Pin {
 /// See hide_number().
 const HIDDEN: usize = usize::MAX;
 
-/// Counts the calls of quiesce(). Read by every pin; its line changes when memory is unmapped.
+/// Counts the calls of quiesce(). Every pin reads it; its line changes only when memory is
+/// unmapped.
 static EPOCH: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(1));
 
 struct Registry {
     pins: Mutex<Vec<&'static CachePadded<Pin>>>,
-    /// The kernel runs the fence for us.
+    /// Whether the kernel offers the fence of the unmapping side.
     asymmetric: bool,
 }
 
@@ -53,7 +57,8 @@ fn registry() -> &'static Registry {
 }
 
 thread_local! {
-    /// This thread's pin in any case; given back when the thread ends.
+    /// This thread's pin, whether or not the kernel offers the fence. It is released when the
+    /// thread ends.
     static MINE: Mine = const { Mine(Cell::new(std::ptr::null())) };
 }
 
@@ -72,22 +77,22 @@ impl Drop for Mine {
 }
 
 own_word! {
-    /// This thread's pin, where the kernel runs the fence; null before its first use and where it
-    /// does not.
+    /// This thread's pin if the kernel offers the fence; null before the first use, and if the
+    /// kernel does not.
     quick, "rs_llcl_pin", super::Pin
 }
 
-/// A small number that no other living thread has. What a thread has stored under its number
-/// happens before what a later thread with this number does. None in a thread that has never been
-/// pinned, and where the kernel does not run the fence.
+/// A small number that no other living thread has. If a later thread gets the number, everything
+/// that the earlier thread did happens before. None in a thread that has never been pinned, and if
+/// the kernel does not offer the fence.
 #[inline(always)]
 pub fn thread_number() -> Option<usize> {
     // SAFETY: it is null or one of the registry's pins, which live for ever.
     unsafe { quick::get().as_ref() }.map(|pin| pin.number)
 }
 
-/// Like thread_number(), but None between hide_number() and show_number(): so one look tells a
-/// caller both that the thread has a number and that nothing stands in its way.
+/// Like thread_number(), but None between hide_number() and show_number(). So one load says both
+/// that the thread has a number and that it may use the short ways.
 #[inline(always)]
 pub fn shown_number() -> Option<usize> {
     // SAFETY: it is null or one of the registry's pins, which live for ever.
@@ -96,7 +101,8 @@ pub fn shown_number() -> Option<usize> {
     (shown != HIDDEN).then_some(shown)
 }
 
-/// See shown_number(). Gives the thread a number first, which would be shown if it came later.
+/// See shown_number(). It first gives the thread a number, because one that the thread gets later
+/// would be shown.
 pub fn hide_number() {
     number_thread();
     // SAFETY: as above.
@@ -113,7 +119,7 @@ pub fn show_number() {
     }
 }
 
-/// Gives the calling thread a number, where one can be had.
+/// Gives the calling thread a number, if possible.
 #[cold]
 pub fn number_thread() {
     if registry().asymmetric && MINE.try_with(|mine| mine.0.get().is_null()).unwrap_or(false) {
@@ -133,16 +139,16 @@ pub fn is_pinned() -> bool {
 #[must_use]
 pub struct Pinned<'a> {
     pin: &'a Pin,
-    /// The thread has no place to keep a pin, and gives it back.
+    /// The thread cannot keep the pin for its next use, and releases it.
     borrowed: bool,
-    /// The thread had pinned itself before: a signal handler has interrupted it, whose pin ends
-    /// earlier.
+    /// The thread was pinned already: a signal handler has interrupted a pinned call, and its pin
+    /// ends before that of the call.
     inner: bool,
 }
 
-/// Pins this thread. Its holder must not wait for another thread. It nests only where a signal
-/// handler uses the library, which it may not, and which must not cost the interrupted call its
-/// pin.
+/// Pins this thread. The thread must not wait for another thread while it is pinned. Pins nest only
+/// if a signal handler uses the library; that is not allowed, but must not end the pin of the
+/// interrupted call.
 #[inline(always)]
 pub fn pin<'a>() -> Pinned<'a> {
     match pin_if_known() {
@@ -151,8 +157,8 @@ pub fn pin<'a>() -> Pinned<'a> {
     }
 }
 
-/// Like `pin`, for code that must not call anything. None in a thread that has never been pinned,
-/// and where the kernel does not run the fence.
+/// Like `pin`, for code that must not call a function. None in a thread that has never been pinned,
+/// and if the kernel does not offer the fence.
 #[inline(always)]
 pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
     // SAFETY: it is null or one of the registry's pins, which live for ever.
@@ -163,12 +169,12 @@ pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
 fn hold(pin: &Pin) -> Pinned<'_> {
     let inner = pin.epoch.load(Ordering::Relaxed) != 0;
     if !inner {
-        // Acquire: pairs with the increment in quiesce(); a thread that has the new epoch looks up
-        // after it.
+        // Acquire: pairs with the increment in quiesce(); a thread that reads the new epoch looks
+        // addresses up after the removal.
         pin.epoch.store(EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
     }
-    // Keeps the compiler from moving look-ups above the store; the processor is held back by the
-    // membarrier in quiesce().
+    // Keeps the compiler from moving look-ups above the store; the membarrier in quiesce() orders
+    // the processor.
     compiler_fence(Ordering::SeqCst);
     Pinned { pin, borrowed: false, inner }
 }
@@ -219,7 +225,7 @@ fn adopt() -> &'static Pin {
         };
     pin.taken.store(true, Ordering::Relaxed);
     pin.shown.store(pin.number, Ordering::Relaxed);
-    // In a thread that is already ending there is nowhere to keep it: pin_slowly() gives it back.
+    // A thread that is ending cannot keep it: pin_slowly() releases it.
     let kept = MINE.try_with(|mine| mine.0.set(&raw const **pin)).is_ok();
     if kept && registry().asymmetric {
         quick::set(&raw const **pin);
@@ -227,10 +233,10 @@ fn adopt() -> &'static Pin {
     pin
 }
 
-/// Waits until every pin held at this moment has been given up. Must not be called while pinned.
+/// Waits until every pin that is held now has been released. Must not be called while pinned.
 pub fn quiesce() {
-    // A thread that pins itself in the new epoch, or in the old one but after the fence, looks the
-    // address up after it was made impossible to find.
+    // A thread that pins itself in the new epoch, or in the old one but after the fence, looks
+    // addresses up after the removal, so it does not find the address.
     let epoch = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
     if registry().asymmetric {
         insist(|| membarrier(MEMBARRIER_PRIVATE_EXPEDITED));
@@ -238,21 +244,21 @@ pub fn quiesce() {
     fence(Ordering::SeqCst);
     let pins = registry().pins.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for pin in pins {
-        // Acquire: pairs with the Release of unpinning; what the thread did is over.
+        // Acquire: pairs with the Release of unpinning; the thread's accesses have ended.
         while (1..epoch).contains(&pin.epoch.load(Ordering::Acquire)) {
             std::thread::yield_now();
         }
     }
 }
 
-/// global_fence() where it is known to work.
+/// global_fence(), for callers that have found before that it works.
 pub fn global_fence_or_pause() {
     insist(global_fence);
 }
 
-/// A fence in other threads that the kernel has promised. For want of memory it may fail for a
-/// moment; and for good where the program has put a filter on its system calls since: then what
-/// others have stored is seen after a pause all the same.
+/// Calls `fenced` until it succeeds, at most TRIES times. It has succeeded before, but may fail for
+/// a moment because memory is short, or for ever because the program has filtered its system calls
+/// since. Then it sleeps: after such a pause the stores of other threads are visible.
 fn insist(fenced: impl Fn() -> bool) {
     const TRIES: usize = 100;
     for _ in 0..TRIES {
@@ -284,7 +290,7 @@ pub fn joins_global_fence() -> bool {
     registry().asymmetric
 }
 
-/// Makes every running thread of every process that joined execute a full fence. False where the
+/// Makes every running thread of every process that has joined execute a full fence. False: the
 /// kernel does not offer it.
 pub fn global_fence() -> bool {
     fence(Ordering::SeqCst);

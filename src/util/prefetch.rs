@@ -1,5 +1,4 @@
-//! Hints that lines will be needed soon. They change nothing but the time that it takes to come to
-//! them.
+//! Prefetches: hints that lines will be needed soon.
 
 /// A line that will be read.
 #[inline(always)]

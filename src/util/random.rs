@@ -1,6 +1,6 @@
-//! Random numbers, for names that should not meet by chance. Not for secrets.
+//! Random numbers, for names that should not collide. Not for secrets.
 
-/// A random number from the kernel; where it has none, one that differs from process to process.
+/// A random number from the kernel; if that fails, one that differs from process to process.
 pub fn random() -> u64 {
     let mut bytes = [0u8; 8];
     // SAFETY: bytes has room for eight.

@@ -1,6 +1,6 @@
-//! Local packet sockets under a name in the kernel's abstract space, which no file holds: how
-//! processes meet that nobody has started together. Everybody on the machine can see such a name,
-//! so both ends look whose process the other is.
+//! Local packet sockets with a name in the kernel's abstract name space, which uses no file. By
+//! them processes connect that have no common launcher. Every process of the machine can see such a
+//! name, so both ends check the user of the other.
 
 use crate::fail;
 use crate::util::status::{Error, Result};
@@ -8,7 +8,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Bytes that nobody else can know.
+/// Random bytes that only the ranks of a world know.
 pub type Secret = [u8; 16];
 
 /// A new secret from the kernel.
@@ -22,7 +22,7 @@ pub fn secret() -> Result<Secret> {
     }
 }
 
-/// The user in whose name this process runs.
+/// The user of this process.
 pub fn user() -> u32 {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() }
@@ -55,7 +55,7 @@ fn address(name: &Secret) -> (libc::sockaddr_un, libc::socklen_t) {
     (address, length as libc::socklen_t)
 }
 
-/// Waits for others under `name`; accept() does not block.
+/// Makes a socket that listens under `name`; accept() on it does not block.
 pub fn listen(name: &Secret, backlog: u32) -> Result<OwnedFd> {
     let listener = socket(libc::SOCK_NONBLOCK)?;
     let (address, length) = address(name);
@@ -68,8 +68,8 @@ pub fn listen(name: &Secret, backlog: u32) -> Result<OwnedFd> {
     if done { Ok(listener) } else { Err(Error::system("bind or listen")) }
 }
 
-/// The next connection; WouldBlock: there is none. One that another user's process holds is closed
-/// and passed over.
+/// The next connection; WouldBlock: there is none. A connection of another user's process is closed
+/// and skipped.
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     loop {
         let null = std::ptr::null_mut::<libc::sockaddr>();
@@ -80,15 +80,15 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the kernel has just made it and nobody else owns it.
-        let stranger = unsafe { OwnedFd::from_raw_fd(fd) };
-        if user_of(stranger.as_fd()) == Some(user()) {
-            return Ok(stranger);
+        let connection = unsafe { OwnedFd::from_raw_fd(fd) };
+        if user_of(connection.as_fd()) == Some(user()) {
+            return Ok(connection);
         }
     }
 }
 
-/// A connection to the process that listens under `name`, in the name of the same user. None:
-/// nobody listens there, as seen from this network namespace.
+/// A connection to the process of this user that listens under `name`. None: no process of this
+/// network namespace listens there.
 pub fn connect(name: &Secret) -> Result<Option<OwnedFd>> {
     let end = socket(0)?;
     let (address, length) = address(name);
@@ -108,7 +108,7 @@ pub fn connect(name: &Secret) -> Result<Option<OwnedFd>> {
     }
 }
 
-/// In whose name the process at the other end has connected or listened.
+/// The user of the process at the other end, when it connected or began to listen.
 fn user_of(end: BorrowedFd<'_>) -> Option<u32> {
     // SAFETY: all-zero is a valid struct of numbers.
     let mut who: libc::ucred = unsafe { mem::zeroed() };

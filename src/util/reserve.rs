@@ -1,12 +1,13 @@
-//! What the library lives on where the system gives no memory: a fixed piece of the library's own
+//! A reserve for allocations when the system gives no memory: a fixed part of the library's own
 //! data, which takes no memory until it is used.
 //!
-//! Rust's collections and reference counts end the process where an allocation fails. Behind this
-//! allocator small ones do not fail while the reserve lasts. It lasts for the calls under way: a
-//! call that makes something new asks [`must_be_left`] first, and answers LLCL_ERR_NO_MEMORY where
-//! half of the reserve is in use. So what exists goes on and can be freed. What may be larger than
-//! a quarter of the reserve is allocated by [`boxed`] or `try_reserve`, whose failure is a status,
-//! or asked for beforehand by [`must_hold`]. (docs/decisions/0010-memory-runs-out.md)
+//! Rust's collections and reference counts end the process if an allocation fails. With this
+//! allocator small allocations do not fail while the reserve lasts. It lasts for the calls under
+//! way: a call that makes a new object calls [`must_be_left`] first, and answers LLCL_ERR_NO_MEMORY
+//! if half of the reserve is in use. So existing objects go on working and can be freed. An
+//! allocation that may be larger than a quarter of the reserve is made by [`boxed`] or
+//! `try_reserve`, whose failure is a status, or [`must_hold`] is called before.
+//! (docs/decisions/0010-memory-runs-out.md)
 
 use crate::fail;
 use crate::util::status::Result;
@@ -18,7 +19,7 @@ use std::sync::atomic::AtomicUsize;
 /// Twice what a context takes from its making to its end: some 400 KiB with the default sizes, 1.6
 /// MiB with the largest.
 const BYTES: usize = 4 << 20;
-/// The reserve is given out in grains of so many bytes, which is also the largest alignment.
+/// The reserve is allocated in grains of so many bytes, which is also the largest alignment.
 const GRAIN: usize = 256;
 const GRAINS: usize = BYTES / GRAIN;
 
@@ -37,9 +38,9 @@ static TAKEN: [AtomicU64; GRAINS / 64] = [const { AtomicU64::new(0) }; GRAINS / 
 static TAKEN: [AtomicU64; 0] = [];
 static GRAINS_TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes `wanted` free grains that lie side by side; the first of them. No lock: in a child that is
-/// forked while another thread is here a lock would stay held for ever. What that thread was just
-/// taking is then lost to the child.
+/// Takes `wanted` adjacent free grains; returns the first. It takes no lock: if a child is forked
+/// while another thread is here, a lock would stay held for ever. The grains that such a thread is
+/// taking are lost to the child.
 fn claim(taken: &[AtomicU64], wanted: usize) -> Option<usize> {
     let mut free = 0;
     for grain in 0..taken.len() * 64 {
@@ -56,10 +57,11 @@ fn claim(taken: &[AtomicU64], wanted: usize) -> Option<usize> {
 /// Takes these grains, if all of them are free.
 fn claim_all(taken: &[AtomicU64], first: usize, count: usize) -> bool {
     for (word, bits) in masks(first, count) {
-        // Acquire: pairs with give_all(); what the last owner did with them comes before.
+        // Acquire: pairs with give_all(); the last owner's accesses come before.
         let before = taken[word].fetch_or(bits, Ordering::Acquire);
         if before & bits != 0 {
-            // Nobody has used those that were just taken.
+            // Another thread has some of them: gives back those that were just taken, which are
+            // unused.
             taken[word].fetch_and(!(bits & !before), Ordering::Relaxed);
             let done = (word * 64).saturating_sub(first);
             give_all(taken, first, done);
@@ -69,7 +71,7 @@ fn claim_all(taken: &[AtomicU64], first: usize, count: usize) -> bool {
     true
 }
 
-/// These grains are free again.
+/// Frees these grains.
 fn give_all(taken: &[AtomicU64], first: usize, count: usize) {
     for (word, bits) in masks(first, count) {
         // Release: pairs with claim_all().
@@ -87,7 +89,7 @@ fn masks(first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// Refuses to make anything new where half of the reserve is in use and the system gives no memory.
+/// An error if half of the reserve is in use and the system gives no memory.
 pub fn must_be_left() -> Result<()> {
     let taken = GRAINS_TAKEN.load(Ordering::Relaxed) * GRAIN;
     if taken > BYTES / 2 && !system_gives(BYTES / 64) {
@@ -101,9 +103,9 @@ pub fn must_be_left() -> Result<()> {
 
 fn system_gives(bytes: usize) -> bool {
     let Ok(layout) = Layout::from_size_align(bytes, 1) else { return false };
-    // SAFETY: the layout is not empty; what is allocated is given back.
+    // SAFETY: the layout is not empty, and the allocation is freed.
     unsafe {
-        // Else the compiler leaves an allocation out that nobody uses.
+        // Without black_box the compiler would remove the unused allocation.
         let pointer = std::hint::black_box(System.alloc(layout));
         if !pointer.is_null() {
             System.dealloc(pointer, layout);
@@ -112,8 +114,8 @@ fn system_gives(bytes: usize) -> bool {
     }
 }
 
-/// Refuses what takes about so many bytes, in several allocations, where the system does not give
-/// them in one. Another thread may take them before they are used: then the reserve is left.
+/// An error if the system does not give about so many bytes in one allocation; the caller will make
+/// several. If another thread takes the bytes first, the reserve serves the caller.
 pub fn must_hold(bytes: u64) -> Result<()> {
     must_be_left()?;
     let size = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -123,8 +125,8 @@ pub fn must_hold(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// The items in memory of their own, for numbers of items that a user or a configuration decides
-/// on. `what` names them in the message of the failure.
+/// The items in a box, where a user or a configuration decides on their number. `what` names them
+/// in the error message.
 pub fn boxed<T>(what: &str, items: impl ExactSizeIterator<Item = T>) -> Result<Box<[T]>> {
     let (mut all, count) = (Vec::new(), items.len());
     if all.try_reserve_exact(count).is_err() {
@@ -168,7 +170,7 @@ fn give(pointer: *mut u8, layout: Layout) {
 /// The system's allocator, and behind it the reserve.
 pub struct Reserve;
 
-// SAFETY: what the system gives is given back to it, and grains are given to one owner at a time.
+// SAFETY: memory of the system is freed to the system, and a grain has one owner at a time.
 unsafe impl GlobalAlloc for Reserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.

@@ -1,10 +1,10 @@
-//! What of a thread's state a floating-point result depends on: the direction of rounding, and
-//! whether denormal numbers count as zero. A plan's combinations run on threads of several ranks;
-//! they all run in the environment of the threads that made the plan.
+//! The part of a thread's state on which floating-point results depend: the direction of rounding,
+//! and whether denormal numbers count as zero. A plan's combinations run on threads of several
+//! ranks, all in the environment of the threads that made the plan.
 //!
 //! x86-64: rounding, FTZ and DAZ of MXCSR; rounding and precision of the x87 control word, for long
-//! double. AArch64: rounding, FZ, FZ16 and DN of FPCR. Elsewhere nothing, and all threads are
-//! alike. Masks of exceptions and their sticky flags are the thread's own and stay so.
+//! double. AArch64: rounding, FZ, FZ16 and DN of FPCR. On other processors it is empty. The masks
+//! and sticky flags of exceptions stay those of the thread.
 
 use std::fmt;
 
@@ -131,8 +131,8 @@ impl Environment {
         Environment { vector, extended: machine::extended() & machine::EXTENDED }
     }
 
-    /// Runs `work` in this environment on the calling thread, which has its own again afterwards.
-    /// `work` must not unwind. An environment that is the thread's own is looked at and not set.
+    /// Runs `work` in this environment on the calling thread, and then restores the thread's own.
+    /// `work` must not unwind. If both are equal, nothing is set.
     #[inline(always)]
     pub fn around<T>(self, work: impl FnOnce() -> T) -> T {
         let (vector, extended) = (machine::vector(), machine::extended());
@@ -152,12 +152,12 @@ impl Environment {
         result
     }
 
-    /// As a number, by which ranks compare theirs.
+    /// As a number, which ranks compare.
     pub fn number(self) -> u64 {
         u64::from(self.vector) << 16 | u64::from(self.extended)
     }
 
-    /// What a number of a rank means.
+    /// The environment of a number.
     pub fn from_number(number: u64) -> Environment {
         Environment { vector: (number >> 16) as u32, extended: number as u16 }
     }

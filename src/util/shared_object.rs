@@ -1,4 +1,4 @@
-//! Shared objects: this one's own place, and others that are loaded at run time.
+//! Shared objects: the folder of this one, and others that are loaded at run time.
 
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::mem::MaybeUninit;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub struct SharedObject(*mut c_void);
 
 impl SharedObject {
-    /// Loads a file; else the linker's own words.
+    /// Loads a file; on an error the text of dlerror().
     pub fn open(path: &Path) -> Result<SharedObject, String> {
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
         // SAFETY: the name is terminated. Initialisers of the object run, as its user wants.

@@ -1,14 +1,13 @@
-//! Objects whose addresses users hold: what is left of them after their end, kept for a while, so
-//! that a handle that has ended is recognised and not followed into memory that something else
-//! uses.
+//! Handles that have ended. The memory of a handle is kept for a while after its end, so that a
+//! call with the old handle is refused and does not read memory of another object.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-/// So many ended objects lie between the end of one and its place being used again.
+/// So many more handles end before the memory of an ended handle is used again.
 const KEPT: usize = 256;
 
-/// The ended objects of one kind in this process.
+/// The ended handles of one kind in this process.
 pub struct Shells<T>(Mutex<VecDeque<Box<T>>>);
 
 impl<T> Shells<T> {
@@ -18,9 +17,9 @@ impl<T> Shells<T> {
         Shells(Mutex::new(VecDeque::new()))
     }
 
-    /// A new object, in the place of the one that ended first, or in one of its own.
+    /// A new object, in the memory of the oldest ended handle, or in new memory.
     pub fn place(&self, object: T) -> Box<T> {
-        // Not by waiting: in a forked child nobody may be there to unlock it.
+        // try_lock(), because in a forked child the thread that holds the lock may not exist.
         let old = self
             .0
             .try_lock()
@@ -35,7 +34,7 @@ impl<T> Shells<T> {
         }
     }
 
-    /// Objects that have ended: what they still hold is what a call with an old handle may look at.
+    /// Keeps handles that have ended. A call with an old handle may read their content.
     pub fn keep(&self, ended: impl IntoIterator<Item = Box<T>>) {
         match self.0.lock() {
             Ok(mut all) => all.extend(ended),

@@ -18,7 +18,7 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Is this an end of a connection as [`pair`] makes them?
+/// Whether this is an end of a connection as [`pair`] makes them.
 pub fn is_local_seqpacket(fd: BorrowedFd<'_>) -> bool {
     let option = |name| {
         let mut value: libc::c_int = 0;
@@ -113,8 +113,8 @@ pub fn send(
 pub fn receive(from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     loop {
         match receive_once(from, buffer) {
-            // A peer that closed with something unread leaves this mark once; what it had sent
-            // before is still queued behind the mark.
+            // The kernel answers this once if the peer has closed its end without reading all
+            // packets. The packets that it had sent are still queued.
             Err(e) if e.kind() == io::ErrorKind::ConnectionReset => continue,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             other => return other,
@@ -156,7 +156,7 @@ fn receive_once(from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, O
     Ok((got as usize, fd))
 }
 
-/// What to wait for in [`poll`].
+/// A descriptor and its events, for [`poll`].
 pub fn interest(fd: BorrowedFd<'_>, events: i16) -> libc::pollfd {
     libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 }
 }
@@ -189,12 +189,11 @@ pub fn poll_for(waits: &mut [libc::pollfd], limit: Duration) -> Result<usize> {
     }
 }
 
-/// A descriptor that becomes readable once somebody calls [`Wake::wake`], and stays so until
-/// [`Wake::clear`].
+/// A descriptor that becomes readable by [`Wake::wake`], and stays so until [`Wake::clear`].
 pub struct Wake(OwnedFd);
 
 impl Wake {
-    /// One that nobody has woken yet.
+    /// A descriptor that is not readable.
     pub fn new() -> Result<Wake> {
         // SAFETY: eventfd takes integers only.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -208,7 +207,7 @@ impl Wake {
     /// Makes it readable.
     pub fn wake(&self) {
         let one = 1u64;
-        // SAFETY: eight bytes are read from `one`. It cannot fail but by an overflow, and then the
+        // SAFETY: eight bytes are read from `one`. It can fail only by an overflow, and then the
         // descriptor is readable already.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
@@ -216,7 +215,7 @@ impl Wake {
     /// Makes it unreadable until the next wake().
     pub fn clear(&self) {
         let mut count = 0u64;
-        // SAFETY: eight bytes are written to `count`. Where nobody has woken it, it fails and
+        // SAFETY: eight bytes are written to `count`. If it is not readable, the read fails and
         // changes nothing.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
     }

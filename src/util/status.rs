@@ -4,7 +4,8 @@
 use std::cell::RefCell;
 use std::fmt;
 
-/// What a call answers: 0 accepted, positive try again, negative error. The numbers are ABI.
+/// The answer of a call: 0 is accepted, positive numbers mean try again, negative ones are errors.
+/// The numbers are ABI.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Status(pub i32);
@@ -78,16 +79,16 @@ impl fmt::Debug for Status {
 
 /// A status other than OK and the sentence that explains it.
 ///
-/// The sentence is boxed so that `Result<(), Error>` stays two words, and empty for the retry
+/// The sentence is boxed so that `Result<(), Error>` stays two words. It is empty for the retry
 /// statuses, which are normal on hot paths and must not allocate.
 #[derive(Debug)]
 pub struct Error {
-    /// What the caller is told.
+    /// The status for the caller.
     pub status: Status,
     message: Option<Box<str>>,
 }
 
-/// What every fallible function of this crate returns.
+/// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -101,12 +102,12 @@ impl Error {
         Error { status, message: None }
     }
 
-    /// A copy of this error, for a caller that must tell it twice.
+    /// A copy of this error, for a caller that reports it twice.
     pub fn again(&self) -> Error {
         Error { status: self.status, message: self.message.clone() }
     }
 
-    /// `ERR_SYSTEM` for the system call `call`, with the errno of this moment.
+    /// `ERR_SYSTEM` for the system call `call`, with the current errno.
     pub fn system(call: &str) -> Error {
         let errno = std::io::Error::last_os_error();
         Error::new(Status::ERR_SYSTEM, format!("{call}: {errno}"))
@@ -120,8 +121,8 @@ impl Error {
         }
     }
 
-    /// Keeps the sentence as this thread's last message, for `llcl_last_error`. `function`: which
-    /// was called.
+    /// Keeps the sentence as this thread's last message, for `llcl_last_error`. `function`: the C
+    /// function that was called.
     pub fn record(&self, function: &str) -> Status {
         if !self.status.is_retry() {
             // A thread that is ending may have no place for it any more.

@@ -43,9 +43,9 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A full fence right behind a read-modify-write operation, which on x86-64 is one already,
-/// whatever its order says: the processor's locked instruction is meant. Between the two there must
-/// be no other access to shared memory.
+/// A full fence directly behind a read-modify-write operation. On x86-64 it is empty, because the
+/// locked instruction of the operation is a full fence, whatever memory order it was given. Between
+/// the two there must be no other access to shared memory.
 #[inline(always)]
 pub fn fence_behind_rmw() {
     if cfg!(all(target_arch = "x86_64", not(loom))) {

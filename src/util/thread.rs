@@ -1,7 +1,7 @@
-//! Threads that a library may start in somebody else's process.
+//! Threads that the library starts in the process of its user.
 //!
-//! Not those of the standard library: it allocates behind the allocator that this library has put
-//! in, and ends the process where that fails.
+//! They are not those of the standard library, which makes allocations that bypass this library's
+//! allocator, and ends the process if one fails.
 
 use crate::util::status::{Error, Result, Status};
 use std::ffi::{CString, c_void};
@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A thread of the library. Dropping it leaves the thread to itself.
+/// A thread of the library. Dropping it detaches the thread.
 pub struct Thread {
     id: libc::pthread_t,
     joined: bool,
     finished: Arc<AtomicBool>,
 }
 
-/// What a new thread finds.
+/// The argument of a new thread.
 struct Start<F> {
     run: F,
     name: CString,
@@ -38,8 +38,8 @@ where
     let finished = start.finished.clone();
     let start = Box::into_raw(Box::new(start));
     let mut id = MaybeUninit::uninit();
-    // A new thread inherits the mask of its maker: blocked here, so that not even its first
-    // instruction can be interrupted.
+    // A new thread inherits the signal mask of its maker. So signals are blocked here, and not even
+    // the first instruction of the new thread can be interrupted.
     // SAFETY: all-zero signal sets and attributes are valid to be overwritten; all live through the
     // calls. `start` is handed to the thread.
     let errno = unsafe {
@@ -60,7 +60,7 @@ where
         errno
     };
     if errno != 0 {
-        // SAFETY: made above, and no thread has got it.
+        // SAFETY: made above, and no thread has received it.
         drop(unsafe { Box::from_raw(start) });
         let why = io::Error::from_raw_os_error(errno);
         return Err(Error::new(Status::ERR_NO_MEMORY, format!("starting thread {name}: {why}")));
@@ -74,7 +74,7 @@ extern "C" fn begin<F: FnOnce()>(start: *mut c_void) -> *mut c_void {
     let Start { run, name, finished } = *unsafe { Box::from_raw(start.cast::<Start<F>>()) };
     // SAFETY: a thread may name itself; the name is terminated.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), name.as_ptr()) };
-    // A panic has been reported; nothing may unwind into the C library.
+    // The panic was printed; it must not unwind into the C library.
     let _ = catch_unwind(AssertUnwindSafe(run));
     // Release: pairs with the Acquire in join_until().
     finished.store(true, Ordering::Release);
@@ -95,8 +95,7 @@ impl Thread {
         self.joined = true;
     }
 
-    /// Waits for the end of the thread until `limit`. False: it runs on, and is nobody's from now
-    /// on.
+    /// Waits for the end of the thread until `limit`. False: the thread goes on, detached.
     pub fn join_until(self, limit: Instant) -> bool {
         let mut nap = Duration::from_micros(20);
         // Acquire: pairs with begin().
