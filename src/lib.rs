@@ -1,7 +1,7 @@
-//! libllcl: a low-level communication library for programs that run as many ranks. Its interface is
-//! C's, `include/llcl.h`, generated from [`api`].
+//! libllcl: a low-level communication library for programs that run as several ranks. Its interface
+//! is C's, `include/llcl.h`, generated from [`api`].
 //!
-//! The modules are floors; each imports from those below it only (`tests/layers.rs`):
+//! The modules are layers; each imports only from the layers below it (`tests/layers.rs`):
 //!
 //! | module | what it has |
 //! |---|---|
@@ -48,7 +48,7 @@
 //!  C program        its callback runs, or its word changes
 //! ```
 //!
-//! `docs/architecture.md` tells the rest, `docs/contributing.md` where a change begins.
+//! `docs/architecture.md` describes the rest, `docs/contributing.md` where to begin with a change.
 
 pub mod api;
 pub mod bootstrap;
@@ -58,8 +58,8 @@ pub mod engine;
 pub mod transport;
 pub mod util;
 
-/// Where the system gives no memory the library lives on its reserve, and refuses what would need
-/// more.
+/// If the system gives no memory, small allocations come from a reserve, and calls that make new
+/// objects are refused.
 #[cfg(not(all(test, not(loom))))]
 #[global_allocator]
 static ALLOCATOR: util::reserve::Reserve = util::reserve::Reserve;

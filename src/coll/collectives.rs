@@ -54,7 +54,7 @@ impl Collectives {
 
     fn inner(&self, context: &Context) -> Result<&Inner> {
         let inner = self.inner.get_or_init(|| {
-            let services = Arc::new(context.ground());
+            let services = Arc::new(context.services());
             let arena = Arc::new(Arena::new(services.clone()));
             let (handles, world, lists) = (Arc::default(), Once::new(), Mutex::default());
             Inner { services, arena, handles, world, lists }

@@ -19,11 +19,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// An atomic operation as the user describes it.
 #[derive(Clone, Copy)]
 pub struct Atomic {
-    /// Whose word.
+    /// The owner of the word.
     pub peer: u32,
     /// The caller's flags.
     pub flags: u32,
-    /// Which word.
+    /// The address of the word.
     pub target: Address,
     /// The operation, as in the C interface.
     pub op: u32,
@@ -40,7 +40,7 @@ pub struct Atomic {
 }
 
 impl Atomic {
-    /// The request, if the operation exists and makes sense for the type.
+    /// Makes the request, if the operation exists and the type has it.
     pub fn request(&self) -> Result<Request> {
         let (op, kind) = checked(self.op, self.kind)?;
         let width = atomic::width(kind).unwrap_or(8);
@@ -62,7 +62,8 @@ impl Atomic {
     }
 }
 
-/// The numbers of the C interface as the engine's, if they exist and fit each other.
+/// Converts the numbers of the C interface to the engine's. An error: there is no such number, or
+/// the type does not have the operation.
 fn checked(op: u32, kind: u32) -> Result<(u8, u8)> {
     let small = |number: u32| u8::try_from(number).unwrap_or(0);
     let (op_, kind_) = (small(op), small(kind));
@@ -79,7 +80,7 @@ fn checked(op: u32, kind: u32) -> Result<(u8, u8)> {
 }
 
 impl Context {
-    /// Any operation on a mapped u64 that has a short way of its own, by the caller.
+    /// Executes an operation on a mapped u64, if it has a short way.
     ///
     /// # Safety
     /// The result's place is null or valid for writing 8 bytes.
@@ -102,7 +103,7 @@ impl Context {
         }
     }
 
-    /// A fetch-add on a mapped u64, by the caller.
+    /// Executes a fetch-add on a mapped u64.
     ///
     /// # Safety
     /// `result` is null or valid for writing 8 bytes.
@@ -119,7 +120,7 @@ impl Context {
         unsafe { self.change_word(peer, target, result, change) }
     }
 
-    /// A compare-and-swap on a mapped u64, by the caller.
+    /// Executes a compare-and-swap on a mapped u64.
     ///
     /// # Safety
     /// `result` is null or valid for writing 8 bytes.
@@ -227,7 +228,7 @@ impl Context {
     }
 }
 
-/// What an atomic operation takes, numbered as in the C interface.
+/// The cost of an atomic operation, numbered as in the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// One atomic instruction.
@@ -258,7 +259,7 @@ pub enum Domain {
 pub struct AtomicExecution {
     /// What it takes.
     pub cost: Cost,
-    /// Who changes the word.
+    /// Which processor or adapter changes the word.
     pub domain: Domain,
 }
 

@@ -1,5 +1,5 @@
-//! What the progress thread does besides the lane: tasks of the layers above, such as the rounds of
-//! collectives that nobody else may or will carry on.
+//! Background tasks of the progress thread: work of the layers above, such as rounds of collectives
+//! that no other thread advances.
 
 use crate::engine::routes::Routes;
 use crate::util::status::Status;
@@ -7,39 +7,41 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Something that goes on in the background.
+/// A background task.
 pub trait Task: Send + Sync {
-    /// Works for a moment. True: there was something to do.
+    /// Does the work that is ready. True: there was some.
     fn advance(&self) -> bool;
-    /// The progress thread is about to sleep; from now on a thread that needs it rings. True:
-    /// something has come meanwhile, and it must not sleep.
+    /// The progress thread is about to sleep; from now on a thread that needs it rings. True: work
+    /// has arrived meanwhile, and the progress thread must not sleep.
     fn begin_sleep(&self) -> bool;
-    /// After begin_sleep(): for how many of the tasks that it has enlisted somebody rings when they
-    /// can go on, so that they need no naps.
+    /// After begin_sleep(): how many of the enlisted pieces of work need no naps, because a thread
+    /// rings when they can go on.
     fn rung(&self) -> u32;
-    /// Nothing is under way.
+    /// Whether no work is under way.
     fn is_idle(&self) -> bool;
-    /// A thread that works for it in passing keeps others from their core.
+    /// Whether a thread that does the task's work beside its own keeps other threads from their
+    /// core.
     fn is_crowded(&self) -> bool;
-    /// To be asked at the end of a nap. True: others have done its work meanwhile, but they would
-    /// rather do something else.
+    /// Called at the end of a nap. True: other threads have done the task's work meanwhile, beside
+    /// their own work, so the progress thread should stay awake.
     fn is_worth_staying(&self) -> bool;
-    /// The context ends: nothing more will happen.
+    /// Ends the work with a status: the context ends.
     fn cancel(&self, status: Status);
 }
 
 /// The progress thread is at work.
 const AWAKE: u8 = 0;
-/// It looks again soon.
+/// It naps: it sleeps for a short time and looks again.
 const NAPPING: u8 = 1;
-/// It sleeps until somebody rings.
+/// It sleeps until a thread rings.
 const ASLEEP: u8 = 2;
 
-/// How long it naps at first, and at most, while tasks are under way and others do their work.
+/// The first and the longest nap, while tasks are under way and other threads do their work.
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_micros(250));
-/// After so many stays in vain they do not become rarer: one in 32 naps.
+/// After so many stays without work, stays do not become rarer: one in 32 naps.
 const STAYS_IN_VAIN: u32 = 5;
-/// How long it goes on looking after the last task: programs that start one round start another.
+/// How long it goes on looking after the last task ended: programs that start one round start
+/// another.
 const LINGER: Duration = Duration::from_millis(10);
 
 /// The tasks of a context.
@@ -58,36 +60,36 @@ impl Background {
         Background { active, state, routes, tasks: Mutex::default() }
     }
 
-    /// A task that may come to need the progress thread.
+    /// Adds a task.
     pub fn add(&self, task: Arc<dyn Task>) {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 
-    /// The task is over. When this returns the progress thread is not in it.
+    /// Removes a task. When this returns the progress thread does not use it.
     pub fn remove(&self, task: &Arc<dyn Task>) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.retain(|other| !Arc::ptr_eq(other, task));
     }
 
-    /// A task is about to be under way; call() follows when it is.
+    /// A task will have work; call() follows when it has.
     #[inline]
     pub fn enlist(&self) {
         // SeqCst: as call() says.
         self.active.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The progress thread is to look at the tasks. `at_once`: even a nap is too long.
+    /// Tells the progress thread to look at the tasks. `at_once`: it must not even finish its nap.
     #[inline]
     pub fn call(&self, at_once: bool) {
-        // SeqCst: comes after enlist() and pairs with park(); either it sees the task, or this sees
-        // that it sleeps.
+        // SeqCst: follows enlist() and pairs with park(): either park() sees the task, or this sees
+        // that the progress thread sleeps.
         let state = self.state.load(Ordering::SeqCst);
         if state == ASLEEP || at_once && state == NAPPING {
             self.routes.bell().ring();
         }
     }
 
-    /// What enlist() has announced is done.
+    /// The work that enlist() has announced is done.
     #[inline]
     pub fn discharge(&self) {
         self.active.fetch_sub(1, Ordering::Relaxed);
@@ -99,10 +101,10 @@ impl Background {
         self.active.load(Ordering::Relaxed) > 0
     }
 
-    /// Works for every task for a moment. True: there was something to do. `lately`: the caller has
-    /// worked for a task a short time ago, and looks for work of other ranks also where none of
-    /// this one is enlisted: their progress threads may be kept from a core by this one, since who
-    /// yields is not taken off its core as long as the kernel owes it some time.
+    /// Advances every task once. True: there was work. `lately`: the caller has worked for a task a
+    /// short time ago. It then also looks for work of other ranks if this rank has none: their
+    /// progress threads may wait for this thread's core, since a thread that yields keeps its core
+    /// as long as the kernel owes it time.
     pub(super) fn turn(&self, lately: bool) -> bool {
         let active = self.is_active();
         if !lately && !active {
@@ -110,12 +112,12 @@ impl Background {
         }
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let tasks = tasks.iter().filter(|task| active || !task.is_crowded());
-        // All of them, not the first that has something to do.
+        // Each task is advanced, not only the first that has work.
         tasks.fold(false, |worked, task| task.advance() | worked)
     }
 
-    /// Works for every task, also for those that need nobody. True: nothing is under way. False
-    /// also while another thread works for them: it may be in a function of the user that does not
+    /// Advances every task, enlisted or not. True: no work is under way. It is also false while
+    /// another thread advances a task: that thread may be in a function of the user that does not
     /// return.
     pub(super) fn settle(&self) -> bool {
         let tasks = match self.tasks.try_lock() {
@@ -135,7 +137,7 @@ impl Background {
         tasks.iter().for_each(|task| task.cancel(status));
     }
 
-    /// The progress thread sleeps now: for how long at most. None: there is something to do.
+    /// The progress thread is about to sleep. Returns for how long at most; None: there is work.
     pub(super) fn park(&self, nap: &mut Nap, longest: Duration) -> Option<Duration> {
         let sleeps = !self.is_active() && nap.lingered();
         // SeqCst: pairs with enlist().
@@ -148,12 +150,12 @@ impl Background {
             nap.since = Some(Instant::now());
         }
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without an enlisted task nobody counts on this thread.
+        // Without an enlisted task no thread relies on this one.
         if tasks.iter().fold(false, |busy, task| task.begin_sleep() | busy) && active {
             return None;
         }
-        // SeqCst: pairs with enlist(); whoever enlists from here on rings, whoever has done so before
-        // is counted.
+        // SeqCst: pairs with enlist(): a thread that enlists from here on rings, and one that has
+        // enlisted before is counted.
         self.state.store(ASLEEP, Ordering::SeqCst);
         let rung: u32 = tasks.iter().map(|task| task.rung()).sum();
         if sleeps || rung > 0 && self.active.load(Ordering::SeqCst) <= rung {
@@ -163,26 +165,25 @@ impl Background {
         Some(nap.next().min(longest))
     }
 
-    /// It is awake again. True: it is worth staying so for a while. A single look at the end of a
-    /// nap would seldom meet the part of a short round in which there is something to do, so that a
-    /// program could go on for long without ever being helped.
+    /// The progress thread is awake again. True: it should stay awake for a while. A single look at
+    /// the end of a nap would seldom fall into the part of a short round in which there is work, so
+    /// a program could run for long without any help.
     pub(super) fn unpark(&self, nap: &mut Nap) -> bool {
         self.state.store(AWAKE, Ordering::Relaxed);
         if nap.lingered() {
             return false;
         }
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each is asked, since each remembers when it was.
+        // All tasks are asked, since each of them remembers the time of the last question.
         tasks.iter().fold(false, |worth, task| task.is_worth_staying() | worth) && nap.may_stay()
     }
 }
 
-/// How the naps of the progress thread grow.
+/// The length of the progress thread's naps.
 pub(super) struct Nap {
     length: Duration,
     since: Option<Instant>,
-    /// How often, one after the other, it stayed awake for nothing, and how many naps it is to let
-    /// pass until the next try.
+    /// How many stays in a row found no work; and how many naps remain before the next stay.
     in_vain: u32,
     pass: u32,
 }
@@ -192,20 +193,20 @@ impl Nap {
         Nap { length: NAPS.0, since: None, in_vain: 0, pass: 0 }
     }
 
-    /// There was something to do.
+    /// There was work: naps are short again.
     #[inline]
     pub(super) fn renew(&mut self) {
         self.length = NAPS.0;
         (self.in_vain, self.pass) = (0, 0);
     }
 
-    /// Whether to stay awake now, which it has reason to. Where the core has other work to do a
-    /// stay finds nothing, or comes too late; then the next one is put off twice as long each time.
+    /// Whether to stay awake now, when there is a reason to. If other threads need the core, a stay
+    /// finds no work; each such stay doubles the number of naps before the next one.
     fn may_stay(&mut self) -> bool {
         let stays = self.pass == 0;
         if stays {
             self.in_vain = STAYS_IN_VAIN.min(self.in_vain + 1);
-            // Taken back by renew() when the stay was worth it.
+            // renew() resets it when the stay found work.
             self.pass = 1 << self.in_vain;
         }
         self.pass -= 1;
@@ -218,7 +219,7 @@ impl Nap {
         now
     }
 
-    /// Whether the last task was long ago.
+    /// Whether the last work is longer ago than LINGER.
     fn lingered(&self) -> bool {
         self.since.is_none_or(|since| since.elapsed() > LINGER)
     }

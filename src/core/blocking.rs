@@ -1,4 +1,5 @@
-//! How a thread waits for the lane: awake at first, working for it meanwhile; then asleep.
+//! How a thread waits for the lane. At first it stays awake and helps with progress; then it
+//! sleeps.
 
 use crate::core::poster::Poster;
 use crate::engine::command::{ALL_PEERS, Command, Op};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// What a thread needs that waits for the library's own words.
+/// The parts of a context that a waiting thread uses.
 #[derive(Clone, Copy)]
 pub(super) struct Blocking<'a> {
     pub(super) lane: &'a Lane,
@@ -24,11 +25,12 @@ pub(super) struct Blocking<'a> {
     pub(super) spin: Duration,
 }
 
-/// How long a thread sleeps between two tries of something that nobody announces.
+/// How long a thread sleeps between two attempts, if nothing announces that the next one can
+/// succeed.
 const NAP: Duration = Duration::from_micros(100);
 
-/// How long a waiting thread stays awake that is to do so for `spin_us`: longer where it polls a wire
-/// that wakes nobody, since otherwise it depends on the naps of the polling thread.
+/// How long a waiting thread stays awake: for `spin_us`, but longer if it polls a wire that wakes
+/// no thread, since it would otherwise depend on the naps of the polling thread.
 pub(super) fn patience(spin_us: u64, routes: &Routes) -> Duration {
     /// As the longest of these naps.
     const BY_WIRE: Duration = Duration::from_millis(1);
@@ -37,15 +39,15 @@ pub(super) fn patience(spin_us: u64, routes: &Routes) -> Duration {
 }
 
 impl<'a> Blocking<'a> {
-    /// Works for a burst of looks, until `done`: for the lane, and for active messages where
-    /// there are some. `backoff` begins anew when messages were handled.
+    /// Helps with progress for some rounds, until `done`: with the lane, and with active messages
+    /// if there are any. `backoff` begins anew when messages were handled.
     pub(super) fn help_until(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
         if self.poster.has_parked() {
             self.poster.post_parked();
         }
         if core_is_shared() || self.lane.routes().fabric().has_silent_wire() {
-            // A burst would only keep those waiting that are to bring what is waited for; and it
-            // does not look where a wire brings it.
+            // Several rounds would only delay the threads that share this core, for which this one
+            // waits; and they do not poll the wire.
             if !done() && self.help_others() {
                 backoff.renew();
             }
@@ -60,20 +62,20 @@ impl<'a> Blocking<'a> {
         if done() {
             return true;
         }
-        // The lane gets a single round: what it brings is rarely waited for by a program that uses
-        // messages, and it takes as long as an answer.
+        // One round for the lane: it takes as long as an answer, and a program that uses messages
+        // rarely waits for the lane.
         self.lane.help_others();
         done()
     }
 
-    /// Works for a moment for whatever there is to do. True: something was done.
+    /// Helps with progress for one round. True: there was work.
     pub(super) fn help_others(self) -> bool {
         let posted = self.poster.has_parked() && self.poster.post_parked() > 0;
         let handled = self.may_handle() && self.dispatcher.help() > 0;
         self.lane.help_others() || handled || posted
     }
 
-    /// Whether a thread of the program runs handlers: in offload mode only where nobody else does.
+    /// Whether a thread of the program may run handlers: in offload mode only polled ones.
     fn may_handle(self) -> bool {
         self.lane.execution() != Execution::Offload || self.dispatcher.is_polled()
     }
@@ -98,7 +100,7 @@ impl<'a> Blocking<'a> {
         self.dispatcher.sleep(awaited, limit, enough)
     }
 
-    /// Waits for a completion word, which is set in any case.
+    /// Waits for a completion word. The completion fires in any case, so the wait has no limit.
     #[inline]
     pub(super) fn until_set(self, word: &AtomicU64) {
         // Acquire: pairs with the Release of the completion.
@@ -108,7 +110,7 @@ impl<'a> Blocking<'a> {
         }
     }
 
-    /// Waits until `done`, which what is awaited announces.
+    /// Waits until `done`. The change of the awaited word wakes the thread.
     #[inline(never)]
     pub(super) fn until(self, awaited: Awaited, done: impl Fn() -> bool + Copy) {
         self.until_or(awaited, None, done);
@@ -134,8 +136,8 @@ impl<'a> Blocking<'a> {
         true
     }
 
-    /// Works or pauses between two tries of something that nobody announces. False: the deadline
-    /// has passed.
+    /// Helps or pauses between two attempts, if nothing announces that the next one can succeed.
+    /// False: the deadline has passed.
     pub(super) fn pause_or(self, backoff: &mut Backoff, deadline: Option<Instant>) -> bool {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return false;
@@ -180,7 +182,7 @@ impl<'a> Blocking<'a> {
         }
     }
 
-    /// The port to a peer; waits until it was contacted. `open` says why the caller must not go on.
+    /// The port to a peer; waits until it was contacted. An error of `open` ends the wait.
     pub(super) fn port(self, peer: u32, open: impl Fn() -> Result<()>) -> Result<&'a Port> {
         self.until_accepted(|| {
             open()?;
@@ -196,7 +198,7 @@ impl<'a> Blocking<'a> {
         open: impl Fn() -> Result<()>,
     ) -> Result<()> {
         for peer in peers.clone() {
-            // What an earlier contact failed of does not count.
+            // This takes the error of an earlier contact away.
             let _ = self.lane.routes().port(peer);
         }
         let mut end = Ok(());
@@ -214,7 +216,7 @@ impl<'a> Blocking<'a> {
         if !self.lane.has_ended() {
             return self.flush_with_role(peer);
         }
-        // What this thread has stored into peers' memory comes before whatever it reads next.
+        // This thread's stores into peers' memory come before its next loads.
         fence(Ordering::SeqCst);
         if self.dispatcher.awaits_ends() {
             self.flush_messages(peer, None);
@@ -260,13 +262,13 @@ impl<'a> Blocking<'a> {
         self.flush_messages(peer, deadline)
     }
 
-    /// A word that becomes non-zero when all that the lane has now for the peer, or for ALL_PEERS,
-    /// has ended. None: its queue is full.
+    /// A word that becomes non-zero when all present operations of the lane for the peer, or for
+    /// ALL_PEERS, have ended. None: the queue is full.
     pub(super) fn begin_flush(self, peer: u32) -> Option<Arc<AtomicU64>> {
         let word = Arc::new(AtomicU64::new(0));
         let mut flush = Command::new(Op::FLUSH, peer);
-        // A call and not a store: the waiting thread may leave earlier, and the word stays for the
-        // flush.
+        // The completion is a call and not a store: the waiting thread may leave earlier, and the
+        // reference of the flush keeps the word.
         flush.on_complete = Completion {
             kind: CALL,
             call: flush_has_ended as *const c_void,
@@ -276,7 +278,7 @@ impl<'a> Blocking<'a> {
         match self.lane.put(&flush, &[]) {
             Ok(asleep) => self.lane.wake_executor(asleep),
             Err(_) => {
-                // SAFETY: the share that the flush would have had; it was not accepted.
+                // SAFETY: the reference for the flush, which was not accepted.
                 drop(unsafe { Arc::from_raw(flush.on_complete.target.cast::<AtomicU64>()) });
                 return None;
             }
@@ -284,8 +286,8 @@ impl<'a> Blocking<'a> {
         Some(word)
     }
 
-    /// Like `flush`, through the queue, whether or not something is under way: a thread that had
-    /// the role before has given it up.
+    /// Like `flush`, but always through the queue: at its end a thread that had the role before has
+    /// given it up.
     #[inline(never)]
     pub(super) fn flush_with_role(self, peer: u32) -> Result<()> {
         let ended = AtomicU64::new(0);
@@ -298,8 +300,8 @@ impl<'a> Blocking<'a> {
         Ok(())
     }
 
-    /// Waits for the ends of messages that were sent before, as far as a sender waits for them.
-    /// False: the deadline has passed.
+    /// Waits for the ends of the messages sent before that have a completion or a reply. False: the
+    /// deadline has passed.
     #[inline(never)]
     fn flush_messages(self, peer: u32, deadline: Option<Instant>) -> bool {
         let tags = self.dispatcher.waiting(|to| peer == ALL_PEERS || peer == to);
@@ -310,9 +312,9 @@ impl<'a> Blocking<'a> {
 
 /// The callback of the flush in begin_flush().
 unsafe extern "C-unwind" fn flush_has_ended(word: *mut c_void, _: Status) {
-    // SAFETY: begin_flush() has given this share of the word to the flush, which ends once.
+    // SAFETY: begin_flush() has given this reference to the flush, which ends once.
     let word = unsafe { Arc::from_raw(word.cast_const().cast::<AtomicU64>()) };
-    // Release: what the operations have done is seen by every thread that sees the word.
+    // Release: a thread that sees the word sees the effects of the operations.
     word.store(1, Ordering::Release);
 }
 

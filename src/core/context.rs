@@ -6,7 +6,7 @@ use crate::core::background::Background;
 use crate::core::blocking::{Blocking, patience};
 use crate::core::handler_thread::HandlerThread;
 use crate::core::poster::Poster;
-use crate::core::progress_thread::{Crew, ProgressThread};
+use crate::core::progress_thread::{Parts, ProgressThread};
 use crate::core::region::{Regions, Wanted};
 use crate::core::region_handle::{Handles, RegionHandle};
 use crate::core::wait_fd::Notifier;
@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 
 /// See the head of the file. Everything in it may be used by any thread.
 pub struct Context {
-    /// What the short ways need.
+    /// The data of the short ways.
     pub(super) quick: Quick,
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
@@ -56,14 +56,14 @@ pub struct Context {
     quick_in_child: OnceBox<ZeroInChild>,
 }
 
-/// How long a thread of the library that has just been started may take to stop.
+/// How long to wait for the end of a thread that has just been started.
 const STARTED: Duration = Duration::from_secs(1);
 
-/// What the short ways of reads, writes and messages need, in one place: no pointer is followed
-/// twice.
+/// The data of the short ways of reads, writes and messages, in one place, so that the short ways
+/// follow no chain of pointers.
 pub(super) struct Quick {
-    /// Peers that the caller may reach itself: none in offload mode and during finalize, else
-    /// all.
+    /// The number of peers that the caller may reach itself: 0 in offload mode and during finalize,
+    /// else all.
     pub(super) peers: AtomicU32,
     ports: *const OnceBox<Port>,
     pub(super) own: OwnTable,
@@ -79,14 +79,14 @@ unsafe impl Send for Quick {}
 unsafe impl Sync for Quick {}
 
 impl Quick {
-    /// Whether the caller may reach a peer itself, as far as it is known.
+    /// Whether the caller may reach a peer itself.
     #[inline(always)]
     pub(super) fn has(&self, peer: u32) -> bool {
         peer < self.peers.load(Ordering::Relaxed)
     }
 
-    /// The port to a peer whose mapped memory the caller may touch itself. Peer and flags come as
-    /// one number, flags in the upper half: any flag makes a peer that does not exist.
+    /// The port to a peer whose mapped memory the caller may access itself. Peer and flags are one
+    /// number, with the flags in the upper half; a flag makes it larger than every rank.
     #[inline(always)]
     pub(super) fn port(&self, peer: u64) -> Option<&Port> {
         if peer >= u64::from(self.peers.load(Ordering::Relaxed)) {
@@ -96,14 +96,14 @@ impl Quick {
         unsafe { &*self.ports.add(peer as usize) }.get()
     }
 
-    /// By which sender short messages to a peer go, if they may.
+    /// The sender for short messages to a peer, if they may take the short way.
     #[inline(always)]
     pub(super) fn short_way(&self, peer: u32) -> Option<&MessageSender<'static>> {
         if !self.has(peer) {
             return None;
         }
-        // SAFETY: there are at least `peers` of them, and the context keeps the routes. Acquire: the
-        // sender is whole, pairs with the Release where it is put there.
+        // SAFETY: there are at least `peers` of them, and the context keeps the routes. Acquire:
+        // pairs with the Release of the thread that has stored the sender.
         unsafe { (*self.short_ways.add(peer as usize)).load(Ordering::Acquire).as_ref() }
     }
 }
@@ -116,23 +116,23 @@ fn handler_mode(config: &Config) -> HandlerMode {
     }
 }
 
-/// Where a context is.
+/// The place of a context.
 pub enum Place<'a> {
     /// A rank of a world of this process.
     World(&'a World, u32),
-    /// Where the program says that somebody else has put it.
+    /// Among ranks of another launcher, as the program says.
     Handed(Handed<'a>),
-    /// Where the launcher has put this process, else in a world of one.
+    /// The place that the launcher has given to this process; else a world of one rank.
     Environment,
 }
 
 impl Context {
-    /// Takes this rank's place. Not collective, but for ranks that the program hands over: peers
-    /// are contacted when they are first used.
+    /// Takes this rank's place. It is collective only with Place::Handed; else peers are contacted
+    /// at their first use.
     pub fn create(config: Config, place: Place<'_>) -> Result<Context> {
         reserve::must_be_left()?;
-        // Before there is a second thread: then it costs nothing, later the kernel takes some 10 ms
-        // for it. Where it refuses, sleepers nap.
+        // Before there is a second thread: then it costs nothing, later some 10 ms. If the kernel
+        // refuses, sleeping threads take naps.
         let _ = pin::joins_global_fence();
         let bootstrap = match place {
             Place::World(world, rank) => Bootstrap::from_world(world, rank)?,
@@ -145,14 +145,13 @@ impl Context {
         let bootstrap = Arc::new(bootstrap);
         let created = Context::build(config, &bootstrap);
         if created.is_err() {
-            // Nobody has got anything from this rank yet: it goes in order, and may tell its user
-            // why.
+            // No rank has used this one yet, so it leaves in order.
             bootstrap.leave();
         }
         created
     }
 
-    /// Collective over ranks that somebody else has started: where one of them fails, all do.
+    /// Collective over ranks of another launcher: if one of them fails, all do.
     fn create_among(config: Config, handed: &mut Handed<'_>) -> Result<Context> {
         let bootstrap = Arc::new(Bootstrap::from_program(handed, &Fabric::can_join)?);
         let created = Context::build(config, &bootstrap);
@@ -169,7 +168,7 @@ impl Context {
         }
     }
 
-    /// Among the ranks that another launcher has started, as the wire's module knows them.
+    /// Takes the place among the ranks of another launcher that the wire's module knows.
     fn create_launched(config: Config, launcher: &OtherLauncher) -> Result<Context> {
         let launch = Fabric::launch().map_err(|error| launcher.refuse(error.message()))?;
         let (rank, size) = launch.place();
@@ -241,16 +240,16 @@ impl Context {
             config.parked,
         );
         let alert = Duration::from_micros(config.progress_spin_us);
-        let crew = Crew {
+        let parts = Parts {
             lane: lane.clone(),
             dispatcher: dispatcher.clone(),
             background: background.clone(),
         };
-        let progress = ProgressThread::start(routes.clone(), crew, (spin, alert), cores)?;
+        let progress = ProgressThread::start(routes.clone(), parts, (spin, alert), cores)?;
         let handling = HandlerThread::new(routes.clone(), dispatcher.clone(), spin, cores);
         if routes.fabric().is_networked() {
-            // Ranks behind a wire do not see which numbers have handlers here; the end of a message
-            // tells them, so there must be somebody who ends it.
+            // Ranks behind a wire do not know which handlers exist here; the end of a message tells
+            // them. So a thread must handle messages even before a handler is registered.
             dispatcher.expect_messages();
             if let Err(error) = handling.start() {
                 progress.stop(Instant::now() + STARTED);
@@ -302,8 +301,8 @@ impl Context {
         })
     }
 
-    /// The context is where it stays until it is dropped. In a forked child no peer is reached the
-    /// short way from now on; the long one is closed there already.
+    /// Called when the context has its final address. From now on the short ways reach no peer in a
+    /// forked child; the gate closes the long way there.
     pub fn stay(&self) -> Result<()> {
         let peers = &raw const self.quick.peers;
         // SAFETY: the field stays as long as the context, and so does the answer.
@@ -338,18 +337,18 @@ impl Context {
         self.handles.make(wanted, size)
     }
 
-    /// Bytes that may still be allocated, as far as the machine tells.
+    /// Bytes that may still be allocated, as far as the kernel says.
     pub fn memory_left(&self) -> u64 {
         self.regions.memory_left()
     }
 
-    /// What a thread needs that waits for the lane.
+    /// The parts that a waiting thread uses.
     pub(super) fn blocking(&self) -> Blocking<'_> {
         let spin = patience(self.config.spin_us, &self.routes);
         Blocking { lane: &self.lane, dispatcher: &self.dispatcher, poster: &self.poster, spin }
     }
 
-    /// This rank's sleeping threads, to be told of completions.
+    /// This rank's sleeping threads, which completions wake.
     #[inline(always)]
     pub fn waiters(&self) -> &Waiters {
         // SAFETY: in the control area, which the routes keep, and the context them.
@@ -379,7 +378,7 @@ impl Context {
         }
     }
 
-    /// Works for the lane for one round.
+    /// Helps with progress for one round.
     pub fn progress_once(&self) -> Result<()> {
         self.may_block()?;
         self.blocking().help_others();
@@ -403,7 +402,7 @@ impl Context {
         self.bootstrap.exchange_by(mine, all, deadline)
     }
 
-    /// In the place of an exchange of `size` bytes that this rank cannot do.
+    /// Takes part, with an error, in an exchange of `size` bytes that this rank cannot do.
     pub fn exchange_refused(&self, size: usize) -> Result<()> {
         self.may_block()?;
         self.bootstrap.exchange_refused(size)
@@ -414,17 +413,17 @@ impl Context {
         self.bootstrap.abort(code, grace_ms);
     }
 
-    /// What brings the ranks together.
+    /// The bootstrap of this context.
     pub(super) fn bootstrap(&self) -> &Arc<Bootstrap> {
         &self.bootstrap
     }
 
-    /// Refuses what may not be called now: anything after finalize has begun.
+    /// An error once finalize has begun.
     pub(super) fn must_be_open(&self) -> Result<()> {
         self.routes.gate().must_be_open()
     }
 
-    /// Refuses what may not be called inside a callback: anything that waits.
+    /// An error inside a callback. Functions that wait call it.
     pub(super) fn may_block(&self) -> Result<()> {
         must_not_be_in_callback()?;
         self.must_be_open()

@@ -7,8 +7,8 @@ use crate::util::status::Result;
 use std::cell::RefCell;
 
 impl Context {
-    /// Another context of this one's ranks, which meet by it. Collective. `config`: its values, or
-    /// why this rank cannot take part: then nobody can.
+    /// Makes another context of the same ranks, which find each other through this one. Collective.
+    /// `config`: its values; or an error of this rank, and then no rank gets a context.
     pub fn duplicate(&self, config: Result<Config>) -> Result<Context> {
         self.may_block()?;
         let config = match config {
@@ -38,7 +38,7 @@ impl Context {
             keep: None,
         };
         let made = Context::create(config, Place::Handed(handed));
-        // What has kept the ranks from meeting says more than that they have not met.
+        // The error of the exchange says more than the error of the bootstrap, which it has caused.
         made.map_err(|error| failure.take().unwrap_or(error))
     }
 }

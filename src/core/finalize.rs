@@ -6,61 +6,62 @@ use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a thread may stay in one callback or handler when everything else is over, at least.
+/// How long finalize() waits at least for a thread that is in a callback or handler.
 const STUCK: Duration = Duration::from_secs(1);
-/// How long it sleeps between two looks at what other threads handle.
+/// How long it sleeps between two looks at the messages that other threads handle.
 const NAP: Duration = Duration::from_micros(100);
 
 /// How a context has ended.
 pub struct Ended {
-    /// What the user is told.
+    /// The status for the user.
     pub status: Result<()>,
-    /// One of its threads is in a function of the user still, and uses the context when that
-    /// returns.
+    /// Whether one of its threads is still in a function of the user, and will use the context
+    /// after the return.
     pub stuck: bool,
 }
 
 impl Context {
-    /// Refuses finalize() where it would wait for itself.
+    /// An error inside a callback, where finalize() would wait for itself.
     pub fn may_finalize(&self) -> Result<()> {
         self.may_block()
     }
 
-    /// Ends what is under way, by success or cancellation, each operation once; waits for the other
-    /// ranks to come here too, serving them meanwhile; and stops the threads. Collective. The
-    /// context is over, whatever the answer is. It waits no longer than `timeout` for other ranks, if
-    /// that is given, and then leaves them: ERR_TIMEOUT.
+    /// Ends the operations under way, each once, by success or cancellation; waits until the other
+    /// ranks call it too, and serves them meanwhile; and stops the threads. Collective. The context
+    /// ends, whatever the answer is. With a `timeout` it waits no longer than that for other ranks,
+    /// and then leaves: ERR_TIMEOUT.
     pub fn finalize(&self, timeout: Option<Duration>) -> Ended {
         self.quick.peers.store(0, Ordering::Relaxed);
         self.routes.gate().close();
-        // Threads that wait for a contact see that it is over.
+        // Wakes threads that wait for a contact, which find that the context ends.
         self.routes.notify_contacts();
         let time = Duration::from_millis(self.config().finalize_ms);
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let limit = Instant::now() + timeout.map_or(time, |timeout| timeout.min(time));
         self.let_finish(limit);
         if !self.background.settle() {
-            // Others may rely on this rank's threads, which do not wait for these tasks any more.
+            // Other ranks may rely on the tasks of this rank, so the progress thread goes on with
+            // them.
             self.background.enlist();
             self.background.call(true);
         }
         let mut free = self.notifier.stop(limit + STUCK);
         free &= self.cancel(limit + STUCK);
-        // From here on this rank asks for nothing; its progress thread still serves the others, and
-        // messages are still handled. Behind the first fence no message is sent but responses to
-        // what has come, behind the second one none at all.
+        // From here on this rank makes no requests; its progress thread still serves the other
+        // ranks, and messages are still handled. After the first fence the ranks send no messages
+        // but responses; after the second fence they send none.
         let fenced = self.bootstrap.fence_survivors_by(deadline);
         let rest = if free && fenced.is_ok() { time } else { Duration::ZERO };
         self.handle_the_rest(Instant::now() + rest);
         let fenced = fenced.and_then(|()| self.bootstrap.fence_survivors_by(deadline));
         let limit = Instant::now() + if free { time.max(STUCK) } else { Duration::ZERO };
-        // With polled handlers nobody else handles them.
+        // Polled handlers run only here now.
         while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
         free &= self.handling.stop(limit) & self.progress.stop(limit);
         if free {
-            // Not before: ranks that have not come to the fence may need what this one's tasks do.
+            // Only now: a rank that has not reached the fence may need this rank's tasks.
             self.background.cancel(Status::ERR_CANCELED);
-            // What a handler has posted while all this went on.
+            // Cancels requests that handlers have posted meanwhile.
             free = self.cancel(Instant::now() + STUCK);
         }
         self.bootstrap.leave();
@@ -77,7 +78,7 @@ impl Context {
         Ended { status, stuck: false }
     }
 
-    /// Lets operations end, until `limit`.
+    /// Waits for the operations under way, until `limit`.
     fn let_finish(&self, limit: Instant) {
         let mut backoff = Backoff::new(Duration::MAX);
         let idle = || {
@@ -94,7 +95,7 @@ impl Context {
         }
     }
 
-    /// Handles what has come and sends the responses, until `limit`.
+    /// Handles the messages that have arrived and sends the responses, until `limit`.
     fn handle_the_rest(&self, limit: Instant) {
         let mut backoff = Backoff::new(Duration::from_micros(100));
         let done = || self.dispatcher.has_handled_all() && self.routes.fabric().has_delivered_all();
@@ -107,7 +108,7 @@ impl Context {
         }
     }
 
-    /// Cancels what is under way. False: at `limit` another thread still had the role.
+    /// Cancels the operations under way. False: at `limit` another thread still had the role.
     fn cancel(&self, limit: Instant) -> bool {
         let mut backoff = Backoff::new(Duration::MAX);
         let mut free = true;

@@ -1,7 +1,7 @@
-//! The thread that runs handlers of active messages when no waiting thread does. It is apart from
-//! the progress thread, so that a handler that takes long does not stop what other ranks ask of
-//! this one, and is started when the first handler is registered. With polled handlers it runs
-//! none: it wakes the threads of the program that sleep in the library, so that one of them does.
+//! The thread that runs handlers of active messages when no waiting thread does. It is not the
+//! progress thread, so that a long handler does not delay the requests of other ranks. It is
+//! started when the first handler is registered. With polled handlers it runs none: it wakes the
+//! threads of the program that sleep in the library, so that one of them runs the handler.
 
 use crate::core::progress_thread::{AbortOnPanic, SLEEP, STACK};
 use crate::engine::messages::dispatch::{Dispatcher, NAP};
@@ -25,7 +25,8 @@ pub struct HandlerThread {
 }
 
 impl HandlerThread {
-    /// Not started; it will run on `cores` and stay awake for `spin` after its last message.
+    /// A thread that is not started. It will run on `cores` and stay awake for `spin` after its
+    /// last message.
     pub fn new(
         routes: Arc<Routes>,
         dispatcher: Arc<Dispatcher>,
@@ -44,7 +45,7 @@ impl HandlerThread {
                 (self.stop.clone(), self.routes.clone(), self.dispatcher.clone());
             let (spin, cores) = (self.spin, self.cores);
             let run = move || {
-                // Where the progress thread could run, this one can.
+                // An error does not matter: the progress thread has entered these cores.
                 let _ = cores.map(Cores::enter);
                 match dispatcher.is_polled() {
                     true => wake_sleepers(&stop, &routes),
@@ -56,7 +57,7 @@ impl HandlerThread {
         Ok(())
     }
 
-    /// Ends the thread and waits for it. False: at `limit` it was in a function of the user still.
+    /// Ends the thread and waits for it. False: at `limit` it was still in a function of the user.
     pub fn stop(&self, limit: Instant) -> bool {
         // Release: pairs with the Acquire in run().
         self.stop.store(true, Ordering::Release);
@@ -66,13 +67,13 @@ impl HandlerThread {
     }
 }
 
-/// Polled handlers: a sender that brings a message behind a closed door rings, and the sleepers
-/// look for it.
+/// The thread with polled handlers: when a sender rings, it wakes the sleeping threads, which look
+/// for messages.
 fn wake_sleepers(stop: &AtomicBool, routes: &Routes) {
     let _abort = AbortOnPanic;
     let bell = routes.fabric().own_words().requests.bell();
     loop {
-        // Before the sleepers are woken, so that a ring that comes after it ends the sleep.
+        // The ticket comes before the wake-up of the sleepers, so that a later ring ends the wait.
         let ticket = bell.ticket();
         // Acquire: pairs with the Release in stop().
         if stop.load(Ordering::Acquire) {
@@ -88,16 +89,16 @@ fn run(stop: &AtomicBool, routes: &Routes, dispatcher: &Dispatcher, spin: Durati
     let bell = routes.fabric().own_words().requests.bell();
     let (mut backoff, mut seen) = (Backoff::new(spin), 0);
     loop {
-        // Before the look for work, so that what comes after it ends the sleep.
+        // The ticket comes before the look for work, so that later work ends the sleep.
         let ticket = bell.ticket();
         // Acquire: pairs with the Release in stop().
         if stop.load(Ordering::Acquire) {
-            // Nobody sends any more; what has been sent is handled.
+            // No rank sends any more; the messages that have arrived are handled.
             while dispatcher.poll_requests() > 0 {}
             dispatcher.notify_sleepers();
             return;
         }
-        // A thread that waits handles what comes; two would only take the cores that senders need.
+        // A waiting thread handles messages; two threads would only take cores that senders need.
         if dispatcher.nap_for_visitors(&mut seen) {
             dispatcher.notify_sleepers();
             bell.wait(ticket, Some(NAP));

@@ -57,10 +57,12 @@ impl Context {
         self.dispatcher.register(id, handler, data)
     }
 
-    /// Sends a short message, if nothing is in the way. None: a longer way tells what it is.
+    /// Sends a short message, if that is possible at once. None: it must take a longer way, which
+    /// also reports errors.
     #[inline(always)]
     pub fn am_shortly(&self, peer: u32, message: &impl ShortMessage) -> Option<Status> {
-        // No peer in offload mode and during finalize; nor one that was never sent to, or is dead.
+        // There is no short way in offload mode and during finalize, nor to a peer that was never
+        // sent to or is dead.
         let sender = self.quick.short_way(peer)?;
         // None in the handler of a response.
         let own = pin::shown_number()?;
@@ -71,15 +73,15 @@ impl Context {
         }
     }
 
-    /// What is counted.
+    /// The counters.
     #[inline(always)]
     pub fn counts(&self) -> &Counters {
         // SAFETY: the post keeps them, and the context the post.
         unsafe { &*self.quick.counts }
     }
 
-    /// Sends a message whose end nobody waits for, if nothing is in the way. False: the long way
-    /// tells what it is.
+    /// Sends a message without reply and completions, if that is possible at once. False: it must
+    /// take the long way, which also reports errors.
     ///
     /// # Safety
     /// Header and payload are valid for reading.
@@ -90,7 +92,7 @@ impl Context {
         (header, header_size): (*const u8, usize),
         (payload, payload_size): (*const u8, usize),
     ) -> bool {
-        // No peer in offload mode and during finalize; nor one that was never sent to.
+        // quick has no peer in offload mode and during finalize, nor one that was never sent to.
         if !self.quick.has(peer) {
             return false;
         }
@@ -116,15 +118,15 @@ impl Context {
         self.post.send(message_sender, &frame)
     }
 
-    /// Accepts the message, or says why not.
+    /// Accepts the message, or answers an error.
     pub fn am_try(&self, send: &Send) -> Result<()> {
         let post = || self.poster.am_submit(send).map(|()| Accepted::Fires);
-        self.accept(send.flags, || Kept::of(send), post).map(drop)
+        self.accept(send.flags, || Parked::of(send), post).map(drop)
     }
 }
 
 impl Poster {
-    /// Sends the message, or lets the lane send it, or says why not.
+    /// Sends the message, or puts it into the queue, or answers an error.
     fn am_submit(&self, send: &Send) -> Result<()> {
         if completion::in_response() {
             fail!(ERR_STATE, "the handler of a response may not send");
@@ -137,7 +139,7 @@ impl Poster {
             _ => Local::Region(send.source),
         };
         if send.kind == BULK {
-            // Its bytes are read by the peer; that they are ours is known now.
+            // The peer will read the bytes: checks now that they are in a region of this rank.
             let _pinned = pin();
             local.resolve(&self.routes, send.payload_size as u64)?;
         }
@@ -147,7 +149,8 @@ impl Poster {
             || !send.reply_size.is_null();
         let tag = if waits { self.begin_waiting(send)? } else { 0 };
         match self.am_send(send, message_sender, local, tag) {
-            // The thread that has ended it meanwhile tells the user: so it was accepted.
+            // Another thread has ended the message meanwhile and fires its completion, so it was
+            // accepted.
             Err(_) if tag != 0 && !self.post.forget(tag) => {
                 if send.kind != BULK {
                     send.on_local.fire(Status::ERR_PEER_DEAD, self.routes.waiters());
@@ -158,10 +161,10 @@ impl Poster {
         }
     }
 
-    /// Makes the entry under which the end of the message is waited for.
+    /// Makes the entry that waits for the end of the message.
     fn begin_waiting(&self, send: &Send) -> Result<u64> {
         if self.post.pending.begin_use() {
-            // The progress thread must know before it sleeps that there may be replies.
+            // Wakes the progress thread, which then expects replies.
             self.routes.bell().ring();
         }
         let on_local = if send.kind == BULK { send.on_local } else { Completion::NOTHING };
@@ -227,7 +230,7 @@ impl Poster {
         Ok(())
     }
 
-    /// Lets the lane send it.
+    /// Puts the message into the command queue.
     fn am_queue(
         &self,
         send: &Send,
@@ -238,7 +241,7 @@ impl Poster {
         if send.kind == LONG
             && self.routes.known(send.peer).is_some_and(|it| it.reach == Reach::Wire)
         {
-            // The lane does not ask what the key leads to, nor waits for the answer.
+            // The lane does not look the key up, so it is checked here.
             by_caller::check(&self.routes, &write_of(send))?;
         }
         let mut header = [0; HEADER];
@@ -246,7 +249,7 @@ impl Poster {
         let given = unsafe { bytes(send.header, send.header_size) };
         header[..given.len()].copy_from_slice(given);
         let asleep = {
-            // Until the command is in the queue, where a flush finds it, the pin keeps the region.
+            // The pin keeps the region until the command is in the queue, where a flush finds it.
             let _pinned = pin();
             let payload = local.resolve(&self.routes, send.payload_size as u64)?;
             let Some(admitted) = Admitted::begin(&self.post, message_sender, send.peer) else {
@@ -280,7 +283,7 @@ impl Poster {
     }
 }
 
-/// See Short::Unfinished. The answer is OK: so a caller has nothing to do behind it.
+/// See Short::Unfinished. It returns OK, so that a caller can end with this call.
 #[inline(never)]
 fn am_finish(sender: &MessageSender<'static>, ticket: u64, counts: &Counters) -> Status {
     sender.finish_short(ticket, counts);
@@ -288,28 +291,28 @@ fn am_finish(sender: &MessageSender<'static>, ticket: u64, counts: &Counters) ->
 }
 
 /// A message that is parked, with its header.
-struct Kept {
+struct Parked {
     send: Send,
     header: [u8; HEADER],
 }
 
 // SAFETY: the pointers lead to memory of the user, which any thread may use until the completion.
-unsafe impl std::marker::Send for Kept {}
+unsafe impl std::marker::Send for Parked {}
 // SAFETY: as above; nothing in it changes.
-unsafe impl Sync for Kept {}
+unsafe impl Sync for Parked {}
 
-impl Kept {
-    /// A copy of a message that check() has found in order as far as its header.
-    fn of(send: &Send) -> Kept {
-        let mut kept = Kept { send: *send, header: [0; HEADER] };
+impl Parked {
+    /// A copy of a message whose header check() has accepted.
+    fn of(send: &Send) -> Parked {
+        let mut parked = Parked { send: *send, header: [0; HEADER] };
         // SAFETY: the caller's bytes, valid during the call.
         let header = unsafe { bytes(send.header, send.header_size) };
-        kept.header[..header.len()].copy_from_slice(header);
-        kept
+        parked.header[..header.len()].copy_from_slice(header);
+        parked
     }
 }
 
-impl Later for Kept {
+impl Later for Parked {
     fn peer(&self) -> u32 {
         self.send.peer
     }
@@ -325,7 +328,7 @@ impl Later for Kept {
     fn waits_for_slots<'a>(&self, poster: &'a Poster) -> Option<&'a MessageSender<'static>> {
         let Send { kind, flags, payload_size, peer, .. } = self.send;
         let fabric = poster.routes.fabric();
-        // The lane waits for the slots of its messages itself; those of large payloads are others.
+        // The lane waits itself for slots of its own messages. Large payloads have other slots.
         let by_caller = flags & FLAG_DEFER == 0 && poster.lane.execution() != Execution::Offload;
         fabric.known_sender(peer).filter(|sender| {
             by_caller && kind != LONG && payload_size <= sender.medium() && fabric.frees_wake(peer)
@@ -353,7 +356,7 @@ fn write_of(send: &Send) -> Command {
     write
 }
 
-/// What can be said without the peer.
+/// Checks the parameters, as far as that is possible without the peer.
 fn check(send: &Send) -> Result<()> {
     let Send { flags, id, kind, header_size, payload_size, .. } = *send;
     check_flags(flags, FLAG_DEFER | FLAG_PARK)?;
@@ -393,7 +396,7 @@ fn check(send: &Send) -> Result<()> {
     Ok(())
 }
 
-/// What can be said of the parameters of a response.
+/// Checks the parameters of a response.
 pub fn check_response(send: &Send) -> Result<()> {
     check(send)?;
     if send.kind != MEDIUM || send.flags != 0 {
@@ -407,7 +410,7 @@ pub fn check_response(send: &Send) -> Result<()> {
     Ok(())
 }
 
-/// What only the peer's numbers tell.
+/// Checks the parameters against the peer's limits.
 fn check_peer(send: &Send, message_sender: &MessageSender<'_>) -> Result<()> {
     let (size, most) = (send.payload_size, message_sender.largest());
     if send.kind == MEDIUM && size > most {

@@ -1,4 +1,4 @@
-//! Layer 4: the context and what hangs on it.
+//! Layer 4: the context with its regions, threads and blocking calls.
 
 pub mod atomics;
 pub mod background;

@@ -1,5 +1,5 @@
-//! Reads and writes of many pieces: boxes with strides, and lists. Where all of it is mapped, the
-//! caller copies it in the call; otherwise it becomes one command in the queue, see
+//! Reads and writes of many pieces: boxes with strides, and lists. If all of the memory is mapped,
+//! the caller copies it in the call. Otherwise the request becomes one command in the queue, see
 //! `engine::pieces`.
 
 use crate::core::context::Context;
@@ -19,15 +19,15 @@ use crate::transport::address::Address;
 use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
-use kept::Kept;
+use parked::Parked;
 use row::copy_row;
 pub use strided::{DIMENSIONS, Strided};
 
-mod kept;
+mod parked;
 mod row;
 mod strided;
 
-/// A place and how many bytes lie there.
+/// An address and a number of bytes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Span {
@@ -37,7 +37,7 @@ pub struct Span {
     pub size: usize,
 }
 
-/// Which pieces.
+/// The pieces.
 #[allow(clippy::large_enum_variant, reason = "an allocation would cost as much as a small box")]
 pub enum Shape<'a> {
     /// A box on both sides.
@@ -50,19 +50,19 @@ pub enum Shape<'a> {
 pub struct Many<'a> {
     /// Op::READ or Op::WRITE.
     pub op: Op,
-    /// With whom.
+    /// The peer's rank.
     pub peer: u32,
     /// The caller's flags.
     pub flags: u32,
-    /// Which pieces.
+    /// The pieces.
     pub shape: Shape<'a>,
-    /// A word that is changed when all bytes are there. Of a write.
+    /// For a write: a word that changes when all bytes are there.
     pub signal: Option<Signal>,
     /// Fires at the end of all.
     pub on_complete: Completion,
 }
 
-/// A word of the peer's, and what is done to it.
+/// A word of the peer's, and how it changes.
 #[derive(Clone, Copy)]
 pub struct Signal {
     /// Where it is.
@@ -81,8 +81,8 @@ pub fn sum(list: &[Span], name: &str) -> Result<u64> {
     }
 }
 
-/// Calls `each` with our place, the peer's, and the bytes of each piece of two lists of the same
-/// sum.
+/// Calls `each` for each piece of two lists of the same sum, with our address, the peer's address
+/// and the size.
 fn walk(
     ours: &[Span],
     theirs: &[Span],
@@ -107,7 +107,7 @@ fn walk(
     Ok(())
 }
 
-/// Copies a piece; sizes of usual elements need no call.
+/// Copies a piece. The usual sizes of elements need no call.
 ///
 /// # Safety
 /// As of copy().
@@ -146,9 +146,9 @@ impl Many<'_> {
 }
 
 impl Context {
-    /// Accepts the request, or says why not.
+    /// Accepts the request, or answers an error.
     pub fn submit_many(&self, many: &Many) -> Result<Accepted> {
-        self.accept(many.flags, || Kept::of(many), || self.poster.submit_many(many))
+        self.accept(many.flags, || Parked::of(many), || self.poster.submit_many(many))
     }
 
     /// Tries until the request is accepted.
@@ -170,7 +170,7 @@ impl Context {
 }
 
 impl Poster {
-    /// Copies the pieces, or puts them into the queue as one command, or says why not.
+    /// Copies the pieces, or puts them into the queue as one command, or answers an error.
     fn submit_many(&self, many: &Many) -> Result<Accepted> {
         let Many { flags, on_complete, .. } = many;
         let defer = flags & FLAG_DEFER != 0;
@@ -193,15 +193,15 @@ impl Poster {
         if later && !self.lane.room().admits() {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
-        // Asked before: the list of the pieces is made in vain where the queue has no room.
+        // Checked first, so that no list of pieces is made if the queue has no room.
         if self.lane.is_full() && (defer || !self.lane.relieve()) {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
         self.queue_many(many)
     }
 
-    /// Whether all of the peer's side is mapped, the signal word included; Err: some of it is not
-    /// there.
+    /// Whether all of the peer's side is mapped, the signal word included. Err: an address is
+    /// invalid.
     fn is_mapped(&self, port: &Port, many: &Many) -> Result<bool> {
         let is_mapped = |place, size| -> Result<bool> {
             Ok(self.routes.locate(port, place, size)? == Access::Mapped)
@@ -226,9 +226,9 @@ impl Poster {
         })
     }
 
-    /// Copies everything and changes the signal word, if all of the peer's side is mapped. What is
-    /// known here is looked up once; else the owner's directory is asked, and what it knows is
-    /// found at the second attempt. A signal is asked for before anything moves.
+    /// Copies everything and changes the signal word, if all of the peer's side is mapped. If this
+    /// rank knows all regions, the first attempt succeeds. Else it asks the owner's directory, and
+    /// the second attempt succeeds. The signal word is looked up before anything moves.
     fn copy_mapped(&self, port: &Port, many: &Many) -> Result<bool> {
         if many.signal.is_some() && !self.is_mapped(port, many)? {
             return Ok(false);
@@ -238,8 +238,8 @@ impl Poster {
         Ok(copied && self.signal_now(port, many)?)
     }
 
-    /// Copies everything; false: some of the peer's side is not known here. Nothing was copied
-    /// then, unless the owner is freeing it at this moment.
+    /// Copies everything. False: this rank does not know all of the peer's regions; nothing was
+    /// copied, unless the owner is freeing one of them at this moment.
     fn copy_now(&self, port: &Port, many: &Many) -> Result<bool> {
         let _pinned = pin();
         match &many.shape {
@@ -263,7 +263,8 @@ impl Poster {
                 }
             }
             Shape::Lists(ours, theirs) => {
-                // All of them before the first is copied: what is refused changes nothing.
+                // All spans are looked up before the first is copied, so that a request that is
+                // refused changes nothing.
                 if theirs.iter().any(|it| port.find(it.place, it.size as u64).is_none()) {
                     return Ok(false);
                 }
@@ -295,7 +296,7 @@ impl Poster {
         Ok(by_caller::change(&self.routes, port, word, value, 0)?.is_some())
     }
 
-    /// The pieces one by one, our side looked up. The caller is pinned.
+    /// The list of pieces, with the local addresses looked up. The caller is pinned.
     fn list(&self, shape: &Shape) -> Result<Vec<Piece>> {
         let mut list = Vec::new();
         let mut room = |count: u64| match usize::try_from(count).map(|n| list.try_reserve_exact(n))
@@ -335,7 +336,7 @@ impl Poster {
             (whole.signal, whole.code, whole.operand) = (place, op, value);
         }
         let asleep = {
-            // Until the command is in the queue, where a flush finds it, the pin keeps the regions.
+            // The pin keeps the regions until the command is in the queue, where a flush finds it.
             let _pinned = pin();
             let command = Pieces::command(whole, self.list(&many.shape)?);
             self.lane.put(&command, &[]).inspect_err(|_| discard(&command))?

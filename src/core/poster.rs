@@ -1,8 +1,8 @@
-//! What it takes to post a request, and the requests with LLCL_FLAG_PARK that found no room: they
-//! are kept here, in a bounded number, and posted by the progress thread and by threads that wait.
+//! The poster posts requests. It also keeps the requests with LLCL_FLAG_PARK that found no room, up
+//! to a limit; the progress thread and waiting threads post them later.
 //!
-//! An entry stays in the queue until its request was posted or has failed, so a flush finds it
-//! (`has`). One thread at a time posts; it holds no lock meanwhile, since what it posts may end at
+//! An entry stays in the queue until its request was posted or has failed, so a flush finds it. One
+//! thread at a time posts. It does not hold the queue's lock meanwhile, since a request may end at
 //! once and run a callback, which may park the next request.
 
 use crate::core::background::{Background, Task};
@@ -21,46 +21,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A request that was accepted and is to be posted later.
 pub trait Later: Send + Sync {
-    /// With whom.
+    /// The peer's rank.
     fn peer(&self) -> u32;
-    /// Posts it. A "try again" leaves it as it was.
+    /// Posts it. On a "try again" nothing has changed.
     fn post(&self, poster: &Poster) -> Result<()>;
-    /// What fires where it has failed: `on_local` and `on_complete`.
+    /// The completions that fire if it fails: `on_local` and `on_complete`.
     fn completions(&self) -> [Completion; 2];
-    /// The peer at whose slots it waits, if that is all it may lack.
+    /// The sender to the peer whose slots it waits for, if it waits for nothing else.
     fn waits_for_slots<'a>(&self, _: &'a Poster) -> Option<&'a MessageSender<'static>> {
         None
     }
 }
 
-/// What it takes to post a request. See the head of the file.
+/// See the head of the file.
 pub struct Poster {
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
     pub(super) post: Arc<MessagePost>,
     background: Arc<Background>,
     most: u64,
-    /// How many there are. Changed under the lock of `queue`.
+    /// How many requests are parked. Changed under the lock of `queue`.
     count: AtomicU64,
     queue: Mutex<Queue>,
-    /// Whose turn it is to post.
+    /// Held by the thread that posts.
     turn: Mutex<()>,
-    /// The context ends: nothing is posted any more.
+    /// Whether the context ends: then nothing is posted any more.
     over: AtomicBool,
-    /// For how many of them a peer rings; see begin_sleep().
+    /// For how many of them a peer will ring; see begin_sleep().
     rung: AtomicU32,
 }
 
 #[derive(Default)]
 struct Queue {
-    /// By their numbers.
+    /// The parked requests with their numbers, in rising order.
     entries: VecDeque<(u64, Arc<dyn Later>)>,
-    /// The number of the last one that ever was parked.
+    /// The number of the last request that was parked.
     last: u64,
 }
 
 impl Poster {
-    /// Nothing is parked, and no more than `most` requests at one time will be.
+    /// An empty poster, which parks at most `most` requests at one time.
     pub fn new(
         routes: Arc<Routes>,
         lane: Arc<Lane>,
@@ -95,12 +95,12 @@ impl Poster {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// The word that changes when one was posted, for threads that sleep until then.
+    /// The word that changes when a parked request was posted, for threads that sleep until then.
     pub(super) fn parked_word(&self) -> *const u64 {
         self.count.as_ptr()
     }
 
-    /// Parks a request that has found no room, which was answered by `refusal`.
+    /// Parks a request that was answered by `refusal`, because it found no room.
     #[cold]
     pub fn park(&self, request: impl Later + 'static, refusal: Error) -> Result<()> {
         {
@@ -111,7 +111,7 @@ impl Poster {
             }
             queue.last += 1;
             let number = queue.last;
-            // Before anybody can post and discharge it.
+            // Before another thread can post the request and discharge the task.
             self.background.enlist();
             queue.entries.push_back((number, Arc::new(request)));
             self.count.store(count + 1, Ordering::Relaxed);
@@ -127,14 +127,13 @@ impl Poster {
         self.parked().last
     }
 
-    /// Whether a request for `peer`, or for any if that is ALL_PEERS, waits that was parked no
-    /// later than the one of this number.
+    /// Whether a request to `peer` (ALL_PEERS: to any) is parked whose number is at most this one.
     pub(super) fn has_parked_before(&self, peer: u32, number: u64) -> bool {
         let fits = |it: &dyn Later| peer == ALL_PEERS || peer == it.peer();
         self.parked().entries.iter().any(|(its, later)| *its <= number && fits(&**later))
     }
 
-    /// The first entry behind this number.
+    /// The first entry with a larger number.
     fn next(&self, number: u64) -> Option<(u64, Arc<dyn Later>)> {
         let queue = self.parked();
         let at = queue.entries.partition_point(|(its, _)| *its <= number);
@@ -145,8 +144,8 @@ impl Poster {
         let mut queue = self.parked();
         if let Ok(at) = queue.entries.binary_search_by_key(&number, |(its, _)| *its) {
             queue.entries.remove(at);
-            // Release: a thread that sees this finds what was posted in the lane's queue, or ended;
-            // pairs with has_parked().
+            // Release: a thread that sees the count finds the posted request in the lane's queue,
+            // or ended; pairs with has_parked().
             self.count.store(queue.entries.len() as u64, Ordering::Release);
         }
         drop(queue);
@@ -154,13 +153,15 @@ impl Poster {
         self.routes.waiters().touched_word(self.count.as_ptr() as u64);
     }
 
-    /// Posts what finds room now, each peer's in the order in which it was parked; returns how many
-    /// requests have left. Nothing inside a callback, and where another thread does the same.
+    /// Posts the parked requests that find room now, for each peer in the order in which they were
+    /// parked. Returns how many have left. It does nothing inside a callback, and while another
+    /// thread does this.
     #[cold]
     pub fn post_parked(&self) -> usize {
         let Some(_turn) = self.turn.try_lock().ok().filter(|_| !in_callback()) else { return 0 };
         let (mut number, mut served, mut refused) = (0, 0, Vec::new());
-        // What a callback parks meanwhile waits for the next time, or a chain would keep the turn.
+        // Requests that callbacks park meanwhile wait for the next call; else a chain of them would
+        // never end.
         let last = self.last_parked();
         while let Some((its, later)) = self.next(number).filter(|(its, _)| *its <= last) {
             number = its;
@@ -186,8 +187,8 @@ impl Poster {
         served
     }
 
-    /// The progress thread is about to sleep: asks the peers whose slots are lacking to ring when
-    /// they have some. True: a request has found room after all.
+    /// The progress thread is about to sleep: asks the peers that have no free slot to ring when
+    /// they have one. True: a request has found room meanwhile.
     #[cold]
     fn begin_sleep(&self) -> bool {
         self.rung.store(0, Ordering::Relaxed);
@@ -197,7 +198,8 @@ impl Poster {
             sender.map(MessageSender::wish_for_requests).is_some()
         };
         let asked = parked.iter().filter(|it| lacks_slots(it)).count();
-        // Then the peer that gives slots back sees the wish, or this thread the slots; see Wishes.
+        // After the fence either the peer that frees slots sees the wish, or this thread sees the
+        // slots; see Wishes.
         if asked == 0 || !heavy_fence() {
             return false;
         }
@@ -212,7 +214,7 @@ impl Poster {
         false
     }
 
-    /// Ends what is parked, and posts none any more. True: none is left.
+    /// Ends all parked requests, and posts none from now on. True: none is left.
     pub(super) fn cancel_parked(&self) -> bool {
         self.over.store(true, Ordering::Relaxed);
         self.post_parked();

@@ -1,4 +1,4 @@
-//! The progress thread: everything advances when nobody else does it, and it sleeps in the kernel
+//! The progress thread advances everything that no other thread advances. It sleeps in the kernel
 //! when there is nothing to do.
 
 use crate::core::background::{Background, Nap};
@@ -15,23 +15,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long it naps at first, and at most, while something cannot go on: no free slot at a peer, a
-/// table of operations in flight without room, a message that its sender has not finished.
+/// The first and the longest nap, while an operation cannot go on because a peer has no free slot,
+/// the in-flight table is full, or a sender has not finished a message.
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
-/// How long it sleeps at most. A peer that is stopped, not killed, between sending and ringing is
-/// the one case in which nobody rings.
+/// How long it sleeps at most. No peer rings only in one case: it was stopped, not killed, between
+/// sending and ringing.
 pub(super) const SLEEP: Duration = Duration::from_secs(1);
 
-/// Callbacks run on this stack; memory is taken as they use it.
+/// The size of its stack, on which callbacks run. Only the pages that they use take memory.
 pub(super) const STACK: usize = 1 << 20;
 
-/// What the thread works for.
-pub struct Crew {
+/// The parts of a context that the thread advances.
+pub struct Parts {
     /// Requests and answers.
     pub lane: Arc<Lane>,
     /// Replies to active messages.
     pub dispatcher: Arc<Dispatcher>,
-    /// What the layers above have under way.
+    /// Tasks of the layers above.
     pub background: Arc<Background>,
 }
 
@@ -47,7 +47,7 @@ impl ProgressThread {
     /// after its last work for a task.
     pub fn start(
         routes: Arc<Routes>,
-        crew: Crew,
+        parts: Parts,
         (spin, alert): (Duration, Duration),
         cores: Option<Cores>,
     ) -> Result<ProgressThread> {
@@ -64,10 +64,10 @@ impl ProgressThread {
             if ends {
                 return;
             }
-            run(&stopped, &bell, &crew, (spin, alert));
+            run(&stopped, &bell, &parts, (spin, alert));
         };
         let thread = spawn_quiet("llcl-progress", STACK, run)?;
-        // Peers reach this process by that thread where its first one has left.
+        // The kernel finds this process by that thread if its first thread has ended.
         let begins = resident.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = resident.1.wait_while(begins, |begun| begun.is_none());
         if let Some(Err(error)) = begun.unwrap_or_else(PoisonError::into_inner).take() {
@@ -80,7 +80,7 @@ impl ProgressThread {
         Ok(ProgressThread { stop, routes, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Ends the thread and waits for it. False: at `limit` it was in a function of the user still.
+    /// Ends the thread and waits for it. False: at `limit` it was still in a function of the user.
     pub fn stop(&self, limit: Instant) -> bool {
         // Release: pairs with the Acquire in run().
         self.stop.store(true, Ordering::Release);
@@ -90,15 +90,15 @@ impl ProgressThread {
     }
 }
 
-fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration, Duration)) {
+fn run(stop: &AtomicBool, routes: &Routes, parts: &Parts, (spin, alert): (Duration, Duration)) {
     let _abort = AbortOnPanic;
-    let Crew { lane, dispatcher, background } = crew;
+    let Parts { lane, dispatcher, background } = parts;
     let (mut backoff, mut alertness) = (Backoff::new(spin), Backoff::new(alert));
     let (mut nap, mut tasks_nap, mut seen) = (NAPS.0, Nap::new(), 0);
-    // It has worked for a task since it last slept.
+    // Whether it has worked for a task since it last slept.
     let mut lately = false;
     loop {
-        // Before the look for work, so that what comes after it ends the sleep.
+        // The ticket comes before the look for work, so that later work ends the sleep.
         let ticket = routes.bell().ticket();
         // Acquire: pairs with the Release in stop().
         if stop.load(Ordering::Acquire) {
@@ -116,7 +116,8 @@ fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration
             Turn::Idle if replies == 0 => {}
             turn => {
                 if turn == Turn::Stretched {
-                    // Without the role: better here than in the middle of a batch.
+                    // It yields here, where it does not have the role, and not in the middle of a
+                    // batch.
                     std::thread::yield_now();
                 }
                 backoff.renew();
@@ -124,7 +125,8 @@ fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration
                 continue;
             }
         }
-        // Also between two rounds of a program that computes: the next one begins soon.
+        // It also stays awake between two rounds of a program that computes, since the next round
+        // begins soon.
         if alertness.pause() || backoff.pause() {
             continue;
         }
@@ -148,7 +150,8 @@ fn run(stop: &AtomicBool, routes: &Routes, crew: &Crew, (spin, alert): (Duration
     }
 }
 
-/// Without one of its threads a rank would hang, and with it all others; so it ends, loudly.
+/// Ends the process if a thread of the library panics: without that thread this rank would hang,
+/// and with it all others.
 pub(super) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

@@ -7,7 +7,7 @@ use crate::util::status::Result;
 
 /// How a peer is reached.
 pub struct Reach {
-    /// What leads there.
+    /// The kind of transport.
     pub by: port::Reach,
     /// The number of its node.
     pub node: u32,
@@ -26,7 +26,7 @@ pub struct Reach {
 }
 
 impl Context {
-    /// How a peer is reached. Contacts it.
+    /// Tells how a peer is reached. Contacts it first, if necessary.
     pub fn reach(&self, peer: u32) -> Result<Reach> {
         let (routes, port) = (self.routes(), self.port(peer)?);
         let own = peer == self.rank();

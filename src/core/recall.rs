@@ -1,18 +1,18 @@
 //! How a rank gets memory back that peers have looked up.
 //!
-//! A peer that has looked a region up may stand in the middle of a store into it, for as long as it
-//! is not scheduled; so the region's range of the memory file lies aside when the region has ended
-//! (`transport::memory::segment`). The owner gets it back when each of its users has died, or has
-//! answered a request (`Op::LET_GO`) that was sent after the region's end: the peer then has taken
-//! the memory of all ended regions out of its process (`transport::port`).
+//! A peer that has looked a region up may be in the middle of a store into it, for as long as the
+//! kernel does not schedule it. So the region's range of the memory file is not used again at once
+//! when the region has ended (`transport::memory::segment`). The owner uses it again when each peer
+//! that has looked it up has died, or has answered a request (`Op::LET_GO`) that was sent after the
+//! region's end: the peer has then unmapped the memory of all ended regions (`transport::port`).
 //!
-//! Requests go out in numbered waves, one request to a peer at a time. A range that lies aside
-//! counts the wave that follows next; an answer to that wave or a later one covers it. So a peer
-//! that is stopped holds what it has looked up itself, and nothing else.
+//! Requests go out in numbered waves, one request to a peer at a time. A range that waits notes the
+//! number of the next wave; an answer to that wave or a later one covers it. So a peer that is
+//! stopped holds only the ranges that it has looked up.
 //!
-//! Nobody waits for an answer as long as the file can get longer, which costs nothing: what lies
-//! aside has no pages. Requests go out when half of the file lies aside, and when it may not get
-//! longer; only in the second case the caller waits (`core::region`).
+//! No thread waits for an answer as long as the file can get longer. That costs no memory, since
+//! ranges that wait have no pages. Requests go out when half of the file waits, and when the file
+//! may not get longer; only in the second case the caller waits (`core::region`).
 
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{Completion, WORD_FAILED};
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Requests that are under way at one time: less than the smallest table of operations in flight.
 const AT_ONCE: usize = 32;
 
-/// What a peer was asked, and has answered.
+/// The requests to a peer, and its answers.
 #[derive(Default)]
 struct Asked {
     /// The last wave that the peer has answered.
@@ -42,13 +42,14 @@ struct Asked {
 pub struct Recall {
     /// The last wave.
     wave: u64,
-    // A completion points at the word in an entry, so each stays where it is until the context ends.
+    // A completion points at the word in an entry, so each stays where it is until the context
+    // ends.
     asked: HashMap<u32, Box<Asked>>,
     /// How many deaths there were when news() last looked.
     deaths: u32,
 }
 
-/// The other ranks that have a bit among the users of a region, and live.
+/// The other living ranks that a bit of a region's users stands for.
 fn living(routes: &Routes, bit: u32) -> impl Iterator<Item = u32> {
     let (me, peers) = (routes.own().peer, bit..routes.size());
     let peers = peers.step_by(Users::BITS as usize);
@@ -56,12 +57,12 @@ fn living(routes: &Routes, bit: u32) -> impl Iterator<Item = u32> {
 }
 
 impl Recall {
-    /// Which wave covers a region whose life has ended before this is called.
+    /// The wave that covers a region which ends now.
     pub fn next(&self) -> u64 {
         self.wave + 1
     }
 
-    /// Takes in the answers that have come. True: there is a new one, or a peer has died.
+    /// Takes the answers that have arrived. True: there is a new one, or a peer has died.
     pub fn news(&mut self, routes: &Routes) -> bool {
         let deaths = routes.deaths();
         let mut news = std::mem::replace(&mut self.deaths, deaths) != deaths;
@@ -75,7 +76,7 @@ impl Recall {
                 asked.answered = asked.wave;
                 news = true;
             }
-            // A peer that has failed to do it is asked again.
+            // If the request has failed, the peer is asked again.
             asked.wave = 0;
         }
         news
@@ -87,7 +88,7 @@ impl Recall {
         self.asked.values().any(|asked| asked.wave != 0 && asked.ended.load(Ordering::Acquire) != 0)
     }
 
-    /// Whether a living peer may still store into what is held so.
+    /// Whether a living peer may still store into a range with these holders.
     pub fn is_held(&self, routes: &Routes, held: Holders) -> bool {
         held.users.bits().any(|bit| living(routes, bit).any(|peer| self.holds(peer, held.since)))
     }
@@ -96,13 +97,13 @@ impl Recall {
         self.asked.get(&peer).is_none_or(|asked| asked.answered < since)
     }
 
-    /// A peer that was asked and has not answered.
+    /// A peer that has not answered its request.
     pub fn silent(&self) -> Option<u32> {
         self.asked.iter().find(|(_, asked)| asked.wave != 0).map(|(peer, _)| *peer)
     }
 
-    /// Asks all who hold something and are not being asked, as far as there is room; the progress
-    /// thread sends the requests. Never waits.
+    /// Sends requests to all peers that hold a range and have no request under way, as far as the
+    /// queue has room. The progress thread sends them; the call never waits.
     pub fn ask(&mut self, routes: &Routes, lane: &Lane, held: &[Holders]) {
         let wave = self.next();
         let mut under_way = self.asked.values().filter(|asked| asked.wave != 0).count();

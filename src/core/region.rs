@@ -1,4 +1,4 @@
-//! This rank's regions: memory that operations may name, here and at peers.
+//! The regions of this rank.
 
 use crate::core::blocking::Blocking;
 use crate::core::poster::Poster;
@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 
 mod aliases;
 
-/// One life of one region, as the table keeps it.
+/// A live region in the table. An index of the table has several regions one after the other; each
+/// is a life with a number of its own, which is part of the key.
 #[derive(Clone, Copy, Debug)]
 struct Live {
     place: Place,
@@ -34,14 +35,13 @@ struct Live {
 
 #[derive(Default)]
 struct Table {
-    /// For each index the number of its present or next life, and the life.
+    /// For each index, the number of its present or next life, and the live region.
     entries: Vec<(u32, Option<Live>)>,
-    /// Indices whose life has ended, the one that ended first in front: a key comes back as late as
-    /// possible.
+    /// Free indices, the oldest first, so that a key is used again as late as possible.
     vacant: VecDeque<usize>,
-    /// Mappings of regions that were freed while operations of before may still use them.
-    limbo: Vec<Mapping>,
-    /// What peers were asked to let go of.
+    /// Mappings of freed regions that older operations may still use.
+    retired: Vec<Mapping>,
+    /// The requests to peers to unmap freed regions.
     recall: Recall,
     /// Further mappings of live regions.
     aliases: Vec<Alias>,
@@ -56,17 +56,17 @@ pub struct Regions {
     poster: Arc<Poster>,
     capacity: usize,
     spin: Duration,
-    /// Where the numbering of lives begins: differs from context to context.
+    /// The number of the first life, which differs from context to context.
     first_life: u32,
     table: Mutex<Table>,
 }
 
-/// What a region is to be.
+/// The memory and the use of a new region.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// Its memory.
     pub memory: Memory,
-    /// Adapters change its words, processors do not.
+    /// Whether network adapters change its words, and processors do not.
     pub device: bool,
 }
 
@@ -75,17 +75,17 @@ impl Wanted {
     pub const FRESH: Wanted = Wanted { memory: Memory::Fresh(std::ptr::null_mut()), device: false };
 }
 
-/// Which memory a region is to have.
+/// The memory that a region gets.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
     /// Fresh zeroed memory that peers of the node map. Here it is mapped at this address, where
     /// nothing may be mapped yet; null: anywhere.
     Fresh(*mut u8),
-    /// The caller's own, from this address on.
+    /// The caller's memory, from this address on.
     Own(*mut u8),
 }
 
-/// What the caller gets of a region.
+/// A new region, for the caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
     /// Its key.
@@ -95,7 +95,7 @@ pub struct Made {
 }
 
 impl Table {
-    /// What a key names now.
+    /// The live region of a key.
     fn live(&self, key: Key, rank: u32) -> Result<Live> {
         let entry = self.entries.get(key.index());
         let entry = entry.filter(|(life, _)| Key::new(key.index(), rank, *life) == key);
@@ -108,9 +108,10 @@ impl Table {
 
 const LIVES: u32 = DEVICE - 1;
 
-/// How long an allocation waits for peers to let go of what has ended.
+/// How long an allocation waits for peers to unmap freed regions.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it sleeps between two looks: a death or the end of a contact may be what it waits for.
+/// How long it sleeps between two looks: the death of a peer or the end of a contact also ends the
+/// wait, and does not wake it.
 const NAP: Duration = Duration::from_millis(1);
 
 impl Regions {
@@ -157,8 +158,8 @@ impl Regions {
         }
     }
 
-    /// A region of fresh memory. Waits only where the memory file may not get longer, and then for
-    /// peers to let go of what has ended; inside a callback RETRY_BUSY instead.
+    /// A region of fresh memory. It waits only if the memory file may not get longer, until peers
+    /// have unmapped freed regions; inside a callback it answers RETRY_BUSY instead.
     fn allocate(&self, size: usize, at: *mut u8, device: bool) -> Result<Made> {
         let limit = Instant::now() + PATIENCE;
         loop {
@@ -194,7 +195,7 @@ impl Regions {
         let made = self.segment.allocate(size, at).and_then(|(place, mapping)| {
             let address = mapping.base();
             let made = self.begin(&mut table, index, place, size, address, Some(mapping));
-            // Nobody has heard of it.
+            // No rank knows its key yet.
             let unused = |_: &Error| self.segment.give_back(place, size, Holders::default(), false);
             Ok(made.inspect_err(unused)?)
         });
@@ -204,7 +205,7 @@ impl Regions {
         self.or_vacate(table, index, made)
     }
 
-    /// Waits for a moment, until a peer has answered.
+    /// Waits until a peer has answered, or for a limited time.
     fn wait_for_answers(&self) {
         let blocking = self.blocking();
         let mut backoff = Backoff::new(self.spin);
@@ -217,7 +218,7 @@ impl Regions {
         }
     }
 
-    /// Peers have not let go in time.
+    /// The error for a wait in which peers have not unmapped freed regions in time.
     fn too_late(&self, error: &Error) -> Error {
         let who = self.table().recall.silent();
         let who = who.map_or("its users".to_owned(), |peer| format!("rank {peer}"));
@@ -229,7 +230,7 @@ impl Regions {
         Error::new(Status::ERR_TIMEOUT, text)
     }
 
-    /// Bytes that may still be allocated, as far as the machine tells.
+    /// Bytes that may still be allocated, as far as the kernel says.
     pub(super) fn memory_left(&self) -> u64 {
         self.segment.room()
     }
@@ -294,12 +295,13 @@ impl Regions {
     ) -> Result<Made> {
         let (life, live) = &mut table.entries[index];
         let key = Key::new(index, self.routes.own().peer, *life);
-        // First what can fail: peers find nothing whose life does not begin.
+        // The step that can fail comes first, so that peers never find a region that does not
+        // begin.
         self.routes.fabric().register(key.0, address, size)?;
         let word = self.segment.live(index);
         let learned = self.routes.own().learn(key, word, || Ok((mapping, address, size as u64)));
         if let Err(error) = learned {
-            // Nobody has heard of it.
+            // No rank knows its key yet.
             let _ = self.routes.fabric().deregister(key.0);
             return Err(error);
         }
@@ -320,9 +322,9 @@ impl Regions {
         matches!(live, Some(Live { place: Place::Own(_), .. }))
     }
 
-    /// Ends the region's life: from now on its key fits nothing, here and at every peer. Waits for
-    /// the operations that use it as their local side. Inside a callback, where waiting is not
-    /// possible: RETRY_BUSY unless nothing at all is under way.
+    /// Ends the region: from now on its key is refused, here and at every peer. Waits for the
+    /// operations that use it as their local side. Inside a callback, where waiting is not
+    /// possible, it answers RETRY_BUSY if any operation is under way.
     pub fn free(&self, key: Key) -> Result<()> {
         self.routes.gate().must_be_own()?;
         let waiting_allowed = !in_callback();
@@ -336,27 +338,28 @@ impl Regions {
         }
         let blocking = self.blocking();
         if waiting_allowed {
-            // They look the region up when they are posted.
+            // Parked requests look the region up when they are posted, so they come first.
             blocking.until_posted(ALL_PEERS);
         }
         let (index, place, size) = self.end_life(key)?;
-        // After this nobody finds the region and nobody is in the middle of touching it.
+        // After this no thread finds the region and none is in the middle of an access.
         let mapping = self.routes.own().forget(index);
         let mappings = mapping.into_iter().chain(self.take_aliases(key)).collect::<Vec<_>>();
-        // With the role: a thread that posts directly has looked our side up, and works on it while
-        // it has the role.
+        // The flush waits for the role: a thread that posts directly has looked our side up, and
+        // uses it while it has the role.
         let end = if waiting_allowed { blocking.flush_with_role(ALL_PEERS) } else { Ok(()) };
-        // What peers post to it is refused from here on. Where this fails, it may land still.
+        // From here on operations of peers through a network are refused. If this fails, they may
+        // still arrive.
         let end = end.and(self.routes.fabric().deregister(key.0));
         if waiting_allowed && end.is_ok() {
             drop(mappings);
-            self.table().limbo.clear();
+            self.table().retired.clear();
         } else {
-            self.table().limbo.extend(mappings);
+            self.table().retired.extend(mappings);
         }
         self.segment.empty(place, size);
-        // Where the wait failed, an operation of ours may still store there: the range is not used
-        // again.
+        // If the wait failed, an operation of this rank may still store there, so the range is not
+        // used again.
         if end.is_ok() {
             let (users, table) = (self.segment.users(index), self.table());
             let held = Holders { users, since: table.recall.next() };
@@ -381,14 +384,14 @@ impl Regions {
         Ok((index, ended.place, ended.size))
     }
 
-    /// Whether a peer has looked the region up, as far as the directory can tell: ranks that are a
-    /// multiple of 256 apart are one to it.
+    /// Whether a peer has looked the region up. The directory does not distinguish ranks that are a
+    /// multiple of 256 apart.
     pub(super) fn is_used_by(&self, key: Key, peer: u32) -> bool {
         self.segment.is_used_by(key.index(), peer)
     }
 
-    /// The place of a word of this process as peers name it; Err: it lies in several regions, so
-    /// there is more than one name.
+    /// The address by which peers name a word of this process. Err: the word lies in several
+    /// regions, so it has several addresses.
     pub(super) fn name_of(&self, word: usize) -> std::result::Result<Option<Address>, ()> {
         let table = self.table();
         let regions = table.entries.iter().enumerate().filter_map(|(index, (life, live))| {

@@ -1,5 +1,5 @@
-//! What a region is for the user: an object with an address of its own, which outlives the region
-//! and the context, so that a handle that was freed is recognised and not followed.
+//! The handle of a region: an object with an address of its own, which outlives the region and the
+//! context, so that a call with a freed handle is refused.
 
 use crate::core::region::{Regions, Wanted};
 use crate::fail;
@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Handles of freed regions that are kept from reuse, so that a second free is told as such.
+/// So many freed handles are not used again, so that a second free is recognised.
 const QUARANTINE: usize = 256;
 
 /// Handles of contexts that have ended.
 static ENDED: Shells<RegionHandle> = Shells::new();
 
-/// A region as its user holds it.
+/// The object behind a user's handle.
 #[derive(Debug)]
 pub struct RegionHandle {
-    /// Where it is kept as long as the region is live; null never.
+    /// The context's handles, valid as long as the region is live; never null.
     handles: *const Handles,
     /// Its place among the context's handles.
     at: usize,
@@ -34,7 +34,7 @@ unsafe impl Send for RegionHandle {}
 // SAFETY: as above.
 unsafe impl Sync for RegionHandle {}
 
-/// A context's handles. Stays where it is once it has made one.
+/// A context's handles. Its address must not change once it has made one.
 pub struct Handles {
     regions: Arc<Regions>,
     #[allow(clippy::vec_box, reason = "users hold the addresses")]
@@ -81,7 +81,7 @@ impl RegionHandle {
         Ok((&handles.regions, Key(self.key.load(Ordering::Relaxed))))
     }
 
-    /// A place in it; of a freed region one that fits nothing.
+    /// An address in it; for a freed region an address that operations refuse.
     pub fn at(&self, offset: u64) -> Address {
         Address { offset, key: if self.is_live() { self.key.load(Ordering::Relaxed) } else { 0 } }
     }

@@ -1,9 +1,9 @@
 //! Reads and writes on mapped memory, done by the caller: the short way, which takes no lock, no
-//! queue and no allocation. What does not fit goes the long way, through `core::submit`.
+//! queue and no allocation. All other operations go the long way, through `core::submit`.
 //!
 //! Budget of a word: a look-up on each side, two plain stores for the pin, the copy, and one load
-//! to see whether somebody sleeps on the word. Nothing is called, so that the compiler needs no
-//! frame: what must be called is left to the caller, as the last thing it does.
+//! to see whether somebody sleeps on the word. These functions call no other function, so that the
+//! compiler needs no stack frame. If a call is necessary, the caller makes it as its last step.
 
 use crate::core::context::Context;
 use crate::engine::atomic;
@@ -16,19 +16,19 @@ use crate::util::pin::{pin, pin_if_known};
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What became of an attempt on a word.
+/// The result of an attempt on a word.
 pub enum Quick<'a> {
     /// It is done.
     Done,
-    /// It is done, and somebody may sleep on the word: `Port::waiters` must be told.
+    /// It is done, and a thread may sleep on the word: the caller must call `Port::waiters`.
     Wake(&'a Port),
     /// It takes another way.
     No,
 }
 
 impl Context {
-    /// Reads an aligned word. Both places are asked for when they are needed, so that they need not
-    /// be kept in registers, which would have to be saved.
+    /// Reads an aligned word. The addresses are closures that are called when they are needed, so
+    /// that no register must be saved to keep them.
     #[inline(always)]
     pub fn read_word(
         &self,
@@ -49,7 +49,7 @@ impl Context {
         true
     }
 
-    /// Writes an aligned word from a region; the places as in read_word().
+    /// Writes an aligned word from a region. The addresses are closures as in read_word().
     #[inline(always)]
     pub fn write_word(
         &self,
@@ -72,7 +72,7 @@ impl Context {
         if port.waiters().any_at(to()) { Quick::Wake(port) } else { Quick::Done }
     }
 
-    /// Writes an aligned word that the caller has at hand.
+    /// Writes an aligned word whose value the caller gives.
     #[inline(always)]
     pub fn write_value(&self, peer: u64, value: u64, to: Address) -> Quick<'_> {
         let Some(port) = self.quick.port(peer) else { return Quick::No };
@@ -158,7 +158,7 @@ impl Context {
         true
     }
 
-    /// Where a peer's memory is mapped here, for loads and stores of the caller's own.
+    /// The address at which a peer's memory is mapped here.
     pub fn remote_pointer(&self, peer: u32, remote: Address, size: u64) -> Result<*mut u8> {
         let port = match self.port(peer) {
             Err(error) if error.status == Status::RETRY_CONNECTING => fail!(

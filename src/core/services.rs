@@ -1,5 +1,6 @@
-//! What the layers above the core build on: the parts of a context, held together so that they may
-//! outlive the call that asked for them, but not used after the context has ended.
+//! The services of a context for the layers above. They hold references to the parts of the
+//! context, so they may outlive the call that has asked for them; they must not be used after the
+//! context has ended.
 
 use crate::bootstrap::Bootstrap;
 use crate::core::background::Background;
@@ -34,7 +35,7 @@ pub struct Services {
     pub background: Arc<Background>,
     /// The values in force.
     pub config: Config,
-    /// What the context counts.
+    /// The counters of the context.
     pub counts: Arc<Counters>,
     regions: Arc<Regions>,
     bootstrap: Arc<Bootstrap>,
@@ -50,13 +51,13 @@ pub struct Services {
 pub struct Own {
     /// Its first byte, here.
     pub pointer: *mut u8,
-    /// Peers map it.
+    /// Whether peers map it.
     pub mapped: bool,
 }
 
 impl Context {
-    /// The ground for what is built upon this context.
-    pub fn ground(&self) -> Services {
+    /// The services of this context.
+    pub fn services(&self) -> Services {
         Services {
             routes: self.routes.clone(),
             background: self.background.clone(),
@@ -78,20 +79,20 @@ impl Services {
         self.routes.own().peer
     }
 
-    /// Refuses what may not be called once finalize has begun.
+    /// An error once finalize has begun.
     #[inline]
     pub fn must_be_open(&self) -> Result<()> {
         self.routes.gate().must_be_open()
     }
 
-    /// The threads of the layers above are to end, and to wait for no other rank any more: the
-    /// context ends.
+    /// Tells the threads of the layers above to end, and to wait for no other rank: the context
+    /// ends.
     pub fn leave(&self) {
-        // Relaxed: those who wait look again and again, and nothing is published.
+        // Relaxed: waiting threads read it repeatedly, and it publishes nothing.
         self.leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Ends what waits for other ranks once leave() has been called.
+    /// An error once leave() has been called. Threads that wait for other ranks call it.
     pub fn must_stay(&self) -> Result<()> {
         if self.leaving.load(Ordering::Relaxed) {
             fail!(ERR_CANCELED, "the context is being finalized");
@@ -99,7 +100,7 @@ impl Services {
         Ok(())
     }
 
-    /// Starts a thread of the library. It runs no handlers that the program polls for.
+    /// Starts a thread of the library. It does not run polled handlers.
     pub fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
         spawn_quiet(name, STACK, move || {
             let _abort = AbortOnPanic;
@@ -108,7 +109,7 @@ impl Services {
         })
     }
 
-    /// Refuses what may not be called inside a callback: anything that waits.
+    /// An error inside a callback. Functions that wait call it.
     pub fn may_block(&self) -> Result<()> {
         must_not_be_in_callback()?;
         self.must_be_open()
@@ -124,7 +125,7 @@ impl Services {
         self.regions.make(Wanted::FRESH, size)
     }
 
-    /// Where `size` bytes of this rank's own memory lie.
+    /// Looks `size` bytes of this rank's own memory up.
     pub fn own(&self, local: Address, size: u64, name: &str) -> Result<Own> {
         if Key(local.key) == ANY {
             return match self.routes.own().find_near(local, size) {
@@ -147,14 +148,14 @@ impl Services {
         }
     }
 
-    /// A word of this process as its peers name it; None where they do not map it, or where it has
-    /// several names.
+    /// The address by which peers name a word of this process. None: they do not map it, or it has
+    /// several addresses.
     pub fn shared_word(&self, word: usize) -> Option<Address> {
         let name = self.regions.name_of(word).ok()??;
         (!self.regions.is_registered(Key(name.key))).then_some(name)
     }
 
-    /// Refuses a completion that is not well formed.
+    /// An error for a completion that is not valid.
     pub fn check_completion(&self, completion: &Completion, name: &str) -> Result<()> {
         check_completion(completion, name)
     }
@@ -164,7 +165,7 @@ impl Services {
         patience(self.config.spin_us, &self.routes)
     }
 
-    /// Contacts all these ranks at the same time, and waits until that has been done.
+    /// Contacts all these ranks at the same time, and waits for all contacts.
     pub fn connect(&self, peers: impl Iterator<Item = u32> + Clone) -> Result<()> {
         self.blocking().connect(peers, || self.must_be_open())
     }
@@ -174,13 +175,13 @@ impl Services {
         Blocking { lane, dispatcher, poster, spin: self.spin() }
     }
 
-    /// Works for a moment for whatever else there is to do. True: something was done.
+    /// Helps with other progress for one round. True: there was work.
     pub fn help_others(&self) -> bool {
         self.blocking().help_others()
     }
 
     /// Sleeps until `enough`, or until an operation or a peer may have changed the word at `word`,
-    /// which is in no completion. True: somebody has changed it.
+    /// which no completion changes. True: it may have changed.
     pub fn sleep(&self, word: Address, limit: Option<Duration>, enough: impl Fn() -> bool) -> bool {
         self.blocking().sleep(Awaited { name: Some(word), local: None }, limit, enough)
     }
@@ -197,7 +198,7 @@ impl Services {
         self.blocking().sleep_any(&[word, Awaited::private(own.as_ptr())], Some(limit), enough)
     }
 
-    /// Accepts a notice; see engine::notices. RETRY_QUEUE_FULL: nothing has happened.
+    /// Accepts a notice; see engine::notices. RETRY_QUEUE_FULL: it was not accepted.
     pub fn notify(&self, notice: &Notice, ends: &Arc<dyn Ended>) -> Result<()> {
         let command = notices::command(notice, ends)?;
         let put = self.lane.put(&command, &[]).or_else(|error| match self.lane.relieve() {
@@ -208,7 +209,7 @@ impl Services {
             .inspect_err(|_| notices::take_back(&command))
     }
 
-    /// Tells the user; see Completion::fire().
+    /// Fires a completion; see Completion::fire().
     pub fn fire(&self, completion: &Completion, status: Status) {
         completion.fire(status, self.routes.waiters());
     }

@@ -1,4 +1,4 @@
-//! A region at every rank, made, and its addresses exchanged, in one collective call.
+//! Makes a region at every rank and exchanges the addresses, in one collective call.
 
 use crate::core::context::Context;
 use crate::core::region::Wanted;
@@ -6,12 +6,12 @@ use crate::core::region_handle::{RegionHandle, free_region};
 use crate::transport::address::Address;
 use crate::util::status::{Error, Result, Status};
 
-/// What a rank tells the others: its status, and where its region begins.
+/// The data that a rank sends: its status, and the address of its region.
 type Card = [u64; 3];
 
 impl Context {
-    /// Allocates `size` bytes, unless `allowed` says why not, and learns where those of all ranks
-    /// lie. One rank that is refused refuses all.
+    /// Allocates `size` bytes, unless `allowed` is an error, and gathers the addresses of all
+    /// ranks. If one rank is refused, all are.
     pub fn make_shared_region(
         &self,
         size: usize,
@@ -29,7 +29,7 @@ impl Context {
         };
         let all = self.exchange_cards(&card).and_then(|all| succeeded(&all).map(|()| all));
         match (made, all) {
-            // This rank's own reason says more than that it has one.
+            // This rank's own error comes first: it says more than that a rank has failed.
             (Err(error), _) => Err(error),
             (Ok(region), Ok(all)) => {
                 let address = |card: &Card| Address { offset: card[1], key: card[2] };
@@ -53,7 +53,7 @@ impl Context {
     }
 }
 
-/// Refuses all where one rank was refused.
+/// An error if any rank was refused.
 fn succeeded(all: &[Card]) -> Result<()> {
     let Some(rank) = all.iter().position(|card| card[0] != Status::OK.0 as u64) else {
         return Ok(());

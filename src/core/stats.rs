@@ -1,4 +1,4 @@
-//! What a context has counted, read for its user.
+//! The counters of a context, for its user.
 
 use crate::core::context::Context;
 use crate::util::counters::SHARES;
@@ -31,7 +31,7 @@ pub struct Counted {
     pub coll_cache_misses: u64,
 }
 
-/// Where each "try again" is counted.
+/// The "try again" statuses, in the order of their counters.
 const REASONS: [Status; 5] = [
     Status::RETRY_QUEUE_FULL,
     Status::RETRY_NO_TAG,
@@ -52,7 +52,7 @@ impl Context {
         })
     }
 
-    /// What was counted until now.
+    /// Reads the counters.
     pub fn stats(&self) -> Counted {
         let counts = &self.post.counts;
         let [queue_full, no_tag, busy, no_credit, connecting] =
@@ -83,7 +83,7 @@ impl Context {
         }
     }
 
-    /// Into how many shares this rank's slots are split.
+    /// The number of shares into which this rank's slots are split.
     pub fn am_shares(&self) -> u32 {
         self.routes.fabric().message_shares()
     }

@@ -1,5 +1,6 @@
-//! From a request to its execution: the checks that all operations share, and the three ways on:
-//! done by the caller at once, queued, or posted under the role.
+//! From a request to its execution: the checks that all operations share, and then one of three
+//! ways: the caller executes it at once, puts it into the queue, or posts it while it holds the
+//! role.
 
 use crate::core::context::Context;
 use crate::core::poster::{Later, Poster};
@@ -17,12 +18,13 @@ use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Through the lane, whatever the execution; the completion never fires inside the call.
+/// The request goes through the queue in every execution mode; the completion never fires inside
+/// the call.
 pub const FLAG_DEFER: u32 = 1;
-/// Where there is no room the request is kept, and posted when there is.
+/// If there is no room, the request is parked, and posted later.
 pub const FLAG_PARK: u32 = 2;
 
-/// A request that has ended before the call returns answers so, and its completions do not fire.
+/// A request that ends before the call returns answers DONE, and its completions do not fire.
 pub const FLAG_DONE: u32 = 4;
 /// Each flag by its name in the interface.
 const FLAGS: [(u32, &str); 3] =
@@ -30,7 +32,7 @@ const FLAGS: [(u32, &str); 3] =
 /// The flags of reads, writes and atomics.
 pub(super) const RMA_FLAGS: u32 = FLAG_DEFER | FLAG_PARK | FLAG_DONE;
 
-/// What has become of a request that was accepted.
+/// The outcome of an accepted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// Its completions fire, or have fired.
@@ -51,23 +53,22 @@ impl From<Accepted> for Status {
 /// Bytes of a word.
 const WORD: u64 = 8;
 
-/// A request: the command, and what is not yet in it.
+/// A request: the command, and data that is not yet in it.
 #[derive(Clone, Copy)]
 pub struct Request {
-    /// What to do.
+    /// The command.
     pub command: Command,
-    /// Our side of it.
+    /// The local side.
     pub local: Local,
-    /// The command is to carry its source bytes, which are the caller's only during the call.
+    /// Whether the command carries its source bytes, which are valid only during the call.
     pub carry: bool,
     /// The caller's flags.
     pub flags: u32,
 }
 
 impl Context {
-    /// The short way into the queue of offload mode, for commands on memory of a peer that is
-    /// known, with completions that are well formed. False: it takes the long way, which also tells
-    /// why.
+    /// The short way into the queue of offload mode, for commands with valid completions on memory
+    /// of a known peer. False: the request must take the long way, which also reports errors.
     #[inline]
     pub fn offload_quickly(&self, request: &mut Request) -> bool {
         let Request { command, local, carry, flags } = &*request;
@@ -76,7 +77,7 @@ impl Context {
             return false;
         }
         let Some(port) = self.routes.known(command.peer) else { return false };
-        // Until the command is in the queue, where a flush finds it, the pin keeps the region.
+        // The pin keeps the region until the command is in the queue, where a flush finds it.
         let mut pinned = pin();
         let mapped = match local {
             Local::Pointer(_) => port.find_word(command.remote),
@@ -107,7 +108,7 @@ impl Context {
         }
     }
 
-    /// Whether the peer's side is memory that its owner has registered, and in order.
+    /// Whether the peer's side is valid and in registered memory.
     #[inline(never)]
     fn is_registered(&self, port: &Port, Request { command, local, .. }: &Request) -> bool {
         let (remote, size, unit) = match local {
@@ -122,13 +123,13 @@ impl Context {
         }
     }
 
-    /// Accepts the request, or says why not.
+    /// Accepts the request, or answers an error.
     pub fn submit(&self, request: &Request) -> Result<Accepted> {
-        let park = || Kept::of(request);
+        let park = || Parked::of(request);
         self.accept(request.flags, park, || self.poster.submit(request))
     }
 
-    /// Posts a request, or parks it where that is wished for and there is no room now.
+    /// Posts a request, or parks it if there is no room and the flags allow it.
     pub(super) fn accept<L: Later + 'static>(
         &self,
         flags: u32,
@@ -163,8 +164,8 @@ impl Context {
         Ok(Accepted::Fires)
     }
 
-    /// The blocking form of whatever `post` accepts with the completion that it is given; the
-    /// user's own must do nothing.
+    /// The blocking form of `post`: calls it with a completion of the library and waits for that.
+    /// The user's own completions must do nothing.
     pub(super) fn until_ended(
         &self,
         users: [&Completion; 2],
@@ -183,8 +184,8 @@ impl Context {
         }
     }
 
-    /// Waits until everything accepted before, for one peer or for all, has ended; then tells the
-    /// first failure of it that nobody was told of.
+    /// Waits until everything accepted before, for one peer or for all, has ended. Then answers the
+    /// first failure that no completion has reported.
     pub fn flush(&self, peer: Option<u32>) -> Result<()> {
         self.flush_by(peer, |peer| self.blocking().flush(peer))
     }
@@ -203,7 +204,7 @@ impl Context {
         if let Some(peer) = peer.filter(|peer| *peer >= self.size()) {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }
-        // Also with a dead peer: what is pending on it has ended when this returns.
+        // Also for a dead peer: the operations pending on it have ended when this returns.
         wait(peer.unwrap_or(ALL_PEERS))?;
         if let Some(error) = self.routes.unreported().take(peer) {
             return Err(error);
@@ -218,7 +219,7 @@ impl Context {
 }
 
 impl Poster {
-    /// Does the request, or puts it into the queue, or says why not.
+    /// Executes the request, or puts it into the queue, or answers an error.
     fn submit(&self, request: &Request) -> Result<Accepted> {
         check(request)?;
         let Request { command, local, flags, .. } = request;
@@ -262,7 +263,7 @@ impl Poster {
     fn queue(&self, request: &Request) -> Result<Accepted> {
         let mut command = request.command;
         let asleep = {
-            // Until the command is in the queue, where a flush finds it, the pin keeps the region.
+            // The pin keeps the region until the command is in the queue, where a flush finds it.
             let _pinned = pin();
             command.local = request.local.resolve(&self.routes, command.size)?;
             let bytes: &[u8] = match request.carry {
@@ -317,38 +318,39 @@ pub(super) fn must_be_nothing(users: [&Completion; 2]) -> Result<()> {
     Ok(())
 }
 
-/// How a blocking call tells that its operation has failed.
+/// The error of a blocking call whose operation has failed.
 pub(super) fn failed(status: Status) -> Error {
     let text = status.text().trim_end_matches('\0');
     Error::new(status, format!("the operation ended: {text}"))
 }
 
 /// A request that is parked, with the bytes that it carries.
-struct Kept {
+struct Parked {
     request: Request,
     bytes: [u8; INLINE],
 }
 
 // SAFETY: the pointers lead to memory of the user, which any thread may use until the completion.
-unsafe impl Send for Kept {}
+unsafe impl Send for Parked {}
 // SAFETY: as above; nothing in it changes.
-unsafe impl Sync for Kept {}
+unsafe impl Sync for Parked {}
 
-impl Kept {
-    fn of(request: &Request) -> Kept {
-        let mut kept = Kept { request: *request, bytes: [0; INLINE] };
-        // Its caller is told that its completions fire.
-        kept.request.flags &= !FLAG_DONE;
+impl Parked {
+    fn of(request: &Request) -> Parked {
+        let mut parked = Parked { request: *request, bytes: [0; INLINE] };
+        // The answer to its caller is that its completions fire, so the flag has no effect any
+        // more.
+        parked.request.flags &= !FLAG_DONE;
         if let (true, Local::Pointer(from)) = (request.carry, request.local) {
             let size = (request.command.size as usize).min(INLINE);
             // SAFETY: the caller's bytes, valid during the call.
-            unsafe { std::ptr::copy_nonoverlapping(from, kept.bytes.as_mut_ptr(), size) };
+            unsafe { std::ptr::copy_nonoverlapping(from, parked.bytes.as_mut_ptr(), size) };
         }
-        kept
+        parked
     }
 }
 
-impl Later for Kept {
+impl Later for Parked {
     fn peer(&self) -> u32 {
         self.request.command.peer
     }

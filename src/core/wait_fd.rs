@@ -1,8 +1,9 @@
-//! A descriptor for the event loop of a program: it becomes readable when what it was armed for has
-//! happened. Peers wake by words in shared memory, and the kernel makes no descriptor of those; so
-//! a thread sleeps on them for the program, and writes to an eventfd.
+//! A descriptor for the event loop of a program, which becomes readable when the event for which it
+//! was armed has happened. Peers wake threads through words in shared memory, for which the kernel
+//! offers no descriptor. So a thread sleeps on the words for the program, and writes to an eventfd.
 //!
-//! The thread is started with the first arming. It helps with no progress: it looks and sleeps.
+//! The thread is started with the first arming. It does not help with progress: it only looks and
+//! sleeps.
 
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
@@ -33,20 +34,20 @@ pub(super) struct Parts {
     pub spin: Duration,
 }
 
-/// What the descriptor is armed for.
+/// The events for which the descriptor is armed.
 struct Armed {
-    /// Address and value of each word, and who may change it. The program keeps the words until
-    /// the thread has left them.
+    /// Address and value of each word, and the ranks that may change it. The program keeps the
+    /// words valid until the thread has stopped using them.
     words: Vec<(usize, u64, Changer)>,
     messages: bool,
-    /// How many handlers had run when the arming thread looked last.
+    /// How many handlers had run at the arming thread's last look.
     known: u64,
 }
 
 #[derive(Default)]
 struct State {
     armed: Option<Armed>,
-    /// The thread looks at the words of an arming.
+    /// Whether the thread uses the words of an arming.
     looking: bool,
     /// The context ends.
     over: bool,
@@ -57,7 +58,7 @@ struct Shared {
     event: OwnedFd,
     state: Mutex<State>,
     changed: Condvar,
-    /// Counts what ends a look before its time: another arming, the end of the context.
+    /// Counts the events that end a look early: another arming, the end of the context.
     recalls: AtomicU64,
 }
 
@@ -85,8 +86,8 @@ fn start(parts: Parts) -> Result<(Arc<Shared>, Thread)> {
 }
 
 impl Notifier {
-    /// Arms the descriptor for what a wait for these words, or for handlers, would return for, and
-    /// answers its number. `known`: how many handlers have run of which the caller knows.
+    /// Arms the descriptor for the events that end a wait for these words, or for handlers; answers
+    /// its number. `known`: the number of handlers that had run at the caller's last look.
     pub(super) fn arm(
         &self,
         parts: impl FnOnce() -> Parts,
@@ -125,11 +126,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what the thread is to do, which leaves the words of an earlier arming.
+    /// Gives the thread a new state, and waits until it has stopped using the words of an earlier
+    /// arming.
     fn recall(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         change(&mut state);
-        // SeqCst: before the look whether the thread sleeps; a sleeper looks at it once more.
+        // SeqCst: comes before the check whether the thread sleeps; a thread that falls asleep
+        // reads it once more.
         self.recalls.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_all();
         drop(state);
@@ -144,7 +147,7 @@ impl Shared {
             .wait_while(state, |state| state.looking)
             .unwrap_or_else(PoisonError::into_inner);
         let mut count = 0u64;
-        // What an earlier arming has written.
+        // Clears the event of an earlier arming.
         // SAFETY: the descriptor is open, and 8 bytes fit.
         unsafe { libc::read(self.event.as_raw_fd(), (&raw mut count).cast(), 8) };
         if !armed.words.is_empty() || armed.messages {
@@ -177,7 +180,7 @@ impl Shared {
         }
     }
 
-    /// Sleeps until what is armed has happened; false: until `recalled`.
+    /// Sleeps until one of the events has happened; false: `recalled` has ended the sleep.
     fn look(&self, armed: &Armed, recalled: impl Fn() -> bool) -> bool {
         let watch = self.watch();
         let dispatcher = watch.blocking.dispatcher;
@@ -204,7 +207,7 @@ impl Shared {
             }
             let enough = || done() || recalled() || watch.has_news_of_deaths(&loss);
             let sleep = |awaited: &[Awaited], limit: Option<Duration>| match polled {
-                // Behind a closed door, so that who brings a message rings.
+                // As a sleeper of the dispatcher, so that a sender rings when it brings a message.
                 true => watch.blocking.sleep_any(awaited, limit, enough),
                 false => self.parts.routes.sleep(awaited, limit, enough),
             };

@@ -29,9 +29,10 @@ impl Context {
         }
     }
 
-    /// Waits until one of the words has its value, and answers its number; or, if `messages` says
-    /// so, until handlers have run of which the calling thread does not know, and answers the
-    /// number of words. No time: for ever. Not longer than those live who may change a word.
+    /// Waits until one of the words has its value, and answers its index. If `messages` is set, the
+    /// wait also ends when handlers have run since the calling thread's last look; the answer is
+    /// then the number of words. Without a timeout it waits for ever. An error if no living rank is
+    /// left that may change one of the words.
     pub fn wait_any(
         &self,
         words: &[Watched<'_>],
@@ -59,22 +60,21 @@ impl Context {
         Ok(reached.get())
     }
 
-    /// Has the threads of a rank that sleep look again at what they wait for. A peer that was never
-    /// talked to has got nothing of ours.
+    /// Wakes the sleeping threads of a rank, so that they read their words again. A peer that was
+    /// never contacted has nothing from this rank, so it needs no wake-up.
     pub fn wake(&self, peer: u32) -> Result<()> {
         self.must_be_open()?;
         if peer >= self.size() {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }
-        // What the caller has stored comes before; a peer's sleeper has had the kernel run the
-        // fence.
+        // The caller's stores come before. The sleeper of a peer has made the kernel run the fence.
         if let Some(port) = self.routes.known(peer) {
             port.waiters().touched_anything();
         }
         Ok(())
     }
 
-    /// Arms the context's descriptor for what wait_any() would return for, and answers its number.
+    /// Arms the context's descriptor for the events that end wait_any(), and answers its number.
     pub fn wait_fd(&self, words: &[Watched<'_>], messages: bool) -> Result<RawFd> {
         self.may_block()?;
         self.check_watched(words)?;

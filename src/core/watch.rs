@@ -1,5 +1,5 @@
 //! How a thread waits for one of several words: at first it is awake and executes commands of this
-//! context, then it sleeps. And when nobody is left who could change a word.
+//! context, then it sleeps. The wait fails when no rank is left that could change a word.
 
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
@@ -14,14 +14,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a thread sleeps at most whose word has several names, of which peers may use any.
+/// How long a thread sleeps at most if its word has several addresses, of which peers may use any.
 const AMBIGUOUS: Duration = Duration::from_millis(1);
 
-/// After the death of those who could have changed the word: how long a thread sleeps between two
-/// looks whether what they have left behind, messages above all, has been handled, and this rank's
-/// own operations have ended.
+/// How long a thread sleeps between two looks after the ranks that could have changed the word have
+/// died, until their messages are handled and this rank's own operations have ended.
 const LAST_LOOKS: Duration = Duration::from_millis(1);
-/// When those operations have ended: how long a thread waits for what others may have begun since.
+/// How long a thread then waits for operations that other threads may have begun since.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Which ranks may change a word that a thread waits for.
@@ -33,19 +32,19 @@ pub enum Changer {
     Anybody,
 }
 
-/// A word that is waited for.
+/// A word that a thread waits for.
 #[derive(Clone, Copy)]
 pub struct Watched<'a> {
     /// The word.
     pub word: &'a AtomicU64,
-    /// The value that it is to reach.
+    /// The value that ends the wait.
     pub at_least: u64,
-    /// Who may change it.
+    /// The ranks that may change it.
     pub changer: Changer,
 }
 
 impl Watched<'_> {
-    /// Whether it has its value. What was done before the word was changed is seen.
+    /// Whether it has its value. The caller then sees what was done before the word was changed.
     #[inline]
     pub fn is_reached(&self) -> bool {
         // Acquire: as above says.
@@ -53,7 +52,7 @@ impl Watched<'_> {
     }
 }
 
-/// The parts of a context that it takes to wait for words.
+/// The parts of a context that a wait for words uses.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) blocking: Blocking<'a>,
@@ -62,31 +61,31 @@ pub(super) struct Watch<'a> {
     pub(super) background: &'a Background,
 }
 
-/// What a waiting thread knows of deaths.
+/// The deaths that a waiting thread knows of.
 #[derive(Default)]
 pub(super) struct Loss {
-    /// How many there were at the last look that found somebody left.
+    /// How many there were at the last look that found a living rank.
     deaths: u32,
-    /// What was under way when there was nobody left.
+    /// This rank's operations that were under way when no rank was left.
     own: Option<OwnWork>,
 }
 
-/// Operations of this rank that were under way at a moment; the end of any may change a word of
-/// this rank.
+/// Operations of this rank that were under way at one moment. The end of each of them may change a
+/// word of this rank.
 #[derive(Default)]
 struct OwnWork {
-    /// Becomes non-zero when the lane has ended what it had. None: the queue had no room for the
-    /// question yet.
+    /// Becomes non-zero when the lane's operations have ended. None: the queue had no room for the
+    /// flush yet.
     lane: Option<Arc<AtomicU64>>,
-    /// Messages whose end was waited for when the lane had ended the rest: it may have sent some of
+    /// Messages that had not ended when the lane's operations had: the lane may have sent some of
     /// them.
     messages: Option<Vec<u64>>,
-    /// When all had ended.
+    /// The time when all had ended.
     ended: Option<Instant>,
 }
 
 impl OwnWork {
-    /// When all had ended, if they have.
+    /// The time when all had ended; None: not all have.
     fn ended(&mut self, watch: Watch<'_>) -> Option<Instant> {
         if self.ended.is_none() && self.has_ended(watch) {
             self.ended = Some(Instant::now());
@@ -109,7 +108,7 @@ impl OwnWork {
 }
 
 impl Loss {
-    /// When to look again whether what the dead have left behind is over.
+    /// The time until the next look at the remains of dead ranks; None: there are none.
     pub(super) fn next_look(&self) -> Option<Duration> {
         self.own.as_ref().map(|_| LAST_LOOKS)
     }
@@ -135,12 +134,11 @@ impl Watch<'_> {
         timeout: Option<Duration>,
         done: impl Fn() -> bool + Copy,
     ) -> Result<()> {
-        // Without a sentence of its own: a thread that waits for a short time may do
-        // so often.
+        // It has no message of its own, because a thread may make many short waits.
         let over = || if done() { Ok(()) } else { Err(Error::bare(Status::ERR_TIMEOUT)) };
         if timeout == Some(Duration::ZERO) {
             self.blocking.help_others();
-            // An event loop looks like this, by a descriptor that a death has made readable.
+            // An event loop polls in this way, after a death has made its descriptor readable.
             let lost = self.unchangeable(words).filter(|_| self.is_quiet());
             return lost.filter(|_| !done()).map_or_else(over, |changer| Err(nobody_left(changer)));
         }
@@ -149,7 +147,8 @@ impl Watch<'_> {
         let mut loss = Loss::default();
         while !self.blocking.help_until(&mut backoff, done) {
             if let Some(changer) = self.lost(&mut loss, words) {
-                // What the dead have done last came before their death was known.
+                // The last actions of a dead rank come before the news of its death, so this look
+                // is the last.
                 return if done() { Ok(()) } else { Err(nobody_left(changer)) };
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -167,13 +166,14 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// A death since the last look rings no bell of a thread that was not asleep then.
+    /// Whether a rank has died since the last look. A death does not wake a thread that was awake
+    /// at that time.
     pub(super) fn has_news_of_deaths(self, loss: &Loss) -> bool {
         loss.own.is_none() && self.routes.deaths() != loss.deaths
     }
 
-    /// The first word that nobody is left to change: nothing of what the dead have left behind is
-    /// to come, and no operation of this rank's own that was under way.
+    /// The first word that no rank is left to change: the messages of dead ranks are handled, and
+    /// this rank's own operations have ended.
     pub(super) fn lost(self, loss: &mut Loss, words: &[Watched<'_>]) -> Option<Changer> {
         let deaths = self.routes.deaths();
         if deaths == loss.deaths {
@@ -189,7 +189,7 @@ impl Watch<'_> {
         over.then_some(changer)
     }
 
-    /// Who could have changed the first word that no living rank can change any more.
+    /// The changer of the first word that no living rank can change any more.
     fn unchangeable(self, words: &[Watched<'_>]) -> Option<Changer> {
         if self.routes.deaths() == 0 {
             return None;
@@ -201,7 +201,8 @@ impl Watch<'_> {
         words.iter().find(nobody).map(|watched| watched.changer)
     }
 
-    /// Whether all that has come is handled, and nothing of this rank's own is under way.
+    /// Whether all messages that have arrived are handled, and no operation of this rank is under
+    /// way.
     fn is_quiet(self) -> bool {
         let Blocking { lane, dispatcher, .. } = self.blocking;
         dispatcher.is_idle()
@@ -210,8 +211,8 @@ impl Watch<'_> {
             && lane.is_idle() == Some(true)
     }
 
-    /// Whether the other ranks are dead, or at least those that have used the region in which the
-    /// word lies, and there were some.
+    /// Whether all other ranks are dead, or all ranks that have used the word's region, if there
+    /// were any.
     fn has_lost_all(self, word: &AtomicU64) -> bool {
         let (me, size) = (self.routes.own().peer, self.routes.size());
         let living = |peer: u32| peer != me && !self.routes.is_dead(peer);
@@ -225,8 +226,8 @@ impl Watch<'_> {
         users.peek().is_some() && !users.any(living)
     }
 
-    /// Calls `sleep` with the words as those who store name them, and for how long at most. True:
-    /// something was stored into one of them.
+    /// Calls `sleep` with the addresses by which storing ranks name the words, and the longest time
+    /// to sleep. True: one of the words may have changed.
     pub(super) fn sleep(
         self,
         words: &[Watched<'_>],

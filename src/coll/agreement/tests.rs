@@ -15,7 +15,7 @@ fn two_ranks() -> Ranks {
     let config = || Config::from_environment().expect("a configuration");
     let contexts =
         [0, 1].map(|rank| Context::create(config(), Place::World(&world, rank)).expect("a rank"));
-    let services = contexts.each_ref().map(|context| Arc::new(context.ground()));
+    let services = contexts.each_ref().map(|context| Arc::new(context.services()));
     let arenas = services.each_ref().map(|services| Arena::new(services.clone()).into());
     (world, contexts, services, arenas)
 }

@@ -1,5 +1,6 @@
-//! A message whose sender may leave before its end: the reply goes to a place of the library's, which
-//! stays until the end has come, and is copied if the sender is there still.
+//! A message whose sender may stop waiting before the message has ended. The reply goes to memory
+//! of the library, which stays until the message has ended, and is copied to the sender's memory if
+//! the sender still waits.
 
 use super::Send;
 use crate::core::submit::failed;
@@ -11,7 +12,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// See the head of the file. One share is the sender's, one the completion's.
+/// See the head of the file. The sender has one reference, the completion another.
 pub(super) struct Call {
     /// 0 until the end; then 1, or the negative status.
     pub(super) end: AtomicI64,
@@ -37,7 +38,7 @@ impl Call {
         Ok(Arc::new(Call { end: AtomicI64::new(0), reply, size }))
     }
 
-    /// The message with the places of this call in the place of the caller's.
+    /// The message with this call's memory in place of the caller's.
     pub(super) fn in_place_of(self: &Arc<Call>, send: &Send) -> Send {
         let on_complete = Completion {
             kind: CALL,
@@ -53,13 +54,13 @@ impl Call {
         Send { reply, reply_size: self.size.get(), on_complete, ..*send }
     }
 
-    /// The message was not accepted: takes the completion's share back.
+    /// The message was not accepted: drops the completion's reference.
     pub(super) fn refused(send: &Send) {
         // SAFETY: from in_place_of(), and the completion does not fire.
         drop(unsafe { Arc::from_raw(send.on_complete.target.cast_const().cast::<Call>()) });
     }
 
-    /// Hands the reply over, or tells how the message has ended.
+    /// Copies the reply to the caller's memory; an error if the message has failed.
     ///
     /// # Safety
     /// The end has come; the caller's places are null or valid.
@@ -85,7 +86,7 @@ impl Call {
 
 /// The completion.
 unsafe extern "C-unwind" fn ended(call: *mut c_void, status: Status) {
-    // SAFETY: in_place_of() has given this share to the completion, which fires once.
+    // SAFETY: in_place_of() has given this reference to the completion, which fires once.
     let call = unsafe { Arc::from_raw(call.cast_const().cast::<Call>()) };
     let end = if status == Status::OK { 1 } else { i64::from(status.0) };
     // Release: publishes the reply.

@@ -1,4 +1,4 @@
-//! The calls on messages that wait, or look for what has come.
+//! The calls on messages that wait or poll.
 
 use super::Send;
 use super::timed::Call;
@@ -16,20 +16,20 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl Context {
-    /// A poll without result, unless one has to do more than to look where messages came last.
-    /// Never in a callback, where it does nothing: the long way tells why.
+    /// Whether a poll finds no message where the last ones came, and has nothing else to do. It is
+    /// false in a callback: the long way reports the error.
     #[inline(always)]
     pub fn am_poll_finds_nothing(&self) -> bool {
         self.routes.gate().is_open() && self.dispatcher.finds_nothing()
     }
 
-    /// Likewise, unless one has to do more than to look wherever something may have come.
+    /// Likewise, in all places where messages arrive.
     #[inline(always)]
     pub fn am_poll_finds_nothing_anywhere(&self) -> bool {
         self.routes.gate().is_open() && self.dispatcher.finds_nothing_anywhere()
     }
 
-    /// Runs up to `most` handlers of what has come; returns how many messages were taken.
+    /// Handles up to `most` messages; returns how many.
     #[inline]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
         self.may_block()?;
@@ -40,7 +40,7 @@ impl Context {
         Ok(handled)
     }
 
-    /// Waits until handlers have run of which the calling thread does not know; None: for ever.
+    /// Waits until handlers have run since the calling thread's last wait or poll; None: for ever.
     pub fn am_wait(&self, timeout: Option<Duration>) -> Result<()> {
         self.wait_any(&[], true, timeout).map(drop)
     }
@@ -61,11 +61,11 @@ impl Context {
                     }
                 }
                 Err(error) if error.status == Status::RETRY_NO_CREDIT => {
-                    // Runs handlers between two tries.
+                    // This runs handlers between two attempts.
                     return self.blocking().until_accepted(|| self.am_try(send));
                 }
                 Err(error) if error.status.is_retry() => {
-                    // Where it is credit that lacks then, it is waited for above.
+                    // If the next refusal is for credit, the loop above waits for it.
                     let attempt = || match self.am_try(send) {
                         Err(error) if error.status == Status::RETRY_NO_CREDIT => Ok(false),
                         end => end.map(|()| true),
@@ -79,8 +79,8 @@ impl Context {
         }
     }
 
-    /// Where a message that the lane would send finds as many to the same peer there as may be:
-    /// waits until there are fewer. False: that is not what the message lacks.
+    /// If the lane would send this message, and already holds as many messages to the peer as it
+    /// may: waits until it holds fewer. False: the message was refused for another reason.
     fn lane_is_full(&self, send: &Send) -> bool {
         let for_lane = send.flags & FLAG_DEFER != 0
             || send.kind == LONG
@@ -98,8 +98,9 @@ impl Context {
         }
     }
 
-    /// Whether somebody else runs this rank's handlers meanwhile, and the peer's freed slots wake
-    /// the sleeper: those for large payloads do not.
+    /// Whether a thread may sleep until the peer has free slots: another thread must run this
+    /// rank's handlers meanwhile, and a freed slot must wake the sleeper, which slots for large
+    /// payloads do not.
     fn may_sleep_for_credit(&self, send: &Send) -> bool {
         let medium = self.routes.fabric().known_sender(send.peer).map_or(0, MessageSender::medium);
         !self.dispatcher.is_polled()
@@ -107,12 +108,13 @@ impl Context {
             && (send.kind != MEDIUM || send.payload_size <= medium)
     }
 
-    /// Waits until the peer has slots again, or for a moment. Some: the message has been accepted,
-    /// or cannot be.
+    /// Waits until the peer has free slots, or for a limited time. Some: the message was accepted,
+    /// or has failed.
     fn await_credit(&self, send: &Send) -> Option<Result<()>> {
-        /// Long enough for many others to have their turns.
+        /// Long enough for the turns of many other threads.
         const LONGEST: Duration = Duration::from_millis(50);
-        /// A thread that has had its share wakes the next one; perhaps none posts any more.
+        /// A thread that has used its share wakes the next one; but perhaps no other thread posts
+        /// any more.
         const IN_LINE: Duration = Duration::from_millis(5);
         let message_sender = self.routes.fabric().known_sender(send.peer)?;
         if message_sender.room.wait_for_turn() || self.blocking().help_others() {

@@ -8,7 +8,7 @@ use crate::engine::completion::Completion;
 use crate::util::status::Result;
 
 /// A request that is parked, with its lists.
-pub(super) struct Kept {
+pub(super) struct Parked {
     op: Op,
     peer: u32,
     flags: u32,
@@ -23,29 +23,30 @@ enum KeptShape {
 }
 
 // SAFETY: the pointers lead to memory of the user, which any thread may use until the completion.
-unsafe impl Send for Kept {}
+unsafe impl Send for Parked {}
 // SAFETY: as above; nothing in it changes.
-unsafe impl Sync for Kept {}
+unsafe impl Sync for Parked {}
 
-impl Kept {
-    pub(super) fn of(many: &Many) -> Kept {
+impl Parked {
+    pub(super) fn of(many: &Many) -> Parked {
         let Many { op, peer, flags, signal, on_complete, .. } = *many;
         let shape = match &many.shape {
             Shape::Strided(strided) => KeptShape::Strided(Box::new(strided.clone())),
             Shape::Lists(ours, theirs) => KeptShape::Lists(ours.to_vec(), theirs.to_vec()),
         };
-        // Its caller is told that its completion fires.
-        Kept { op, peer, flags: flags & !FLAG_DONE, shape, signal, on_complete }
+        // The answer to its caller is that its completion fires, so FLAG_DONE has no effect any
+        // more.
+        Parked { op, peer, flags: flags & !FLAG_DONE, shape, signal, on_complete }
     }
 }
 
-impl Later for Kept {
+impl Later for Parked {
     fn peer(&self) -> u32 {
         self.peer
     }
 
     fn post(&self, poster: &Poster) -> Result<()> {
-        let Kept { op, peer, flags, signal, on_complete, .. } = *self;
+        let Parked { op, peer, flags, signal, on_complete, .. } = *self;
         let shape = match &self.shape {
             KeptShape::Strided(strided) => Shape::Strided((**strided).clone()),
             KeptShape::Lists(ours, theirs) => Shape::Lists(ours, theirs),

@@ -7,17 +7,17 @@ use crate::transport::memory::segment::Place;
 use crate::util::memory::{Mapping, page_size};
 use crate::util::status::Result;
 
-/// One further mapping. It ends with the region at the latest: the memory of a freed region becomes
-/// another region's.
+/// A further mapping. It ends with the region at the latest, because another region may get the
+/// memory then.
 pub(super) struct Alias {
     key: Key,
-    /// Where in the region it begins.
+    /// Its beginning in the region, in bytes.
     offset: u64,
     mapping: Mapping,
 }
 
 impl Alias {
-    /// The place in the region of a word that lies here.
+    /// The address in the region of a word of this mapping.
     pub(super) fn name_of(&self, word: usize) -> Option<Address> {
         let into = word.checked_sub(self.mapping.base() as usize)?;
         let inside = into < self.mapping.length();
@@ -71,7 +71,7 @@ impl Regions {
         Ok(())
     }
 
-    /// Takes all of a region's, whose life has ended.
+    /// Takes all aliases of a region that has ended.
     pub(super) fn take_aliases(&self, key: Key) -> Vec<Mapping> {
         let all = &mut self.table().aliases;
         all.extract_if(.., |alias| alias.key == key).map(|alias| alias.mapping).collect()
