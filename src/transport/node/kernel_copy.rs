@@ -4,13 +4,13 @@ use crate::fail;
 use crate::transport::{PAIRS, Pair};
 use crate::util::status::{Error, Result};
 
-/// Whose memory it is. The kernel finds a process by the number of any of its threads that has not
-/// ended.
+/// The owner of the memory. The kernel finds a process by the number of any of its threads that has
+/// not ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
     /// The number of the process, which is that of its first thread.
     pub process: u32,
-    /// The thread that is there as long as the rank; the first one may have left by pthread_exit.
+    /// A thread that exists as long as the rank. The first thread may have ended by pthread_exit.
     pub resident: u32,
 }
 
@@ -32,9 +32,9 @@ pub unsafe fn write(owner: Owner, pairs: &[Pair]) -> Result<()> {
     unsafe { copy(owner, pairs, libc::process_vm_writev, "process_vm_writev") }
 }
 
-/// Lets peers of this user's copy where Yama's `ptrace_scope` is 1 (Ubuntu's default), which allows
-/// it to ancestors only, unless the process says otherwise. Where the kernel refuses, peers find
-/// that out and send messages.
+/// Permits other processes of this user to copy if Yama's `ptrace_scope` is 1 (Ubuntu's default):
+/// only ancestors may then copy, unless the process says otherwise. If the kernel refuses, peers
+/// find that out and send messages.
 pub fn permit() {
     let scope = std::fs::read("/proc/sys/kernel/yama/ptrace_scope");
     if scope.is_ok_and(|scope| scope.first() == Some(&b'1')) {
@@ -43,8 +43,8 @@ pub fn permit() {
     }
 }
 
-/// Whether the kernel copies 16 bytes from `theirs` in `owner`, and they are those at `expected`.
-/// 0, or the errno of the refusal.
+/// Tries whether the kernel copies 16 bytes from `theirs` in `owner`, and whether they equal those
+/// at `expected`. Returns 0, or the errno of the refusal.
 ///
 /// # Safety
 /// `expected` is valid for reading 16 bytes.
@@ -59,7 +59,7 @@ pub unsafe fn probe(owner: Owner, theirs: u64, expected: *const u8) -> i32 {
         if count == seen.len() as isize {
             // SAFETY: as the caller promises.
             let same = seen == unsafe { expected.cast::<[u8; 16]>().read() };
-            // Another process has that number in our namespace.
+            // The bytes differ: the number means another process in our namespace.
             return if same { 0 } else { libc::ESRCH };
         }
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
@@ -70,8 +70,9 @@ pub unsafe fn probe(owner: Owner, theirs: u64, expected: *const u8) -> i32 {
     libc::ESRCH
 }
 
-/// Whether a sandbox refuses writes alone: the kernel allows both ways or none, but a filter sees
-/// the call. Of no bytes, so that nothing is written. 0, or the errno of the refusal.
+/// Tries whether a sandbox refuses only writes: the kernel allows both directions or none, but a
+/// filter sees the call. It copies no bytes, so that nothing is written. Returns 0, or the errno of
+/// the refusal.
 pub fn probe_write(owner: Owner) -> i32 {
     let none = std::ptr::null();
     // SAFETY: no vectors on either side.
@@ -92,8 +93,9 @@ type Call = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> isize;
 
-/// The kernel moves at most about 2 GiB a call and may stop early, also in the midst of a pair:
-/// repeat until all is done. ERR_UNSUPPORTED: it refuses the call as such, and nothing was copied.
+/// Copies all pairs. The kernel moves at most about 2 GiB in a call and may stop early, also inside
+/// a pair, so the call is repeated. ERR_UNSUPPORTED: the kernel refuses the call, and nothing was
+/// copied.
 unsafe fn copy(owner: Owner, pairs: &[Pair], call: Call, name: &str) -> Result<()> {
     let mut thread = owner.process;
     let (mut at, mut within, mut begun) = (0, 0, false);

@@ -1,4 +1,4 @@
-//! What is kept of the peers that were talked to, and how receivers of messages ring other ranks.
+//! The links to the peers that were contacted, and how receivers of messages ring other ranks.
 
 use super::Link;
 use crate::bootstrap::Bootstrap;
@@ -15,12 +15,12 @@ pub(super) struct Links {
     bootstrap: Arc<Bootstrap>,
     pub(super) peers: Box<[Once<Box<Link>>]>,
     dead: Arc<[AtomicBool]>,
-    /// Ranks whose progress threads are to be rung as soon as they are contacted.
+    /// Ranks whose progress threads this rank will ring as soon as they are contacted.
     ring_later: Box<[AtomicBool]>,
 }
 
 impl Links {
-    /// No rank was talked to.
+    /// No rank was contacted yet.
     pub(super) fn new(
         own: Arc<Segment>,
         bootstrap: Arc<Bootstrap>,
@@ -37,7 +37,7 @@ impl Links {
 }
 
 impl Links {
-    /// The control area of a rank, where it is known.
+    /// The control area of a rank, if it was contacted.
     fn control(&self, rank: u32) -> Option<&Control> {
         match rank == self.bootstrap.rank() {
             true => Some(self.own.control()),
@@ -49,10 +49,11 @@ impl Links {
         rank.map_or(0..self.peers.len() as u32, |rank| rank..rank + 1)
     }
 
-    /// Contacts a rank that sends to this one and was never talked to, and rings it then.
+    /// Begins the contact with a rank that sends to this one, and rings it when the contact is
+    /// made.
     #[cold]
     fn ring_later(&self, rank: u32) {
-        // SeqCst, both: pairs with contacted(), of which one of us sees the other.
+        // SeqCst, both: pairs with contacted(); at least one of the two sees the other's store.
         self.ring_later[rank as usize].store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         match self.control(rank) {
@@ -81,7 +82,7 @@ impl Peers for Links {
         for one in self.ranks(rank) {
             match self.control(one) {
                 Some(control) => control.bell().ring(),
-                // Where several ranks have met at one place, nobody knows which ones.
+                // The ranks of several senders of one slot are not known.
                 None if rank.is_none() => {}
                 None => self.ring_later(one),
             }

@@ -1,6 +1,6 @@
 //! Shared memory between the processes of one node. Every rank has one memory file; peers map its
-//! control area at first use and its regions one by one. Descriptors come through the bootstrap,
-//! so nothing has a name and nothing is left behind, whoever is killed.
+//! control area at first use and its regions one by one. Descriptors come through the bootstrap, so
+//! no file has a name, and none is left behind when processes are killed.
 
 mod kernel_copy;
 mod links;
@@ -34,9 +34,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 pub struct Node {
     own: Arc<Segment>,
     bootstrap: Arc<Bootstrap>,
-    // Declared before what they point into.
+    // Declared, and so dropped, before the links that they point into.
     senders: Box<[OnceBox<MessageSender<'static>>]>,
-    /// Those of them that have a short way, by rank; null of the others and of dead ranks.
+    /// The senders for short messages, by rank; null for ranks without a short way and for dead
+    /// ranks.
     short_ways: Box<[AtomicPtr<MessageSender<'static>>]>,
     links: Arc<Links>,
     dead: Arc<[AtomicBool]>,
@@ -45,22 +46,22 @@ pub struct Node {
     kernel_copies: bool,
 }
 
-/// What is kept of a peer that was talked to.
+/// The link to a peer that was contacted.
 struct Link {
     control: Control,
     process: u32,
-    /// The kernel lets us copy from its process.
+    /// Whether the kernel lets this process copy from the peer's.
     kernel_copies: bool,
-    /// Why not: an errno. 0: it does, or is not asked to.
+    /// The errno of the refusal. 0: the kernel copies, or was not asked.
     refusal: i32,
-    /// Why it does not let us copy to its process.
+    /// The errno with which the kernel refuses to copy to the peer's process, or 0.
     write_refusal: i32,
 }
 
 pub use kernel_copy::permit as permit_kernel_copies;
 
-/// What a rank tells the others of itself, besides its memory file: its process and where its
-/// control area lies there, so that they can see whether the kernel copies from there.
+/// The data that a rank publishes beside its memory file: its process, and the address of its
+/// control area there, so that peers can try whether the kernel copies from it.
 pub fn card(own: &Segment) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&u64::from(std::process::id()).to_ne_bytes());
@@ -88,12 +89,12 @@ impl Node {
         }
     }
 
-    /// The receiving end; to be taken once.
+    /// The receiver; to be taken once.
     pub fn receiver(&self, counts: Arc<Counters>) -> receiver::NodeReceiver {
         receiver::NodeReceiver::new(self.own.clone(), self.ranks(), counts)
     }
 
-    /// What receivers know of the others.
+    /// The dead ranks, and the interface by which receivers ring other ranks.
     fn ranks(&self) -> (Arc<[AtomicBool]>, Arc<dyn Peers>) {
         (self.dead.clone(), self.links.clone())
     }
@@ -104,7 +105,7 @@ impl Node {
         self.dead.get(peer as usize).is_some_and(|dead| dead.load(Ordering::Acquire))
     }
 
-    /// A rank turns out to be of another node.
+    /// Marks a rank as one of another node.
     pub fn set_far(&self, peer: u32) {
         // Release: pairs with the Acquire in is_far().
         self.far[peer as usize].store(true, Ordering::Release);
@@ -115,7 +116,7 @@ impl Node {
         self.far.get(peer as usize).is_some_and(|far| far.load(Ordering::Acquire))
     }
 
-    /// The path to a peer that has shown its card. Called once at a time.
+    /// Makes the port to a peer from its card. Called by one thread at a time.
     pub fn connect(&self, peer: u32, card: Card) -> Result<Port> {
         let link = self.links.peers[peer as usize]
             .get_or_try_init(|| self.open(peer, card).map(Box::new))
@@ -146,7 +147,7 @@ impl Node {
         Ok(Link { control, process, kernel_copies, refusal, write_refusal })
     }
 
-    /// Wakes a peer's agent; nothing where the peer has not been talked to.
+    /// Wakes a peer's progress thread. Does nothing if the peer was not contacted.
     pub fn ring(&self, peer: u32) {
         if let Some(link) = self.links.get(peer) {
             link.control.bell().ring();
@@ -164,7 +165,7 @@ impl Node {
         self.links.get(peer)?.control.names().find(name)
     }
 
-    /// Whose memory is behind a port, for the kernel.
+    /// The owner of a port's memory, for the kernel.
     fn owner(&self, port: &Port) -> kernel_copy::Owner {
         kernel_copy::Owner { process: port.process, resident: self.linked(port).control.resident() }
     }
@@ -178,8 +179,8 @@ impl Node {
     }
 }
 
-/// Why the kernel does not copy from `process`, if it is the one that the control area belongs to:
-/// 0, or an errno.
+/// The errno with which the kernel refuses to copy from `process`, the owner of the control area;
+/// 0: it copies.
 fn refusal(process: u32, base: u64, control: &Control) -> i32 {
     let owner = kernel_copy::Owner { process, resident: control.resident() };
     // SAFETY: the control area is mapped and begins with two words that do not change.
@@ -187,8 +188,8 @@ fn refusal(process: u32, base: u64, control: &Control) -> i32 {
 }
 
 impl Node {
-    /// Where the owner keeps `size` bytes at `address`: the kind of the region, its beginning and
-    /// its length. The owner learns that they are used.
+    /// Looks `size` bytes at `address` up in the owner's directory: the kind of the region, its
+    /// beginning and its length. The directory notes that this rank uses the region.
     fn look_up(&self, port: &Port, address: Address, size: u64) -> Result<(u64, u64, u64)> {
         let (key, link) = (Key(address.key), self.linked(port));
         if self.is_dead(port.peer) {
@@ -218,7 +219,7 @@ impl Transport for Node {
             KIND_FILE => {
                 let live = self.live(link, key);
                 port.learn(key, live, || {
-                    // Whole pages, as the owner maps them.
+                    // Whole pages, because the owner maps whole pages.
                     let pages = whole_pages(length as usize).unwrap_or(length as usize);
                     let Some(mapping) = link.control.map(base, pages)? else {
                         fail!(ERR_SYSTEM, "rank {} published a region outside its file", port.peer);
@@ -270,8 +271,8 @@ impl Transport for Node {
     }
 
     fn mark_dead(&self, peer: u32) -> bool {
-        // Release: what is known of the death comes before; pairs with the Acquire in is_dead().
-        // SeqCst, both: pairs with open_short_way(), of which one of us sees the other.
+        // Release: pairs with the Acquire in is_dead(). SeqCst, both: pairs with open_short_way();
+        // at least one of the two sees the other's store.
         let first = !self.dead[peer as usize].swap(true, Ordering::SeqCst);
         self.short_ways[peer as usize].swap(ptr::null_mut(), Ordering::SeqCst);
         first
@@ -285,8 +286,8 @@ impl Node {
         MessageReceiver::new(self.own.clone(), self.ranks(), counts, class)
     }
 
-    /// The control area of a rank that was contacted, or of oneself; of another rank its contact
-    /// begins.
+    /// The control area of this rank or of a rank that was contacted; for another rank it begins
+    /// the contact.
     fn control(&self, rank: u32) -> Result<&Control> {
         if rank == self.bootstrap.rank() {
             return Ok(self.own.control());
@@ -304,21 +305,21 @@ impl Node {
         Err(Error::bare(Status::RETRY_CONNECTING))
     }
 
-    /// The message_sender to a peer that was sent to before.
+    /// The sender to a peer that was sent to before.
     #[inline(always)]
     pub fn known_sender(&self, peer: u32) -> Option<&MessageSender<'static>> {
         self.senders.get(peer as usize)?.get()
     }
 
-    /// The rank that keeps the SendCNT of a peer's share that is nearest to this rank. None: the
-    /// peer was not contacted.
+    /// The rank that has the SendCNT of this rank's share at a peer. None: the peer was not
+    /// contacted.
     pub fn nearest_host(&self, peer: u32) -> Option<u32> {
         let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
         let shares = self.control(peer).ok()?.message_sizes().shares;
         Some(host_of(peer, nearest_share(peer, me, shares, size), size))
     }
 
-    /// The message_sender to oneself or to a peer that was contacted, made at first use.
+    /// The sender to this rank or to a peer that was contacted; made at the first use.
     pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
         let Some(place) = self.senders.get(peer as usize) else {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.senders.len());
@@ -346,20 +347,20 @@ impl Node {
         if !sender.has_short_way() || !place.load(Ordering::Relaxed).is_null() {
             return;
         }
-        // SeqCst, both: see mark_dead(). Release: the sender is whole; pairs with its users'
-        // Acquire.
+        // SeqCst, both: see mark_dead(). Release: publishes the sender; pairs with the Acquire of
+        // its users.
         place.swap(ptr::from_ref(sender).cast_mut(), Ordering::SeqCst);
         if self.dead[peer as usize].load(Ordering::SeqCst) {
             place.swap(ptr::null_mut(), Ordering::SeqCst);
         }
     }
 
-    /// By which senders short messages go, by rank; they stay as long as this.
+    /// The senders for short messages, by rank. They live as long as this.
     pub fn short_ways(&self) -> &[AtomicPtr<MessageSender<'static>>] {
         &self.short_ways
     }
 
-    /// The words of the rank that keeps the SendCNT of a peer's share.
+    /// The words of the rank that has the SendCNT of a peer's share.
     #[cold]
     fn host(&self, peer: u32, share: usize) -> Result<&'static MessageHead> {
         let host = host_of(peer, share, self.bootstrap.size());

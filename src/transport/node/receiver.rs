@@ -1,10 +1,10 @@
-//! The receiving end of the lane: requests to this rank's agent, and the answers to its own
+//! The receiver of the lane: requests to this rank's progress thread, and the answers to its own
 //! requests.
 //!
 //! Both have slots of their own (`message_area` LIB and ANSWERS, and for many bytes LARGE_LIB and
-//! LARGE_ANSWERS), which the holder of the lane's role empties whatever the handlers of active
-//! messages do. A rank sets a slot aside for each operation that waits for an answer, so an answer
-//! waits for nothing.
+//! LARGE_ANSWERS). The holder of the lane's role empties them, whatever the handlers of active
+//! messages do. A rank reserves a slot for each operation that waits for an answer, so an answer
+//! always finds room.
 
 use crate::transport::frame::{Arrived, Class};
 use crate::transport::memory::message_area::MessageArea;
@@ -16,12 +16,12 @@ use crate::util::counters::Counters;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Requests handled in one round, and answers, so that each of them and the own queue get their
-/// turn.
+/// The most requests, and the most answers, that one round handles, so that requests, answers and
+/// this rank's own queue take turns.
 const BATCH: usize = 64;
 
-/// What the holder of the role knows of what comes. It writes here in every round, so nothing that
-/// other threads read may lie in the same lines.
+/// The receiver's state. The holder of the role writes it in every round, so data that other
+/// threads read must not share its cache lines.
 #[repr(align(128))]
 pub struct NodeReceiver {
     own: Arc<Segment>,
@@ -49,7 +49,7 @@ impl Receiver for NodeReceiver {
     fn poll(&mut self, sink: &mut dyn Sink) -> usize {
         let answers =
             take(&mut self.answers, |answer| sink.reply(reply_of(answer), payload(answer)));
-        // A request's slot is given back when it was answered, or kept until it can be.
+        // A request's slot is freed when the request was answered; until then it is kept.
         answers
             + take(&mut self.requests, |request| {
                 sink.request(&message_of(request), payload(request))
@@ -70,7 +70,7 @@ impl Receiver for NodeReceiver {
     }
 }
 
-/// Hands up to BATCH of what has come to `to`; returns how many.
+/// Passes up to BATCH messages that have arrived to `to`; returns how many.
 #[inline]
 fn take(from: &mut MessageReceiver, mut to: impl FnMut(&Arrived)) -> usize {
     if !from.has_come() {
