@@ -1,6 +1,6 @@
 /* Broken if this fails: in a 16-to-1 incast the slowest sender gets less than half of the mean rate.
- * Each sender counts what it has sent in 2 s; where more programs than cores run, the scheduler's dice
- * are not the library's: what does not suffice is added up with up to two spells more.
+ * Each sender counts its messages in 2 s. If more programs than cores run, the scheduler also decides on the rates: if
+ * the counts do not suffice, the test adds up to two more spells to them.
  * ranks: 17
  * modes: auto
  * policies: acquire limit distributed

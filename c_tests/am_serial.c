@@ -1,5 +1,5 @@
 /* Broken if this fails: where LLCL_AM_HANDLERS is serial, two handlers of a context run at once,
- * although several of its threads wait and lend themselves, and messages come from everywhere.
+ * although several of its threads wait and help, and messages come from all ranks.
  * ranks: 2 3
  * policies: acquire limit distributed
  * threads: yes

@@ -1,5 +1,6 @@
-/* Broken if this fails: a round that fails since a rank was killed is told while another rank, which lives, is in the
- * midst of a step that may touch this rank's buffers; or is never told, though that rank has ended the step.
+/* Broken if this fails: the failure of a round, after a rank was killed, is reported while another, living rank is in
+ * the middle of a step that may touch this rank's buffers; or it is never reported, although that rank has ended the
+ * step.
  * Started alone it drives the ranks.
  * kind: alone
  * modes: auto

@@ -1,5 +1,5 @@
-/* Broken if this fails: a rank that scribbles over what another one lets it map for teams and plans ends that other
- * rank by a signal: a number there is used as an index without being checked.
+/* Broken if this fails: a rank that overwrites the memory which another one lets it map for teams and plans ends that
+ * other rank by a signal: a number there is used as an index without a check.
  * ranks: 2 3
  * modes: auto
  * engines: offload thread

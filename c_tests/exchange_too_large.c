@@ -1,4 +1,4 @@
-/* A size that nobody can gather is refused with a sentence, in a world of any size, and where only one rank gives it the
+/* A size that is too large to gather is refused with a message, in a world of any size; if only one rank gives it, the
  * others are told that sizes differ. If this were broken, the process would abort, or the others would wait.
  * ranks: 1 2 3
  * modes: auto

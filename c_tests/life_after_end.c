@@ -1,5 +1,5 @@
-/* Programs free last: what belonged to a context is still a handle after llcl_finalize, and calls with it, and with
- * the context, answer LLCL_ERR_STATE, or nothing. If this were broken, they would follow memory that is gone.
+/* Programs may free handles after llcl_finalize: calls with handles of a context that has ended, and with the context,
+ * answer LLCL_ERR_STATE, or NULL or 0. If this were broken, they would read memory that is gone.
  * ranks: 1 2
  * modes: auto offload
  * threads: yes */

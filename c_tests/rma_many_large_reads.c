@@ -1,5 +1,5 @@
-/* Broken if this fails: of many reads of several fragments each some never end, since those that hold a place for
- * their bytes wait behind those that wait for one.
+/* Broken if this fails: of many reads of several fragments each some never end, because reads that have reserved slots
+ * for their bytes wait behind reads that wait for slots.
  * cma: off
  * threads: yes
  */

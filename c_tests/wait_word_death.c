@@ -1,8 +1,8 @@
-/* Broken if this fails: a thread that sleeps in llcl_wait_word or llcl_wait_word_from without time limit is
- * not told within a second that those who could change its word have been killed (the one that is named, all
- * that have used the region, or all others); or one is told although somebody lives who changes the word, or
- * although the value is there, or an operation of its own brings it. Or an event loop by llcl_wait_fd is not
- * told, or only woken again and again.
+/* Broken if this fails: a thread that sleeps in llcl_wait_word or llcl_wait_word_from without time limit does not learn
+ * within a second that the ranks which could change its word have been killed (the named one, all that have used the
+ * region, or all others); or a wait fails although a living rank changes the word, or the value is there, or an
+ * operation of the own rank brings it. Or an event loop by llcl_wait_fd does not learn of it, or is only woken again
+ * and again.
  * Started alone it drives the rounds: wait_word_death [rounds [seed]]; under llcl-run it is one rank.
  * kind: alone
  * modes: auto
