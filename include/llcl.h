@@ -2393,11 +2393,11 @@ llcl_status_t llcl_team_split(llcl_team_t *team,
  * 4,095. `team`: where the new team goes; it ends by llcl_team_free or with its context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0, a rank stands on the list twice, or the caller is not
  * on it;
- * LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large, or the ranks run on several
- * nodes; LLCL_ERR_PEER_DEAD: a rank on the list has died or has left; LLCL_ERR_NO_MEMORY: as
- * llcl_team_world, at this rank or at another one; LLCL_ERR_STATE: inside a callback, or the
- * context is being finalized. Any thread may call it; calls with the same list by several threads
- * of a rank are matched with those of other ranks in arbitrary order.
+ * LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large; LLCL_ERR_PEER_DEAD: a rank
+ * on the list has died or has left; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at
+ * another one; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread
+ * may call it; calls with the same list by several threads of a rank are matched with those of
+ * other ranks in arbitrary order.
  * From: MPI's ULFM (shrink), but here the caller gives the list.
  */
 llcl_status_t llcl_team_create(llcl_context_t *context,
