@@ -1,8 +1,12 @@
 # make install, make uninstall. The version is in the file names, so both need only the tree.
+DOCUMENTS = README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(wildcard docs/*.md docs/decisions/*.md examples/*.[ch] \
+	examples/fortran/*.[fF]90 $(foreach folder,examples examples/fortran,$(folder)/Makefile $(folder)/CMakeLists.txt))
+# Links to the sources, which are not installed, become their text.
+TO_SOURCES = s@\[\([^]]*\)\](\(src\|include\|include/llcl.h\|c_tests\|bench_c\|python\|fortran\))@\1@g
 MANIFEST = $(LIBDIR)/libllcl.so.$(VERSION) $(LIBDIR)/$(SONAME) $(LIBDIR)/libllcl.so $(LIBDIR)/libllcl.a \
 	$(INCLUDEDIR)/llcl.h $(INCLUDEDIR)/llcl.hpp $(INCLUDEDIR)/llcl_inline.h $(INCLUDEDIR)/llcl_wire.h $(INCLUDEDIR)/llcl_mpi.h $(BINDIR)/llcl-run $(BINDIR)/llcl-info $(LIBDIR)/pkgconfig/llcl.pc \
 	$(LIBDIR)/cmake/LLCL/LLCLConfig.cmake $(LIBDIR)/cmake/LLCL/LLCLConfigVersion.cmake \
-	$(addprefix $(DOCDIR)/,README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE) $(DATADIR)/tsan.supp
+	$(addprefix $(DOCDIR)/,$(DOCUMENTS)) $(DATADIR)/tsan.supp
 
 MAN_PAGES = $(addprefix $(MANDIR)/,$(shell scripts/make-man --list))
 
@@ -28,7 +32,8 @@ install-library: man $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/ll
 	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 644 include/llcl.h include/llcl.hpp include/llcl_inline.h include/llcl_wire.h include/llcl_mpi.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/
-	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE $(DESTDIR)$(DOCDIR)/
+	for f in $(DOCUMENTS); do $(INSTALL) -m 644 $$f $(DESTDIR)$(DOCDIR)/$$f || exit 1; done
+	sed '$(TO_SOURCES)' README.md > $(DESTDIR)$(DOCDIR)/README.md
 	sed 's|/usr/local/share/llcl|$(DATADIR)|' packaging/tsan.supp > $(DESTDIR)$(DATADIR)/tsan.supp
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MAN_PAGES))))
 	for s in 1 3 7; do $(INSTALL) -m 644 $(BUILD)/man/man$$s/* $(DESTDIR)$(MANDIR)/man$$s/ || exit 1; done
@@ -44,6 +49,7 @@ endif
 # Directories of other packages stay; ours go when they are empty.
 uninstall: uninstall-conduit
 	rm -f $(addprefix $(DESTDIR),$(MANIFEST) $(FORTRAN_MANIFEST) $(MAN_PAGES))
-	-rmdir $(DESTDIR)$(FMODDIR) $(DESTDIR)$(LIBDIR)/llcl $(DESTDIR)$(LIBDIR)/cmake/LLCL $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR) 2>/dev/null
+	-rmdir $(DESTDIR)$(FMODDIR) $(DESTDIR)$(LIBDIR)/llcl $(DESTDIR)$(LIBDIR)/cmake/LLCL \
+		$(addprefix $(DESTDIR)$(DOCDIR)/,docs/decisions docs examples/fortran examples) $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR) 2>/dev/null
 
 .PHONY: install install-library install-conduit uninstall uninstall-conduit

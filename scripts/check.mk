@@ -80,9 +80,13 @@ WIRE = c_tests/run --build $(BUILD)
 # Over the module of tests/modules, which reads and writes memory too.
 MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order rma_pieces rma_completions region_stale_key wait_word_wakes \
 	peer_node peer_unmapped flush park
+# What else docs/memory-model.md names, and memory and contexts of every kind.
+MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_duplicate|within_others|callback_tree
 check-wire: check-wire-library
 	$(WIRE) --wire 1 --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst]|region_|wait_|flush|park)*'
+	$(WIRE) --wire 1 --mode auto --filter '@($(MODEL_TESTS))'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst])*'
+	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@($(MODEL_TESTS))'
 	$(WIRE) --wire 3:remote=1:atomics=2 --nodes --mode auto --filter 'atomic_*'
 	mkdir -p $(BUILD)/wire/modules && $(CC) -std=c99 -shared -fPIC -pthread -DREMOTE -Iinclude -o $(BUILD)/wire/modules/libllcl-trivial.so \
 		tests/modules/trivial.c
