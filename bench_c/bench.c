@@ -140,6 +140,7 @@ bench_options_t bench_parse(int argc, char **argv, const char *what)
         {"against", required_argument, NULL, 'G'}, {"help", no_argument, NULL, 'h'},
         {"policy", required_argument, NULL, 'P'},  {"hottest", required_argument, NULL, 'H'},
         {"continued", no_argument, NULL, 'C'},     {"peers", required_argument, NULL, 'E'},
+        {"transport", required_argument, NULL, 'T'}, {"only", required_argument, NULL, 'O'},
         {NULL, 0, NULL, 0},
     };
     bench_options_t options = {.program = argv[0], .show = 1};
@@ -156,6 +157,8 @@ bench_options_t bench_parse(int argc, char **argv, const char *what)
         case 'P': options.policy = optarg; break;
         case 'H': options.hottest = strtod(optarg, NULL); break;
         case 'E': options.peers = optarg; break;
+        case 'T': options.transport = optarg; break;
+        case 'O': options.only = optarg; break;
         case 'C': options.continued = 1; break;
         case 'h': usage(stdout, argv[0], what); exit(0);
         default: usage(stderr, argv[0], what); exit(2);

@@ -1,5 +1,6 @@
 /* Persistent collectives: what init, start and a round cost, for each operation, size, algorithm and engine; beside bare loads and
-   stores and the machine's MPIs. */
+   stores and the machine's MPIs. Over several nodes, which are those of one machine that LLCL_NODE_ID makes:
+   LLCL_NODE_ID=0,0,1,1 mpirun -n 4 coll --transport mpi --only barrier,allreduce --peers 'bench_c/peers/start DIR'. */
 #include "coll_report.h"
 
 #include <stdlib.h>
@@ -11,6 +12,19 @@
 static const char *about = "Persistent collectives: what init, start and a round cost.";
 
 /* ---- what is measured ---- */
+
+/* Whether an operation is among those that --only names. */
+static int wanted(const coll_t *coll, coll_op_t op)
+{
+    const char *name = coll_op_name(op), *at = coll->options.only;
+    size_t length = strlen(name);
+    if (at == NULL)
+        return 1;
+    for (; at != NULL; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return 1;
+    return 0;
+}
 
 static void add_cell(coll_t *coll, coll_op_t op, size_t size, uint32_t engine, const char *asked)
 {
@@ -43,7 +57,7 @@ static void add_algorithms(coll_t *coll)
 {
     static const size_t sizes[] = {1024, 1048576};
     for (int op = 0; op < COLL_OPS; op++)
-        for (int s = 0; s < (op == COLL_BARRIER ? 1 : 2); s++)
+        for (int s = 0; wanted(coll, (coll_op_t)op) && s < (op == COLL_BARRIER ? 1 : 2); s++)
             for (const char *const *name = coll_algorithms((coll_op_t)op); *name != NULL; name++)
                 for (int e = 0; e < (coll->options.quick ? 1 : 2); e++)
                     add_cell(coll, (coll_op_t)op, op == COLL_BARRIER ? 0 : sizes[s], coll_engines[e], *name);
@@ -82,7 +96,7 @@ static void measure_cell(coll_t *coll, cell_t *cell)
 static void measure_raw(coll_t *coll)
 {
     coll_world_t *world = &coll->world;
-    if (world->size != 2 || coll_crowded(coll))
+    if (world->size != 2 || world->nodes || coll_crowded(coll))
         return;
     size_t sizes[1 + COLL_MOST_SIZES] = {0};
     coll->raws = 1 + coll_sizes(COLL_BROADCAST, 2, coll->options.quick, sizes + 1);
@@ -107,7 +121,8 @@ static void measure(coll_t *coll)
     char arguments[64];
     for (int set = 0; set < 2; set++) {
         for (int op = set == 0 ? 0 : COLL_MAIN_SET; op < (set == 0 ? COLL_MAIN_SET : COLL_OPS); op++)
-            add_defaults(coll, (coll_op_t)op);
+            if (wanted(coll, (coll_op_t)op))
+                add_defaults(coll, (coll_op_t)op);
         if (set == 1) {
             add_algorithms(coll);
             repeats = quick ? 1 : 2;
@@ -138,7 +153,8 @@ int main(int argc, char **argv)
     measure(&coll);
     if (coll.options.show) {
         coll_table(&coll);
-        coll_targets(&coll);
+        if (coll.options.only == NULL)
+            coll_targets(&coll);
         if (coll.wrong > 0)
             printf("coll: %d WRONG RESULTS of the library\n", coll.wrong);
     }

@@ -1,8 +1,11 @@
 #include "coll_world.h"
 #include "execution.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 void coll_must(llcl_status_t status, const char *call)
 {
@@ -33,6 +36,40 @@ static void *pointer(coll_world_t *world, uint32_t rank, llcl_remote_t remote, s
     return memory;
 }
 
+/* Memory of the machine for ranks that the library keeps apart, as LLCL_NODE_ID asks for. */
+static coll_shared_t *common(coll_world_t *world)
+{
+    char name[32], names[LOOP_MOST_RANKS][32];
+    snprintf(name, sizeof name, "/llcl-bench-%ld", (long)getpid());
+    int file = world->rank == 0 ? shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600) : -1;
+    if (world->rank == 0 && (file < 0 || ftruncate(file, sizeof(coll_shared_t)) != 0))
+        bench_die("%s: no shared memory", name);
+    gather(world, name, sizeof name, names);
+    if (world->rank != 0)
+        file = shm_open(names[0], O_RDWR, 0);
+    void *memory = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(coll_shared_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED)
+        bench_die("%s: not there, expected ranks of one machine, and nodes by LLCL_NODE_ID only", names[0]);
+    close(file);
+    coll_fence(world);
+    if (world->rank == 0)
+        shm_unlink(name);
+    return memory;
+}
+
+/* Whether all ranks map each other's memory, by what each says of rank 0. */
+static int is_one_node(coll_world_t *world)
+{
+    llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
+    unsigned char mine, all[LOOP_MOST_RANKS], one = 1;
+    coll_must(llcl_query_peer(world->context, 0, &info), "llcl_query_peer");
+    mine = info.transport != LLCL_TRANSPORT_WIRE;
+    gather(world, &mine, 1, all);
+    for (uint32_t rank = 0; rank < world->size; rank++)
+        one &= all[rank];
+    return one;
+}
+
 static void share(coll_world_t *world, size_t bytes)
 {
     card_t mine = {.receive = llcl_region_remote(world->receive, 0)}, *all = calloc(world->size, sizeof *all);
@@ -41,8 +78,9 @@ static void share(coll_world_t *world, size_t bytes)
     coll_must(llcl_region_allocate(world->context, sizeof(coll_shared_t), 0, &world->shared_region), "llcl_region_allocate");
     mine.shared = llcl_region_remote(world->shared_region, 0);
     gather(world, &mine, sizeof mine, all);
-    world->shared = pointer(world, 0, all[0].shared, sizeof *world->shared);
-    if (world->rank == 0 && world->size > 1)
+    world->nodes = !is_one_node(world);
+    world->shared = world->nodes ? common(world) : pointer(world, 0, all[0].shared, sizeof *world->shared);
+    if (world->rank == 0 && !world->nodes)
         world->peer_memory = pointer(world, 1, all[1].receive, bytes);
     free(all);
 }
@@ -72,6 +110,8 @@ void coll_use(coll_world_t *world, int heap)
 void coll_open(coll_world_t *world, bench_options_t *options, size_t bytes)
 {
     memset(world, 0, sizeof *world);
+    if (options->transport != NULL)
+        setenv("LLCL_TRANSPORT", options->transport, 1);
     llcl_config_t config;
     coll_must(llcl_config_default(&config), "llcl_config_default");
     config.execution = bench_execution(options->mode);
@@ -110,9 +150,9 @@ static const char *const *const algorithms[COLL_OPS] = {
     [COLL_REDUCE] = NAMES("eager", "direct", "binomial", "two_level"),
     [COLL_GATHER] = NAMES("eager", "direct", "binomial"),
     [COLL_SCATTER] = NAMES("eager", "direct", "push", "binomial"),
-    [COLL_ALLGATHER] = NAMES("eager", "direct", "bruck", "recursive_doubling", "ring"),
-    [COLL_ALLTOALL] = NAMES("eager", "direct", "bruck", "pairwise"),
-    [COLL_REDUCE_SCATTER] = NAMES("eager", "direct", "ring", "pairwise"),
+    [COLL_ALLGATHER] = NAMES("eager", "direct", "bruck", "recursive_doubling", "ring", "two_level"),
+    [COLL_ALLTOALL] = NAMES("eager", "direct", "bruck", "pairwise", "two_level"),
+    [COLL_REDUCE_SCATTER] = NAMES("eager", "direct", "ring", "pairwise", "two_level"),
     [COLL_SCAN] = NAMES("eager", "direct", "recursive_doubling"),
     [COLL_EXSCAN] = NAMES("eager", "direct", "recursive_doubling"),
 };

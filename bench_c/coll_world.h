@@ -29,7 +29,8 @@ typedef struct coll_world {
     } buffers[2]; /* allocated by the library; registered: from the heap */
     llcl_region_t *shared_region;
     coll_shared_t *shared;
-    char *peer_memory; /* rank 0: the receive buffer of rank 1 */
+    int nodes;         /* some ranks do not map each other's memory */
+    char *peer_memory; /* rank 0: the receive buffer of rank 1; on several nodes NULL */
     uint64_t raw_rounds;
 } coll_world_t;
 

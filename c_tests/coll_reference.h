@@ -28,9 +28,9 @@ static const struct coll_operation coll_operations[OPERATIONS] = {
     {"allreduce", 0, 1, 0, NAMES("recursive_doubling", "ring", "rabenseifner", "direct", "eager", "two_level")},
     {"gather", 1, 0, 1, NAMES("binomial", "direct", "eager")},
     {"scatter", 1, 0, 1, NAMES("binomial", "direct", "push", "eager")},
-    {"allgather", 0, 0, 1, NAMES("ring", "recursive_doubling", "bruck", "direct", "eager")},
-    {"alltoall", 0, 0, 1, NAMES("pairwise", "bruck", "direct", "eager")},
-    {"reduce_scatter", 0, 1, 1, NAMES("ring", "direct", "pairwise", "eager")},
+    {"allgather", 0, 0, 1, NAMES("ring", "recursive_doubling", "bruck", "direct", "eager", "two_level")},
+    {"alltoall", 0, 0, 1, NAMES("pairwise", "bruck", "direct", "eager", "two_level")},
+    {"reduce_scatter", 0, 1, 1, NAMES("ring", "direct", "pairwise", "eager", "two_level")},
     {"scan", 0, 1, 0, NAMES("recursive_doubling", "direct", "eager")},
     {"exscan", 0, 1, 0, NAMES("recursive_doubling", "direct", "eager")},
 };

@@ -58,6 +58,11 @@ impl Nodes {
         &self.members[self.of(rank)]
     }
 
+    /// The ranks of a node, in their order.
+    pub fn members(&self, node: usize) -> &[usize] {
+        &self.members[node]
+    }
+
     /// How many ranks the smallest node has.
     pub fn least(&self) -> usize {
         self.members.iter().map(Vec::len).min().unwrap_or(0)

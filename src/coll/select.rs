@@ -151,6 +151,7 @@ pub const POSTED: &[Row] = &[
     row(Operation::Exscan, MANY, LARGE, "recursive_doubling", TRIPS),
 ];
 
+const ONE_MESSAGE: &str = "nodes of several ranks: one message for each pair of nodes";
 const ONCE_PER_NODE: &str = "nodes of several ranks: each byte comes to a node once";
 
 /// The choices that come before those where some ranks share memory and others do not.
@@ -159,6 +160,9 @@ pub const LEVELS: &[Row] = &[
     row(Operation::Broadcast, MANY, LARGE, "two_level", ONCE_PER_NODE),
     row(Operation::Reduce, MANY, LARGE, "two_level", ONCE_PER_NODE),
     row(Operation::Allreduce, MANY, LARGE, "two_level", ONCE_PER_NODE),
+    row(Operation::Allgather, MANY, LARGE, "two_level", ONCE_PER_NODE),
+    row(Operation::Alltoall, 256, 512, "two_level", ONE_MESSAGE),
+    row(Operation::ReduceScatter, MANY, 8 << 10, "two_level", ONCE_PER_NODE),
 ];
 
 /// The library's rows that come before TABLE. `unmapped`: some rank's buffers are memory that peers
@@ -370,7 +374,8 @@ mod tests {
                     let (found, reason) = choose(rows, &problem, Some("auto"), ordered).unwrap();
                     assert!((found.fits)(&problem) && (found.ordered || !ordered));
                     assert!(!found.pulls || problem.nodes.is_none());
-                    let levels = LEVELS.iter().any(|row| row.operation == *operation);
+                    let fits = |row: &Row| row.ranks >= ranks && row.bytes >= problem.bytes();
+                    let levels = LEVELS.iter().any(|row| row.operation == *operation && fits(row));
                     assert!(
                         turn < 8 || ranks < 3 || !levels || ordered || found.name == "two_level"
                     );

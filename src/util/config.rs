@@ -126,11 +126,12 @@ pub const GATHERS: &[&str] = &["auto", "direct", "binomial", "eager"];
 /// The words of `LLCL_COLL_SCATTER`.
 pub const SCATTERS: &[&str] = &["auto", "direct", "push", "binomial", "eager"];
 /// The words of `LLCL_COLL_ALLGATHER`.
-pub const ALLGATHERS: &[&str] = &["auto", "direct", "ring", "bruck", "recursive_doubling", "eager"];
+pub const ALLGATHERS: &[&str] =
+    &["auto", "direct", "ring", "bruck", "recursive_doubling", "eager", "two_level"];
 /// The words of `LLCL_COLL_ALLTOALL`.
-pub const ALLTOALLS: &[&str] = &["auto", "direct", "pairwise", "bruck", "eager"];
+pub const ALLTOALLS: &[&str] = &["auto", "direct", "pairwise", "bruck", "eager", "two_level"];
 /// The words of `LLCL_COLL_REDUCE_SCATTER`.
-pub const REDUCE_SCATTERS: &[&str] = &["auto", "direct", "ring", "pairwise", "eager"];
+pub const REDUCE_SCATTERS: &[&str] = &["auto", "direct", "ring", "pairwise", "eager", "two_level"];
 /// The words of `LLCL_COLL_SCAN`.
 pub const SCANS: &[&str] = &["auto", "direct", "recursive_doubling", "eager"];
 /// The words of the variable for exclusive scans.

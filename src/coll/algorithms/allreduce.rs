@@ -3,10 +3,10 @@
 use super::Algorithm;
 use super::blocks::others;
 use super::eager::{exchange, fold as fold_slots};
-use super::levels::{Part, Parts, in_turn, nodes};
+use super::levels::{Part, Parts, come, hand_out, in_turn, is_short, nodes};
 use super::vectors::{
-    Core, between_meetings, by_one, chunked, chunks, combine, copy, dissemination, fold, is_small,
-    piece, pieces, queues, single,
+    Core, between_meetings, by_one, chunked, chunks, combine, copy, fold, is_small, piece, pieces,
+    queues, single,
 };
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Place, Program, scratch};
@@ -272,7 +272,8 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
             true => (nodes.indices(index), problem.part(problem.count, index, owners)),
             false => (Vec::new(), problem.part(0, 0, 1)),
         };
-        let between = if slice.size <= SHORT { recursive_doubling } else { rabenseifner };
+        let short = is_short(problem, slice.size, SHORT);
+        let between = if short { recursive_doubling } else { rabenseifner };
         let count = slice.size / problem.width;
         let outer = Problem { count, in_place: true, ..problem.clone() };
         let outer = Part::new(rank, &alike, outer, between);
@@ -296,11 +297,7 @@ const SHORT: u64 = 16 << 10;
 fn combine_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
     let ranks = problem.ranks;
     single(if rank < owners { piece(problem) } else { 0 }, |queue| {
-        match owners {
-            1 if rank > 0 => _ = queue.signal(0, 0),
-            1 => (1..ranks).for_each(|peer| _ = queue.wait(peer, 1)),
-            _ => dissemination(queue, ranks, rank, 0, 1),
-        }
+        come(queue, ranks, rank, owners);
         if rank >= owners {
             return;
         }
@@ -315,22 +312,11 @@ fn combine_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
 
 /// The first `owners` ranks give their slices of the result to all.
 fn give_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
-    let ranks = problem.ranks;
     single(0, |queue| {
-        if rank < owners {
+        hand_out(queue, (problem.ranks, rank, owners), |queue, peer| {
             let slice = problem.part(problem.count, rank, owners);
             let place = |rank: usize| problem.target(rank, rank, slice.offset);
-            for peer in others(rank, ranks) {
-                copy(queue, problem, place(rank), place(peer), slice.size);
-                if owners == 1 {
-                    queue.signal(peer, 0);
-                }
-            }
-        }
-        match owners {
-            1 if rank > 0 => _ = queue.wait(0, 1),
-            1 => {}
-            _ => dissemination(queue, ranks, rank, 0, 1),
-        }
+            copy(queue, problem, place(rank), place(peer), slice.size);
+        });
     })
 }

@@ -3,6 +3,7 @@
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::blocks::{Lane, distances, lanes, others, single};
 use crate::coll::algorithms::eager::exchange_blocks;
+use crate::coll::algorithms::levels::{Part, Parts, come, hand_out, in_turn, nodes};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Place, Program, receive, scratch};
 
@@ -187,11 +188,74 @@ fn after_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place 
     scratch(rank, slot as u64 * problem.bytes())
 }
 
+/// Two levels: a rank of each node collects what its node has for each node, puts it there as one
+/// message, and deals out what comes to its node. One message for each pair of nodes, and two more
+/// copies: for short blocks. The ranks in front put without asking, into one of two memories in
+/// turn: who puts to this rank has heard of it in the round before.
+fn two_level(problem: &Problem, rank: usize) -> Program {
+    let (nodes, bytes) = (nodes(problem), problem.bytes());
+    let leaders = nodes.indices(0);
+    let count = |node: usize| nodes.members(node).len() as u64;
+    let before = |node: usize| (0..node).map(count).sum::<u64>();
+    // What node `of` has for the other at its leader, and what comes: blocks by receiver and sender.
+    let out = |of: usize, other: usize| count(of) * before(other) * bytes;
+    let came = |of: usize, other: usize| count(of) * problem.ranks as u64 * bytes + out(of, other);
+    in_turn(rank, |rank| {
+        let (node, beside) = (nodes.of(rank), nodes.beside(rank));
+        let collect = Part::steps(rank, beside, |queue, own| {
+            come(queue, beside.len(), own, 1);
+            let source =
+                |at: usize, to: usize| Place { rank: at, ..problem.source(beside[at], to, 0) };
+            if !problem.in_place {
+                queue.copy(source(own, rank), receive(own, rank as u64 * bytes), bytes);
+            }
+            let all = (0..nodes.count()).flat_map(|other| nodes.members(other));
+            let mut to = scratch(own, 0);
+            for receiver in all.filter(|_| own == 0) {
+                for sender in 0..beside.len() {
+                    queue.copy(source(sender, *receiver), to, bytes);
+                    to = to.plus(bytes);
+                }
+            }
+        });
+        let swap = Part::steps(rank, &leaders, |queue, own| {
+            for peer in others(own, leaders.len()) {
+                let size = count(own) * count(peer) * bytes;
+                let (from, to) = (scratch(own, out(own, peer)), scratch(peer, came(peer, own)));
+                queue.copy(from, to, size).signal(peer, 0);
+            }
+            others(own, leaders.len()).for_each(|peer| _ = queue.wait(peer, 1));
+        });
+        let deal = |queue: &mut Appender, peer: usize| {
+            for other in 0..nodes.count() {
+                let at = if other == node { out(node, node) } else { came(node, other) };
+                let first = at + peer as u64 * count(other) * bytes;
+                for (sender, from) in nodes.members(other).iter().zip(0..) {
+                    if *sender != beside[peer] {
+                        let to = receive(peer, *sender as u64 * bytes);
+                        queue.copy(scratch(0, first + from * bytes), to, bytes);
+                    }
+                }
+            }
+        };
+        let give = Part::steps(rank, beside, |queue, own| {
+            if own == 0 {
+                deal(queue, 0);
+            }
+            hand_out(queue, (beside.len(), own, 1), deal);
+        });
+        let kept = if rank == beside[0] { came(node, nodes.count()) } else { 0 };
+        Parts { kept, parts: vec![collect, swap.in_turns(2), give] }
+    })
+}
+
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Alltoall, "direct", direct).copying_once().pulling(),
     Algorithm::new(Operation::Alltoall, "pairwise", pairwise).copying_once(),
     Algorithm::new(Operation::Alltoall, "bruck", bruck).only_if(|problem| problem.varied.is_none()),
     Algorithm::new(Operation::Alltoall, "eager", exchange_blocks)
+        .only_if(|problem| problem.varied.is_none()),
+    Algorithm::new(Operation::Alltoall, "two_level", two_level)
         .only_if(|problem| problem.varied.is_none()),
 ];

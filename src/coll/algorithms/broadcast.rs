@@ -6,7 +6,7 @@
 
 use super::Algorithm;
 use super::blocks::most_lanes;
-use super::levels::{Part, Parts, in_turn, nodes};
+use super::levels::{Part, Parts, in_turn, is_short, nodes};
 use crate::coll::problem::{Block, Operation, Problem};
 use crate::coll::schedule::{Appender, CELL, CELL_WORD, Program, receive, scratch};
 
@@ -310,12 +310,13 @@ fn scatter_and_ring(
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let nodes = nodes(problem);
     let leaders = nodes.leaders(problem.root);
-    let between = match problem.bytes() {
-        ..=SHORT if leaders.len() <= FEW => eager,
-        ..=LONG => binomial,
-        _ => scatter_allgather,
+    let up_to = |most: u64| is_short(problem, problem.bytes(), most);
+    let between = match leaders.len() <= FEW && up_to(SHORT) {
+        true => eager,
+        false if problem.bytes() <= LONG.min(2 * problem.segment) => binomial,
+        false => scatter_allgather,
     };
-    let inside = if problem.bytes() <= EAGER_INSIDE { eager } else { direct };
+    let inside = if up_to(EAGER_INSIDE) { eager } else { direct };
     in_turn(rank, |rank| {
         let (node, beside) = (nodes.of(rank), nodes.beside(rank));
         let root = beside.iter().position(|other| *other == leaders[node]).unwrap_or(0);

@@ -8,9 +8,11 @@
 //! cells or late waits between them.
 
 use super::alone::ALONE;
+use super::blocks::others;
+use super::vectors::dissemination;
 use crate::coll::nodes::Nodes;
 use crate::coll::problem::Problem;
-use crate::coll::schedule::{Action, CELL, Place, Program, Signal, Space, Step, Wait};
+use crate::coll::schedule::{Action, Appender, CELL, Place, Program, Signal, Space, Step, Wait};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -20,6 +22,8 @@ pub struct Part<'a> {
     program: Program,
     /// Where the part's Send and Receive lie.
     place: Box<dyn Fn(Place) -> Place + 'a>,
+    /// Its scratch memory is what the rank keeps for all parts.
+    keeps: bool,
 }
 
 impl<'a> Part<'a> {
@@ -38,7 +42,28 @@ impl<'a> Part<'a> {
             (Some(index), 1) => (ALONE.program)(&problem, index),
             (Some(index), _) => algorithm(&problem, index),
         };
-        Part { ranks: ranks.to_vec(), program, place: Box::new(|place| place) }
+        Part { ranks: ranks.to_vec(), program, place: Box::new(|place| place), keeps: false }
+    }
+
+    /// Steps of `rank` as one of these ranks, which `fill` appends, given its place among them.
+    /// Their scratch memory is what [`Parts::kept`] says.
+    pub fn steps(
+        rank: usize,
+        ranks: &[usize],
+        fill: impl FnOnce(&mut Appender, usize),
+    ) -> Part<'a> {
+        let mut program = Program::new(1);
+        if let Some(index) = ranks.iter().position(|other| *other == rank) {
+            fill(&mut program.queue(0), index);
+        }
+        let place = Box::new(|place| place);
+        Part { ranks: ranks.to_vec(), program, place, keeps: true }
+    }
+
+    /// With so many scratch memories in turn.
+    pub fn in_turns(mut self, turns: u32) -> Part<'a> {
+        self.program.turns = turns;
+        self
     }
 
     /// With its inputs and outputs where `place` says, given where they would lie, by ranks of the
@@ -50,8 +75,8 @@ impl<'a> Part<'a> {
 
 /// All parts of a rank, as many at each.
 pub struct Parts<'a> {
-    /// Bytes at the beginning of the rank's scratch memory that the parts name as their inputs and
-    /// outputs.
+    /// Bytes at the beginning of the rank's scratch memory that parts name as their inputs and
+    /// outputs, and that steps of [`Part::steps`] name as scratch memory.
     pub kept: u64,
     /// In their order.
     pub parts: Vec<Part<'a>>,
@@ -79,7 +104,10 @@ pub fn in_turn<'a>(rank: usize, of: impl Fn(usize) -> Parts<'a>) -> Program {
     let mut waited: HashMap<usize, u32> = HashMap::new();
     for (number, part) in own.parts.iter().enumerate() {
         debug_assert!(part.program.queues.len() == 1, "a part has one queue");
-        let mut base = |rank: usize| bases.entry(rank).or_insert_with(|| of(rank).bases())[number];
+        let mut base = |rank: usize| match part.keeps {
+            true => 0,
+            false => bases.entry(rank).or_insert_with(|| of(rank).bases())[number],
+        };
         let before = waited.clone();
         for step in part.program.queues.iter().flatten() {
             let step = part.step(step, (rank, &before), &mut base);
@@ -140,4 +168,52 @@ pub fn nodes(problem: &Problem) -> Cow<'_, Nodes> {
         Some(nodes) => Cow::Borrowed(nodes),
         None => Cow::Owned(Nodes::one(problem.ranks)),
     }
+}
+
+/// The beginning of a part in which the first `owners` ranks of a node work for all: behind it an
+/// owner knows that all have come.
+pub fn come(queue: &mut Appender, ranks: usize, rank: usize, owners: usize) {
+    match owners {
+        1 if rank > 0 => _ = queue.signal(0, 0),
+        1 => (1..ranks).for_each(|peer| _ = queue.wait(peer, 1)),
+        _ => dissemination(queue, ranks, rank, 0, 1),
+    }
+}
+
+/// A part in which the owners `give` something to each other rank of their node, of which they know
+/// that it has come.
+pub fn hand_out(
+    queue: &mut Appender,
+    (ranks, rank, owners): (usize, usize, usize),
+    give: impl Fn(&mut Appender, usize),
+) {
+    for peer in others(rank, ranks).filter(|_| rank < owners) {
+        give(queue, peer);
+        if owners == 1 {
+            queue.signal(peer, 0);
+        }
+    }
+    match owners {
+        1 if rank > 0 => _ = queue.wait(0, 1),
+        1 => {}
+        _ => dissemination(queue, ranks, rank, 0, 1),
+    }
+}
+
+/// Neighbouring ranks among those in order: the first of each run, and how many there are.
+pub fn runs(ranks: &[usize]) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &rank in ranks {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == rank => *count += 1,
+            _ => runs.push((rank, 1)),
+        }
+    }
+    runs
+}
+
+/// Whether so many bytes are short, which are at most `most` and a segment: so problems with short
+/// segments are done in all ways.
+pub fn is_short(problem: &Problem, bytes: u64, most: u64) -> bool {
+    bytes <= most.min(problem.segment)
 }

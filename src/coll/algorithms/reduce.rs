@@ -3,7 +3,7 @@
 use super::Algorithm;
 use super::blocks::Node;
 use super::eager::{self, Slots};
-use super::levels::{Part, Parts, in_turn, nodes};
+use super::levels::{Part, Parts, in_turn, is_short, nodes};
 use super::vectors::{between_meetings, fold, is_small, piece, pieces, queues, single};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Place, Program, Space, scratch};
@@ -144,11 +144,9 @@ fn binomial(problem: &Problem, rank: usize) -> Program {
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let (nodes, root) = (nodes(problem), problem.root);
     let leaders = nodes.leaders(root);
-    let between = match problem.bytes() <= SHORT && leaders.len() <= FEW {
-        true => eager,
-        false => binomial,
-    };
-    let inside = if problem.bytes() <= EAGER_INSIDE { eager } else { direct };
+    let up_to = |most: u64| is_short(problem, problem.bytes(), most);
+    let between = if up_to(SHORT) && leaders.len() <= FEW { eager } else { binomial };
+    let inside = if up_to(EAGER_INSIDE) { eager } else { direct };
     // What its node has combined lies at each leader but the root in memory of the plan's own.
     let partial = |place: Place| match place.rank == root {
         true => place,

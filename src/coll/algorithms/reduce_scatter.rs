@@ -3,11 +3,12 @@
 use super::Algorithm;
 use super::blocks::others;
 use super::eager::{exchange, fold as fold_slots, number};
+use super::levels::{self, Part, Parts, come, hand_out, in_turn, nodes};
 use super::vectors::{
     between_meetings, by_one, combine, copy, fold, is_small, piece, pieces, queues, single,
 };
-use crate::coll::problem::{Operation, Problem};
-use crate::coll::schedule::{Program, receive, scratch};
+use crate::coll::problem::{Block, Operation, Problem, Row, Varied};
+use crate::coll::schedule::{Place, Program, Space, receive, scratch};
 
 /// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
@@ -15,6 +16,9 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::ReduceScatter, "ring", ring).in_any_order(),
     Algorithm::new(Operation::ReduceScatter, "pairwise", pairwise),
     Algorithm::new(Operation::ReduceScatter, "eager", eager)
+        .only_if(|problem| problem.varied.is_none()),
+    Algorithm::new(Operation::ReduceScatter, "two_level", two_level)
+        .in_any_order()
         .only_if(|problem| problem.varied.is_none()),
 ];
 
@@ -144,3 +148,66 @@ fn eager(problem: &Problem, rank: usize) -> Program {
         fold_slots(queue, problem, slots, rank, (from(rank), receive(rank, 0)));
     })
 }
+
+/// Two levels: a rank of each node combines the vectors of its node, then with its likes what each
+/// node is to get, and deals that out. Of each node one vector leaves, and one rank works for all:
+/// for short blocks.
+fn two_level(problem: &Problem, rank: usize) -> Program {
+    let (nodes, bytes) = (nodes(problem), problem.bytes());
+    let leaders = nodes.indices(0);
+    let count = |node: usize| nodes.members(node).len() as u64;
+    // At a leader the blocks of all nodes, node by node, and behind them those for its own.
+    let blocks = (0..nodes.count()).scan(0, |end, node| {
+        let block = Block { offset: *end, size: count(node) * bytes };
+        *end += block.size;
+        Some(block)
+    });
+    let blocks = blocks.collect::<Vec<_>>();
+    let result = (problem.ranks as u64 * bytes).next_multiple_of(64);
+    in_turn(rank, |rank| {
+        let (node, beside) = (nodes.of(rank), nodes.beside(rank));
+        let collect = Part::steps(rank, beside, |queue, own| {
+            come(queue, beside.len(), own, 1);
+            let all = (0..nodes.count()).flat_map(|node| levels::runs(nodes.members(node)));
+            let mut to = scratch(own, 0);
+            for (first, count) in all.filter(|_| own == 0) {
+                let size = count as u64 * bytes;
+                for (offset, size) in pieces(problem, size, 0, 1) {
+                    let (from, to) = (first as u64 * bytes + offset, to.plus(offset));
+                    let source =
+                        |at: usize| Place { rank: at, ..problem.source(beside[at], 0, from) };
+                    match beside.len() {
+                        1 => _ = queue.copy(source(0), to, size),
+                        ranks => fold(queue, ranks, source, [to, to], size),
+                    }
+                }
+                to = to.plus(size);
+            }
+        });
+        let mut send = vec![Row::One(Block::default()); leaders.len()];
+        send[node] = Row::Each(blocks.clone());
+        let receive_rows = vec![Row::One(Block::default()); leaders.len()];
+        let largest = blocks.iter().map(|block| block.size).max().unwrap_or(0);
+        let varied = Some(Varied { send, receive: receive_rows, largest });
+        let between = if leaders.len() <= FEW { pairwise } else { ring };
+        let outer = Problem { in_place: false, varied, ..problem.clone() };
+        let swap = Part::new(rank, &leaders, outer, between).at(move |place| match place.space {
+            Space::Receive => scratch(place.rank, result + place.offset),
+            Space::Send | Space::Scratch => scratch(place.rank, place.offset),
+        });
+        let give = Part::steps(rank, beside, |queue, own| {
+            let block = |peer: usize| scratch(0, result + peer as u64 * bytes);
+            if own == 0 {
+                copy(queue, problem, block(0), receive(0, 0), bytes);
+            }
+            hand_out(queue, (beside.len(), own, 1), |queue, peer| {
+                copy(queue, problem, block(peer), receive(peer, 0), bytes);
+            });
+        });
+        let kept = if rank == beside[0] { result + count(node) * bytes } else { 0 };
+        Parts { kept, parts: vec![collect, swap, give] }
+    })
+}
+
+/// Up to so many nodes each puts straight to each other one.
+const FEW: usize = 16;
