@@ -39,8 +39,9 @@
  * - Order. Operations of one thread or of several may take effect in any order, with two
  *   exceptions. The signal of llcl_try_write_signal_async is never seen before its data. And a
  *   thread that sees a word of 8 bytes which one operation has written (an atomic, a signal, a
- *   value, a write of 8 aligned bytes) also sees what the requester had done before it posted the
- *   operation. Done is what has completed. docs/memory-model.md says more.
+ *   value, a write of 8 aligned bytes) also sees everything that the requester had done before it
+ *   posted the operation: its stores, and its operations that had completed. docs/memory-model.md
+ *   has the details.
  * - Locks. Callbacks may run inside the calls that post, callbacks and handlers inside every call
  *   that waits and inside llcl_progress. A thread that makes such a call must not hold a lock that
  *   a callback or handler takes.
@@ -807,7 +808,7 @@ llcl_status_t llcl_peer_alive(llcl_context_t *context,
  * rank of the world, `count` is then ignored. Read during the call only.
  * Blocks until each of them has come up and was contacted, or has died; not inside a callback.
  * LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` has a number that is no rank;
- * nobody was contacted. After the following errors the other peers were contacted.
+ * no peer was contacted. After the following errors the other peers were contacted.
  * LLCL_ERR_PEER_DEAD: one of them has died or has left; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
  * memory of one of them cannot be mapped, for instance because too many files are open;
  * LLCL_ERR_UNSUPPORTED: one of them runs on another node, and there is no network.
@@ -842,15 +843,15 @@ llcl_status_t llcl_query_peer(llcl_context_t *context,
 
 /**
  * Flag of llcl_region_allocate, llcl_region_allocate_at and llcl_region_register: the owner's
- * network adapter executes the atomics on the region, whoever asks for them, the owner and ranks of
- * its node too; no thread of the owner takes part. The adapter's atomics and those of processors do
- * not see each other: a program only loads such words through pointers, a signal in the region is
- * LLCL_ERR_UNSUPPORTED, and a plain write to a word has no order with atomics on it. Types have 8
- * bytes; others are LLCL_ERR_UNSUPPORTED. A change wakes no waiter at once: one that waits for a
- * word notices within a millisecond. An atomic inside a callback that is the first to use the key
- * is LLCL_ERR_STATE. Without the flag a processor of the caller or of the owner executes them;
- * llcl_atomic_query tells which. Where no network of the job has such atomics, the answer is
- * LLCL_ERR_UNSUPPORTED.
+ * network adapter executes all atomics on the region, also those of the owner and of ranks of its
+ * node. No thread of the owner takes part. The adapter's atomics and those of processors are not
+ * atomic with respect to each other: a program may only load such words through pointers, a signal
+ * in the region is LLCL_ERR_UNSUPPORTED, and a plain write to a word has no order with atomics on
+ * it. Types must have 8 bytes; others are LLCL_ERR_UNSUPPORTED. A change does not wake a thread
+ * that waits for the word; the thread notices it within a millisecond. The first use of a key by
+ * an atomic inside a callback is LLCL_ERR_STATE. Without the flag a processor of the caller or of
+ * the owner executes atomics; llcl_atomic_query tells which. If no network of the job has such
+ * atomics, the answer is LLCL_ERR_UNSUPPORTED.
  */
 #define LLCL_REGION_DEVICE_ATOMICS 1u
 
@@ -1519,8 +1520,8 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
 #define LLCL_DOMAIN_OWNER 2u
 
 /**
- * Only the network adapter of the rank that owns the word changes it, whoever asks for it:
- * LLCL_REGION_DEVICE_ATOMICS. The program only loads it.
+ * Only the network adapter of the rank that owns the word changes it, for all ranks
+ * (LLCL_REGION_DEVICE_ATOMICS). A program may only load it.
  */
 #define LLCL_DOMAIN_DEVICE 3u
 
@@ -1985,7 +1986,7 @@ llcl_status_t llcl_wait_fd(llcl_context_t *context,
  * words again.
  *
  * Call it after a store through a pointer (of llcl_remote_pointer, or into memory of this process)
- * into a word that a thread may wait for by llcl_wait_word: such a store wakes nobody by itself.
+ * into a word that a thread may wait for by llcl_wait_word: such a store wakes no thread by itself.
  * `context`: a live context. `peer`: the rank whose threads are woken, below llcl_size; it may be
  * the calling one.
  * LLCL_OK: woken, or no thread sleeps, or this rank has never used the peer; LLCL_ERR_INVALID:

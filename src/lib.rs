@@ -20,7 +20,7 @@
 //!                         |
 //!  src/api/rma.rs         |  pointers checked, struct becomes a Request, panics stopped
 //!                         v
-//!  src/core/rma.rs        write_word, write_quickly ------ memory that is mapped: stores, at once, done
+//!  src/core/rma.rs        write_word, write_quickly ------ memory that is mapped: stores at once
 //!                         |  anything else
 //!  src/core/submit.rs     submit
 //!                         |
@@ -29,19 +29,19 @@
 //!         v                                                  | or the caller cannot do it itself
 //!  src/engine/by_caller.rs  attempt                          v
 //!         |  copies mapped memory, or lets the       src/engine/lane.rs  put -> command_queue.rs
-//!         |  kernel copy (transport/node)                    |  doorbell.rs wakes the progress thread
+//!         |  kernel copy (transport/node)                    |  doorbell.rs wakes progress thread
 //!         |                                                  v
 //!         |                                          src/engine/executor.rs  execute_one
 //!         |                                                  |  itself, as by_caller; or
 //!         |                                                  v
-//!         |                                          src/engine/by_owner.rs -> in_flight.rs (a tag)
+//!         |                                          src/engine/by_owner.rs -> in_flight.rs (tag)
 //!         |                                                  |  a message in a slot of the owner
 //!         |                                                  v
 //!         |                                          src/transport/memory/message_sender.rs
 //!         |                                                  .
 //!         |                                          the owner's completer.rs: copies, answers
 //!         |                                                  .
-//!         |                                          src/engine/completer.rs  complete (by the tag)
+//!         |                                          src/engine/completer.rs  complete (by tag)
 //!         v                                                  |
 //!  src/engine/completion.rs  fire <--------------------------+
 //!                         |

@@ -56,8 +56,8 @@ pub const LLCL_DOMAIN_PROCESSOR: u32 = 1;
 /// program may do so as well, with the atomics of C.
 pub const LLCL_DOMAIN_OWNER: u32 = 2;
 
-/// Only the network adapter of the rank that owns the word changes it, whoever asks for it:
-/// LLCL_REGION_DEVICE_ATOMICS. The program only loads it.
+/// Only the network adapter of the rank that owns the word changes it, for all ranks
+/// (LLCL_REGION_DEVICE_ATOMICS). A program may only load it.
 pub const LLCL_DOMAIN_DEVICE: u32 = 3;
 
 /// One atomic instruction of the calling processor: some 5 ns on a word that no other core uses.

@@ -331,7 +331,7 @@ pub unsafe extern "C" fn llcl_world_free(world: *mut llcl_world_t) -> llcl_statu
         if !live.is_idle() {
             return Err(Error::bare(Status::RETRY_BUSY));
         }
-        // SAFETY: made by llcl_world_create, and nobody uses it any more.
+        // SAFETY: made by llcl_world_create, and it is not used any more.
         drop(unsafe { Box::from_raw(world) });
         Ok(())
     })

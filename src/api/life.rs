@@ -227,7 +227,7 @@ pub unsafe extern "C" fn llcl_finalize_within(
 /// Ends a context, and gives back what it has.
 ///
 /// # Safety
-/// `context` is NULL or was made by llcl_init, and nobody else uses it any more.
+/// `context` is NULL or was made by llcl_init, and no other code uses it any more.
 unsafe fn end(context: *mut llcl_context_t, timeout: Option<Duration>) -> Result<()> {
     // SAFETY: as the caller promises.
     let live = unsafe { live(context)? };
@@ -238,7 +238,7 @@ unsafe fn end(context: *mut llcl_context_t, timeout: Option<Duration>) -> Result
     let left = unsafe { &(*context).collectives }.leave(limit);
     let Ended { status, stuck } = live.finalize(timeout);
     let stuck = stuck || !left;
-    // SAFETY: made by llcl_init, not ended before, and nobody uses it any more.
+    // SAFETY: made by llcl_init, not ended before, and it is not used any more.
     let mut shell = unsafe { Box::from_raw(context) };
     shell.ended.store(true, Ordering::Relaxed);
     if stuck {

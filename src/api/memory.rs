@@ -88,15 +88,15 @@ pub extern "C" fn llcl_local_at(local: llcl_local_t, offset: u64) -> llcl_local_
 }
 
 /// Flag of llcl_region_allocate, llcl_region_allocate_at and llcl_region_register: the owner's
-/// network adapter executes the atomics on the region, whoever asks for them, the owner and ranks of
-/// its node too; no thread of the owner takes part. The adapter's atomics and those of processors do
-/// not see each other: a program only loads such words through pointers, a signal in the region is
-/// LLCL_ERR_UNSUPPORTED, and a plain write to a word has no order with atomics on it. Types have 8
-/// bytes; others are LLCL_ERR_UNSUPPORTED. A change wakes no waiter at once: one that waits for a
-/// word notices within a millisecond. An atomic inside a callback that is the first to use the key
-/// is LLCL_ERR_STATE. Without the flag a processor of the caller or of the owner executes them;
-/// llcl_atomic_query tells which. Where no network of the job has such atomics, the answer is
-/// LLCL_ERR_UNSUPPORTED.
+/// network adapter executes all atomics on the region, also those of the owner and of ranks of its
+/// node. No thread of the owner takes part. The adapter's atomics and those of processors are not
+/// atomic with respect to each other: a program may only load such words through pointers, a signal
+/// in the region is LLCL_ERR_UNSUPPORTED, and a plain write to a word has no order with atomics on
+/// it. Types must have 8 bytes; others are LLCL_ERR_UNSUPPORTED. A change does not wake a thread
+/// that waits for the word; the thread notices it within a millisecond. The first use of a key by
+/// an atomic inside a callback is LLCL_ERR_STATE. Without the flag a processor of the caller or of
+/// the owner executes atomics; llcl_atomic_query tells which. If no network of the job has such
+/// atomics, the answer is LLCL_ERR_UNSUPPORTED.
 pub const LLCL_REGION_DEVICE_ATOMICS: u32 = 1;
 
 fn check_size(size: usize, flags: u32, known: u32) -> Result<()> {

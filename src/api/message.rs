@@ -181,7 +181,7 @@ pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status
     guard(|| {
         // SAFETY: the caller gives NULL or a retained message.
         unsafe { given(message, "message")? };
-        // SAFETY: as above; nobody uses it any more.
+        // SAFETY: as above; it is not used any more.
         unsafe { release(message.cast()) };
         Ok(())
     })

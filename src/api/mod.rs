@@ -32,8 +32,9 @@
 //! - Order. Operations of one thread or of several may take effect in any order, with two
 //!   exceptions. The signal of llcl_try_write_signal_async is never seen before its data. And a
 //!   thread that sees a word of 8 bytes which one operation has written (an atomic, a signal, a
-//!   value, a write of 8 aligned bytes) also sees what the requester had done before it posted the
-//!   operation. Done is what has completed. docs/memory-model.md says more.
+//!   value, a write of 8 aligned bytes) also sees everything that the requester had done before it
+//!   posted the operation: its stores, and its operations that had completed. docs/memory-model.md
+//!   has the details.
 //! - Locks. Callbacks may run inside the calls that post, callbacks and handlers inside every call
 //!   that waits and inside llcl_progress. A thread that makes such a call must not hold a lock that
 //!   a callback or handler takes.

@@ -162,7 +162,7 @@ fn signal(op: Op, place: llcl_remote_t, code: u32, value: u64) -> Result<Option<
 /// The list behind a pointer.
 ///
 /// # Safety
-/// A pointer that is not NULL points to `count` entries, which nobody changes during the call.
+/// A pointer that is not NULL points to `count` entries, which do not change during the call.
 unsafe fn list<'a, T>(first: *const T, count: usize, name: &str) -> Result<&'a [Span]> {
     if count == 0 {
         return Ok(&[]);

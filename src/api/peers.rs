@@ -96,7 +96,7 @@ pub unsafe extern "C" fn llcl_peer_alive(context: *mut llcl_context_t, peer: u32
 /// rank of the world, `count` is then ignored. Read during the call only.
 /// Blocks until each of them has come up and was contacted, or has died; not inside a callback.
 /// LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` has a number that is no rank;
-/// nobody was contacted. After the following errors the other peers were contacted.
+/// no peer was contacted. After the following errors the other peers were contacted.
 /// LLCL_ERR_PEER_DEAD: one of them has died or has left; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
 /// memory of one of them cannot be mapped, for instance because too many files are open;
 /// LLCL_ERR_UNSUPPORTED: one of them runs on another node, and there is no network.

@@ -17,7 +17,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Nobody's card is asked for.
+    /// No card is asked for.
     pub fn new(size: u32) -> Wanted {
         let words = || (0..size.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect();
         Wanted { asked: words(), new: words() }

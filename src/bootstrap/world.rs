@@ -18,7 +18,7 @@ const STACK: usize = 128 << 10;
 /// that the launcher has gone.
 pub struct World {
     size: u32,
-    /// The ends of the ranks that nobody has taken yet.
+    /// The ends of the ranks that are not taken yet.
     ends: Mutex<Vec<Option<OwnedFd>>>,
     seated: Arc<AtomicUsize>,
     gate: Gate,

@@ -2,7 +2,7 @@
 //! queue and no allocation. All other operations go the long way, through `core::submit`.
 //!
 //! Budget of a word: a look-up on each side, two plain stores for the pin, the copy, and one load
-//! to see whether somebody sleeps on the word. These functions call no other function, so that the
+//! to see whether a thread sleeps on the word. These functions call no other function, so that the
 //! compiler needs no stack frame. If a call is necessary, the caller makes it as its last step.
 
 use crate::core::context::Context;

@@ -21,7 +21,7 @@ impl Context {
         let made = allowed.and_then(|()| self.make_region(Wanted::FRESH, size));
         let card: Card = match &made {
             Ok(region) => {
-                // SAFETY: made just now, and nobody else has it.
+                // SAFETY: made just now, and no other code has it.
                 let Address { offset, key } = unsafe { &**region }.at(0);
                 [Status::OK.0 as u64, offset, key]
             }

@@ -74,7 +74,7 @@ fn start(parts: Parts) -> Result<(Arc<Shared>, Thread)> {
     }
     let shared = Arc::new(Shared {
         parts,
-        // SAFETY: new, and nobody else has it.
+        // SAFETY: new, and no other code has it.
         event: unsafe { OwnedFd::from_raw_fd(event) },
         state: Mutex::default(),
         changed: Condvar::new(),

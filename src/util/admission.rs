@@ -88,7 +88,7 @@ impl Admission {
         true
     }
 
-    /// Whether somebody waits.
+    /// Whether any thread waits.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.waiting() != 0

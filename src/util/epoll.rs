@@ -25,7 +25,7 @@ impl Epoll {
         if epoll < 0 {
             return Err(Error::system("epoll_create1"));
         }
-        // SAFETY: the kernel has just made it and nobody else owns it.
+        // SAFETY: the kernel has just made it and nothing else owns it.
         Ok(Epoll(unsafe { OwnedFd::from_raw_fd(epoll) }))
     }
 

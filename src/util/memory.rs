@@ -48,7 +48,7 @@ impl MemoryFile {
         if fd < 0 {
             return Err(Error::system("memfd_create"));
         }
-        // SAFETY: fd was opened above and belongs to nobody else.
+        // SAFETY: fd was opened above and has no other owner.
         let file = MemoryFile(unsafe { OwnedFd::from_raw_fd(fd) });
         // The seal keeps every process from shrinking the file: others that have mapped it would
         // end by SIGBUS.
@@ -220,7 +220,7 @@ impl Mapping {
         let base = unsafe { libc::mremap(self.base().cast(), 0, all, libc::MREMAP_MAYMOVE) };
         let whole = Mapping::made(base, all, "mremap")?;
         if offset > 0 {
-            // SAFETY: whole pages of the new mapping, which nobody uses yet.
+            // SAFETY: whole pages of the new mapping, which are not used yet.
             unsafe { libc::munmap(whole.base().cast(), offset) };
         }
         // SAFETY: offset is less than what is mapped from there.
@@ -425,7 +425,7 @@ mod tests {
         file.extend(64 * page as u64).unwrap();
         let mapping = file.map(0, 64 * page).unwrap();
         for (start, bytes) in [(100, 200), (page, page), (100, 40 * page), (page, 60 * page)] {
-            // SAFETY: all within the mapping, which nobody else uses.
+            // SAFETY: all within the mapping, which no other code uses.
             unsafe {
                 mapping.base().write_bytes(7, 64 * page);
                 clear(mapping.base().add(start), bytes);

@@ -35,7 +35,7 @@ fn socket(flags: i32) -> Result<OwnedFd> {
     if fd < 0 {
         return Err(Error::system("socket"));
     }
-    // SAFETY: the kernel has just made it and nobody else owns it.
+    // SAFETY: the kernel has just made it and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -79,7 +79,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just made it and nobody else owns it.
+        // SAFETY: the kernel has just made it and nothing else owns it.
         let connection = unsafe { OwnedFd::from_raw_fd(fd) };
         if user_of(connection.as_fd()) == Some(user()) {
             return Ok(connection);

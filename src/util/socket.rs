@@ -14,7 +14,7 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd)> {
     if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
         return Err(Error::system("socketpair"));
     }
-    // SAFETY: the kernel has just made both descriptors and nobody else owns them.
+    // SAFETY: the kernel has just made both descriptors and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
@@ -200,7 +200,7 @@ impl Wake {
         if fd < 0 {
             return Err(Error::system("eventfd"));
         }
-        // SAFETY: the kernel has just made it and nobody else owns it.
+        // SAFETY: the kernel has just made it and nothing else owns it.
         Ok(Wake(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -234,7 +234,7 @@ pub fn process(pid: u32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made it and nobody else owns it.
+    // SAFETY: the kernel has just made it and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
