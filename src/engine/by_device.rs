@@ -83,7 +83,7 @@ mod tests {
     use crate::engine::command::Op;
 
     /// What adapters have.
-    const FEW: u64 = 1 << op::ADD | 1 << op::COMPARE_SWAP;
+    const SUPPORTED: u64 = 1 << op::ADD | 1 << op::COMPARE_SWAP;
 
     /// Executes an operation by an adapter with these operations, while others change the word
     /// between the rounds as `between` says; what was fetched, what the word is, and the rounds.
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn every_operation_of_eight_bytes_is_one_command_or_a_loop() {
         let numbers = [0, 1, 5, 1 << 63, u64::MAX, 1.5_f64.to_bits(), (-2.0_f64).to_bits()];
-        for atomics in [FEW, FEW | 1 << op::SWAP, !0] {
+        for atomics in [SUPPORTED, SUPPORTED | 1 << op::SWAP, !0] {
             for (code, kind) in (op::LOAD..=op::PROD)
                 .flat_map(|code| [kind::U64, kind::I64, kind::F64].map(|kind| (code, kind)))
                 .filter(|(code, kind)| atomic::supported(*code, *kind))
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_loop_takes_in_what_others_do_between_its_rounds() {
         let few = |code, word, between: fn(u64) -> u64| {
-            run(FEW, (code, kind::U64), word, (6, 0), between)
+            run(SUPPORTED, (code, kind::U64), word, (6, 0), between)
         };
         // The word is 3 when it is fetched, then 4, then 5; the product is that of the last.
         assert_eq!(few(op::PROD, 3, |word| if word < 5 { word + 1 } else { word }), (5, 30, 4));
