@@ -1,5 +1,5 @@
-# The front door: `make` builds, `make demo` shows, `make check` tests, `make install` installs.
-# `make` needs Rust, gcc and make; what the checks need besides is installed by `make check`.
+# `make` builds, `make demo` runs a short benchmark, `make check` tests, `make install` installs.
+# `make` needs Rust, gcc and make. `make check` installs the other tools that the checks need.
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
@@ -7,7 +7,7 @@ BINDIR ?= $(PREFIX)/bin
 DOCDIR ?= $(PREFIX)/share/doc/llcl
 MANDIR ?= $(PREFIX)/share/man
 DATADIR ?= $(PREFIX)/share/llcl
-# Modules are files of one compiler.
+# A .mod file can be read only by the compiler that wrote it, so it has a folder of its own.
 FMODDIR ?= $(LIBDIR)/llcl/fortran
 DESTDIR ?=
 BUILD ?= build
@@ -20,7 +20,7 @@ SHARED := $(BUILD)/lib/libllcl.so.$(VERSION)
 STATIC := $(BUILD)/lib/libllcl.a
 TOOLS := $(BUILD)/bin/llcl-run $(BUILD)/bin/llcl-info
 HEADER := $(addprefix $(BUILD)/include/,llcl.h llcl.hpp llcl_inline.h llcl_mpi.h)
-# What rustc --print native-static-libs names; the C compiler adds libgcc_s itself.
+# The libraries that rustc --print native-static-libs names; the C compiler adds libgcc_s itself.
 SYSTEM_LIBS := -lpthread -ldl -lm
 
 # The library and the tools are built in trees of their own: cargo links the library without
@@ -35,7 +35,7 @@ all: library tools man
 library: $(SHARED) $(STATIC) $(HEADER)
 tools: $(TOOLS)
 
-# cargo decides whether anything is to be done, and leaves the file alone when nothing is.
+# cargo decides whether the file must be built again, and does not touch it otherwise.
 $(BUILD)/cargo/lib/release/libllcl.a: FORCE
 	@$(CARGO_LIB) $(QUIET)
 $(BUILD)/cargo/tools/release/%: FORCE
@@ -73,7 +73,7 @@ bench: all
 	$(MAKE) --no-print-directory -C bench_c BUILD=$(abspath $(BUILD))
 	bench_c/run $(BENCH_OPTIONS)
 
-# The experiments of the papers that the library grew out of: their figures as ratios, beside ours.
+# The experiments of the papers on which the library is based: their figures as ratios, beside ours.
 papers: all
 	$(MAKE) --no-print-directory -C bench_c BUILD=$(abspath $(BUILD))
 	bench_c/run --no-plots --only "latency overhead msgrate incast coll" $(BENCH_OPTIONS) > /dev/null

@@ -1,6 +1,6 @@
 # make check, make check-all and their parts. Each part says with its last line that it passed, or fails.
-#   check      what a contributor runs: everything once
-#   check-more what a release needs besides: models, sanitizers, and the set-ups that check left out
+#   check      the checks that a contributor runs: everything once
+#   check-more the other checks of a release: models, sanitizers, and the set-ups that check leaves out
 #   check-all  both
 CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-wire check-examples check-python check-conduit check-mpi check-install
 MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
@@ -16,7 +16,7 @@ check-more: check-tools
 check-all: check-tools
 	@scripts/check $(CHECKS) $(MORE)
 
-# What the checks need besides Rust, gcc and make; installs what is missing.
+# Installs the tools, besides Rust, gcc and make, that the checks need and that are missing.
 check-tools:
 	@scripts/install-check-tools
 
@@ -27,7 +27,7 @@ check-rust:
 	$(CARGO) test --locked --quiet --features simulated
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
-# Models that are not there cannot fail, so they are counted first.
+# A model that is not compiled cannot fail, so the models are counted first.
 check-loom:
 	@$(LOOM) $(CARGO) test --release --locked --quiet --no-default-features --lib loom_ -- --list | grep 'loom_.*: test' > /dev/null
 	$(LOOM) $(CARGO) test --release --locked --quiet --no-default-features --lib loom_
@@ -45,7 +45,7 @@ check-man: tools
 check-symbols: library
 	@scripts/check-symbols include/llcl.h $(SHARED) $(STATIC) $(SONAME)
 
-# Without a Fortran compiler this says so and passes.
+# Without a Fortran compiler this prints that and passes.
 check-fortran: $(if $(FORTRAN),all)
 	@FC=$(FORTRAN) scripts/check-fortran include/llcl.h
 ifneq ($(FORTRAN),)
@@ -143,7 +143,7 @@ check-tsan check-asan:
 	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER)
 	@echo "$@: passed (C tests, ranks as threads)"
 
-# By hand: the conduit's tests in PAR, with ranks as processes: what threads of one rank do to each other.
+# By hand: the conduit's tests in PAR, with ranks as processes, for races between threads of one rank.
 check-conduit-tsan: all
 	scripts/build-sanitized thread $(BUILD)/thread
 	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD)) tsan \
