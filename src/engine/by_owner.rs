@@ -28,6 +28,10 @@ const WRITE_MANY: u32 = 6;
 const IMPORT: u32 = 7;
 /// Words: those of a notice, see `engine::notices`.
 const NOTICE: u32 = 8;
+/// As WRITE, and when the bytes are there the signal's word changes. Words: key, offset, those of the
+/// signal, its value. The size is that of the bytes.
+const WRITE_SET: u32 = 9;
+const WRITE_ADD: u32 = 10;
 
 /// Which part of a command is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +154,12 @@ impl InFlight {
         fits
     }
 
+    /// Whether the request for the bytes from `done` on is the last one, which brings the signal too.
+    fn brings_signal(&self, done: u64) -> bool {
+        let Command { op, size, .. } = self.command;
+        op == Op::WRITE_SIGNAL && done + self.fragment(done) == size
+    }
+
     /// The message that asks for the present stage.
     pub fn message(&self, source: u32, tag: u64) -> Message {
         let command = &self.command;
@@ -179,6 +189,11 @@ impl InFlight {
             Stage::Data { .. } if command.op == Op::NOTICE => {
                 words = PostedNotice::of(command).words();
                 NOTICE
+            }
+            Stage::Data { done } if self.brings_signal(done) => {
+                let Command { remote, signal, operand, .. } = *command;
+                words = [remote.key, remote.offset + done, signal.key, signal.offset, operand];
+                if command.code == atomic::op::ADD { WRITE_ADD } else { WRITE_SET }
             }
             Stage::Data { done } | Stage::Posted { done, .. } => {
                 let size = self.fragment(done);
@@ -212,13 +227,10 @@ impl InFlight {
     }
 
     fn advance(&mut self, done: u64) -> Option<Status> {
-        self.stage = if done < self.command.size {
-            Stage::Data { done }
-        } else if self.command.op == Op::WRITE_SIGNAL {
-            Stage::Word
-        } else {
+        if done >= self.command.size {
             return Some(Status::OK);
-        };
+        }
+        self.stage = Stage::Data { done };
         self.sent = false;
         None
     }
@@ -257,6 +269,9 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
         ATOMIC => change_word(routes, message).map(|old| answer(Status::OK, old, &[])),
         READ => read(routes, message, |bytes| answer(Status::OK, 0, bytes)),
         WRITE => write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
+        WRITE_SET | WRITE_ADD => {
+            write_and_signal(routes, message, bytes).map(|()| answer(Status::OK, 0, &[]))
+        }
         READ_MANY => many::read(routes, message, bytes, |bytes| answer(Status::OK, 0, bytes)),
         WRITE_MANY => many::write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
         NOTICE => {
@@ -316,10 +331,24 @@ fn read(routes: &Routes, message: &Message, answer: impl FnOnce(&[u8])) -> Resul
 }
 
 fn write(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<()> {
-    let (address, size) = (place(message), bytes.len() as u64);
-    if message.words[2] != size {
+    if message.words[2] != bytes.len() as u64 {
         return Err(Error::bare(Status::ERR_INVALID));
     }
+    store(routes, place(message), bytes)
+}
+
+/// The signal never comes before the bytes: both are here, and its change is a release.
+fn write_and_signal(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<()> {
+    store(routes, place(message), bytes)?;
+    let [_, _, key, offset, value] = message.words;
+    let op = if message.kind == WRITE_ADD { atomic::op::ADD } else { atomic::op::STORE };
+    let word = Word { address: Address { offset, key }, op, kind: atomic::kind::U64 };
+    let old = by_caller::change(routes, routes.own(), word, value, 0)?;
+    old.map(drop).ok_or(Error::bare(Status::ERR_INTERNAL))
+}
+
+fn store(routes: &Routes, address: Address, bytes: &[u8]) -> Result<()> {
+    let size = bytes.len() as u64;
     let _pinned = pin();
     let Some(own) = routes.own().find(address, size) else {
         return Err(Error::bare(Status::ERR_KEY));

@@ -15,12 +15,13 @@ use crate::engine::in_flight::Tag;
 use crate::engine::lane_state::LaneState;
 use crate::engine::routes::Routes;
 use crate::transport::Reply;
+use crate::transport::fabric::far::Resolver;
 use crate::transport::remote::{Posting, Stopped, What};
 use crate::util::status::Status;
 use std::collections::VecDeque;
 
 /// Most operations that are posted at a time.
-const BATCH: usize = 64;
+pub(super) const BATCH: usize = 64;
 
 impl InFlight {
     /// Whether a network has it, or is to have it.
@@ -35,14 +36,13 @@ impl InFlight {
 
     /// What is to be posted for the present stage. None: the network does not know the peer's side
     /// any more.
-    fn posting(&self, routes: &Routes, tag: Tag) -> Option<Posting> {
+    fn posting(&self, resolver: &Resolver, atomics: u64, tag: Tag) -> Option<Posting> {
         let command = &self.command;
-        let (remote, key) = routes.fabric().resolve(command.peer, command.remote)?;
+        let (remote, key) = resolver.resolve(command.remote)?;
         let (what, done, size) = match self.stage {
             Stage::Posted { done, size } if command.op == Op::READ => (What::Read, done, size),
             Stage::Posted { done, size } => (What::Write, done, size),
             Stage::Device { guess } => {
-                let atomics = routes.fabric().device_atomics();
                 (by_device::posting(command, atomics, guess), 0, by_device::WIDTH)
             }
             _ => return None,
@@ -121,20 +121,9 @@ impl LaneState {
     /// Posts the first operations for one peer: how many have left the line, and whether the next
     /// ones may, too.
     fn post_line(&mut self, routes: &Routes, line: &mut VecDeque<Tag>) -> (usize, bool) {
-        let (mut batch, mut without) = (Vec::with_capacity(line.len().min(BATCH)), None);
-        let mut peer = None;
-        for tag in line.iter().take(BATCH) {
-            // One that has ended meanwhile ends the batch, as one that cannot be posted.
-            let operation = self.slots.get_mut(*tag).filter(|it| it.is_posted());
-            peer = peer.or(operation.as_ref().map(|it| it.command.peer));
-            match operation.and_then(|it| it.posting(routes, *tag)) {
-                Some(posting) => batch.push(posting),
-                None => {
-                    without = Some(Stopped::NeedsOwner);
-                    break;
-                }
-            }
-        }
+        let mut batch = std::mem::take(&mut self.batch);
+        let (peer, all) = self.fill(routes, line, &mut batch);
+        let without = (!all).then_some(Stopped::NeedsOwner);
         let (count, stopped) = match peer {
             Some(peer) if routes.is_dead(peer) => (0, Stopped::Failed(Status::ERR_PEER_DEAD)),
             // SAFETY: the user vouches for the local sides until the completions fire; what an
@@ -142,6 +131,8 @@ impl LaneState {
             Some(peer) => unsafe { routes.fabric().post_remote(peer, &batch) },
             None => (0, Stopped::No),
         };
+        batch.clear();
+        self.batch = batch;
         for tag in line.drain(..count) {
             if let Some(operation) = self.slots.get_mut(tag) {
                 operation.sent = true;
@@ -160,6 +151,28 @@ impl LaneState {
             _ => self.ask_owner(routes, tag),
         }
         (count + 1, true)
+    }
+
+    /// Fills a batch with the first operations of a line: for which peer they are, and whether the
+    /// next one can be posted too. One that has ended meanwhile cannot, as one that only the owner
+    /// can do.
+    fn fill(
+        &mut self,
+        routes: &Routes,
+        line: &VecDeque<Tag>,
+        batch: &mut Vec<Posting>,
+    ) -> (Option<u32>, bool) {
+        let first = line.iter().find_map(|tag| Some(self.slots.get_mut(*tag)?.command.peer));
+        let Some(peer) = first else { return (None, false) };
+        let (fabric, resolver) = (routes.fabric(), routes.fabric().resolver(peer));
+        let atomics = fabric.device_atomics();
+        let all = line.iter().take(BATCH).all(|tag| {
+            let operation = self.slots.get_mut(*tag).filter(|it| it.is_posted());
+            let posting = operation.and_then(|it| it.posting(&resolver, atomics, *tag));
+            batch.extend(posting);
+            posting.is_some()
+        });
+        (Some(peer), all)
     }
 
     fn ask_owner(&mut self, routes: &Routes, tag: Tag) {

@@ -13,6 +13,9 @@ use crate::util::status::Status;
 const BATCH: usize = 64;
 /// A command of more bytes takes so long that producers should not wait for it.
 const LARGE: u64 = 4096;
+/// Most bytes that go to the owner with their signal where a network could write them itself: a copy
+/// by the owner takes less than the trip by which the signal would come later.
+const WITH_SIGNAL: u64 = 4096;
 /// What a requester that joins in executes and copies at most. Each change of the executor brings
 /// its lines, and those that completions change, to another core; so it is more than in a round.
 const JOINED: usize = 128;
@@ -113,6 +116,12 @@ impl LaneState {
                 Ok(Outcome::NeedsAgent) if command.op == Op::ATOMIC => Stage::Word,
                 Ok(Outcome::NeedsAgent) => Stage::Data { done: 0 },
                 Ok(Outcome::NeedsPost) if command.op == Op::ATOMIC => Stage::Device { guess: 0 },
+                // The owner changes the signal in any case: one request brings the bytes, too.
+                Ok(Outcome::NeedsPost)
+                    if command.op == Op::WRITE_SIGNAL && command.size <= WITH_SIGNAL =>
+                {
+                    Stage::Data { done: 0 }
+                }
                 Ok(Outcome::NeedsPost) => {
                     InFlight::first_posted(command.size, routes.fabric().remote_most())
                 }

@@ -11,6 +11,7 @@ use crate::engine::peer_turns::PeerTurns;
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
 use crate::engine::send_queue::{SendQueue, Sent};
+use crate::transport::remote::Posting;
 use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply, SMALL_REQUEST};
 use crate::util::admission::Admission;
 use crate::util::status::{Error, Status};
@@ -70,6 +71,8 @@ pub struct LaneState {
     pub(super) waiting: SendQueue,
     /// Of these those that a network is to be given: for each peer in the order of their age.
     pub(super) posts: PeerTurns<VecDeque<Tag>>,
+    /// One of these batches; kept for its memory.
+    pub(super) batch: Vec<Posting>,
     pub(super) unsent: usize,
     /// Flushes that wait for what came before them, each with its number in the order of commands.
     flushes: Vec<(Command, u64)>,
@@ -106,6 +109,7 @@ impl LaneState {
             questions: Vec::new(),
             waiting: SendQueue::default(),
             posts: PeerTurns::default(),
+            batch: Vec::new(),
             unsent: 0,
             flushes: Vec::new(),
             order: 0,

@@ -34,11 +34,14 @@ pub struct Posting {
     pub local: *mut u8,
     /// How many bytes.
     pub size: u64,
-    /// The peer's side: an address there, and the network's key for it. See `Fabric::resolve`.
+    /// The peer's side: an address there, and the network's key for it. See `Fabric::resolver`.
     pub remote: u64,
     /// The key.
     pub key: [u64; 4],
 }
+
+// SAFETY: data, as an engine's command: the bytes are valid wherever it is posted.
+unsafe impl Send for Posting {}
 
 /// Why the first operation of a batch that was not taken was not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,10 +53,14 @@ pub(super) fn imported(routes: &Routes, command: &Command, status: Status) {
 /// The owner has refused a key that was known here: the region has ended.
 pub(super) fn refused(routes: &Routes, operation: &InFlight) {
     let InFlight { command, stage, .. } = operation;
-    let key = match (command.op, stage) {
-        (Op::IMPORT, _) => return,
-        (Op::WRITE_SIGNAL, Stage::Word) => command.signal.key,
-        _ => command.remote.key,
-    };
-    routes.fabric().forget(command.peer, key);
+    let forget = |key: u64| routes.fabric().forget(command.peer, key);
+    match (command.op, stage) {
+        (Op::IMPORT, _) => {}
+        (Op::WRITE_SIGNAL, Stage::Word) => forget(command.signal.key),
+        (Op::WRITE_SIGNAL, Stage::Data { .. }) => {
+            forget(command.signal.key);
+            forget(command.remote.key);
+        }
+        _ => forget(command.remote.key),
+    }
 }

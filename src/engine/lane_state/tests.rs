@@ -71,6 +71,7 @@ impl Rank {
         self.segment.publish(0, key.0, Place::Own(base as u64), size);
         let live = self.segment.live(0);
         self.routes.own().learn(key, live, || Ok((None, base, size))).unwrap();
+        self.routes.fabric().register(key.0, base, size as usize).unwrap();
         key.0
     }
 }
@@ -115,9 +116,11 @@ fn a_large_write_with_a_signal_arrives_in_fragments_and_signals_once() {
     ranks[0].start(write, Stage::Data { done: 0 });
     for fragment in 0..3 {
         assert_eq!(theirs[words], 0, "the signal came before fragment {fragment}");
-        assert_eq!((ranks[1].round(), ranks[0].round()), (1, 1), "fragment {fragment}");
         assert_eq!(value(&ended), 0);
+        assert_eq!((ranks[1].round(), ranks[0].round()), (1, 1), "fragment {fragment}");
     }
+    // The last one has brought it.
+    assert_eq!((theirs[words], value(&ended)), (5, 1));
     settle(&mut ranks);
     assert_eq!((theirs[words], value(&ended)), (5, 1));
     assert!(theirs[..words] == ours, "the bytes differ");

@@ -339,6 +339,12 @@ impl Fabric {
         unsafe { wire.post(peer, wanted) }
     }
 
+    /// See Endpoint::posts().
+    #[cfg(all(test, feature = "simulated"))]
+    pub fn posts(&self) -> usize {
+        self.wire.as_ref().map_or(0, Endpoint::posts)
+    }
+
     /// Keeps bytes that were posted, and whose end nobody waits for, as long as the wire.
     pub fn keep(&self, bytes: Box<[u8]>) {
         if let Some(wire) = &self.wire {

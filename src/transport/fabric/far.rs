@@ -21,7 +21,9 @@ use crate::transport::memory::message_area::{MessageHead, Sizes};
 use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::port::Port;
 use crate::transport::waiters::Waiters;
+use crate::transport::wire::endpoint::Endpoint;
 use crate::transport::wire::imports::{Found, Import, Imports};
+use crate::transport::wire::remote::Memory;
 use crate::util::memory::Mapping;
 use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
@@ -119,6 +121,25 @@ impl FarPeers {
     }
 }
 
+/// See Fabric::resolver(). Not kept across what looks a region up.
+pub struct Resolver<'a> {
+    own: Option<&'a Memory>,
+    imports: Option<MutexGuard<'a, Imports>>,
+}
+
+impl Resolver<'_> {
+    /// The peer's side of an operation as the wire needs it, after locate() has answered Posted;
+    /// None: it is not known any more, or only its owner reaches it.
+    pub fn resolve(&self, address: Address) -> Option<(u64, [u64; 4])> {
+        if let Some(own) = self.own {
+            let (base, key) = own.wire_key(address.key)?;
+            return Some((base + address.offset, key));
+        }
+        let import = self.imports.as_ref()?.known(address.key)?;
+        Some((import.base + address.offset, import.wire?))
+    }
+}
+
 impl Fabric {
     /// The number of a process, from the node's part of a card, whose descriptor is closed unseen.
     pub(super) fn process_of(card: &Card) -> u32 {
@@ -166,7 +187,7 @@ impl Fabric {
     pub fn locate_device(&self, port: &Port, word: Address) -> Result<u64> {
         if port.peer == self.me {
             self.shared(port).locate(port, word, WORD)?;
-            return Ok(self.resolve(self.me, word).map_or(0, |(place, _)| place));
+            return Ok(self.resolver(self.me).resolve(word).map_or(0, |(place, _)| place));
         }
         match self.locate_far(port, word, WORD) {
             Ok(Access::Posted(place)) => Ok(place),
@@ -188,16 +209,10 @@ impl Fabric {
         }
     }
 
-    /// The peer's side of an operation as the wire needs it, after locate() has answered Posted;
-    /// None: it is not known any more, or only its owner reaches it.
-    pub fn resolve(&self, peer: u32, address: Address) -> Option<(u64, [u64; 4])> {
-        if peer == self.me {
-            let (base, key) = self.remote()?.memory().wire_key(address.key)?;
-            return Some((base + address.offset, key));
-        }
-        let imports = self.far.imports(peer)?;
-        let import = imports.known(address.key)?;
-        Some((import.base + address.offset, import.wire?))
+    /// A look at the regions of a peer, or of this rank, as the wire knows them, for some operations.
+    pub fn resolver(&self, peer: u32) -> Resolver<'_> {
+        let own = self.remote().map(Endpoint::memory).filter(|_| peer == self.me);
+        Resolver { own, imports: self.far.imports(peer) }
     }
 
     /// Questions that the caller, the holder of the lane's role, is to send.

@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 mod posts;
-use posts::Ring;
+use posts::{Batch, Ring};
 
 /// How long the thread waits before it tries again what found no room.
 const AGAIN: Duration = Duration::from_micros(100);
@@ -86,9 +86,11 @@ struct State {
     joins: Joins,
     outgoing: Outgoing,
     relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
-    /// Peers that the wire does not reach, and when patience ends.
-    lost: Vec<(u32, Instant)>,
+    /// Peers that the wire does not reach and of whom nobody has said that they are dead; and when
+    /// patience ends, None: it has.
+    lost: Vec<(u32, Option<Instant>)>,
     posted: Posted,
+    batch: Batch,
     /// Bytes that the lane may still read, until it is closed.
     kept: Vec<Box<[u8]>>,
     /// Why the wire has failed.
@@ -131,14 +133,20 @@ impl State {
         self.outgoing.discard(peer);
         if !self.grants.is_dead(peer) && self.lost.iter().all(|(lost, _)| *lost != peer) {
             self.say(me, peer, why);
-            self.lost.push((peer, Instant::now() + PATIENCE));
+            self.lost.push((peer, Some(Instant::now() + PATIENCE)));
         }
+    }
+
+    /// Whether nothing is sent to a peer, whatever the lane would do with it.
+    fn is_cut_off(&self, peer: u32) -> bool {
+        self.lost.iter().any(|(lost, _)| *lost == peer) || self.grants.is_dead(peer)
     }
 
     /// Those for whom patience is over.
     fn given_up(&mut self) -> Vec<u32> {
         let now = Instant::now();
-        self.lost.extract_if(.., |(_, until)| *until <= now).map(|(peer, _)| peer).collect()
+        let over = self.lost.iter_mut().filter(|(_, until)| until.is_some_and(|it| it <= now));
+        over.map(|(peer, until)| (*peer, *until = None).0).collect()
     }
 
     /// Takes in a frame.
@@ -185,7 +193,11 @@ impl Shared {
         if state.failure.is_some() || state.closed {
             return;
         }
-        out.iter().for_each(|(to, packet)| state.outgoing.add(*to, packet));
+        for (to, packet) in &out {
+            if !state.is_cut_off(*to) {
+                state.outgoing.add(*to, packet);
+            }
+        }
         let State { lane, outgoing, .. } = &mut *state;
         for (peer, why) in outgoing.pump(&mut **lane) {
             state.lose(self.me, peer, &format!("refused: {why}"));
@@ -245,6 +257,7 @@ impl Endpoint {
             relayed: news.relayed,
             lost: Vec::new(),
             posted: Posted::default(),
+            batch: Batch::default(),
             kept: Vec::new(),
             failure: None,
             asleep: Asleep::No,

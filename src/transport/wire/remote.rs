@@ -94,26 +94,32 @@ impl Memory {
         table.by_region.get(&region).map(|it| (it.start as u64, it.key.wire))
     }
 
-    /// What names memory of this rank to the wire. None: nothing does, so the wire can not use it.
-    fn local_key(&self, address: *const u8, size: u64) -> Option<u64> {
-        if !self.caps.needs_local_key {
-            return Some(0);
-        }
+    /// What names memory of this rank to the wire, 0 where it wants no table looked at. None: nothing
+    /// does, so the wire can not use it.
+    fn local_key(table: Option<&Table>, address: *const u8, size: u64) -> Option<u64> {
+        let Some(table) = table else { return Some(0) };
         let (first, end) = (address as usize, (address as usize).checked_add(size as usize)?);
-        let table = self.table();
         let mut before = table.by_address.range(..=(first, u64::MAX)).rev().take(NEAR);
         before.find(|(_, (last, _))| end <= *last).map(|(_, (_, local))| *local)
     }
 
-    /// Whether the wire can use this rank's side of an operation; its piece and flags.
-    pub fn piece(&self, posting: &Posting) -> Option<(Piece, u32)> {
+    /// This rank's sides of operations, as pieces with flags, up to the first that the wire cannot
+    /// use.
+    pub fn pieces(&self, wanted: &[Posting], to: &mut Vec<(Piece, u32)>) {
+        let table = self.caps.needs_local_key.then(|| self.table());
+        to.extend(wanted.iter().map_while(|posting| self.piece(table.as_deref(), posting)));
+    }
+
+    fn piece(&self, table: Option<&Table>, posting: &Posting) -> Option<(Piece, u32)> {
         let (address, size) = (posting.local.cast_const(), posting.size);
         match posting.what {
             What::Atomic { .. } => Some((Piece { address, size: 0, local: 0 }, 0)),
             What::Write if size <= self.caps.inline_most as u64 => {
                 Some((Piece { address, size, local: 0 }, Command::INLINE))
             }
-            _ => Some((Piece { address, size, local: self.local_key(address, size)? }, 0)),
+            _ => {
+                Some((Piece { address, size, local: Memory::local_key(table, address, size)? }, 0))
+            }
         }
     }
 }
@@ -248,7 +254,9 @@ mod tests {
         let place = |at: usize| std::ptr::without_provenance_mut::<u8>(at);
         let key = |at, size, what| {
             let posting = Posting { tag: 1, what, local: place(at), size, remote: 0, key: [0; 4] };
-            memory.piece(&posting).map(|(piece, flags)| (piece.local, flags))
+            let mut pieces = Vec::new();
+            memory.pieces(&[posting], &mut pieces);
+            pieces.pop().map(|(piece, flags)| (piece.local, flags))
         };
         memory.register(5, place(1000), 100).unwrap();
         memory.register(6, place(2000), 100).unwrap();

@@ -13,7 +13,55 @@ use std::sync::Arc;
 /// Called when ends have been told and nobody looks for them, to wake a thread that does.
 pub type Ring = Box<dyn Fn() + Send + Sync>;
 
+/// Where the commands of one post are put together; kept for its memory. Empty between posts.
+#[derive(Default)]
+pub(super) struct Batch {
+    pieces: Vec<(Piece, u32)>,
+    commands: Vec<Command>,
+    /// Posts of which the lane has taken something.
+    #[cfg(test)]
+    posts: usize,
+}
+
+// SAFETY: nothing is in it when the lock is given up.
+unsafe impl Send for Batch {}
+
 impl State {
+    /// As Endpoint::post(): how many were taken, of how many, and why not the next one.
+    ///
+    /// # Safety
+    /// As of Endpoint::post().
+    unsafe fn post(
+        &mut self,
+        peer: u32,
+        wanted: &[Posting],
+        memory: &Memory,
+    ) -> (usize, usize, Status) {
+        let State { lane, posted, batch, .. } = self;
+        let Batch { pieces, commands, .. } = batch;
+        memory.pieces(wanted, pieces);
+        for (posting, piece) in wanted.iter().zip(&*pieces) {
+            commands.push(command(posting, posted.insert(posting.tag, peer), piece));
+        }
+        let tried = commands.len();
+        let (count, why) = match tried {
+            0 => (0, Status::OK),
+            // SAFETY: the pieces live through the call; the bytes as the caller promises.
+            _ => unsafe { lane.post(peer, CLASS_RMA, commands) },
+        };
+        let count = count.min(tried);
+        for command in &commands[count..] {
+            posted.remove(command.tag);
+        }
+        commands.clear();
+        pieces.clear();
+        #[cfg(test)]
+        {
+            batch.posts += usize::from(count > 0);
+        }
+        (count, tried, why)
+    }
+
     /// Whether the polling thread must be woken after a post. A thread that polls beside it saves
     /// that.
     pub(super) fn must_wake(&mut self, waiting: bool) -> bool {
@@ -41,6 +89,12 @@ impl Endpoint {
         self.shared.lock().grants.kept_aside()
     }
 
+    /// How often the lane has taken reads, writes and atomics.
+    #[cfg(test)]
+    pub fn posts(&self) -> usize {
+        self.shared.lock().batch.posts
+    }
+
     /// This rank's memory as the wire knows it.
     pub fn memory(&self) -> &Memory {
         &self.memory
@@ -58,23 +112,13 @@ impl Endpoint {
     /// # Safety
     /// The bytes of what was taken are valid until its end, those of reads are nobody else's.
     pub unsafe fn post(&self, peer: u32, wanted: &[Posting]) -> (usize, Stopped) {
-        let pieces: Vec<(Piece, u32)> =
-            wanted.iter().map_while(|posting| self.memory.piece(posting)).collect();
         let mut state = self.shared.lock();
-        let number = |posting: &Posting| state.posted.insert(posting.tag, peer);
-        let numbers: Vec<u64> = wanted.iter().take(pieces.len()).map(number).collect();
-        let commands: Vec<Command> = (wanted.iter().zip(&numbers).zip(&pieces))
-            .map(|((posting, number), piece)| command(posting, *number, piece))
-            .collect();
-        let (count, why) = match commands.is_empty() {
-            true => (0, Status::OK),
-            // SAFETY: the pieces live through the call; the bytes as the caller promises.
-            false => unsafe { state.lane.post(peer, CLASS_RMA, &commands) },
-        };
-        let count = count.min(commands.len());
-        for number in &numbers[count..] {
-            state.posted.remove(*number);
+        if state.is_cut_off(peer) {
+            // Until the engine has heard that the peer is dead.
+            return (0, Stopped::Later);
         }
+        // SAFETY: passed on to the caller.
+        let (count, tried, why) = unsafe { state.post(peer, wanted, &self.memory) };
         let wakes = count > 0 && state.must_wake(false);
         drop(state);
         if wakes {
@@ -82,7 +126,7 @@ impl Endpoint {
         }
         let stopped = match why {
             _ if count == wanted.len() => Stopped::No,
-            _ if count == commands.len() => Stopped::NeedsOwner,
+            _ if count == tried => Stopped::NeedsOwner,
             why if why.is_retry() => Stopped::Later,
             why => Stopped::Failed(why),
         };
@@ -96,27 +140,32 @@ impl Endpoint {
 
     /// Where the ends of what was posted are told; to be taken once.
     pub fn receiver(&self) -> Ends {
-        Ends(self.shared.ended.clone())
+        Ends { ended: self.shared.ended.clone(), taken: Vec::new() }
     }
 }
 
 /// See [`Endpoint::receiver`].
-pub struct Ends(Arc<Ended>);
+pub struct Ends {
+    ended: Arc<Ended>,
+    /// Kept for its memory.
+    taken: Vec<End>,
+}
 
 impl Receiver for Ends {
     fn poll(&mut self, sink: &mut dyn Sink) -> usize {
-        let ends = self.0.take();
-        for End { tag, status, fetched } in &ends {
-            sink.ended(Reply { tag: *tag, status: *status, result: *fetched });
+        self.ended.take(&mut self.taken);
+        let count = self.taken.len();
+        for End { tag, status, fetched } in self.taken.drain(..) {
+            sink.ended(Reply { tag, status, result: fetched });
         }
-        ends.len()
+        count
     }
 
     fn arm(&mut self) -> bool {
-        self.0.arm()
+        self.ended.arm()
     }
 
     fn disarm(&mut self) {
-        self.0.disarm();
+        self.ended.disarm();
     }
 }

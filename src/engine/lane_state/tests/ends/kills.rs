@@ -40,6 +40,24 @@ fn transfer(op: Op, peer: u32, key: u64, memory: &mut [u64], ended: &AtomicU64) 
     command
 }
 
+/// Rank 0 learns how the wire reaches the memory of the others.
+fn learn(ranks: &mut [Option<Rank>; 3], keys: &[u64]) {
+    let limit = Instant::now() + Duration::from_secs(10);
+    for peer in [1, 2] {
+        let address = Address { offset: 0, key: keys[peer as usize] };
+        let knows = |rank: &Rank| {
+            let port = rank.routes.port(peer).unwrap();
+            rank.routes.locate(port, address, 8).is_ok()
+        };
+        while !knows(ranks[0].as_ref().unwrap()) {
+            for rank in ranks.iter_mut().flatten() {
+                rank.round();
+            }
+            assert!(Instant::now() < limit, "the key of rank {peer} is not known");
+        }
+    }
+}
+
 /// How many operations have ended well, and how many by the death.
 fn kill(seed: u64, number: u64) -> (usize, usize) {
     simulate(Some(seed));
@@ -50,6 +68,17 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
     let keys: Vec<u64> =
         ranks.iter().zip(&mut memory).map(|(rank, memory)| rank.register(memory)).collect();
     let mut ranks = ranks.map(Some);
+    let fabric = ranks[0].as_ref().unwrap().routes.clone();
+    let (is_remote, most) = (fabric.fabric().has_silent_writes(), fabric.fabric().remote_most());
+    drop(fabric);
+    if is_remote {
+        learn(&mut ranks, &keys);
+    }
+    // The wire reads and writes itself, or the owner is asked.
+    let stage = |command: &Command, posted: bool| match posted && is_remote {
+        true => InFlight::first_posted(command.size, most),
+        false => Stage::Data { done: 0 },
+    };
     let mut uses: Vec<Use> = (0..OPERATIONS)
         .map(|_| {
             let (ended, again) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -58,15 +87,16 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
         .collect();
     for Use { memory, ended, .. } in &mut uses {
         let rank = ranks[0].as_mut().unwrap();
+        let posted = random.below(4) > 0;
         match random.below(3) {
             0 => rank.start(increment(1, keys[1], ended), Stage::Word),
             1 => {
                 let write = transfer(Op::WRITE, 1, keys[1], memory, ended);
-                rank.start(write, Stage::Data { done: 0 });
+                rank.start(write, stage(&write, posted));
             }
             _ => {
                 let read = transfer(Op::READ, 1, keys[1], memory, ended);
-                rank.start(read, Stage::Data { done: 0 });
+                rank.start(read, stage(&read, posted));
             }
         }
     }
@@ -102,7 +132,7 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
     for Use { memory, again, .. } in &mut uses {
         memory.fill(7);
         let read = transfer(Op::READ, 2, keys[2], memory, again);
-        ranks[0].as_mut().unwrap().start(read, Stage::Data { done: 0 });
+        ranks[0].as_mut().unwrap().start(read, stage(&read, true));
     }
     until(&mut ranks, "not all is read", &|| uses.iter().all(|it| value(&it.again) != 0));
     let fabrics = [0, 2].map(|rank| ranks[rank].as_ref().unwrap().routes.clone());
