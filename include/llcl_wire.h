@@ -5,7 +5,7 @@
  * in the folder llcl beside itself, or in the folders of LLCL_MODULES, where LLCL_TRANSPORT=NAME asks for it.
  *
  * - Plain data only; no ownership crosses. Events are returned in arrays; a module calls nothing of libllcl but llcl_wire_host_t.
- * - Statuses are those of llcl.h: 0, positive "try again", negative errors.
+ * - Statuses are those of llcl.h, which a module may include: 0, positive "try again", negative errors.
  * - Growth: fields are appended to structs that begin with struct_size; those beyond struct_size are not there. Commands have 128 bytes and events
  *   64 for ever; their reserved words are 0. What would change the meaning of a field changes LLCL_WIRE_MAJOR.
  * - Threads: functions that take a lane are called by one thread at a time, not always the same. The others by any.
@@ -87,7 +87,8 @@ typedef struct {
     uint64_t size, reserved;
 } llcl_wire_event_t;
 
-/* What a wire can do. caps() fills in what fits into struct_size; what it does not know stays 0. */
+/* What a wire can do. caps() fills in what fits into struct_size; what it does not know stays 0. So far libllcl looks at read, write, frame, threads,
+ * inline_most, needs_local_key, frame_most, card_bytes and message_most. */
 typedef struct {
     uint64_t struct_size;
     uint32_t read, write, frame, two_sided, ordered, notice_bits, remote_flag_ordered;
@@ -106,7 +107,7 @@ typedef struct {
     void *host;                                             /* first parameter of the functions below */
     void (*log)(void *host, int level, const char *text);   /* why the call under way fails: the text of the user's error */
     const char *(*config)(void *host, const char *name);    /* value of an environment variable; 0: it is not set */
-    void (*wake)(void *host);                               /* may be 0 */
+    void (*wake)(void *host);                               /* 0 so far */
 } llcl_wire_host_t;
 
 typedef struct {
@@ -116,7 +117,7 @@ typedef struct {
     const void *foreign;
 } llcl_wire_open_t;
 
-/* how 0: poll again at once; 1: fd becomes readable when something comes, poll after after_ns at the latest (0: no limit); 2: nothing tells, and
+/* how 0: poll again at once; 1: fd becomes readable when poll() has an event, poll after after_ns at the latest (0: no limit); 2: nothing tells, and
  * nothing comes before after_ns (0: not known) */
 typedef struct {
     uint32_t how;
@@ -132,7 +133,7 @@ typedef struct {
     int32_t (*probe)(const llcl_wire_host_t *, char *why, size_t size);
     /* Collective over all ranks. */
     int32_t (*open)(const llcl_wire_host_t *, const llcl_wire_open_t *, llcl_wire_t **);
-    /* Ends the wire with its lanes, after up to drain_ns for what was taken. */
+    /* Ends the wire with its lanes, after up to drain_ns for what was taken. Frames that were not given back are the module's again. */
     int32_t (*close)(llcl_wire_t *, int64_t drain_ns);
     int32_t (*caps)(llcl_wire_t *, llcl_wire_caps_t *);
     /* card_bytes bytes that peers need to connect to this rank */
@@ -145,8 +146,9 @@ typedef struct {
     int32_t (*lane)(llcl_wire_t *, uint32_t number, llcl_wire_lane_t **);
     /* Begins to connect; LLCL_WE_CONNECTED ends it. A peer of which a frame has come counts as connected. */
     int32_t (*connect)(llcl_wire_lane_t *, uint32_t peer, const void *card, size_t size);
-    /* Takes a prefix; answers how many, and where these are not all, why: LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_CONNECTING, or an error, which
-     * ends what is between the two ranks. */
+    /* Takes a prefix; answers how many, and where these are not all, why: LLCL_RETRY_QUEUE_FULL (posted again after a poll),
+     * LLCL_RETRY_CONNECTING (after LLCL_WE_CONNECTED), or an error, which ends what is between the two ranks. It may come without connect() for a
+     * peer of which a frame has come. */
     uint32_t (*post)(llcl_wire_lane_t *, uint32_t peer, uint32_t cls, const llcl_wire_command_t *, uint32_t count, int32_t *stopped_by);
     uint32_t (*poll)(llcl_wire_lane_t *, llcl_wire_event_t *, uint32_t count);
     void (*give_back)(llcl_wire_lane_t *, uint64_t frame);
@@ -155,7 +157,7 @@ typedef struct {
     void (*disarm)(llcl_wire_lane_t *);
     /* peer has died: LLCL_WE_FENCED or LLCL_WE_UNFENCEABLE is asked for. Before it LLCL_WE_DONE of each read, write and atomic for peer comes. */
     int32_t (*fence)(llcl_wire_lane_t *, uint32_t peer);
-    /* One line for people. May be 0 */
+    /* One line for people; not called so far. May be 0 */
     int32_t (*describe)(llcl_wire_t *, char *text, size_t size);
     /* The ranks of this network's own launcher, by which the process was started; all four may be 0. Begins the
      * network's library where the program has not, and answers this process's number and how many there are; later

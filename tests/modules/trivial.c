@@ -7,6 +7,7 @@
  *   USELESS  it says that it cannot be used
  * or that can do more:
  *   REMOTE   it reads and writes the memory of peers, when a command is posted */
+#include "llcl.h"
 #include "llcl_wire.h"
 
 #include <pthread.h>
@@ -70,10 +71,10 @@ static int32_t probe(const llcl_wire_host_t *host, char *why, size_t size)
 #ifdef USELESS
     (void)host;
     snprintf(why, size, "it is never of use");
-    return -6;
+    return LLCL_ERR_UNSUPPORTED;
 #else
     (void)why, (void)size;
-    return host->struct_size >= sizeof *host ? 0 : -6;
+    return host->struct_size >= sizeof *host ? LLCL_OK : LLCL_ERR_UNSUPPORTED;
 #endif
 }
 
@@ -82,11 +83,11 @@ static int32_t open_wire(const llcl_wire_host_t *host, const llcl_wire_open_t *h
     uint32_t number;
     if (how->rank >= RANKS) {
         host->log(host->host, 0, "more than 64 ranks");
-        return -2;
+        return LLCL_ERR_RANGE;
     }
     *wire = calloc(1, sizeof **wire);
     if (*wire == NULL)
-        return -3;
+        return LLCL_ERR_NO_MEMORY;
     (*wire)->rank = how->rank;
     (*wire)->lane.end = &(*wire)->lane.first;
     pthread_mutex_lock(&lock);
@@ -95,7 +96,7 @@ static int32_t open_wire(const llcl_wire_host_t *host, const llcl_wire_open_t *h
     (*wire)->number = number;
     ends[number] = *wire;
     pthread_mutex_unlock(&lock);
-    return 0;
+    return LLCL_OK;
 }
 
 static int32_t close_wire(llcl_wire_t *wire, int64_t drain_ns)
@@ -110,7 +111,7 @@ static int32_t close_wire(llcl_wire_t *wire, int64_t drain_ns)
         free(frame);
     }
     free(wire);
-    return 0;
+    return LLCL_OK;
 }
 
 static int32_t caps(llcl_wire_t *wire, llcl_wire_caps_t *can)
@@ -123,7 +124,7 @@ static int32_t caps(llcl_wire_t *wire, llcl_wire_caps_t *can)
 #ifdef REMOTE
     can->read = can->write = 1;
 #endif
-    return 0;
+    return LLCL_OK;
 }
 
 #ifdef REMOTE
@@ -142,7 +143,7 @@ static int32_t register_span(llcl_wire_t *wire, void *address, uint64_t size, ui
         key->wire[1] = ++wire->spans[number].life;
     }
     pthread_mutex_unlock(&lock);
-    return number < SPANS ? 0 : -3;
+    return number < SPANS ? LLCL_OK : LLCL_ERR_NO_MEMORY;
 }
 
 /* Accesses happen under the lock: none is under way when this has it. */
@@ -151,7 +152,7 @@ static int32_t deregister(llcl_wire_t *wire, const llcl_wire_key_t *key)
     pthread_mutex_lock(&lock);
     wire->spans[key->wire[0]].size = 0;
     pthread_mutex_unlock(&lock);
-    return 0;
+    return LLCL_OK;
 }
 
 /* Words in one piece, since threads wait for them. */
@@ -169,31 +170,31 @@ static int32_t execute(const llcl_wire_t *there, const llcl_wire_command_t *comm
     const llcl_wire_piece_t *piece = command->piece;
     uint64_t number = command->wire[0], from;
     if (there == NULL)
-        return -4;
+        return LLCL_ERR_PEER_DEAD;
     if (number >= SPANS || command->wire[1] != there->spans[number].life)
-        return -10;
+        return LLCL_ERR_KEY;
     from = command->remote - (uint64_t)(uintptr_t)there->spans[number].address;
     if (from > there->spans[number].size || command->size > there->spans[number].size - from)
-        return -10;
+        return LLCL_ERR_KEY;
     if (command->op == LLCL_W_READ)
         move((void *)(uintptr_t)piece->address, there->spans[number].address + from, command->size);
     else
         move(there->spans[number].address + from, piece->address, command->size);
-    return 0;
+    return LLCL_OK;
 }
 #endif
 
 static int32_t card(llcl_wire_t *wire, void *bytes, size_t size)
 {
     memcpy(bytes, &wire->number, size);
-    return 0;
+    return LLCL_OK;
 }
 
 static int32_t lane(llcl_wire_t *wire, uint32_t number, llcl_wire_lane_t **it)
 {
     (void)number;
     *it = &wire->lane;
-    return 0;
+    return LLCL_OK;
 }
 
 /* The wire that a lane is in. */
@@ -207,21 +208,21 @@ static int32_t connect_peer(llcl_wire_lane_t *it, uint32_t peer, const void *byt
     uint32_t number;
     llcl_wire_event_t event = {LLCL_WE_CONNECTED, peer, 0, 0, 0, 0, 0, NULL, 0, 0};
     if (size != sizeof number || peer >= RANKS)
-        return -1;
+        return LLCL_ERR_INVALID;
     memcpy(&number, bytes, size);
     pthread_mutex_lock(&lock);
     wire_of(it)->peers[peer] = number + 1;
     queue(it, &event, NULL);
     pthread_mutex_unlock(&lock);
-    return 0;
+    return LLCL_OK;
 }
 
 static uint32_t post(llcl_wire_lane_t *it, uint32_t peer, uint32_t cls, const llcl_wire_command_t *commands, uint32_t count, int32_t *stopped_by)
 {
     uint32_t taken, number = wire_of(it)->peers[peer];
     if (number == 0) {
-        *stopped_by = 5;
-        return 0;
+        *stopped_by = LLCL_RETRY_CONNECTING;
+        return LLCL_OK;
     }
     pthread_mutex_lock(&lock);
     for (taken = 0; taken < count && it->under_way < DEPTH; taken++) {
@@ -241,7 +242,7 @@ static uint32_t post(llcl_wire_lane_t *it, uint32_t peer, uint32_t cls, const ll
         it->under_way++;
     }
     pthread_mutex_unlock(&lock);
-    *stopped_by = taken < count ? 1 : 0;
+    *stopped_by = taken < count ? LLCL_RETRY_QUEUE_FULL : LLCL_OK;
     return taken;
 }
 
@@ -274,7 +275,7 @@ static int32_t arm(llcl_wire_lane_t *it, llcl_wire_armed_t *armed)
     pthread_mutex_lock(&lock);
     armed->how = it->first == NULL ? 2 : 0;
     pthread_mutex_unlock(&lock);
-    return 0;
+    return LLCL_OK;
 }
 
 static void disarm(llcl_wire_lane_t *it)
@@ -288,7 +289,7 @@ static int32_t fence(llcl_wire_lane_t *it, uint32_t peer)
     pthread_mutex_lock(&lock);
     queue(it, &event, NULL);
     pthread_mutex_unlock(&lock);
-    return 0;
+    return LLCL_OK;
 }
 
 #ifdef REMOTE
@@ -318,7 +319,8 @@ static const struct {
 
 const llcl_wire_module_t *llcl_wire_module(uint32_t host_major, uint64_t host_size)
 {
-    /* Not called: what is only there in a form without it. */
-    (void)post;
-    return host_major == LLCL_WIRE_MAJOR && host_size >= sizeof(llcl_wire_module_t) ? &table.known : NULL;
+    /* libllcl compares the versions, and looks at no more of the table than both know. */
+    (void)host_major, (void)host_size;
+    (void)post; /* not called in the form without it */
+    return &table.known;
 }
