@@ -88,7 +88,7 @@ typedef struct {
 } llcl_wire_event_t;
 
 /* What a wire can do. caps() fills in what fits into struct_size; what it does not know stays 0. So far libllcl looks at read, write, frame, threads,
- * inline_most, needs_local_key, frame_most, card_bytes and message_most. */
+ * atomics[0], inline_most, needs_local_key, frame_most, card_bytes and message_most. */
 typedef struct {
     uint64_t struct_size;
     uint32_t read, write, frame, two_sided, ordered, notice_bits, remote_flag_ordered;

@@ -77,22 +77,27 @@ check-c-rest: all
 # Messages, reads, writes, atomics and collectives over the simulated network, once where it reads and writes peers' memory, once where it carries
 # frames only. The tests are those of check-c; the library is another.
 WIRE = c_tests/run --build $(BUILD)
-# Over the module of tests/modules, which reads and writes memory too.
+# Over the modules of tests/modules: trivial, between threads, which reads and writes memory too, and datagram, between processes.
 MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order rma_pieces rma_completions region_stale_key wait_word_wakes \
 	peer_node peer_unmapped flush park
 # What else docs/memory-model.md names, and memory and contexts of every kind.
 MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_duplicate|within_others|callback_tree
+PROCESS_TESTS = am_sizes am_flood_both peer_node flush
+BY_MODULE = LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib
 check-wire: check-wire-library
 	$(WIRE) --wire 1 --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst]|region_|wait_|flush|park)*'
 	$(WIRE) --wire 1 --mode auto --filter '@($(MODEL_TESTS))'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst])*'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@($(MODEL_TESTS))'
 	$(WIRE) --wire 3:remote=1:atomics=2 --nodes --mode auto --filter 'atomic_*'
-	mkdir -p $(BUILD)/wire/modules && $(CC) -std=c99 -shared -fPIC -pthread -DREMOTE -Iinclude -o $(BUILD)/wire/modules/libllcl-trivial.so \
-		tests/modules/trivial.c
-	for test in $(MODULE_TESTS); do LLCL_TRANSPORT=trivial LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib \
-		TEST_THREADS=2 timeout 60 $(BUILD)/c_tests/$$test || { echo "$@: $$test over the module trivial"; exit 1; }; done
-	@echo "$@: passed (C tests behind a simulated network, on two nodes that one joins, and over a module)"
+	mkdir -p $(BUILD)/wire/modules
+	for module in trivial datagram; do $(CC) -std=c99 -Wall -Wextra -Wpedantic -Werror -shared -fPIC -pthread -DREMOTE -Iinclude \
+		-o $(BUILD)/wire/modules/libllcl-$$module.so tests/modules/$$module.c || exit 1; done
+	for test in $(MODULE_TESTS); do LLCL_TRANSPORT=trivial $(BY_MODULE) TEST_THREADS=2 timeout 60 $(BUILD)/c_tests/$$test || \
+		{ echo "$@: $$test over the module trivial"; exit 1; }; done
+	for test in $(PROCESS_TESTS); do LLCL_TRANSPORT=datagram $(BY_MODULE) $(BUILD)/bin/llcl-run --timeout 60 -n 2 $(BUILD)/c_tests/$$test || \
+		{ echo "$@: $$test over the module datagram"; exit 1; }; done
+	@echo "$@: passed (C tests behind a simulated network, on two nodes that one joins, and over modules)"
 
 check-wire-seeds: check-wire-library
 	for mode in direct offload; do $(WIRE) --wire 1:remote=0 --mode $$mode --filter '@(am|rma|atomic|peer)_*' || exit 1; done
