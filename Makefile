@@ -79,6 +79,13 @@ papers: all
 	bench_c/run --no-plots --only "latency overhead msgrate incast coll" $(BENCH_OPTIONS) > /dev/null
 	bench_c/papers bench_c/results
 
+# The library over MPI's wire beside the same MPI, in one run for each MPI and each way that it has between two processes.
+bench-peers: library
+	for mpi in openmpi mpich; do ! command -v mpicc.$$mpi > /dev/null || \
+		$(MAKE) --no-print-directory mpi MPICC=mpicc.$$mpi || exit 1; done
+	$(MAKE) --no-print-directory -C bench_c BUILD=$(abspath $(BUILD)) wires
+	bench_c/peers/wire $(BUILD)
+
 # Manual pages: one for each function, from the header; docs/testing.md has how they are checked.
 man: $(BUILD)/man/man7/llcl.7
 $(BUILD)/man/man7/llcl.7: include/llcl.h Cargo.toml scripts/make-man scripts/man.awk $(wildcard packaging/man/*)
@@ -105,6 +112,6 @@ include scripts/check.mk
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all library tools demo bench papers man site header clean FORCE
+.PHONY: all library tools demo bench bench-peers papers man site header clean FORCE
 FORCE:
 .DELETE_ON_ERROR:

@@ -99,7 +99,6 @@ typedef struct bench_options {
     const char *policy; /* `incast` only: LLCL_AM_POLICY; NULL: what the environment says */
     double hottest;    /* `incast` only: changes of its one counter per message under `acquire`, 0: unknown */
     const char *peers; /* `coll` and `overlap` only: command that measures the machine's MPIs, see peers/start; NULL: none */
-    const char *transport; /* `coll` and `overlap` only: LLCL_TRANSPORT; NULL: what the environment says */
     const char *only;  /* `coll` only: operations, with commas between them; NULL: all */
     int continued;     /* the table has been begun by an earlier run: no title */
     int show;          /* 1: this process prints; 0: it is a passive rank */

@@ -110,8 +110,6 @@ void coll_use(coll_world_t *world, int heap)
 void coll_open(coll_world_t *world, bench_options_t *options, size_t bytes)
 {
     memset(world, 0, sizeof *world);
-    if (options->transport != NULL)
-        setenv("LLCL_TRANSPORT", options->transport, 1);
     llcl_config_t config;
     coll_must(llcl_config_default(&config), "llcl_config_default");
     config.execution = bench_execution(options->mode);

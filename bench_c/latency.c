@@ -67,7 +67,7 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
 {
     int offload = world->execution == LLCL_EXECUTION_OFFLOAD;
     int by_message = op == BENCH_FETCH_ADD && memory == BENCH_REGISTERED; /* the owner executes it */
-    size_t count = by_message ? 200 : count_for(size, options->quick ? 2 : 5);
+    size_t count = by_message || world->behind_wire ? 200 : count_for(size, options->quick ? 2 : 5);
     char what[64];
     snprintf(what, sizeof what, "%s %s", bench_op_name(op), memory == BENCH_MAPPED ? "mapped" : "registered");
     bench_record_t record = {.what = what, .unit = "ns", .ranks = (int)world->size, .threads = 1, .size = size, .count = count};

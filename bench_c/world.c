@@ -53,6 +53,13 @@ static void share(bench_world_t *world)
     free(all);
 }
 
+static int behind_wire(llcl_context_t *context, uint32_t peer)
+{
+    llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
+    bench_check(llcl_query_peer(context, peer, &info), "llcl_query_peer");
+    return info.transport == LLCL_TRANSPORT_WIRE;
+}
+
 void world_open(bench_world_t *world, bench_options_t *options, size_t bytes)
 {
     memset(world, 0, sizeof *world);
@@ -90,7 +97,11 @@ void world_open(bench_world_t *world, bench_options_t *options, size_t bytes)
     if (!options->show)
         return;
 
-    world->mapped_pointer = llcl_remote_pointer(world->context, world->peer, world->remote[BENCH_MAPPED], bytes);
+    /* Behind a wire the limit of a copy is that of one in this process. */
+    world->behind_wire = behind_wire(world->context, world->peer);
+    world->mapped_pointer = world->behind_wire
+                                ? llcl_region_address(world->mapped)
+                                : llcl_remote_pointer(world->context, world->peer, world->remote[BENCH_MAPPED], bytes);
     if (world->mapped_pointer == NULL)
         bench_die("llcl_remote_pointer: %s", llcl_last_error());
     memset(world->mapped_pointer, 1, bytes);

@@ -25,6 +25,7 @@ typedef struct bench_world {
     llcl_remote_t remote[2];   /* the peer's, by bench_memory */
     char *mapped_pointer;      /* the peer's mapped buffer, here */
     pid_t peer_process;
+    int behind_wire; /* the peer: a network leads there, and each operation takes a round trip */
     char *peer_registered;     /* address in the peer */
     plain_region_t plain_local, plain_remote;
 } bench_world_t;

@@ -86,6 +86,10 @@ static void run(llcl_context_t *context)
         llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
         CHECK_OK(llcl_query_peer(context, peer, &info));
         near += info.transport != LLCL_TRANSPORT_WIRE;
+        if (info.transport == LLCL_TRANSPORT_WIRE) {
+            CHECK(llcl_remote_pointer(context, peer, remote_at(&shared, peer, 0), 8) == NULL);
+            CHECK(strstr(llcl_last_error(), "which a network leads to, is not mapped"));
+        }
         use(context, &shared, peer);
     }
     fence(context);

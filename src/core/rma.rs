@@ -11,7 +11,7 @@ use crate::engine::by_caller::copy;
 use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
-use crate::transport::port::Port;
+use crate::transport::port::{Port, Reach};
 use crate::util::pin::{pin, pin_if_known};
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -167,6 +167,12 @@ impl Context {
             ),
             port => port?,
         };
+        if port.reach == Reach::Wire {
+            fail!(
+                ERR_UNSUPPORTED,
+                "memory of rank {peer}, which a network leads to, is not mapped here"
+            );
+        }
         if self.routes.locate(port, remote, size)? != Access::Mapped {
             fail!(ERR_UNSUPPORTED, "registered memory of rank {peer} is not mapped here");
         }
