@@ -2,19 +2,18 @@
 //! of as many as a notice may have (`engine::notices`), of which the last one carries the signal. Its
 //! bytes are copied as it is posted, so a step is done when its last notice is. What has not been
 //! answered is bounded: a queue that finds no room keeps its step, and goes on when answers have
-//! come.
+//! come (`room`).
+
+mod room;
 
 use crate::coll::runner::members::Members;
 use crate::coll::schedule::QUEUES;
 use crate::core::services::Services;
 use crate::engine::notices::{Ended, Notice, Words};
 use crate::util::status::Status;
+use room::Room;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-
-/// Bytes of a plan that may be posted and not answered at one time, each notice at least LEAST.
-const WINDOW: u64 = 1 << 20;
-const LEAST: u64 = 512;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// What a notice of a plan says, as words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,86 +103,53 @@ pub struct PutSender {
     sequences: Box<[AtomicU32]>,
     /// See done().
     done: [AtomicU64; QUEUES],
-    room: Arc<Room>,
+    answers: Arc<Answers>,
     /// The ranks of other nodes have been told that the plan has failed.
     told: AtomicBool,
 }
 
-/// How much has not been answered, and who waits for that.
-struct Room {
+/// What hears of answers, which may come when the plan is gone.
+struct Answers {
     services: Arc<Services>,
-    under_way: AtomicU64,
-    /// A bit for each queue that waits.
-    stalled: AtomicU32,
+    room: Room,
 }
 
-fn cost(bytes: usize) -> u64 {
-    (bytes as u64).max(LEAST)
-}
-
-impl Ended for Room {
+impl Ended for Answers {
     fn ended(&self, _: u32, bytes: usize, _: Status) {
         // A peer that did not take it has died, which all notice, or says that the plan has failed.
-        self.under_way.fetch_sub(cost(bytes), Ordering::Relaxed);
-        // Between what is said here and the look, as in Room::takes().
-        fence(Ordering::SeqCst);
-        if self.stalled.load(Ordering::Relaxed) != 0 {
-            self.stalled.store(0, Ordering::Release);
+        if self.room.ended(bytes) {
             self.services.background.call(true);
         }
-    }
-}
-
-impl Room {
-    fn has(&self, bytes: usize) -> bool {
-        let under_way = self.under_way.load(Ordering::Relaxed);
-        under_way == 0 || under_way + cost(bytes) <= WINDOW
-    }
-
-    /// Takes room for so many bytes. False: there is none, and the queue waits for it.
-    fn takes(&self, bytes: usize, queue: usize) -> bool {
-        if !self.has(bytes) {
-            self.stalled.fetch_or(1 << queue, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
-            if !self.has(bytes) {
-                return false;
-            }
-            self.stalled.fetch_and(!(1 << queue), Ordering::Relaxed);
-        }
-        self.under_way.fetch_add(cost(bytes), Ordering::Relaxed);
-        true
     }
 }
 
 impl PutSender {
     /// For a plan that all call by this name, with so many edges.
     pub fn new(services: Arc<Services>, name: u64, edges: usize) -> PutSender {
-        let (under_way, stalled) = (AtomicU64::new(0), AtomicU32::new(0));
         PutSender {
             name,
             sequences: (0..edges).map(|_| AtomicU32::new(0)).collect(),
             done: Default::default(),
-            room: Arc::new(Room { services, under_way, stalled }),
+            answers: Arc::new(Answers { services, room: Room::default() }),
             told: AtomicBool::new(false),
         }
     }
 
     /// What it takes of this process's memory, but for what is posted.
     pub fn bytes(edges: usize) -> usize {
-        size_of::<PutSender>() + size_of::<Room>() + edges * size_of::<AtomicU32>()
+        size_of::<PutSender>() + size_of::<Answers>() + edges * size_of::<AtomicU32>()
     }
 
     /// Whether a queue waits for room, so that there is nothing to do for it.
     pub fn is_stalled(&self, queue: usize) -> bool {
-        // Acquire: pairs with Room::ended().
-        self.room.stalled.load(Ordering::Acquire) & 1 << queue != 0
+        self.answers.room.is_stalled(queue)
     }
 
     /// Posts what is told, for which room was taken.
     pub fn post(&self, peer: u32, told: Told, bytes: &[u8]) -> Result<(), Status> {
         let notice = Notice { peer, name: self.name, words: told.encode(), keep: false, bytes };
-        let ends = self.room.clone() as Arc<dyn Ended>;
-        self.room.services.notify(&notice, &ends).map_err(|error| error.status)
+        let ends = self.answers.clone() as Arc<dyn Ended>;
+        self.answers.services.notify(&notice, &ends).map_err(|error| error.status)
     }
 
     /// Tells ranks of other nodes that the plan has failed, once.
@@ -197,7 +163,7 @@ impl PutSender {
     pub fn tell_failed_after(&self, members: &Members, status: Status, round: u32) {
         self.told.store(true, Ordering::Relaxed);
         for member in members.iter().filter(|member| member.is_far()) {
-            self.room.under_way.fetch_add(cost(0), Ordering::Relaxed);
+            self.answers.room.take_anyhow(0);
             // Where not even that finds room, the peer waits until this rank dies or leaves.
             if self.post(member.peer, Told::Failed(status, round), &[]).is_err() {
                 self.give_back(0);
@@ -207,12 +173,12 @@ impl PutSender {
 
     /// Takes room for so many bytes. False: there is none, and the queue waits for it.
     pub fn takes(&self, bytes: usize, queue: usize) -> bool {
-        self.room.takes(bytes, queue)
+        self.answers.room.takes(bytes, queue)
     }
 
     /// The room that was taken for so many bytes is free again.
     pub fn give_back(&self, bytes: usize) {
-        self.room.under_way.fetch_sub(cost(bytes), Ordering::Relaxed);
+        self.answers.room.give_back(bytes);
     }
 
     /// How many notices were posted on an edge; only the holder of the queue's claim changes it.

@@ -1,0 +1,123 @@
+//! How much of what a plan has posted was not answered, and which of its queues wait for that.
+
+use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// Bytes of a plan that may be posted and not answered at one time, each notice at least LEAST.
+const WINDOW: u64 = 1 << 20;
+const LEAST: u64 = 512;
+
+/// See the head of the file.
+#[derive(Default)]
+pub struct Room {
+    under_way: AtomicU64,
+    /// A bit for each queue that waits.
+    stalled: AtomicU32,
+}
+
+fn cost(bytes: usize) -> u64 {
+    (bytes as u64).max(LEAST)
+}
+
+impl Room {
+    fn has(&self, bytes: usize) -> bool {
+        let under_way = self.under_way.load(Ordering::Relaxed);
+        under_way == 0 || under_way + cost(bytes) <= WINDOW
+    }
+
+    /// Takes room for so many bytes. False: there is none, and the queue waits for it.
+    pub fn takes(&self, bytes: usize, queue: usize) -> bool {
+        if !self.has(bytes) {
+            self.stalled.fetch_or(1 << queue, Ordering::Relaxed);
+            // Between what is said here and the look, as in ended().
+            fence(Ordering::SeqCst);
+            if !self.has(bytes) {
+                return false;
+            }
+            self.stalled.fetch_and(!(1 << queue), Ordering::Relaxed);
+        }
+        self.take_anyhow(bytes);
+        true
+    }
+
+    /// Takes it, be there room or not.
+    pub fn take_anyhow(&self, bytes: usize) {
+        self.under_way.fetch_add(cost(bytes), Ordering::Relaxed);
+    }
+
+    /// What room was taken for was not posted.
+    pub fn give_back(&self, bytes: usize) {
+        self.under_way.fetch_sub(cost(bytes), Ordering::Relaxed);
+    }
+
+    /// It was posted and answered. True: queues waited; the caller calls somebody who looks at all
+    /// of them.
+    pub fn ended(&self, bytes: usize) -> bool {
+        self.give_back(bytes);
+        fence(Ordering::SeqCst);
+        let waited = self.stalled.load(Ordering::Relaxed) != 0;
+        if waited {
+            // A queue that has said so since the look is looked at, too: the call comes after this.
+            self.stalled.store(0, Ordering::Release);
+        }
+        waited
+    }
+
+    /// Whether a queue waits for room, so that there is nothing to do for it.
+    pub fn is_stalled(&self, queue: usize) -> bool {
+        // Acquire: pairs with ended().
+        self.stalled.load(Ordering::Acquire) & 1 << queue != 0
+    }
+}
+
+/// Queues that find no room while answers come. Faults that were planted, and the models that
+/// failed: no fence in takes(), or in ended(): both; ended() does not look: both.
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::util::sync::Arc;
+    use loom::thread;
+
+    const ALL: usize = WINDOW as usize;
+
+    /// An answer; who is called looks at the queues behind it.
+    fn answer(room: &Room, calls: &AtomicU32) {
+        if room.ended(ALL) {
+            calls.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    #[test]
+    fn loom_who_waits_for_room_is_called() {
+        loom::model(|| {
+            let (room, calls) = (Arc::new(Room::default()), Arc::new(AtomicU32::new(0)));
+            assert!(room.takes(ALL, 0));
+            let (other, told) = (room.clone(), calls.clone());
+            let answers = thread::spawn(move || answer(&other, &told));
+            let found = room.takes(ALL, 0);
+            answers.join().unwrap();
+            assert!(found || calls.load(Ordering::Acquire) == 1);
+            assert!(found || room.takes(ALL, 0));
+        });
+    }
+
+    #[test]
+    fn loom_one_of_two_queues_finds_the_room_and_the_other_is_called_or_waits() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let (room, calls) = (Arc::new(Room::default()), Arc::new(AtomicU32::new(0)));
+            room.take_anyhow(ALL);
+            let takes = |queue: usize| {
+                let room = room.clone();
+                thread::spawn(move || room.takes(ALL, queue))
+            };
+            let queues = [takes(0), takes(1)];
+            answer(&room, &calls);
+            let found = queues.map(|queue| queue.join().unwrap());
+            let called = calls.load(Ordering::Acquire) > 0;
+            // Whom nobody has called is called by the next answer.
+            assert!((0..2).all(|queue| found[queue] || called || room.is_stalled(queue)));
+            assert!(found.contains(&true) || called);
+        });
+    }
+}
