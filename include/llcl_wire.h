@@ -75,7 +75,8 @@ enum {
     LLCL_WE_LOST,       /* peer is not reached any more: status */
     LLCL_WE_FENCED,     /* nothing of peer comes any more */
     LLCL_WE_UNFENCEABLE, /* it cannot be said when nothing of peer comes any more */
-    LLCL_WE_DEVICE      /* the device has failed: status */
+    LLCL_WE_DEVICE,     /* the device has failed: status */
+    LLCL_WE_SERVED      /* poll() has done something for peer, which may go on: whoever polls should go on, too */
 };
 
 typedef struct {

@@ -118,6 +118,13 @@ impl LaneState {
         posted
     }
 
+    /// Whether all that was not sent waits for a network that has something of this rank's: its end,
+    /// which rings, makes room.
+    pub(super) fn waits_for_wire(&self) -> bool {
+        let gathered: usize = self.posts.waiting().map(|(_, line)| line.len()).sum();
+        gathered == self.unsent && self.slots.iter().any(|(_, it)| it.is_posted() && it.sent)
+    }
+
     /// Posts the first operations for one peer: how many have left the line, and whether the next
     /// ones may, too.
     fn post_line(&mut self, routes: &Routes, line: &mut VecDeque<Tag>) -> (usize, bool) {

@@ -179,7 +179,7 @@ impl LaneState {
     /// Announces to all sources that nobody works from now on; false: one has work.
     pub(super) fn arm(&mut self, routes: &Routes) -> bool {
         self.armed = true;
-        self.unsent == 0
+        (self.unsent == 0 || self.waits_for_wire())
             && self.deferred.is_empty()
             && (self.unserved.messages.is_empty() || !self.unserved.may_go_on(routes))
             && !routes.has_news()

@@ -1,46 +1,36 @@
-//! Frames under way: receives from anybody that are posted again as soon as their frame was given
-//! back, and sends.
+//! The lane: frames of libllcl, and reads and writes (`remote`), over what MPI is asked for
+//! (`requests`).
 
 use crate::mpi::{self, Communicator, Failure};
+use crate::remote::Remote;
+use crate::requests::{ANSWERS, Ended, REQUESTS, Requests, Single};
 use crate::table::{Card, Command, Event, Host, Status};
-use mpi_sys as ffi;
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most bytes of a frame: what the receives have room for.
-pub const FRAME_MOST: usize = 8192;
-/// Sends under way; three quarters of them may be of the class USER.
+pub use crate::requests::FRAME_MOST;
+
+/// Frames being sent; three quarters of them may be of the class USER.
 pub const DEPTH: usize = 256;
-/// Receives that wait for frames: class, how many, and bytes of each. The last three are of knocks.
-const RECEIVES: [(u32, usize, usize); 6] = [
-    (0, 32, FRAME_MOST),
-    (1, 16, FRAME_MOST),
-    (2, 32, FRAME_MOST),
-    (4, 16, KNOCK_MOST),
-    (5, 16, KNOCK_MOST),
-    (6, 16, KNOCK_MOST),
-];
-/// Most bytes of a frame with a knock.
-const KNOCK_MOST: usize = 512;
 const USER: u32 = 2;
+/// How long sends may need that are under way when the program finalises MPI.
+const LAST: Duration = Duration::from_secs(1);
 
 /// The lane, as libllcl's threads and the thread that calls MPI_Finalize use it.
 pub struct Shared {
     lane: Mutex<Lane>,
-    host: *const Host,
 }
 
-// SAFETY: the lane's requests may be used by any thread, one at a time; the host by any.
-unsafe impl std::marker::Send for Shared {}
+// SAFETY: MPI's requests may be used by any thread, one at a time; libllcl's host by any.
+unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// `host`: libllcl's, valid as long as the wire.
-    pub fn new(lane: Lane, host: *const Host) -> Shared {
-        Shared { lane: Mutex::new(lane), host }
+    /// See the head of the file.
+    pub fn new(lane: Lane) -> Shared {
+        Shared { lane: Mutex::new(lane) }
     }
 
     /// The lane, for one thread.
@@ -51,88 +41,84 @@ impl Shared {
     /// The program finalises MPI, which is still there: lets go of it, and tells libllcl.
     pub fn end(&self) {
         let mut lane = self.lane();
-        lane.finish(LAST);
+        lane.drain(LAST);
+        lane.requests.take_back();
         lane.events.clear();
-        lane.events
-            .push_back(Event { status: Status::ERR_STATE, ..Event::about(Event::DEVICE, 0) });
-        lane.ended = true;
-        crate::say(
-            self.host,
+        lane.tell_failure(
+            Status::ERR_STATE,
             "MPI_Finalize was called before llcl_finalize, which must come first",
         );
+        lane.ended = true;
     }
-}
 
-/// How long sends may need that are under way when the program finalises MPI.
-const LAST: Duration = Duration::from_secs(1);
-
-struct Receive {
-    bytes: Box<[u8]>,
-    class: u32,
-}
-
-struct Send {
-    tag: u64,
-    peer: u32,
+    /// Ends a registration: nothing is read or written there any more.
+    pub fn deregister(&self, region: u64) -> i32 {
+        /// How long a peer may need that is in the middle of something.
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let limit = Instant::now() + PATIENCE;
+        loop {
+            let mut lane = self.lane();
+            if lane.ended || lane.failed || lane.remote.forget(region) {
+                return Status::OK;
+            }
+            lane.advance();
+            if Instant::now() >= limit {
+                crate::say(lane.host, "MPI does not end a transfer of this region's memory");
+                return Status::ERR_SYSTEM;
+            }
+            drop(lane);
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// See the head of the file.
 pub struct Lane {
-    communicator: Communicator,
-    receives: Vec<Receive>,
-    sends: Vec<Send>,
-    /// MPI's, first of the receives, then of the sends, at the same indices.
-    requests: Vec<ffi::MPI_Request>,
+    pub(crate) requests: Requests,
+    pub(crate) remote: Remote,
     /// To be told.
-    events: VecDeque<Event>,
-    failed: Option<i32>,
+    pub(crate) events: VecDeque<Event>,
+    /// libllcl's, valid as long as the wire.
+    host: *const Host,
+    /// MPI has failed: nothing more is asked of it.
+    failed: bool,
     /// MPI is over, or about to be.
     ended: bool,
 }
 
 impl Lane {
     /// The lane of a communicator.
-    pub fn new(communicator: Communicator) -> Result<Lane, Failure> {
-        let mut lane = Lane {
-            communicator,
-            receives: Vec::new(),
-            sends: Vec::new(),
-            requests: Vec::new(),
+    pub fn new(communicator: Communicator, host: *const Host) -> Result<Lane, Failure> {
+        Ok(Lane {
+            requests: Requests::new(communicator)?,
+            remote: Remote::default(),
             events: VecDeque::new(),
-            failed: None,
+            host,
+            failed: false,
             ended: false,
-        };
-        for (class, count, size) in RECEIVES {
-            for _ in 0..count {
-                lane.receives.push(Receive { bytes: vec![0; size].into(), class });
-                // SAFETY: a constant of the MPI that was built for.
-                lane.requests.push(unsafe { ffi::RSMPI_REQUEST_NULL });
-                lane.receive(lane.receives.len() - 1)?;
-            }
-        }
-        Ok(lane)
+        })
     }
 
     /// What peers need to know: their ranks are the same in MPI, so only that it is MPI.
     pub fn card(&self) -> Card {
-        Card::of(self.communicator.rank)
+        Card::of(self.requests.rank())
     }
 
-    fn receive(&mut self, at: usize) -> Result<(), Failure> {
-        let Receive { bytes, class } = &mut self.receives[at];
-        // SAFETY: the bytes lie in a box that stays until the receive is over.
-        let code = unsafe {
-            ffi::MPI_Irecv(
-                bytes.as_mut_ptr().cast(),
-                bytes.len() as i32,
-                ffi::RSMPI_UINT8_T,
-                ffi::RSMPI_ANY_SOURCE,
-                *class as i32,
-                self.communicator.handle,
-                &mut self.requests[at],
-            )
-        };
-        mpi::check("MPI_Irecv", code)
+    /// MPI has failed: libllcl is told once, and asks for the end of everything.
+    fn tell_failure(&mut self, status: i32, why: &str) {
+        if !self.failed && !self.ended {
+            self.failed = true;
+            crate::say(self.host, why);
+            self.events.push_back(Event { status, ..Event::about(Event::DEVICE, 0) });
+        }
+    }
+
+    /// Takes in how a call of MPI went; whether well.
+    pub(crate) fn went_well(&mut self, end: Result<(), Failure>) -> bool {
+        if let Err((status, why)) = &end {
+            self.tell_failure(*status, why);
+        }
+        end.is_ok()
     }
 
     /// Connecting needs nothing: MPI does it with the first frame.
@@ -144,102 +130,69 @@ impl Lane {
         Status::OK
     }
 
-    /// Takes commands as far as sends are free.
+    /// Takes commands as far as there is room.
     ///
     /// # Safety
     /// The pieces are valid, their bytes until the commands have ended.
     pub unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
-        if self.ended {
+        if self.ended || self.failed {
             return (0, Status::ERR_STATE);
+        }
+        if class == REQUESTS {
+            // SAFETY: passed on to the caller.
+            return unsafe { self.post_remote(peer, commands) };
         }
         let depth = if class == USER { DEPTH / 4 * 3 } else { DEPTH };
         for (taken, command) in (0..).zip(commands) {
-            if self.sends.len() >= depth {
+            if self.requests.frames >= depth {
                 return (taken, Status::RETRY_QUEUE_FULL);
             }
-            let mut request = MaybeUninit::uninit();
             // SAFETY: as the caller promises.
-            let code = unsafe {
+            let sent = unsafe {
                 let piece = &*command.piece;
-                ffi::MPI_Isend(
-                    piece.address.cast(),
-                    piece.size as i32,
-                    ffi::RSMPI_UINT8_T,
-                    peer as i32,
-                    class as i32,
-                    self.communicator.handle,
-                    request.as_mut_ptr(),
-                )
+                let single = Single::Frame { tag: command.tag, peer };
+                self.requests.send((peer, class), piece.address.cast(), piece.size as usize, single)
             };
-            if code != 0 {
+            if !self.went_well(sent) {
                 return (taken, Status::ERR_SYSTEM);
             }
-            // SAFETY: MPI_Isend() has written it.
-            self.requests.push(unsafe { request.assume_init() });
-            self.sends.push(Send { tag: command.tag, peer });
         }
         (commands.len() as u32, Status::OK)
     }
 
-    /// Takes what MPI has finished.
-    fn advance(&mut self) {
-        let count = self.requests.len();
-        let (mut finished, mut indices) = (0, vec![0; count]);
-        let mut statuses: Vec<MaybeUninit<ffi::MPI_Status>> = Vec::with_capacity(count);
-        // SAFETY: MaybeUninit needs no value; MPI writes the first `finished` of them.
-        unsafe { statuses.set_len(count) };
-        // SAFETY: arrays of `count` places each.
-        let code = unsafe {
-            ffi::MPI_Testsome(
-                count as i32,
-                self.requests.as_mut_ptr(),
-                &mut finished,
-                indices.as_mut_ptr(),
-                statuses.as_mut_ptr().cast(),
-            )
+    /// Takes what MPI has ended.
+    pub(crate) fn advance(&mut self) {
+        let ended = match self.requests.test() {
+            Ok(ended) => ended,
+            Err((status, why)) => return self.tell_failure(status, &why),
         };
-        if code != 0 {
-            self.failed.get_or_insert(code);
-        }
-        let receives = self.receives.len();
-        let mut sent = Vec::new();
-        // MPI_UNDEFINED is below 0.
-        for (index, status) in indices.iter().zip(&statuses).take(finished.max(0) as usize) {
-            match *index as usize {
-                at if at < receives => {
-                    // SAFETY: MPI has written it.
-                    let event = self.frame(at, unsafe { status.assume_init_ref() });
-                    self.events.push_back(event);
+        for ended in ended {
+            match ended {
+                Ended::Came { at, peer, size } => match self.requests.bytes(at).0 {
+                    REQUESTS => self.requested(at, peer, size),
+                    ANSWERS => self.answered(at, peer, size),
+                    class => self.events.push_back(Event {
+                        class,
+                        frame: at as u64,
+                        bytes: self.requests.bytes(at).1.as_ptr(),
+                        size: size as u64,
+                        ..Event::about(Event::FRAME, peer)
+                    }),
+                },
+                Ended::Single { single: Single::Frame { tag, peer }, .. } => {
+                    self.events.push_back(Event { tag, ..Event::about(Event::DONE, peer) });
                 }
-                at => sent.push(at),
+                Ended::Single { single, cancelled } => self.transferred(single, cancelled),
             }
-        }
-        sent.sort_unstable();
-        for at in sent.into_iter().rev() {
-            self.requests.swap_remove(at);
-            let Send { tag, peer } = self.sends.swap_remove(at - receives);
-            self.events.push_back(Event { tag, ..Event::about(Event::DONE, peer) });
-        }
-    }
-
-    fn frame(&self, at: usize, status: &ffi::MPI_Status) -> Event {
-        let (mut size, receive) = (0, &self.receives[at]);
-        // SAFETY: a status of a receive that is over.
-        unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &mut size) };
-        Event {
-            class: receive.class,
-            frame: at as u64,
-            bytes: receive.bytes.as_ptr(),
-            size: size.max(0) as u64,
-            ..Event::about(Event::FRAME, status.MPI_SOURCE as u32)
         }
     }
 
     /// Tells what has happened.
     pub fn poll(&mut self, events: &mut [Event]) -> u32 {
-        if self.events.is_empty() && self.failed.is_none() && !self.ended {
+        if self.events.is_empty() && !self.failed && !self.ended {
             self.advance();
         }
+        self.end_fences();
         let count = events.len().min(self.events.len());
         for (place, event) in events.iter_mut().zip(self.events.drain(..count)) {
             *place = event;
@@ -249,9 +202,15 @@ impl Lane {
 
     /// A frame's bytes may be written again.
     pub fn give_back(&mut self, frame: u64) {
-        if !self.ended && self.receive(frame as usize).is_err() {
-            self.failed.get_or_insert(1);
+        if !self.ended && !self.failed {
+            let posted = self.requests.post(frame as usize);
+            self.went_well(posted);
         }
+    }
+
+    /// Whether nothing more is asked of MPI.
+    pub(crate) fn is_over(&self) -> bool {
+        self.failed || self.ended
     }
 
     /// Whether something is to be told at once.
@@ -259,27 +218,12 @@ impl Lane {
         !self.events.is_empty()
     }
 
-    /// MPI does not say when nothing of a rank comes any more.
-    pub fn fence(&mut self, peer: u32) {
-        self.events.push_back(Event::about(Event::UNFENCEABLE, peer));
-    }
-
-    /// Waits for the sends, and takes the receives back.
-    fn finish(&mut self, drain: Duration) {
+    /// Waits for the sends.
+    fn drain(&mut self, drain: Duration) {
         let limit = Instant::now() + drain;
-        while !self.sends.is_empty() && self.failed.is_none() && Instant::now() < limit {
+        while !self.requests.has_sent_all() && !self.failed && Instant::now() < limit {
             self.advance();
             std::thread::yield_now();
-        }
-        // SAFETY: requests of this lane; those of receives that have come are null. Waiting for a
-        // receive that was cancelled ends at once.
-        unsafe {
-            for request in &mut self.requests[..self.receives.len()] {
-                if *request != ffi::RSMPI_REQUEST_NULL {
-                    ffi::MPI_Cancel(request);
-                    ffi::MPI_Wait(request, ffi::RSMPI_STATUS_IGNORE);
-                }
-            }
         }
     }
 
@@ -289,8 +233,8 @@ impl Lane {
             // What was under way has ended with MPI, and nothing may be asked of it.
             return Status::ERR_STATE;
         }
-        self.finish(drain);
+        self.drain(drain);
         self.ended = true;
-        self.communicator.close()
+        self.requests.close()
     }
 }

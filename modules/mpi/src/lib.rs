@@ -7,6 +7,9 @@
 
 mod lane;
 mod mpi;
+mod remote;
+mod requests;
+mod serving;
 mod table;
 
 use lane::{Lane, Shared};
@@ -14,7 +17,7 @@ use mpi::Communicator;
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
-use table::{Caps, Card, Host, Open, Status, Table};
+use table::{Caps, Card, Host, Key, Open, Status, Table};
 
 /// One network as one rank uses it.
 pub struct Wire {
@@ -57,7 +60,7 @@ unsafe extern "C" fn open(host: *const Host, how: *const Open, wire: *mut *mut W
         let (rank, size, handle) =
             unsafe { ((*how).rank, (*how).size, (*how).foreign.cast::<i64>().as_ref()) };
         let communicator = Communicator::open(rank, size, handle.copied().unwrap_or_default())?;
-        let shared = Arc::new(Shared::new(Lane::new(communicator)?, host));
+        let shared = Arc::new(Shared::new(Lane::new(communicator, host)?));
         let told = shared.clone();
         let ending = mpi::Ending::tell(move || told.end())?;
         let opened = Box::new(Wire { shared, ending });
@@ -77,9 +80,12 @@ unsafe extern "C" fn close(wire: *mut Wire, drain_ns: i64) -> i32 {
 unsafe extern "C" fn caps(_: *mut Wire, caps: *mut Caps) -> i32 {
     // SAFETY: libllcl's; of this major version it has all these fields.
     let caps = unsafe { &mut *caps };
+    caps.read = 1;
+    caps.write = 1;
     caps.frame = 1;
     caps.two_sided = 1;
     caps.frame_most = lane::FRAME_MOST as u32;
+    caps.message_most = remote::LARGEST;
     caps.card_bytes = size_of::<Card>() as u32;
     caps.depth = lane::DEPTH as u32;
     caps.lanes = 1;
@@ -93,6 +99,23 @@ unsafe extern "C" fn card(wire: *mut Wire, bytes: *mut c_void, size: usize) -> i
     // SAFETY: the wire is open; `bytes` has `size` bytes.
     unsafe { bytes.cast::<Card>().write_unaligned((*wire).shared.lane().card()) };
     Status::OK
+}
+
+unsafe extern "C" fn register(
+    wire: *mut Wire,
+    memory: *mut c_void,
+    size: u64,
+    _access: u32,
+    key: *mut Key,
+) -> i32 {
+    // SAFETY: the wire is open; `key` is the place of one.
+    unsafe { key.write((*wire).shared.lane().remote.register(memory as u64, size)) };
+    Status::OK
+}
+
+unsafe extern "C" fn deregister(wire: *mut Wire, key: *const Key) -> i32 {
+    // SAFETY: the wire is open; the key is of register().
+    unsafe { (*wire).shared.deregister((*key).wire[0]) }
 }
 
 unsafe extern "C" fn lane_of(wire: *mut Wire, number: u32, lane: *mut *const Shared) -> i32 {
@@ -141,8 +164,8 @@ pub extern "C" fn llcl_wire_module(_host_major: u32, _host_size: u64) -> *const 
         close,
         caps,
         card,
-        register: None,
-        deregister: None,
+        register,
+        deregister,
         lane: lane_of,
         connect: table::connect,
         post: table::post,

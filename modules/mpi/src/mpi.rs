@@ -179,6 +179,10 @@ impl Communicator {
 
     /// Lets go of the communicator, and of MPI where it was begun for this one. Collective.
     pub fn close(&mut self) -> i32 {
+        // SAFETY: a constant of the MPI that was built for.
+        if self.handle == unsafe { ffi::RSMPI_COMM_NULL } {
+            return Status::OK;
+        }
         // SAFETY: MPI is not over, and nothing is under way on the communicator.
         let code = unsafe { ffi::MPI_Comm_free(&mut self.handle) };
         if self.began {

@@ -15,9 +15,12 @@ impl Status {
     pub const OK: i32 = 0;
     pub const RETRY_QUEUE_FULL: i32 = 1;
     pub const ERR_INVALID: i32 = -1;
+    pub const ERR_PEER_DEAD: i32 = -4;
     pub const ERR_UNSUPPORTED: i32 = -6;
     pub const ERR_SYSTEM: i32 = -7;
     pub const ERR_STATE: i32 = -8;
+    pub const ERR_KEY: i32 = -10;
+    pub const ERR_INTERNAL: i32 = -11;
 }
 
 /// What ranks show each other.
@@ -41,6 +44,7 @@ pub struct Piece {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Command {
     pub op: u8,
     pub atomic: u8,
@@ -57,6 +61,17 @@ pub struct Command {
     pub order: u32,
     pub piece: *const Piece,
     pub reserved: [u64; 4],
+}
+
+impl Command {
+    pub const WRITE: u8 = 2;
+}
+
+/// Memory that was registered.
+#[repr(C)]
+pub struct Key {
+    pub local: u64,
+    pub wire: [u64; 4],
 }
 
 #[repr(C)]
@@ -79,6 +94,7 @@ impl Event {
     pub const CONNECTED: u32 = 4;
     pub const UNFENCEABLE: u32 = 7;
     pub const DEVICE: u32 = 8;
+    pub const SERVED: u32 = 9;
 
     /// An event about a peer, with nothing else to tell.
     pub fn about(event: u32, peer: u32) -> Event {
@@ -166,8 +182,8 @@ pub struct Table {
     pub close: unsafe extern "C" fn(*mut Wire, i64) -> i32,
     pub caps: unsafe extern "C" fn(*mut Wire, *mut Caps) -> i32,
     pub card: unsafe extern "C" fn(*mut Wire, *mut c_void, usize) -> i32,
-    pub register: Unused,
-    pub deregister: Unused,
+    pub register: unsafe extern "C" fn(*mut Wire, *mut c_void, u64, u32, *mut Key) -> i32,
+    pub deregister: unsafe extern "C" fn(*mut Wire, *const Key) -> i32,
     pub lane: unsafe extern "C" fn(*mut Wire, u32, *mut *const Shared) -> i32,
     pub connect: unsafe extern "C" fn(*const Shared, u32, *const c_void, usize) -> i32,
     pub post: unsafe extern "C" fn(*const Shared, u32, u32, *const Command, u32, *mut i32) -> u32,

@@ -196,6 +196,8 @@ impl Event {
     pub const UNFENCEABLE: u32 = 7;
     /// The device has failed: nothing more is sent, and nothing more comes.
     pub const DEVICE: u32 = 8;
+    /// The lane has done something for a peer, such as to read this rank's memory: more may follow.
+    pub const SERVED: u32 = 9;
 
     /// The place of an event that has not happened.
     pub const NONE: Event = Event::about(0, 0);

@@ -1,0 +1,87 @@
+/* MPI fails, as this program's own MPI_Irecv and MPI_Testsome have it, which come before MPI's: llcl_init_mpi ends with an error, and leaves no
+ * receive posted and no communicator behind; later, all that is pending ends with a status, and a sentence of MPI's says why. 2 ranks,
+ * of a communicator's Fortran handle. */
+#include <llcl_mpi.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPECT(condition)                                                                              \
+    do {                                                                                               \
+        if (!(condition)) {                                                                            \
+            fprintf(stderr, "%s:%d: rank %d: not so: %s (%s)\n", __FILE__, __LINE__, rank, #condition, \
+                    llcl_last_error());                                                                \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                              \
+        }                                                                                              \
+    } while (0)
+
+static int rank, posted, cancelled, freed, left = -1, broken;
+
+int MPI_Irecv(void *bytes, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    if (left == 0)
+        return MPI_ERR_OTHER;
+    left -= left > 0;
+    posted++;
+    return PMPI_Irecv(bytes, count, type, source, tag, comm, request);
+}
+
+int MPI_Cancel(MPI_Request *request)
+{
+    cancelled++;
+    return PMPI_Cancel(request);
+}
+
+int MPI_Comm_free(MPI_Comm *comm)
+{
+    freed++;
+    return PMPI_Comm_free(comm);
+}
+
+int MPI_Testsome(int count, MPI_Request *requests, int *ended, int *indices, MPI_Status *statuses)
+{
+    if (__atomic_load_n(&broken, __ATOMIC_RELAXED)) {
+        *ended = MPI_UNDEFINED;
+        return MPI_ERR_OTHER;
+    }
+    return PMPI_Testsome(count, requests, ended, indices, statuses);
+}
+
+int main(int argc, char **argv)
+{
+    int level;
+    llcl_context_t *context;
+    llcl_region_t *region;
+    llcl_remote_t all[2];
+    uint64_t word = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+
+    left = 40;
+    EXPECT(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context) == LLCL_ERR_SYSTEM);
+    EXPECT(strstr(llcl_last_error(), "MPI_Irecv") != NULL);
+    EXPECT(posted == 40 && cancelled == 40 && freed == 1);
+    left = -1;
+    MPI_Barrier(MPI_COMM_WORLD);
+
+    LLCL_CHECK(llcl_init_mpi_fortran(MPI_Comm_c2f(MPI_COMM_WORLD), NULL, &context));
+    LLCL_CHECK(llcl_region_allocate_shared(context, 8, &region, all));
+    llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
+    get.peer = (uint32_t)(1 - rank);
+    get.source = all[1 - rank];
+    get.destination = llcl_local_address(&word);
+    get.size = 8;
+    LLCL_CHECK(llcl_read(context, &get));
+    MPI_Barrier(MPI_COMM_WORLD);
+    __atomic_store_n(&broken, 1, __ATOMIC_RELAXED);
+    EXPECT(llcl_read(context, &get) == LLCL_ERR_PEER_DEAD);
+    while (llcl_peer_alive(context, get.peer) == LLCL_OK)
+        continue;
+    EXPECT(llcl_finalize(context) != LLCL_OK);
+    printf("faults: rank %d was told: %s\n", rank, llcl_last_error());
+    __atomic_store_n(&broken, 0, __ATOMIC_RELAXED);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
