@@ -21,7 +21,7 @@ use crate::util::status::Status;
 use std::collections::VecDeque;
 
 /// Most operations that are posted at a time.
-pub(super) const BATCH: usize = 64;
+const BATCH: usize = 64;
 
 impl InFlight {
     /// Whether a network has it, or is to have it.

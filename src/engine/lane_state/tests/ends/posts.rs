@@ -1,10 +1,12 @@
 //! How much is posted under one doorbell.
 
 use super::*;
-use crate::engine::by_wire::BATCH;
 use crate::transport::Access;
 use crate::transport::fabric::simulate;
 use std::time::{Duration, Instant};
+
+/// That of `engine::by_wire`.
+const BATCH: usize = 64;
 
 fn until(ranks: &mut [Rank], what: &str, done: impl Fn(&[Rank]) -> bool) {
     let limit = Instant::now() + Duration::from_secs(10);
