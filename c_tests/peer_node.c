@@ -40,8 +40,10 @@ static void run(llcl_context_t *context)
 {
     uint32_t me = llcl_rank(context), size = llcl_size(context), peer;
     int networked = getenv("LLCL_TRANSPORT") != NULL, chosen = getenv("LLCL_NODE_ID") != NULL;
+    llcl_peer_info_t own = LLCL_PEER_INFO_INIT;
     struct shared shared;
     share(context, ALLOCATED, 4096, &shared);
+    CHECK_OK(llcl_query_peer(context, me, &own));
     for (peer = 0; peer < size; peer++) {
         llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
         int near = !networked || (chosen && number_of(peer) == number_of(me));
@@ -51,6 +53,8 @@ static void run(llcl_context_t *context)
                                                : LLCL_TRANSPORT_WIRE);
         CHECK(chosen || networked || info.node == 0);
         CHECK(!chosen || info.node == number_of(peer));
+        /* Ranks with one number share memory, and others do not. */
+        CHECK_EQUAL(info.node == own.node, info.transport != LLCL_TRANSPORT_WIRE);
         if (info.transport == LLCL_TRANSPORT_WIRE) {
             CHECK(info.registered_access == LLCL_ACCESS_MESSAGE || info.registered_access == LLCL_ACCESS_WIRE);
             CHECK_EQUAL(info.registered_writes, info.registered_access);

@@ -46,8 +46,6 @@ pub struct Fabric {
     far: far::FarPeers,
     /// There is something for the holder of the lane's role: a death, or a question to be sent.
     pub news: AtomicBool,
-    /// The wire leads to all peers, not to those of other nodes only.
-    forced: bool,
     /// Whether the calling thread runs a callback, perhaps as the holder of the lane's role.
     in_callback: fn() -> bool,
     me: u32,
@@ -72,7 +70,7 @@ impl Fabric {
         let (me, size) = (bootstrap.rank(), bootstrap.size());
         let card = node::card(&own).to_vec();
         let (wire, card) = by_wire::join(&own, bootstrap, card)?;
-        let placement = Placement::own(bootstrap, wire.is_some())?;
+        let placement = Placement::own(bootstrap, wire.is_some(), by_wire::is_forced())?;
         let card = [&far::numbers(&own.control().message_sizes())[..], &card].concat();
         let card = [&placement.encode()[..], &card].concat();
         bootstrap.publish(&card, own.descriptor().as_fd())?;
@@ -83,7 +81,6 @@ impl Fabric {
             wire,
             far: far::FarPeers::new(size)?,
             news: AtomicBool::new(false),
-            forced: by_wire::is_forced() && !placement::is_chosen(),
             in_callback,
             me,
             placement,
@@ -102,12 +99,7 @@ impl Fabric {
 
     /// A number that those ranks have in common that share memory. None: all ranks do.
     pub fn node(&self) -> Option<u64> {
-        self.wire.as_ref()?;
-        Some(match placement::is_chosen() {
-            true => self.placement.identity(),
-            // The wire leads to all others.
-            false => self.me.into(),
-        })
+        self.wire.as_ref().map(|_| self.placement.identity())
     }
 
     /// The receiving ends of all transports; to be taken once.
@@ -147,11 +139,11 @@ impl Fabric {
 
     /// What leads to a peer at this place.
     fn reach(&self, peer: u32, placement: Placement, near: bool) -> Result<Reach> {
-        if self.wire.is_some() && (!near || self.forced) {
-            return Ok(Reach::Wire);
-        }
         if near {
             return Ok(Reach::Node);
+        }
+        if self.wire.is_some() {
+            return Ok(Reach::Wire);
         }
         let (there, here) = (placement.number, self.placement.number);
         fail!(

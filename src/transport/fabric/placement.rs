@@ -1,4 +1,5 @@
-//! On which node a rank runs. Ranks of one node share memory; a wire leads to all others.
+//! On which node a rank runs. Ranks of one node share memory; a wire leads to all others. Where the
+//! environment asks for a wire and names no nodes, the wire leads to all ranks: each is a node.
 //!
 //! A node is what the kernel was started for once: its boot id says which, and the bootstrap whether a
 //! descriptor passes between two ranks of it. `LLCL_NODE_ID` overrides
@@ -7,7 +8,7 @@
 
 use crate::bootstrap::Bootstrap;
 use crate::fail;
-use crate::util::machine::{NODE_ID, boot_id, chosen_node};
+use crate::util::machine::{boot_id, chosen_node};
 use crate::util::status::Result;
 
 /// Bytes of a placement in a card.
@@ -32,19 +33,16 @@ fn scramble(bytes: &[u8]) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Whether the environment says which ranks share a node.
-pub fn is_chosen() -> bool {
-    std::env::var_os(NODE_ID).is_some_and(|text| !text.is_empty())
-}
-
 impl Placement {
-    /// Where this rank runs. `networked`: a wire leads to other nodes.
-    pub fn own(bootstrap: &Bootstrap, networked: bool) -> Result<Placement> {
+    /// Where this rank runs. `networked`: a wire leads to other nodes; `forced`: the environment asks
+    /// for it.
+    pub fn own(bootstrap: &Bootstrap, networked: bool, forced: bool) -> Result<Placement> {
         if let Some(number) = chosen_node(bootstrap.rank(), bootstrap.size())? {
             return Ok(Placement { identity: scramble(&number.to_le_bytes()), number });
         }
         // One boot id may have several nodes: see bootstrap::external.
-        let identity = scramble(&[&boot_id()[..], &bootstrap.leader().to_le_bytes()].concat());
+        let first = if forced { bootstrap.rank() } else { bootstrap.leader() };
+        let identity = scramble(&[&boot_id()[..], &first.to_le_bytes()].concat());
         Ok(Placement { identity, number: if networked { identity as u32 } else { 0 } })
     }
 
