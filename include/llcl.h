@@ -1986,9 +1986,9 @@ llcl_status_t llcl_wait_fd(llcl_context_t *context,
  * words again.
  *
  * Call it after a store through a pointer (of llcl_remote_pointer, or into memory of this process)
- * into a word that a thread may wait for by llcl_wait_word: such a store wakes no thread by itself.
- * `context`: a live context. `peer`: the rank whose threads are woken, below llcl_size; it may be
- * the calling one.
+ * into a word that a thread may wait for by llcl_wait_word: such a store wakes no thread by
+ * itself. `context`: a live context. `peer`: the rank whose threads are woken, below llcl_size; it
+ * may be the calling one.
  * LLCL_OK: woken, or no thread sleeps, or this rank has never used the peer; LLCL_ERR_INVALID:
  * NULL, or no such rank; LLCL_ERR_STATE: the context is being finalized. Any thread may call it,
  * also inside a callback or a handler. It costs two loads if no thread sleeps, else a system call

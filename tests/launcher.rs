@@ -16,8 +16,8 @@ fn launcher(arguments: &[&str]) -> Command {
 fn shell(options: &[&str], script: &str) -> Command {
     let mut command = launcher(options);
     command.args(["--", "/bin/sh", "-c", script]);
-    // Whoever runs the tests in the background or by nohup ignores these, and a shell cannot trap what it finds ignored.
-    // SAFETY: signal() may be called between fork and exec.
+    // Whoever runs the tests in the background or by nohup ignores these, and a shell cannot trap
+    // what it finds ignored. SAFETY: signal() may be called between fork and exec.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGINT, libc::SIG_DFL);

@@ -1,6 +1,6 @@
 //! The shape of the source tree, checked: layers import strictly downward, no transport knows
-//! another, modules of one layer form no cycle, no file outgrows its limit, nothing unfinished is
-//! left in it.
+//! another, modules of one layer form no cycle, no file outgrows its limit, no comment
+//! has a long line, nothing unfinished is left in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,6 +18,8 @@ const LAYERS: &[&[&str]] = &[
 ];
 const TRANSPORTS: &[&str] = &["loopback", "node", "wire"];
 const LINES: usize = 450;
+/// The longest line of a comment, in columns.
+const COLUMNS: usize = 100;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -204,8 +206,8 @@ fn names_transport(import: &str) -> bool {
 
 #[test]
 fn modules_of_one_layer_form_no_cycle() {
-    // Edges between the second components: engine::lane -> engine::command_queue. A layer's own mod.rs may
-    // name its children and is named by them; it is no node.
+    // Edges between the second components: engine::lane -> engine::command_queue. A layer's own
+    // mod.rs may name its children and is named by them; it is no node.
     let mut nodes: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for (_, modules, text) in sources() {
         let Some(own) = modules.get(1) else { continue };
@@ -262,6 +264,23 @@ fn no_file_outgrows_its_limit() {
         }
     }
     assert!(long.is_empty(), "split these:\n{}", long.join("\n"));
+}
+
+/// Rows of tables cannot be wrapped.
+#[test]
+fn no_comment_has_a_long_line() {
+    let mut long = Vec::new();
+    for path in ["src", "modules", "tests"].iter().flat_map(|folder| files(folder, &["rs"])) {
+        let text = fs::read_to_string(&path).unwrap();
+        for (at, line) in (1..).zip(text.lines()) {
+            let comment = line.trim_start().strip_prefix("//");
+            let row = |text: &str| text.trim_start_matches(['/', '!', ' ']).starts_with('|');
+            if comment.is_some_and(|text| !row(text)) && line.chars().count() > COLUMNS {
+                long.push(format!("{}:{at}", shown(&path)));
+            }
+        }
+    }
+    assert!(long.is_empty(), "comments of more than {COLUMNS} columns: {long:#?}");
 }
 
 #[test]

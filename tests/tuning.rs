@@ -74,7 +74,8 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// Besides all durations: names of constants that say how often, how much at a time, or from where on.
+/// Besides all durations: names of constants that say how often, how much at a time, or from where
+/// on.
 const NAMES: &[&str] = &[
     "LOOKS",
     "PAUSES",

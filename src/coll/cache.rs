@@ -1,6 +1,6 @@
-//! The plans behind a team's calls that name none: those of blocking calls, and, in a cache of their
-//! own, those of llcl_X_async (`asynchronous`). A call whose parameters were seen before runs the plan
-//! that was made then, with the buffers of this call.
+//! The plans behind a team's calls that name none: those of blocking calls, and, in a cache of
+//! their own, those of llcl_X_async (`asynchronous`). A call whose parameters were seen before runs
+//! the plan that was made then, with the buffers of this call.
 //!
 //! Whether a plan is there is decided by each rank alone, and all come to the same answer: plans
 //! are found by what all ranks must say alike, and which one goes depends on the order of the calls

@@ -63,8 +63,8 @@ impl Collectives {
         Ok(inner)
     }
 
-    /// Ends the threads of teams: lets them work through the calls that were taken on, until `limit`,
-    /// and ends the others with ERR_CANCELED. False: one is in a function of the user.
+    /// Ends the threads of teams: lets them work through the calls that were taken on, until
+    /// `limit`, and ends the others with ERR_CANCELED. False: one is in a function of the user.
     pub fn leave(&self, limit: Instant) -> bool {
         let Some(inner) = self.inner.get() else { return true };
         let idle = || inner.handles.all_calls(Asynchronous::is_idle);

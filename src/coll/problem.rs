@@ -124,8 +124,8 @@ impl Problem {
     }
 
     /// The problem as if all blocks of a v form were as large as the largest, and all at one place:
-    /// for questions about programs of other ranks, whose blocks this rank does not know. They touch
-    /// no buffer that these leave alone.
+    /// for questions about programs of other ranks, whose blocks this rank does not know. They
+    /// touch no buffer that these leave alone.
     pub fn with_equal_blocks(&self) -> Problem {
         let largest = self.largest();
         let row = || vec![Row::One(Block { offset: 0, size: largest }); self.ranks];

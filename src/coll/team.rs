@@ -143,7 +143,8 @@ impl Team {
         }
     }
 
-    /// What all ranks call the plan that they make now: behind an exchange, and before the next one.
+    /// What all ranks call the plan that they make now: behind an exchange, and before the next
+    /// one.
     pub fn plan_name(&self) -> u64 {
         let board = self.board();
         name(Origin::Plan, &[board.ring().name, board.sequence()])

@@ -119,8 +119,8 @@ pub fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outco
     }
 }
 
-/// As attempt(), of a command that was accepted: what it names at a peer behind a wire was looked at
-/// then, and its owner looks again.
+/// As attempt(), of a command that was accepted: what it names at a peer behind a wire was looked
+/// at then, and its owner looks again.
 pub fn attempt_accepted(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
     match attempt(routes, command, local) {
         // It was known then, and is not any more. The owner does not change the words of devices:

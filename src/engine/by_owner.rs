@@ -28,8 +28,8 @@ const WRITE_MANY: u32 = 6;
 const IMPORT: u32 = 7;
 /// Words: those of a notice, see `engine::notices`.
 const NOTICE: u32 = 8;
-/// As WRITE, and when the bytes are there the signal's word changes. Words: key, offset, those of the
-/// signal, its value. The size is that of the bytes.
+/// As WRITE, and when the bytes are there the signal's word changes. Words: key, offset, those of
+/// the signal, its value. The size is that of the bytes.
 const WRITE_SET: u32 = 9;
 const WRITE_ADD: u32 = 10;
 
@@ -154,7 +154,8 @@ impl InFlight {
         fits
     }
 
-    /// Whether the request for the bytes from `done` on is the last one, which brings the signal too.
+    /// Whether the request for the bytes from `done` on is the last one, which brings the signal
+    /// too.
     fn brings_signal(&self, done: u64) -> bool {
         let Command { op, size, .. } = self.command;
         op == Op::WRITE_SIGNAL && done + self.fragment(done) == size

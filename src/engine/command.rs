@@ -32,15 +32,15 @@ impl Op {
     /// flush waits for it.
     pub const LET_GO: Op = Op(8);
     /// Some pieces of a larger read, by one message: `local` is the first of `compare` entries of
-    /// the list in the `engine::pieces::Pieces` that `operand` names. Only in the table of operations
-    /// in flight.
+    /// the list in the `engine::pieces::Pieces` that `operand` names. Only in the table of
+    /// operations in flight.
     pub const READ_MANY: Op = Op(9);
     /// As READ_MANY, of a write.
     pub const WRITE_MANY: Op = Op(10);
     /// Asks a peer behind a wire what the key in `remote` leads to. The library's own, likewise.
     pub const IMPORT: Op = Op(11);
-    /// Tells the same layer at the peer something: `local` is an `engine::notices::PostedNotice` in a box
-    /// of its own.
+    /// Tells the same layer at the peer something: `local` is an `engine::notices::PostedNotice` in
+    /// a box of its own.
     pub const NOTICE: Op = Op(12);
 }
 

@@ -9,7 +9,7 @@
 //! ```text
 //! sleeper                                   thread that brings work
 //! 1  ticket = bell.ticket()                 a  publish the work, and with the same step clear the
-//! 2  arm every source; one that has work       source's mark "waiting" and learn whether it was set
+//! 2  arm every source; one that has work       source's mark "waiting"; learn whether it was set
 //!    refuses: do the work, begin again      b  if it was: bell.ring()
 //! 3  bell.wait(ticket, limit)
 //! 4  begin again

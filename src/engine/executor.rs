@@ -13,8 +13,8 @@ use crate::util::status::Status;
 const BATCH: usize = 64;
 /// A command of more bytes takes so long that producers should not wait for it.
 const LARGE: u64 = 4096;
-/// Most bytes that go to the owner with their signal where a network could write them itself: a copy
-/// by the owner takes less than the trip by which the signal would come later.
+/// Most bytes that go to the owner with their signal where a network could write them itself: a
+/// copy by the owner takes less than the trip by which the signal would come later.
 const WITH_SIGNAL: u64 = 4096;
 /// What a requester that joins in executes and copies at most. Each change of the executor brings
 /// its lines, and those that completions change, to another core; so it is more than in a round.

@@ -225,8 +225,8 @@ impl Lane {
         self.turns.help(self)
     }
 
-    /// Works for the lane for a moment, where the execution in force allows it, and polls a wire that
-    /// wakes nobody.
+    /// Works for the lane for a moment, where the execution in force allows it, and polls a wire
+    /// that wakes nobody.
     pub fn help_others(&self) -> bool {
         let fabric = self.routes.fabric();
         if !fabric.has_silent_wire() || in_callback() {

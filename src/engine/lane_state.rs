@@ -62,8 +62,8 @@ pub struct LaneState {
     /// How much has been taken from the queue and has not ended, but for the library's own; for
     /// those who do not hold the role.
     under_way: Arc<CachePadded<AtomicUsize>>,
-    /// For each place for an answer of many bytes the peer that it is set aside for. There are twice
-    /// as many slots, since the dead may leave behind answers that are begun.
+    /// For each place for an answer of many bytes the peer that it is set aside for. There are
+    /// twice as many slots, since the dead may leave behind answers that are begun.
     places: [Option<u32>; CHUNKS / 2],
     /// Questions for keys that found no room in the table.
     questions: Vec<(u32, u64)>,

@@ -189,8 +189,8 @@ impl Notices {
         drop(table);
     }
 
-    /// Hands over a notice that has come. An error is the sender's. What would wait is dropped where
-    /// `is_dead` says that its sender is dead, which it does before forget() is called.
+    /// Hands over a notice that has come. An error is the sender's. What would wait is dropped
+    /// where `is_dead` says that its sender is dead, which it does before forget() is called.
     pub(super) fn take(
         &self,
         message: &Message,

@@ -154,8 +154,9 @@ impl Routes {
         self.segment.control().waiters()
     }
 
-    /// Sleeps until the word may have changed; see Sleepers::sleep(). Where a network writes to this
-    /// rank's memory and tells nobody, a word that peers can name is looked at every millisecond.
+    /// Sleeps until the word may have changed; see Sleepers::sleep(). Where a network writes to
+    /// this rank's memory and tells nobody, a word that peers can name is looked at every
+    /// millisecond.
     pub fn sleep(
         &self,
         awaited: &[Awaited],

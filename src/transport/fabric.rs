@@ -1,8 +1,9 @@
 //! All transports of one rank, and which of them leads to which peer: oneself by [`Loopback`],
 //! ranks of the same node by [`Node`], others by a wire. Which it is follows from the cards
 //! ([`placement`]), and is decided once, when a peer is contacted. There is a wire where
-//! `LLCL_TRANSPORT` asks for one, and where the ranks run on several machines. Asked for, it leads to
-//! all peers; else, and where `LLCL_NODE_ID` says which ranks share a node, to those of other nodes.
+//! `LLCL_TRANSPORT` asks for one, and where the ranks run on several machines. Asked for, it leads
+//! to all peers; else, and where `LLCL_NODE_ID` says which ranks share a node, to those of other
+//! nodes.
 //!
 //! What lies above this folder knows this module and the contracts beside it, and no transport.
 //!

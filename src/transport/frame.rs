@@ -32,8 +32,8 @@ pub struct Frame<'a> {
 }
 
 /// What a slot says of its message, as it lies there: the header's size (8 bits), the handler's
-/// number, or the status of a reply (16), the kind (8) and the sender (32); the payload's size (32),
-/// whether there is a payload (1), unused bits (15), and the user's number (16); the tag.
+/// number, or the status of a reply (16), the kind (8) and the sender (32); the payload's size
+/// (32), whether there is a payload (1), unused bits (15), and the user's number (16); the tag.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope(pub [u64; 3]);
 

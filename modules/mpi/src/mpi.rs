@@ -155,7 +155,8 @@ impl Communicator {
         let began = !flag(ffi::MPI_Initialized);
         begin()?;
         let mut handle = MaybeUninit::uninit();
-        // SAFETY: MPI is initialised; the world is a communicator, and so is what the program names.
+        // SAFETY: MPI is initialised; the world is a communicator, and so is what the program
+        // names.
         unsafe {
             let (name, of) = match foreign {
                 0 => ("MPI_COMM_WORLD", ffi::RSMPI_COMM_WORLD),
@@ -192,8 +193,8 @@ impl Communicator {
     }
 }
 
-/// Calls a function when the program finalises MPI, before anything of MPI has ended: MPI deletes the
-/// attributes of MPI_COMM_SELF first.
+/// Calls a function when the program finalises MPI, before anything of MPI has ended: MPI deletes
+/// the attributes of MPI_COMM_SELF first.
 pub struct Ending {
     key: i32,
     call: Arc<Call>,

@@ -197,7 +197,8 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     let leaders = nodes.indices(0);
     let count = |node: usize| nodes.members(node).len() as u64;
     let before = |node: usize| (0..node).map(count).sum::<u64>();
-    // What node `of` has for the other at its leader, and what comes: blocks by receiver and sender.
+    // What node `of` has for the other at its leader, and what comes: blocks by receiver and
+    // sender.
     let out = |of: usize, other: usize| count(of) * before(other) * bytes;
     let came = |of: usize, other: usize| count(of) * problem.ranks as u64 * bytes + out(of, other);
     in_turn(rank, |rank| {

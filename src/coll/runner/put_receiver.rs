@@ -3,8 +3,8 @@
 //! in a session of its own for each of those ranks (`Shadow`), or in a cell. Notices overtake each
 //! other, so signals of one edge are stored in the order in which they were sent, each when all
 //! that was put before it has come. Then the queue is looked at as by any deliverer; but where
-//! nobody takes care of it, the progress thread is called: steps may call functions of the user, and
-//! the role is not kept for that.
+//! nobody takes care of it, the progress thread is called: steps may call functions of the user,
+//! and the role is not kept for that.
 
 use crate::coll::runner::members::{Member, Memory};
 use crate::coll::runner::put_sender::{Put, Signal, Told};

@@ -12,8 +12,8 @@ use std::sync::Arc;
 const SHAPES: [(u64, u64); 6] = [(4, 32), (8, 30), (1, 16), (16, 40), (24, 24), (3, 20)];
 
 /// Runs the algorithm on the problem; `tables`: what the ranks give, if it is one of a v form. Then
-/// each rank's program is made of what that rank hears of the tables. Panics with all that is needed
-/// to see an error again. False if the algorithm does not fit.
+/// each rank's program is made of what that rank hears of the tables. Panics with all that is
+/// needed to see an error again. False if the algorithm does not fit.
 pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>) -> bool {
     let known = match tables {
         Some(tables) => tables::heard(problem, tables),

@@ -1,5 +1,5 @@
-//! What this rank asks of peers behind a wire, of whose memory it sees nothing: what a key leads to.
-//! A thread that meets an unknown key leaves the question in the fabric and is answered
+//! What this rank asks of peers behind a wire, of whose memory it sees nothing: what a key leads
+//! to. A thread that meets an unknown key leaves the question in the fabric and is answered
 //! RETRY_CONNECTING; the holder of the role sends it, as an operation of the library's own, and its
 //! answer counts as a contact (`engine::routes`), so whoever waits for it looks again.
 

@@ -152,8 +152,8 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// Two threads park a response each and a third one sends: each is sent once or still waits, the
-    /// number is right at every moment, and a thread that finds no response waiting says so.
+    /// Two threads park a response each and a third one sends: each is sent once or still waits,
+    /// the number is right at every moment, and a thread that finds no response waiting says so.
     #[test]
     fn loom_what_is_parked_is_sent_once_or_waits() {
         let mut bounded = loom::model::Builder::new();

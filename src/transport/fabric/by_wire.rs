@@ -247,7 +247,8 @@ impl Fabric {
         self.wire.as_ref().filter(|_| self.node.is_far(peer))
     }
 
-    /// For a thread that waits: takes in what has come by a wire that wakes nobody. False: nothing has.
+    /// For a thread that waits: takes in what has come by a wire that wakes nobody. False: nothing
+    /// has.
     #[inline]
     pub fn help_wire(&self) -> bool {
         self.wire.as_ref().is_some_and(Endpoint::help)

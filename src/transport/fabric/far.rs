@@ -209,7 +209,8 @@ impl Fabric {
         }
     }
 
-    /// A look at the regions of a peer, or of this rank, as the wire knows them, for some operations.
+    /// A look at the regions of a peer, or of this rank, as the wire knows them, for some
+    /// operations.
     pub fn resolver(&self, peer: u32) -> Resolver<'_> {
         let own = self.remote().map(Endpoint::memory).filter(|_| peer == self.me);
         Resolver { own, imports: self.far.imports(peer) }

@@ -1,8 +1,8 @@
 //! On which node a rank runs. Ranks of one node share memory; a wire leads to all others. Where the
 //! environment asks for a wire and names no nodes, the wire leads to all ranks: each is a node.
 //!
-//! A node is what the kernel was started for once: its boot id says which, and the bootstrap whether a
-//! descriptor passes between two ranks of it. `LLCL_NODE_ID` overrides
+//! A node is what the kernel was started for once: its boot id says which, and the bootstrap
+//! whether a descriptor passes between two ranks of it. `LLCL_NODE_ID` overrides
 //! the boot id, for tests above all: one number for the rank whose environment it is, or a list
 //! with a number for each rank, by which ranks that are threads of one process form nodes.
 

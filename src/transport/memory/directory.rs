@@ -87,7 +87,8 @@ impl DirectoryEntry {
     pub fn add_user(&self, peer: u32) {
         let (word, bit) = (&self.users[peer as usize / 64 % 4], 1 << (peer % 64));
         if word.load(Ordering::Relaxed) & bit == 0 {
-            // Before the first access; a thread that sees the peer dead sees this, which came from it.
+            // Before the first access; a thread that sees the peer dead sees this, which came from
+            // it.
             word.fetch_or(bit, Ordering::SeqCst);
         }
         // Whoever set the bit: the look at the key that precedes each access comes after it. Pairs
@@ -161,8 +162,8 @@ mod models {
         looks_up(8, (2, 80, 800));
     }
 
-    /// The owner uses memory again that it finds without users, while a peer looks the region up and
-    /// stores there.
+    /// The owner uses memory again that it finds without users, while a peer looks the region up
+    /// and stores there.
     #[test]
     fn loom_memory_without_users_is_touched_by_nobody() {
         loom::model(|| {

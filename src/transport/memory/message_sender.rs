@@ -93,7 +93,8 @@ impl Near<'_> {
     }
 }
 
-/// What is known of a peer's counters: the first share, the further ones, the others, and `consumed`.
+/// What is known of a peer's counters: the first share, the further ones, the others, and
+/// `consumed`.
 type Known<'a> =
     ((SlotShare<'a>, CachePadded<AtomicU64>), Box<[Near<'a>]>, [Near<'a>; KINDS - SHARES], u64);
 

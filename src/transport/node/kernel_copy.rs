@@ -130,8 +130,8 @@ unsafe fn copy(owner: Owner, pairs: &[Pair], call: Call, name: &str) -> Result<(
             }
         };
         let (pid, count) = (thread as libc::pid_t, left.len() as libc::c_ulong);
-        // SAFETY: as many vectors on each side; the local ones are valid as the caller promises, and
-        // the kernel checks the remote ones.
+        // SAFETY: as many vectors on each side; the local ones are valid as the caller promises,
+        // and the kernel checks the remote ones.
         match unsafe { call(pid, ours.as_ptr(), count, theirs.as_ptr(), count, 0) } {
             moved if moved > 0 => {
                 begun = true;

@@ -1,7 +1,7 @@
-//! Ends of what this rank has posted, on their way from the thread that polls the wire to the holder
-//! of the lane's role. A holder that gives the role up while the progress thread sleeps arms this; who
-//! puts ends in then rings. Both are changes of one word, so they have an order: either arming sees
-//! the ends, or whoever puts them in sees that it was armed.
+//! Ends of what this rank has posted, on their way from the thread that polls the wire to the
+//! holder of the lane's role. A holder that gives the role up while the progress thread sleeps arms
+//! this; who puts ends in then rings. Both are changes of one word, so they have an order: either
+//! arming sees the ends, or whoever puts them in sees that it was armed.
 
 use crate::util::status::Status;
 use crate::util::sync::{AtomicU32, Mutex, Ordering};
@@ -37,8 +37,8 @@ impl Ended {
     pub fn put(&self, ends: &[End]) -> bool {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.extend(ends);
-        // Under the lock, so that it is not set behind a take() that has found them. The list itself
-        // is the lock's, so the order of this word with others does not matter.
+        // Under the lock, so that it is not set behind a take() that has found them. The list
+        // itself is the lock's, so the order of this word with others does not matter.
         self.state.fetch_or(ANY, Ordering::Relaxed) & ARMED != 0
     }
 
@@ -80,8 +80,9 @@ mod models {
         End { tag, status: Status::OK, fetched: 0 }
     }
 
-    /// A holder that finds nothing arms and sleeps, and takes all that was put in. Where arming does
-    /// not see what is there, or put() does not see that it was armed, the model ends in a deadlock.
+    /// A holder that finds nothing arms and sleeps, and takes all that was put in. Where arming
+    /// does not see what is there, or put() does not see that it was armed, the model ends in a
+    /// deadlock.
     #[test]
     fn loom_no_end_is_slept_through() {
         loom::model(|| {

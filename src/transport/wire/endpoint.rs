@@ -2,9 +2,9 @@
 //! that polls it and puts what has come into the rank's own slots.
 //!
 //! A thread that sends takes the lock and posts at once. What the lane does not take stays queued
-//! (`outgoing`) and is posted by the polling thread. That thread sleeps on the lane's descriptor; where
-//! the wire has none, it naps, at most `LONGEST`; a send wakes it, since an answer will come. There
-//! threads that wait poll too (`polling`).
+//! (`outgoing`) and is posted by the polling thread. That thread sleeps on the lane's descriptor;
+//! where the wire has none, it naps, at most `LONGEST`; a send wakes it, since an answer will come.
+//! There threads that wait poll too (`polling`).
 
 mod news;
 mod polling;
@@ -44,7 +44,8 @@ const LONGEST: Duration = Duration::from_millis(1);
 /// How long what was taken may need at the end.
 const DRAIN: Duration = Duration::from_secs(1);
 const STACK: usize = 256 << 10;
-/// How long a peer that the wire does not reach any more may be dead without this rank having heard.
+/// How long a peer that the wire does not reach any more may be dead without this rank having
+/// heard.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Events of one poll.
 const EVENTS: usize = 32;
@@ -127,8 +128,8 @@ impl State {
         }
     }
 
-    /// The wire does not reach a peer any more: what it has lost cannot be known, so nothing is sent
-    /// to it from now on.
+    /// The wire does not reach a peer any more: what it has lost cannot be known, so nothing is
+    /// sent to it from now on.
     fn lose(&mut self, me: u32, peer: u32, why: &str) {
         self.outgoing.discard(peer);
         if !self.grants.is_dead(peer) && self.lost.iter().all(|(lost, _)| *lost != peer) {
@@ -216,8 +217,8 @@ impl Shared {
 }
 
 impl Endpoint {
-    /// The end of rank `me` of `size`, which takes replies of up to `medium` bytes; frames that come
-    /// are given to `deliver`; the bootstrap hears what `news` has.
+    /// The end of rank `me` of `size`, which takes replies of up to `medium` bytes; frames that
+    /// come are given to `deliver`; the bootstrap hears what `news` has.
     pub fn join(
         rank: (u32, u32),
         wire: Arc<dyn Wire>,

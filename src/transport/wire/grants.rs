@@ -4,11 +4,11 @@
 //! A receiver has a fixed number of buffers for each [`Line`], whatever the number of ranks, and a
 //! frame is sent only into a buffer that was granted to its sender. A sender without a grant
 //! *knocks*: one message per line and peer is under way that says how many frames it has, and that
-//! brings the first where that is small. The receiver divides what is free among the ranks that knock.
-//! Grants are for frames that exist, so none is ever returned; what was granted to a rank that has
-//! died is free again when nothing of it can come any more. A message of grants repeats for each line
-//! the last knock that was answered, so one that is late or lost to a newer one loses nothing; one of
-//! them is under way per pair.
+//! brings the first where that is small. The receiver divides what is free among the ranks that
+//! knock. Grants are for frames that exist, so none is ever returned; what was granted to a rank
+//! that has died is free again when nothing of it can come any more. A message of grants repeats
+//! for each line the last knock that was answered, so one that is late or lost to a newer one loses
+//! nothing; one of them is under way per pair.
 //!
 //! A frame that has come waits in its buffer until the rank has a slot for it, and each line for
 //! itself: what nobody takes of one stops no other.
@@ -400,7 +400,8 @@ impl Grants {
         }
     }
 
-    /// Buffers that the dead were granted and that nobody else may use, since they may still be used.
+    /// Buffers that the dead were granted and that nobody else may use, since they may still be
+    /// used.
     pub fn kept_aside(&self) -> usize {
         let of = |number: &u32| self.receiving.get(number).map_or(0, |peer| peer.out.iter().sum());
         self.dead.iter().map(of).sum()

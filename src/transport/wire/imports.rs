@@ -1,6 +1,6 @@
-//! A peer's regions as this rank knows them that reaches the peer by a wire: key -> what it takes to
-//! check an access here. Nothing of the peer is mapped, so what is not known is asked for: the first
-//! use of a key is a question to its owner, and its answer holds until the region has ended.
+//! A peer's regions as this rank knows them that reaches the peer by a wire: key -> what it takes
+//! to check an access here. Nothing of the peer is mapped, so what is not known is asked for: the
+//! first use of a key is a question to its owner, and its answer holds until the region has ended.
 //!
 //! Nobody tells when a region ends. An operation that its owner has refused makes the key unknown
 //! again, and the next use asks once more; a region that is learned where another one was known, at

@@ -35,8 +35,8 @@ pub const CLASS_ANSWER: u32 = 0;
 pub const CLASS_LIB: u32 = 1;
 /// Messages of users.
 pub const CLASS_USER: u32 = 2;
-/// Knocks for requests to agents, for responses, and for requests: classes of their own, since knocks
-/// stay in their frames until they are answered, and nothing else may wait behind them.
+/// Knocks for requests to agents, for responses, and for requests: classes of their own, since
+/// knocks stay in their frames until they are answered, and nothing else may wait behind them.
 pub const CLASS_KNOCKS: [u32; 3] = [4, 5, 6];
 /// Most bytes of a frame of these classes.
 pub const KNOCK_MOST: usize = 512;
@@ -275,15 +275,15 @@ pub trait WireLane: Send {
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status);
 
     /// Fills in what has happened, from the first place on; answers how much. A wire has a fixed
-    /// number of receives for each class, 16 or more. A frame that finds none, since those before it
-    /// were not given back, stays with the network and delays no frame of another class.
+    /// number of receives for each class, 16 or more. A frame that finds none, since those before
+    /// it were not given back, stays with the network and delays no frame of another class.
     fn poll(&mut self, events: &mut [Event]) -> usize;
 
     /// The memory of a frame that has come is the wire's again.
     fn give_back(&mut self, frame: u64);
 
-    /// Prepares for a sleep. Whoever slept calls disarm(); posting is allowed in between, and polling
-    /// where the answer names no descriptor.
+    /// Prepares for a sleep. Whoever slept calls disarm(); posting is allowed in between, and
+    /// polling where the answer names no descriptor.
     fn arm(&mut self) -> Armed;
 
     /// Ends arm(), if it did not answer PollNow.

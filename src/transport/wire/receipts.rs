@@ -1,7 +1,8 @@
 //! Whether what a rank has sent lies in slots of its receivers: asked for where it matters, at the
 //! end, so that frames need no acknowledgement of their own. A sender that has sent a peer all that
-//! was taken for it asks; the peer tells when nothing of what it has granted or taken is missing. So
-//! neither counts frames, and what is kept is one bit for each rank. It concerns frames that need
+//! was taken for it asks; the peer tells when nothing of what it has granted or taken is missing.
+//! So neither counts frames, and what is kept is one bit for each rank. It concerns frames that
+//! need
 //! a grant. Of answers the rank knows that waits for them.
 
 use super::grants::{Grants, Out, Packet};

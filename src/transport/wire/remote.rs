@@ -1,6 +1,6 @@
-//! What is done once for every wire that reads and writes the memory of peers: registrations of this
-//! rank's memory, and the commands that the lane has taken, each with the number under which its
-//! end is told.
+//! What is done once for every wire that reads and writes the memory of peers: registrations of
+//! this rank's memory, and the commands that the lane has taken, each with the number under which
+//! its end is told.
 
 use super::ended::End;
 use super::{Caps, Command, Event, Key, Piece, Wire};
@@ -94,8 +94,8 @@ impl Memory {
         table.by_region.get(&region).map(|it| (it.start as u64, it.key.wire))
     }
 
-    /// What names memory of this rank to the wire, 0 where it wants no table looked at. None: nothing
-    /// does, so the wire can not use it.
+    /// What names memory of this rank to the wire, 0 where it wants no table looked at. None:
+    /// nothing does, so the wire can not use it.
     fn local_key(table: Option<&Table>, address: *const u8, size: u64) -> Option<u64> {
         let Some(table) = table else { return Some(0) };
         let (first, end) = (address as usize, (address as usize).checked_add(size as usize)?);

@@ -3,7 +3,8 @@
 //!
 //! A seed (`LLCL_WIRE_SEED`) says how late each frame, access and end comes, so they overtake each
 //! other; none is lost. A lane takes all of what is posted, or a part, or nothing. What differs
-//! between real networks follows from the seed too ([`Nature`]), or is said behind it: `7:remote=1`.
+//! between real networks follows from the seed too ([`Nature`]), or is said behind it:
+//! `7:remote=1`.
 //!
 //! An access is executed at its time by whoever polls the lane that it was posted to; no thread of
 //! the memory's owner takes part ([`memory`]). Writes of a rank that goes before their time are on

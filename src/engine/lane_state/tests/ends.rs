@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A question that finds the table full is sent when a death has made room, and forgotten when all is
-/// canceled.
+/// A question that finds the table full is sent when a death has made room, and forgotten when all
+/// is canceled.
 #[test]
 fn questions_outlive_a_full_table_and_not_the_lane() {
     for dies in [true, false] {

@@ -67,7 +67,8 @@ fn sleeper(words: &Arc<(Credit, AtomicU64, Door)>, rank: u32) -> JoinHandle<()> 
 }
 
 /// A rank that finds no slot notes its wish, executes its fence, looks once more and sleeps; the
-/// receiver gives a slot back and then looks for wishes. Another rank wishes at the same place. The rank is rung or sees the slot: it does not sleep for ever.
+/// receiver gives a slot back and then looks for wishes. Another rank wishes at the same place. The
+/// rank is rung or sees the slot: it does not sleep for ever.
 #[test]
 fn loom_a_rank_that_wishes_is_rung_or_finds_a_slot() {
     check(3, || {

@@ -45,7 +45,8 @@ impl MessageSender<'_> {
     #[inline(always)]
     pub fn send_short(&self, message: &impl ShortMessage, own: usize) -> Short {
         let head = self.message_area.head;
-        // Whoever waits for credit, here or in other processes, has turns. Joined before one branch.
+        // Whoever waits for credit, here or in other processes, has turns. Joined before one
+        // branch.
         let waiting = u64::from(self.room.waiting()) | head.credit.sleepers();
         if waiting != 0 || !head.has_handler(message.id()) {
             return Short::Refused;

@@ -129,8 +129,8 @@ struct Measured {
     queued: (usize, usize),
 }
 
-/// Each other rank sends to the first, which does not look before all have knocked (`back`: it sends
-/// to each of them). Then every sender asks until all is delivered.
+/// Each other rank sends to the first, which does not look before all have knocked (`back`: it
+/// sends to each of them). Then every sender asks until all is delivered.
 fn measure(count: u32, seed: u64, back: bool) -> Measured {
     let nature = Nature { has_fd: false, ..Nature::of(seed) };
     let (ends, wires) = star(count, nature);

@@ -1,14 +1,14 @@
-//! How a wire is polled: by the thread `llcl-wire`, and where the wire wakes nobody, by threads that
-//! wait for something as well.
+//! How a wire is polled: by the thread `llcl-wire`, and where the wire wakes nobody, by threads
+//! that wait for something as well.
 //!
 //! Whoever polls holds the endpoint's lock, and tries only: never do two threads wait to poll. A
-//! thread that posts counts itself in `wanted` while it waits for the lock; those who poll then step
-//! aside.
+//! thread that posts counts itself in `wanted` while it waits for the lock; those who poll then
+//! step aside.
 //!
-//! No wake-up is lost: a thread that has polled may leave or fall asleep and tells nobody, since the
-//! polling thread never sleeps for long beside it. It looks again after `BESIDE` whether anybody else
-//! has polled since, and if not polls itself: without a pause but yields for `LINGER` after the last
-//! event, then with naps that grow to `LONGEST`.
+//! No wake-up is lost: a thread that has polled may leave or fall asleep and tells nobody, since
+//! the polling thread never sleeps for long beside it. It looks again after `BESIDE` whether
+//! anybody else has polled since, and if not polls itself: without a pause but yields for `LINGER`
+//! after the last event, then with naps that grow to `LONGEST`.
 
 use super::*;
 
@@ -143,8 +143,8 @@ impl Shared {
         count > 0
     }
 
-    /// Sleeps until something may have come; whether somebody has woken it. Where all is over the lane
-    /// may be closed.
+    /// Sleeps until something may have come; whether somebody has woken it. Where all is over the
+    /// lane may be closed.
     pub(super) fn sleep(&self, nap: &mut Duration) -> bool {
         let mut state = self.lock();
         if state.over {
@@ -183,7 +183,8 @@ impl Shared {
 
     /// What the polling thread does until the end.
     pub(super) fn run(&self) {
-        // SAFETY: a number; it concerns this thread only. Where the kernel refuses, naps last longer.
+        // SAFETY: a number; it concerns this thread only. Where the kernel refuses, naps last
+        // longer.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };
         let (mut nap, mut last) = (SHORTEST, Instant::now());
         loop {

@@ -84,7 +84,8 @@ impl Shared {
 }
 
 impl Endpoint {
-    /// Places that the dead were granted and that nobody else may use, since they may still use them.
+    /// Places that the dead were granted and that nobody else may use, since they may still use
+    /// them.
     pub fn kept_aside(&self) -> usize {
         self.shared.lock().grants.kept_aside()
     }

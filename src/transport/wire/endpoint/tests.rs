@@ -245,9 +245,9 @@ fn nothing_is_asked_of_a_lane_that_is_closed() {
     relay(1, vec![1; 8]);
 }
 
-/// Where the wire wakes nobody a thread that waits takes in what comes, and the polling thread leaves
-/// the wire to it; when it has gone, the polling thread polls again. Where the wire wakes, the polling
-/// thread has it alone.
+/// Where the wire wakes nobody a thread that waits takes in what comes, and the polling thread
+/// leaves the wire to it; when it has gone, the polling thread polls again. Where the wire wakes,
+/// the polling thread has it alone.
 #[test]
 fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     let ([here, there], [_, came]) = pair(Nature { has_fd: false, ..Nature::of(2) });

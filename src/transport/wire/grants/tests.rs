@@ -186,8 +186,8 @@ fn a_frame_that_was_not_granted_is_refused() {
     assert_eq!(end.free[0], buffers_of(0));
 }
 
-/// What waits at a sender is bounded, whatever the number of peers; the small line of a peer that was
-/// sent nothing has room all the same.
+/// What waits at a sender is bounded, whatever the number of peers; the small line of a peer that
+/// was sent nothing has room all the same.
 #[test]
 fn frames_of_all_peers_share_the_room_to_wait() {
     let (mut ranks, mut waits) = (Ranks::new(1, 1), 0);

@@ -1,7 +1,7 @@
 //! Ranks that are killed behind a wire while operations on them are under way.
 //!
-//! Each kill has a job of its own with three ranks: 0 works with 1, which dies, and gives the memory
-//! of what has ended out again, to reads from 2. `LLCL_KILLS` says how many there are.
+//! Each kill has a job of its own with three ranks: 0 works with 1, which dies, and gives the
+//! memory of what has ended out again, to reads from 2. `LLCL_KILLS` says how many there are.
 
 use super::*;
 use crate::transport::fabric::simulate;
