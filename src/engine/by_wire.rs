@@ -1,11 +1,11 @@
-//! Operations that a network executes in the memory of a peer: gathered for each peer, and posted in
-//! batches under one doorbell by the holder of the lane's role. They stand in the table of operations
-//! in flight, as those that an owner is asked for, in a stage of their own ([`Stage::Posted`]), and
-//! their ends come back by tag.
+//! Operations that a network executes in the memory of a peer: gathered for each peer, and posted
+//! in batches under one doorbell by the holder of the lane's role. They stand in the table of
+//! operations in flight, as those that an owner is asked for, in a stage of their own
+//! ([`Stage::Posted`]), and their ends come back by tag.
 //!
-//! What the network turns out not to be able to do, as where this rank's side is not registered, goes
-//! on as a request to the owner. What a network has taken ends with what the network tells, also
-//! where the peer has died: until then it may use this rank's memory.
+//! What the network turns out not to be able to do, as where this rank's side is not registered,
+//! goes on as a request to the owner. What a network has taken ends with what the network tells,
+//! also where the peer has died: until then it may use this rank's memory.
 
 use crate::engine::atomic;
 use crate::engine::by_device;
@@ -118,8 +118,8 @@ impl LaneState {
         posted
     }
 
-    /// Whether all that was not sent waits for a network that has something of this rank's: its end,
-    /// which rings, makes room.
+    /// Whether all that was not sent waits for a network that has something of this rank's: its
+    /// end, which rings, makes room.
     pub(super) fn waits_for_wire(&self) -> bool {
         let gathered: usize = self.posts.waiting().map(|(_, line)| line.len()).sum();
         gathered == self.unsent && self.slots.iter().any(|(_, it)| it.is_posted() && it.sent)

@@ -1,7 +1,7 @@
 //! Reads and writes of peers' memory, which MPI's messages carry: a request brings up to 64 of them
 //! and the bytes of small writes, its answers bring the bytes of small reads and how each went. The
-//! bytes of large ones go from memory to memory, each in a message with a tag of its own, which both
-//! sides know by the number of the operation at the rank that asks.
+//! bytes of large ones go from memory to memory, each in a message with a tag of its own, which
+//! both sides know by the number of the operation at the rank that asks.
 //!
 //! Whoever polls the lane of the owner serves a request; no other thread of it takes part. At most
 //! `WINDOW` requests to a peer wait for their answer, so what is posted meanwhile travels together.
@@ -396,8 +396,8 @@ impl Lane {
     }
 
     /// Answers fences: when all that was under way to the dead has ended, or after `LATE`. What MPI
-    /// has not ended by then it may still read, and not write: what was to be received was cancelled,
-    /// or its bytes come no more.
+    /// has not ended by then it may still read, and not write: what was to be received was
+    /// cancelled, or its bytes come no more.
     pub(crate) fn end_fences(&mut self) {
         let now = Instant::now();
         let over = self.is_over();

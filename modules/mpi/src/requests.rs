@@ -1,6 +1,6 @@
-//! What MPI is asked for and has not ended: receives from anybody, which are posted again as soon as
-//! what they have brought was taken, and sends and receives of a single message. MPI may use their
-//! bytes until it has ended them; so where MPI does not give a box back, it is leaked.
+//! What MPI is asked for and has not ended: receives from anybody, which are posted again as soon
+//! as what they have brought was taken, and sends and receives of a single message. MPI may use
+//! their bytes until it has ended them; so where MPI does not give a box back, it is leaked.
 
 use crate::mpi::{self, Communicator, Failure};
 use mpi_sys as ffi;
@@ -19,8 +19,8 @@ const RECEIVES: [(u32, usize, usize); CLASSES] = [
     (6, 16, KNOCK_MOST),
     (7, 32, MESSAGE_MOST),
 ];
-/// Classes, which are MPI's tags: those of llcl_wire.h, of which 3 has this module's requests, and 7,
-/// its answers.
+/// Classes, which are MPI's tags: those of llcl_wire.h, of which 3 has this module's requests, and
+/// 7, its answers.
 pub const CLASSES: usize = 8;
 /// See above.
 pub const REQUESTS: u32 = 3;

@@ -1,8 +1,8 @@
 //! What a plan sends to ranks of other nodes. A put (`put`) is a notice, or several for many bytes:
-//! of as many as a notice may have (`engine::notices`), of which the last one carries the signal. Its
-//! bytes are copied as it is posted, so a step is done when its last notice is. What has not been
-//! answered is bounded: a queue that finds no room keeps its step, and goes on when answers have
-//! come (`room`).
+//! of as many as a notice may have (`engine::notices`), of which the last one carries the signal.
+//! Its bytes are copied as it is posted, so a step is done when its last notice is. What has not
+//! been answered is bounded: a queue that finds no room keeps its step, and goes on when answers
+//! have come (`room`).
 
 mod room;
 

@@ -34,8 +34,8 @@ fn scramble(bytes: &[u8]) -> u64 {
 }
 
 impl Placement {
-    /// Where this rank runs. `networked`: a wire leads to other nodes; `forced`: the environment asks
-    /// for it.
+    /// Where this rank runs. `networked`: a wire leads to other nodes; `forced`: the environment
+    /// asks for it.
     pub fn own(bootstrap: &Bootstrap, networked: bool, forced: bool) -> Result<Placement> {
         if let Some(number) = chosen_node(bootstrap.rank(), bootstrap.size())? {
             return Ok(Placement { identity: scramble(&number.to_le_bytes()), number });
