@@ -56,10 +56,26 @@ static void ends(llcl_coll_t *plan)
     CHECK_STATUS(status, LLCL_ERR_PEER_DEAD);
 }
 
+/* What the leaver has put to the others may be on its way when it has its own results, and is lost if it leaves then. */
+static void all_have_results(llcl_context_t *context, struct shared *words, uint32_t leaver, uint32_t others)
+{
+    llcl_fetch_add_params_t add = LLCL_FETCH_ADD_PARAMS_INIT;
+    if (llcl_rank(context) == leaver) {
+        CHECK_OK(llcl_wait_word(context, words->words, others, TEST_PATIENCE_NS));
+        return;
+    }
+    add.peer = leaver;
+    add.target = remote_at(words, leaver, 0);
+    add.operand = 1;
+    CHECK_OK(llcl_fetch_add(context, &add));
+}
+
 static void run(llcl_context_t *context)
 {
     uint32_t me = llcl_rank(context), size = llcl_size(context), leaver, living[16], n = size, i, turn;
     llcl_team_t *team = coll_world(context);
+    struct shared words;
+    share(context, ALLOCATED, 64, &words);
     for (i = 0; i < size; i++)
         living[i] = i;
     for (turn = 0; turn < 2 && n > 1; turn++) {
@@ -69,6 +85,7 @@ static void run(llcl_context_t *context)
         sum = plan_of(team, 0, 0, in, out);
         from = plan_of(team, 1, llcl_team_find(team, leaver), in, other);
         works(team, sum, in, out);
+        all_have_results(context, &words, leaver, n - 1);
         if (me == leaver) {
             /* No other rank comes to its end. */
             CHECK_STATUS(llcl_finalize_within(context, 2000000), LLCL_ERR_TIMEOUT);
@@ -76,6 +93,7 @@ static void run(llcl_context_t *context)
             free(in);
             free(out);
             free(other);
+            free(words.remote);
             return;
         }
         ends(sum);
@@ -94,6 +112,7 @@ static void run(llcl_context_t *context)
         free(out);
         free(other);
     }
+    free(words.remote);
 }
 
 TEST_MAIN(run)
