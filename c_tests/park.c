@@ -62,7 +62,6 @@ static void from_a_callback(llcl_context_t *context, int kind, uint32_t flags)
     struct shared target, mine;
     struct burst burst;
     llcl_fetch_add_params_t first = LLCL_FETCH_ADD_PARAMS_INIT;
-    uint64_t before = am_stats(context).parked;
     memset(&burst, 0, sizeof burst);
     share(context, kind, 4096, &target);
     region_make(context, ALLOCATED, 4096, &mine);
@@ -82,7 +81,6 @@ static void from_a_callback(llcl_context_t *context, int kind, uint32_t flags)
     CHECK_OK(llcl_flush(context, peer));
     CHECK_EQUAL(word_get(&burst.done), MANY + 1);
     CHECK_EQUAL(word_get(&burst.failed), 1);
-    CHECK(am_stats(context).parked > before);
     share_end(context, &target);
     region_drop(&mine);
 }
@@ -149,6 +147,8 @@ static void run(llcl_context_t *context)
         from_a_callback(context, kind, 0);
         from_a_callback(context, kind, LLCL_FLAG_DEFER);
     }
+    /* Another thread may serve a queue while the callback fills it; not in each of the four. */
+    CHECK(am_stats(context).parked > 0);
     messages(context);
 }
 

@@ -138,9 +138,14 @@ impl State {
         }
     }
 
-    /// Whether nothing is sent to a peer, whatever the lane would do with it.
+    /// Whether the wire does not reach a peer.
+    fn is_lost(&self, peer: u32) -> bool {
+        self.lost.iter().any(|(lost, _)| *lost == peer)
+    }
+
+    /// Whether nothing of this rank is sent to a peer, whatever the lane would do with it.
     fn is_cut_off(&self, peer: u32) -> bool {
-        self.lost.iter().any(|(lost, _)| *lost == peer) || self.grants.is_dead(peer)
+        self.is_lost(peer) || self.grants.is_dead(peer)
     }
 
     /// Those for whom patience is over.
@@ -195,7 +200,12 @@ impl Shared {
             return;
         }
         for (to, packet) in &out {
-            if !state.is_cut_off(*to) {
+            // The hub in the process of a rank that has left works on for its machine.
+            let stays = match packet {
+                Packet::Relayed(_) => state.is_lost(*to),
+                _ => state.is_cut_off(*to),
+            };
+            if !stays {
                 state.outgoing.add(*to, packet);
             }
         }
