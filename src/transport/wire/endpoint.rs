@@ -87,8 +87,7 @@ struct State {
     joins: Joins,
     outgoing: Outgoing,
     relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
-    /// Peers that the wire does not reach and of whom nobody has said that they are dead; and when
-    /// patience ends, None: it has.
+    /// Peers that the wire does not reach; and when patience ends, None: it has, or they are dead.
     lost: Vec<(u32, Option<Instant>)>,
     posted: Posted,
     batch: Batch,
@@ -343,7 +342,8 @@ impl Endpoint {
         state.grants.mark_dead(peer);
         state.receipts.mark_dead(peer);
         state.outgoing.discard(peer);
-        state.lost.retain(|(lost, _)| *lost != peer);
+        let lost = state.lost.iter_mut().filter(|(lost, _)| *lost == peer);
+        lost.for_each(|(_, until)| *until = None);
         state.lane.fence(peer);
         drop(state);
         self.shared.wake.wake();
