@@ -208,22 +208,26 @@ fn a_rank_that_closes_its_connection_may_say_why() {
 #[test]
 fn two_processes_in_one_place_fail_the_job() {
     if is_rank() {
-        match Bootstrap::from_environment() {
-            Ok(me) => {
-                // Where all have left before the second process joins, there is no job to fail.
-                std::thread::sleep(Duration::from_secs(2));
-                me.fence_survivors().unwrap();
+        let (mut joined, mut seen) = UnixStream::pair().unwrap();
+        // SAFETY: the child joins and ends; it needs no lock that another thread may have held.
+        let second = unsafe { libc::fork() };
+        if second == 0 {
+            // The first has joined.
+            seen.read_exact(&mut [0]).unwrap();
+            if let Err(e) = Bootstrap::from_environment() {
+                println!("{e}");
             }
-            Err(e) => println!("{e}"),
+            exit(0);
         }
+        let me = Bootstrap::from_environment().unwrap();
+        joined.write_all(&[1]).unwrap();
+        // It stays until the second has tried. SAFETY: a child of this process.
+        unsafe { libc::waitpid(second, std::ptr::null_mut(), 0) };
+        me.fence_survivors().unwrap();
         exit(0);
     }
-    let program = again("two_processes_in_one_place_fail_the_job").join("' '");
-    let script = format!("'{program}' & '{program}'; wait; exit 0");
     for options in [&["-n", "2"][..], &["-n", "2", "--keep-going"]] {
-        let output = launch(options, &["/bin/sh", "-c", &script].map(str::to_owned));
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let said = ranks("two_processes_in_one_place_fail_the_job", options, 1);
         assert!(said.contains("from its connection came a second process that joins"), "{said}");
     }
 }
