@@ -137,14 +137,11 @@ impl State {
         }
     }
 
-    /// Whether the wire does not reach a peer.
+    /// Whether the wire does not reach a peer: nothing is sent there, whatever the lane would do with
+    /// it. A rank that has died may be reached: the hub in the process of one that has left works on
+    /// for its machine.
     fn is_lost(&self, peer: u32) -> bool {
         self.lost.iter().any(|(lost, _)| *lost == peer)
-    }
-
-    /// Whether nothing of this rank is sent to a peer, whatever the lane would do with it.
-    fn is_cut_off(&self, peer: u32) -> bool {
-        self.is_lost(peer) || self.grants.is_dead(peer)
     }
 
     /// Those for whom patience is over.
@@ -199,12 +196,7 @@ impl Shared {
             return;
         }
         for (to, packet) in &out {
-            // The hub in the process of a rank that has left works on for its machine.
-            let stays = match packet {
-                Packet::Relayed(_) => state.is_lost(*to),
-                _ => state.is_cut_off(*to),
-            };
-            if !stays {
+            if !state.is_lost(*to) {
                 state.outgoing.add(*to, packet);
             }
         }

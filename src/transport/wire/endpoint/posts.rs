@@ -114,7 +114,7 @@ impl Endpoint {
     /// The bytes of what was taken are valid until its end, those of reads are nobody else's.
     pub unsafe fn post(&self, peer: u32, wanted: &[Posting]) -> (usize, Stopped) {
         let mut state = self.shared.lock();
-        if state.is_cut_off(peer) {
+        if state.is_lost(peer) || state.grants.is_dead(peer) {
             // Until the engine has heard that the peer is dead.
             return (0, Stopped::Later);
         }

@@ -231,6 +231,23 @@ fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
     }
 }
 
+/// The hub in the process of a rank that has left works on for its machine.
+#[test]
+fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
+    let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
+    let [wire, other]: [Arc<dyn Wire>; 2] = [Arc::new(wire), Arc::new(other)];
+    let (relayed, hears) = channel();
+    let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
+    let news = News { relayed, ..no_news() };
+    let card = other.card().unwrap();
+    let end = Endpoint::join((0, 2), wire, MEDIUM, nowhere(), no_news()).unwrap();
+    let _hub = Endpoint::join((1, 2), other, MEDIUM, nowhere(), news).unwrap();
+    end.connect(1, &card).unwrap();
+    end.mark_dead(1);
+    end.relay()(1, vec![7; 8]);
+    assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![7; 8])));
+}
+
 /// A thread that tells of a peer may drop the last that has the end, and then goes on; a hub may
 /// relay at that time.
 #[test]
