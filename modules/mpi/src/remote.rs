@@ -287,9 +287,8 @@ impl Lane {
 
     /// An answer has come.
     pub(crate) fn answered(&mut self, at: usize, peer: u32, size: usize) {
-        let bytes: Box<[u8]> = self.requests.bytes(at).1[..size].into();
-        self.give_back(at as u64);
-        let mut left = &bytes[..];
+        let message = self.requests.take_out(at);
+        let mut left = &message[..size];
         if take(&mut left) == Some([LAST])
             && let Some(open) = self.remote.open.get_mut(&peer)
         {
@@ -299,7 +298,7 @@ impl Lane {
             }
         }
         while let Some([what, size]) = take(&mut left) {
-            let Some(bytes) = take_bytes(&mut left, size) else { return };
+            let Some(bytes) = take_bytes(&mut left, size) else { break };
             let (number, mut status) = ((what >> 32) as u32, what as u32 as i32);
             let Some(operation) = self.remote.get(number).filter(|it| it.peer == peer) else {
                 continue;
@@ -313,6 +312,8 @@ impl Lane {
             }
             self.told(number, status);
         }
+        self.requests.put_back(at, message);
+        self.give_back(at as u64);
     }
 
     /// How an operation went is known.

@@ -119,27 +119,29 @@ impl Requests {
 
     /// Posts a receive from anybody, whose bytes nobody reads any more.
     pub fn post(&mut self, at: usize) -> Result<(), Failure> {
-        let Receive { bytes, class, handle } = &mut self.receives[at];
+        // SAFETY: a constant of the MPI that was built for.
+        let anybody = unsafe { ffi::RSMPI_ANY_SOURCE };
+        let Receive { bytes, class, .. } = &mut self.receives[at];
+        let (from, start, size) = ((anybody, *class), bytes.as_mut_ptr(), bytes.len());
         // SAFETY: the bytes lie in a box that stays until MPI has ended the receive.
-        let code = unsafe {
-            ffi::MPI_Irecv(
-                bytes.as_mut_ptr().cast(),
-                bytes.len() as i32,
-                ffi::RSMPI_UINT8_T,
-                ffi::RSMPI_ANY_SOURCE,
-                *class as i32,
-                self.communicator.handle,
-                handle,
-            )
-        };
-        mpi::check("MPI_Irecv", code)?;
-        self.posted[*class as usize].push_back(at);
+        self.receives[at].handle = unsafe { self.begin_receive(from, start, size)? };
+        self.posted[from.1 as usize].push_back(at);
         Ok(())
     }
 
     /// What a receive has brought: its class, and its bytes, until it is posted again.
     pub fn bytes(&self, at: usize) -> (u32, &[u8]) {
         (self.receives[at].class, &self.receives[at].bytes)
+    }
+
+    /// Takes out the bytes of a receive, which put_back() gives back to it before it is posted again.
+    pub fn take_out(&mut self, at: usize) -> Box<[u8]> {
+        std::mem::take(&mut self.receives[at].bytes)
+    }
+
+    /// See take_out().
+    pub fn put_back(&mut self, at: usize, bytes: Box<[u8]>) {
+        self.receives[at].bytes = bytes;
     }
 
     fn add(&mut self, single: Single, handle: ffi::MPI_Request) {
@@ -196,6 +198,20 @@ impl Requests {
         size: usize,
         single: Single,
     ) -> Result<(), Failure> {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { self.begin_receive((peer as i32, tag), bytes, size)? };
+        self.add(single, handle);
+        Ok(())
+    }
+
+    /// # Safety
+    /// The bytes are valid and nobody else's until MPI has ended the receive.
+    unsafe fn begin_receive(
+        &self,
+        (source, tag): (i32, u32),
+        bytes: *mut u8,
+        size: usize,
+    ) -> Result<ffi::MPI_Request, Failure> {
         let mut handle = MaybeUninit::uninit();
         // SAFETY: as the caller promises.
         let code = unsafe {
@@ -203,7 +219,7 @@ impl Requests {
                 bytes.cast(),
                 size as i32,
                 ffi::RSMPI_UINT8_T,
-                peer as i32,
+                source,
                 tag as i32,
                 self.communicator.handle,
                 handle.as_mut_ptr(),
@@ -211,8 +227,7 @@ impl Requests {
         };
         mpi::check("MPI_Irecv", code)?;
         // SAFETY: MPI_Irecv() has written it.
-        self.add(single, unsafe { handle.assume_init() });
-        Ok(())
+        Ok(unsafe { handle.assume_init() })
     }
 
     /// Cancels receives of single messages. MPI ends them, in this way or by what has come.

@@ -20,9 +20,8 @@ impl Lane {
     }
 
     pub(crate) fn serve(&mut self, at: usize, peer: u32, size: usize) {
-        let bytes: Box<[u8]> = self.requests.bytes(at).1[..size].into();
-        self.give_back(at as u64);
-        let (mut left, mut answer) = (bytes.get(HEAD..).unwrap_or_default(), Message::new());
+        let message = self.requests.take_out(at);
+        let (mut left, mut answer) = (message.get(HEAD..size).unwrap_or_default(), Message::new());
         while let Some([what, size, place, region]) = take(&mut left) {
             let (number, write) = ((what >> 1) as u32, what & 1 == 1);
             let data = if write && size <= INLINE { size } else { 0 };
@@ -50,6 +49,8 @@ impl Lane {
             let back = if write || status != Status::OK { 0 } else { size };
             answer = self.tell(answer, peer, told(number, status), (place, back));
         }
+        self.requests.put_back(at, message);
+        self.give_back(at as u64);
         let sent = self.requests.send_message((peer, ANSWERS), answer.end(LAST));
         self.went_well(sent);
         self.events.push_back(Event::about(Event::SERVED, peer));

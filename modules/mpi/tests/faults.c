@@ -1,22 +1,14 @@
 /* MPI fails, as this program's own MPI_Irecv and MPI_Testsome have it, which come before MPI's: llcl_init_mpi ends with an error, and leaves no
  * receive posted and no communicator behind; later, all that is pending ends with a status, and a sentence of MPI's says why. 2 ranks,
  * of a communicator's Fortran handle. */
+#include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(condition)                                                                              \
-    do {                                                                                               \
-        if (!(condition)) {                                                                            \
-            fprintf(stderr, "%s:%d: rank %d: not so: %s (%s)\n", __FILE__, __LINE__, rank, #condition, \
-                    llcl_last_error());                                                                \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                              \
-        }                                                                                              \
-    } while (0)
-
-static int rank, posted, cancelled, freed, left = -1, broken;
+static int posted, cancelled, freed, left = -1, broken;
 
 int MPI_Irecv(void *bytes, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {

@@ -8,6 +8,7 @@
  *   machines GROUP leader    as member, of a team whose last rank puts to other nodes for its own
  *   machines GROUP abort     the last rank ends the job; nobody else would end
  *   machines GROUP finalize  MPI_Finalize comes before llcl_finalize, which says so */
+#include "expect.h"
 #include <llcl.h>
 #include <mpi.h>
 #include <signal.h>
@@ -19,16 +20,7 @@
 enum { BYTES = 100000, ROUNDS = 100, RANKS = 16, WORDS = 20000 };
 #define PATIENCE INT64_C(10000000000)
 
-#define EXPECT(condition)                                                                              \
-    do {                                                                                               \
-        if (!(condition)) {                                                                            \
-            fprintf(stderr, "%s:%d: rank %d: not so: %s (%s)\n", __FILE__, __LINE__, rank, #condition, \
-                    llcl_last_error());                                                                \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                              \
-        }                                                                                              \
-    } while (0)
-
-static int rank, size, group;
+static int size, group;
 
 static int32_t allgather(void *comm, const void *mine, size_t bytes, void *all)
 {

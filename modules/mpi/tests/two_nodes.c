@@ -1,5 +1,6 @@
 /* Ranks on nodes of their own (LLCL_NODE_ID) reach each other by MPI: messages with answers, reads, writes and atomics of sizes around the limits
  * of frames. MPI itself goes on beside it. With an argument MPI gives no threads, and llcl_init refuses. */
+#include "expect.h"
 #include <llcl_mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,15 +8,7 @@
 
 enum { MESSAGES = 2000, HANDLER = 3, LARGE = 200000 };
 
-#define EXPECT(condition)                                                                              \
-    do {                                                                                               \
-        if (!(condition)) {                                                                            \
-            fprintf(stderr, "%s:%d: rank %d: not so: %s\n", __FILE__, __LINE__, rank, #condition);    \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                              \
-        }                                                                                              \
-    } while (0)
-
-static int rank, size;
+static int size;
 
 static void reads_and_writes(llcl_context_t *context, const llcl_remote_t *all, unsigned char *own)
 {
