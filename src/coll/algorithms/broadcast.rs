@@ -328,8 +328,9 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many nodes the root puts to each of them, if these are at most so many bytes.
+/// Up to so many nodes the root puts to each of them, if the bytes are at most `SHORT`.
 const FEW: usize = 16;
+/// See `FEW`.
 const SHORT: u64 = 8 << 10;
 /// Up to so many bytes few messages one after the other count more than few bytes.
 const LONG: u64 = 128 << 10;

@@ -171,8 +171,9 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many nodes each puts straight to the root, if these are at most so many bytes.
+/// Up to so many nodes each puts straight to the root, if the bytes are at most `SHORT`.
 const FEW: usize = 16;
+/// See `FEW`.
 const SHORT: u64 = 8 << 10;
 /// Up to so many bytes the ranks of a node need not wait for each other.
 const EAGER_INSIDE: u64 = 4 << 10;

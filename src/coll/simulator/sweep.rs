@@ -1,6 +1,7 @@
 //! Many problems for each algorithm: all numbers of ranks up to 33, all roots, counts around the
 //! edges of segments, in place and not, with blocks alike and varied.
 
+use super::tests::broadcast_to;
 use super::{Random, Table, posted, run, tables};
 use crate::coll::algorithms::Algorithm;
 use crate::coll::nodes::Nodes;
@@ -121,19 +122,8 @@ fn problems(
             let count = counts(segment / width)[*turn / 6 % 10];
             let in_place = *turn / 60 % 2 == 1;
             let queues = if *turn / 7 % 3 == 1 { 1 } else { QUEUES };
-            let (varied, nodes) = (None, None);
-            let problem = Problem {
-                operation,
-                ranks,
-                root,
-                count,
-                width,
-                segment,
-                in_place,
-                queues,
-                varied,
-                nodes,
-            };
+            let shape = Problem { root, count, width, segment, in_place, ..broadcast_to(ranks) };
+            let problem = Problem { operation, queues, ..shape };
             each(&problem, None);
             if turn.is_multiple_of(4) && can_vary(operation) {
                 let tables = tables(&problem, &mut Random::new(*turn as u64));
