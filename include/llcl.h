@@ -2005,7 +2005,8 @@ llcl_status_t llcl_wake(llcl_context_t *context,
  * `context`: a live context.
  * LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;
  * LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
- * Any thread may call it; callbacks may run on it.
+ * Any thread may call it; callbacks may run on it. Where a network is polled, MPI's for example, a
+ * call that found nothing lets other threads have the core.
  */
 llcl_status_t llcl_progress(llcl_context_t *context);
 

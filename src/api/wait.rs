@@ -317,7 +317,8 @@ pub unsafe extern "C" fn llcl_wake(context: *mut llcl_context_t, peer: u32) -> l
 /// `context`: a live context.
 /// LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;
 /// LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
-/// Any thread may call it; callbacks may run on it.
+/// Any thread may call it; callbacks may run on it. Where a network is polled, MPI's for example, a
+/// call that found nothing lets other threads have the core.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_progress(context: *mut llcl_context_t) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
