@@ -134,7 +134,7 @@ impl Requests {
         (self.receives[at].class, &self.receives[at].bytes)
     }
 
-    /// Takes out the bytes of a receive, which put_back() gives back to it before it is posted again.
+    /// Takes out the bytes of a receive; put_back() gives them back before it is posted again.
     pub fn take_out(&mut self, at: usize) -> Box<[u8]> {
         std::mem::take(&mut self.receives[at].bytes)
     }

@@ -137,9 +137,9 @@ impl State {
         }
     }
 
-    /// Whether the wire does not reach a peer: nothing is sent there, whatever the lane would do with
-    /// it. A rank that has died may be reached: the hub in the process of one that has left works on
-    /// for its machine.
+    /// Whether the wire does not reach a peer: nothing is sent there, whatever the lane would do
+    /// with it. A rank that has died may be reached: the hub in the process of one that has left
+    /// works on for its machine.
     fn is_lost(&self, peer: u32) -> bool {
         self.lost.iter().any(|(lost, _)| *lost == peer)
     }
