@@ -1,11 +1,10 @@
-//! Buffers that a rank names anew with each round: its block of the plan says where they lie in the
-//! round that it has started.
+//! Bindings: where a buffer that the owner names anew with each start lies in the present round.
+//! The owner's block of the plan holds one for each such buffer.
 //!
-//! The owner writes its binding before it starts a round, and after the round before has ended. A
-//! thread of any rank reads it for a step that touches the owner's buffer. By the rules of
-//! schedules such a step either follows a signal of the owner in this round, or is one of the
-//! owner's own, and then the thread has claimed the owner's queue. Both acquire what the owner has
-//! written before.
+//! The owner writes the binding before it starts a round, when the round before has ended. A thread
+//! of any rank reads it for a step that touches the buffer. By the rules of schedules that step
+//! follows a signal of the owner in this round, or it is a step of the owner's queue, which the
+//! thread has claimed. Signal and claim both acquire what the owner wrote before.
 
 use crate::coll::runner::members::Memory;
 use crate::coll::runner::record::{Lying, act};
@@ -15,23 +14,23 @@ use crate::transport::address::Address;
 use crate::util::sync::AtomicU64;
 use std::sync::atomic::Ordering;
 
-/// Bytes that the binding of a buffer takes: a line.
+/// Bytes of a binding: a line.
 pub const BINDING: u64 = 64;
 
-/// Where one buffer of a rank lies: key and offset.
+/// Where a buffer lies: key and offset.
 #[repr(C)]
 pub struct Binding([AtomicU64; 2]);
 
 impl Binding {
-    /// From the next round on the buffer lies there.
+    /// Sets the place of the buffer from the next round on.
     #[inline]
     pub fn store(&self, place: Address) {
         self.0[0].store(place.key, Ordering::Relaxed);
         self.0[1].store(place.offset, Ordering::Relaxed);
     }
 
-    /// Where it lies in this round, `further` bytes from its beginning. Nothing is sure of the
-    /// numbers: the owner may have scribbled.
+    /// The place in this round, `further` bytes from the beginning of the buffer. The caller must
+    /// check it: a faulty owner may have written anything there.
     #[inline(always)]
     pub fn load(&self, further: u64) -> Address {
         let (key, offset) = (&self.0[0], &self.0[1]);
@@ -43,8 +42,9 @@ impl Binding {
 }
 
 impl Stage {
-    /// Maps the buffers of a step that were bound since they were looked for last. False: there is
-    /// none, or one that cannot be mapped. The caller is not pinned.
+    /// Maps those buffers of a step that were bound to a region that is not mapped yet. False: no
+    /// operand is bound, or one cannot be mapped. The caller must not be pinned, since mapping may
+    /// wait.
     #[cold]
     pub(super) fn import(&self, record: Lying, (action, size): (u8, u64)) -> bool {
         let places: &[usize] = if action == act::COMBINE { &[0, 1, 2] } else { &[0, 2] };
@@ -55,7 +55,7 @@ impl Stage {
             let Some(Memory::Bound(binding, _)) = member.memory.get(usize::from(space)) else {
                 continue;
             };
-            // SAFETY: it lies in the rank's block, which stays as long as the plan.
+            // SAFETY: the binding lies in the rank's block, which stays as long as the plan.
             let place = unsafe { &**binding }.load(offset);
             let port = self.routes.port(member.peer);
             let access = port.and_then(|port| self.routes.map(port, place, size));
@@ -76,9 +76,9 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// A rank binds a buffer for each of two rounds and signals; the other one reads where it lies
-    /// and signals that its step is done, which ends the round. Found when planted: a signal
-    /// without Release; the second binding before the round's end.
+    /// A rank binds a buffer for each of two rounds and signals; the other rank reads the binding
+    /// and signals that its step is done, which ends the round. Planted faults that this model
+    /// found: a signal without Release; the second binding before the end of the first round.
     #[test]
     fn who_has_the_signal_of_a_round_sees_the_buffer_of_that_round() {
         loom::model(|| {

@@ -1,4 +1,4 @@
-//! What a step that combines does with elements.
+//! How a combining step combines elements.
 
 use crate::coll::reduction::Kernel;
 use crate::util::rounding::Environment;
@@ -6,13 +6,13 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A reduction of the user's: left, right, result, elements, data.
+/// A user's reduction function: left, right, result, elements, data.
 pub type Reduction =
     unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, u64, *mut c_void);
 
-/// A function of the user's and its last argument. A plan that is kept for blocking calls gets
-/// those of each call, between two rounds; the threads of this rank, which alone call the function,
-/// see them as they see that the round has begun.
+/// A user's function and its last argument. In a plan that the cache keeps for blocking calls, each
+/// call sets both between two rounds. Only threads of this rank call the function, and they acquire
+/// both with the start of the round.
 pub struct UserFunction {
     function: AtomicPtr<c_void>,
     data: AtomicPtr<c_void>,
@@ -24,7 +24,7 @@ impl UserFunction {
         UserFunction { function: AtomicPtr::new(function as *mut c_void), data: data.into() }
     }
 
-    /// From the next round on this function is called. No round is under way.
+    /// Sets function and data for the next rounds. No round may be under way.
     pub fn set(&self, function: Reduction, data: *mut c_void) {
         self.function.store(function as *mut c_void, Ordering::Relaxed);
         self.data.store(data, Ordering::Relaxed);
@@ -41,9 +41,9 @@ impl UserFunction {
 /// How elements are combined.
 #[derive(Clone)]
 pub enum Combiner {
-    /// By one of the library's loops; in this environment, if the result depends on it.
+    /// A loop of the library, run in the given environment if the result depends on it.
     Kernel(Kernel, Option<Environment>),
-    /// By the user's function, in this environment.
+    /// The user's function, run in this environment.
     User(Arc<UserFunction>, Environment),
 }
 
@@ -51,7 +51,7 @@ impl Combiner {
     /// Combines elements.
     ///
     /// # Safety
-    /// As Kernel says; the user's function is what its type says.
+    /// See Kernel for the ranges; the user's function must do what its type says.
     pub(super) unsafe fn apply(
         &self,
         left: *const u8,

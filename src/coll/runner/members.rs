@@ -11,23 +11,25 @@ use std::ops::Index;
 /// One of the three memories of a rank, as this process reaches it.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
-    /// The user's: looked up at every use, because the user may free it.
+    /// A buffer of the user, with its length. It is looked up at every use, because the user may
+    /// free it.
     User(Address, u64),
-    /// The user's, at a place that its owner names anew with each round; as many bytes.
+    /// A buffer of the user whose place its owner names anew with each round (see binding), with
+    /// its length.
     Bound(*const Binding, u64),
-    /// The plan's own, at this address, as many bytes.
+    /// Memory of the plan at this address, with its length.
     Plan(*mut u8, u64),
-    /// Some of the plan's own, one behind the other in whole lines, of so many bytes each, and how
-    /// many: used in turn round by round.
+    /// Scratch memory that exists several times, one copy after the other in whole lines: address,
+    /// length of one copy, number of copies. Rounds use the copies in turn.
     Turns(*mut u8, u64, u32),
-    /// That of a rank of another node, which looks for the place itself. The length is that of any.
+    /// Memory of a rank of another node: that rank finds the place itself. The length is no limit.
     Far(u64),
 }
 
-/// The word of a rank's completion, of kind STORE or ADD.
+/// The word of a rank's STORE or ADD completion.
 #[derive(Clone, Copy, Debug)]
 pub struct Word {
-    /// Which of the two.
+    /// The kind of completion: STORE or ADD.
     pub kind: u32,
     /// Where it lies.
     pub place: Address,
@@ -42,29 +44,29 @@ pub struct Member {
     pub peer: u32,
     /// Its session.
     pub session: Session,
-    /// Where its session lies, as its threads name it when they sleep.
+    /// The address of its session, by which a thread of that rank sleeps on it (see Waiters).
     pub address: Address,
-    /// Its Send, Receive and Scratch.
+    /// Its memories, by Space: input, output and scratch.
     pub memory: [Memory; 3],
-    /// Any rank may run its steps.
+    /// Whether a thread of any rank may run its steps.
     pub shared: bool,
-    /// Its progress thread is to be rung for when a round ends.
+    /// Whether its progress thread is rung when a queue finishes a round.
     pub notified: bool,
-    /// The word of its completion, where all ranks map it: the rank that runs the last step of a
-    /// round changes it.
+    /// The word of its completion, if all ranks map it: the thread that runs the last step of a
+    /// round changes it, whatever its rank.
     pub word: Option<Word>,
 }
 
 impl Member {
-    /// Whether it is of another node.
+    /// Whether it is a rank of another node.
     pub fn is_far(&self) -> bool {
         matches!(self.memory[0], Memory::Far(_))
     }
 }
 
-/// In teams of up to so many ranks each knows all others, and may run steps of any of them: where
-/// ranks share cores, a round need not wait until each of them gets one. The price is a contact for
-/// each pair of ranks when the plan is made, a number that grows with the square of the ranks.
+/// In teams of up to EVERYBODY ranks each rank knows all others and may run their steps, so where
+/// ranks share cores a round need not wait until each of them gets a core. The price is one contact
+/// for each pair of ranks when the plan is made.
 pub const EVERYBODY: usize = 64;
 
 /// The ranks that rank `me` has to know: all of a small team, else those that its program names.
@@ -81,25 +83,26 @@ pub fn known(program: &Program, me: usize, ranks: usize) -> BTreeSet<usize> {
     known
 }
 
-/// Those that are known, by rank.
+/// The known ranks, found by rank.
 pub struct Members {
-    /// Each at its remainder by their number; at places that would be empty a copy of one that is
-    /// elsewhere. There is at least one.
+    /// Each member is at slot() of its rank. Places without a member hold a copy of another one, so
+    /// every index gives a valid member. There is at least one.
     places: Box<[Member]>,
 }
 
 impl Members {
-    /// How many places there are for these ranks of a team of so many.
+    /// How many places the table of these ranks of a team needs.
     fn places(known: &BTreeSet<usize>, ranks: usize) -> usize {
         if known.len() == ranks { ranks } else { modulus(known, ranks) }
     }
 
-    /// What they take of this process's memory.
+    /// Bytes of the table in this process's memory.
     pub fn bytes(known: &BTreeSet<usize>, ranks: usize) -> usize {
         Members::places(known, ranks) * size_of::<Member>()
     }
 
-    /// Some ranks of a team of `ranks`; `own` is one of them.
+    /// A table of `members`, ranks of a team of `ranks`; `own` is one of them and fills the empty
+    /// places.
     pub fn new(members: &[Member], own: Member, ranks: usize) -> Members {
         let known = members.iter().map(|member| member.rank).collect();
         let mut places = vec![own; Members::places(&known, ranks).max(1)].into_boxed_slice();
@@ -109,22 +112,22 @@ impl Members {
         Members { places }
     }
 
-    /// All that are known.
+    /// All known ranks.
     pub fn iter(&self) -> impl Iterator<Item = &Member> {
         let count = self.places.len();
         let is_here = move |(place, member): &(usize, &Member)| slot(member.rank, count) == *place;
         self.places.iter().enumerate().filter(is_here).map(|(_, member)| member)
     }
 
-    /// All but one, beginning behind it.
+    /// All known ranks but `than`, beginning with the next one.
     pub fn others(&self, than: usize) -> impl Iterator<Item = &Member> {
         let behind = self.iter().skip_while(move |member| member.rank != than).skip(1);
         behind.chain(self.iter().take_while(move |member| member.rank != than))
     }
 }
 
-/// A rank that this one knows. Any other number, as somebody may have scribbled it, gives some rank
-/// that it knows.
+/// The member of a known rank. An unknown number, which only a faulty peer can have written, gives
+/// some member.
 impl Index<usize> for Members {
     type Output = Member;
 

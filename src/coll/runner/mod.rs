@@ -1,8 +1,8 @@
-//! How the steps of a plan are run: sessions in memory that all ranks map (`session`, `record`),
-//! the queues in them (`queue`), the end of a round (`round_end`), and the threads of any rank that
-//! run what a signal releases (`stepping`: the loops; `shared`: what a step does). What goes to a
-//! rank of another node is put into notices (`posted`, `put_sender`), which that rank takes in
-//! (`put_receiver`).
+//! How the steps of a plan are run. Each rank has a session in memory that all ranks of the plan
+//! map (`session`, `record`), with its queues of steps (`queue`) and the words that end its rounds
+//! (`round_end`). A thread of any rank may run the steps that a signal makes ready: `stepping` has
+//! the loops, `shared` what a step does. For a rank of another node a step posts a notice
+//! (`posted`, `put_sender`); the receiver stores the bytes and the signal (`put_receiver`).
 
 pub mod binding;
 mod combiner;

@@ -1,12 +1,12 @@
-//! Programs over several nodes. A step runs at the rank whose program it stands in, and may put
-//! bytes and signals to ranks of other nodes; it reads memory of its own node only. Each put
-//! carries the signal that follows it, so a step that does more than that falls into two.
+//! Programs over several nodes. The owner runs each step itself; a step may put bytes and a signal
+//! to a rank of another node, and reads memory of its own node only. A put carries the signal that
+//! follows it, so a step that does more than that is cut in two.
 
 use crate::coll::schedule::{Action, Place, Program, Step, scratch};
 use std::collections::BTreeSet;
 
-/// The program of `rank` with its steps cut such that each of those that name a rank of another
-/// node is one put, which is_far() tells. None: it reads what lies there.
+/// Cuts the steps of `rank`'s program so that each step that names a far rank, as is_far() tells,
+/// is one put. None: a step reads the memory of a far rank.
 pub fn posted(
     mut program: Program,
     rank: usize,
@@ -25,7 +25,8 @@ pub fn posted(
     if steps.clone().any(|step| inputs(step).any(|place| far.contains(&place.rank))) {
         return None;
     }
-    // Results of combinations that belong to such a rank lie here first, one for each queue.
+    // Results of combinations that belong to a far rank are stored here first; each queue has its
+    // own place.
     let mut end = program.scratch;
     for queue in &mut program.queues {
         let results = queue.iter().filter_map(|step| result_there(step, &far));
@@ -39,7 +40,7 @@ pub fn posted(
     Some(Program { scratch: end, far, ..program })
 }
 
-/// What a step reads.
+/// The places that a step reads.
 fn inputs(step: &Step) -> impl Iterator<Item = Place> + use<> {
     let inputs = match step.action {
         Action::Nothing => [None; 2],
@@ -49,7 +50,7 @@ fn inputs(step: &Step) -> impl Iterator<Item = Place> + use<> {
     inputs.into_iter().flatten()
 }
 
-/// Where a combination stores its result, and how many bytes, if that is far away.
+/// The result of a combination and its length, if the result belongs to a far rank.
 fn result_there(step: &Step, far: &BTreeSet<usize>) -> Option<(Place, u64)> {
     match step.action {
         Action::Combine { to, size, .. } if far.contains(&to.rank) => Some((to, size)),
@@ -57,7 +58,7 @@ fn result_there(step: &Step, far: &BTreeSet<usize>) -> Option<(Place, u64)> {
     }
 }
 
-/// The steps that a step becomes.
+/// The steps that replace `step`.
 fn cut(step: Step, far: &BTreeSet<usize>, room: Place) -> Vec<Step> {
     let Step { wait, action, signal } = step;
     if let Some((to, size)) = result_there(&step, far)

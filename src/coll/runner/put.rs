@@ -1,4 +1,4 @@
-//! Steps that put to ranks of other nodes; see `put_sender`.
+//! Steps that put to ranks of other nodes; `put_sender` has the format and the flow control.
 
 use crate::coll::runner::members::Member;
 use crate::coll::runner::put_sender::{Put, PutSender, Signal, Told};
@@ -11,8 +11,9 @@ use crate::util::status::Status;
 use std::sync::atomic::Ordering;
 
 impl Stage {
-    /// Puts what is left of a step's bytes, and its signal. RETRY_BUSY: the queue waits for room;
-    /// RETRY_QUEUE_FULL: there is none at the moment.
+    /// Posts the notices of a step that were not posted yet; the last one carries the signal.
+    /// RETRY_BUSY: the plan's room is used up, and an answer calls for this queue again.
+    /// RETRY_QUEUE_FULL: the command queue is full, and the caller must try again.
     #[cold]
     pub(super) fn put(&self, record: Lying, size: u64, round: u32) -> Result<(), Status> {
         let (edge, (to, space, offset)) = (Edge::of(record), record.place(2));
@@ -56,11 +57,12 @@ impl Stage {
         Ok(())
     }
 
-    /// Why a step was not performed ends the run.
+    /// Turns the status of a step that was not performed into the reason why the run ends.
     #[cold]
     pub(super) fn not_performed(&self, status: Status, worklist: &mut Worklist) -> End {
         if status.is_retry() {
-            // A put without room. Where that comes back by itself, nobody announces it.
+            // A put without room. Only room of the plan is announced (RETRY_BUSY); the worklist's
+            // `left` asks the caller to come back for a full command queue.
             worklist.left |= status == Status::RETRY_QUEUE_FULL;
             return End::Full;
         }
@@ -90,7 +92,7 @@ impl Stage {
     }
 }
 
-/// The signal of a put in this round.
+/// The signal that the last notice of a put carries in this round.
 fn signal(record: Lying, edge: Edge, round: u32) -> Signal {
     let to = record.signal_queue();
     match (edge.signals && record.marks().signals_in(round), record.marks().signals_in_cell()) {

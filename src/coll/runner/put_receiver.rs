@@ -1,10 +1,10 @@
-//! What ranks of other nodes put into a plan. The holder of the lane's role stores the bytes of a
-//! notice where they belong, at once, and then its signal where the steps of this rank look for it:
-//! in a session of its own for each of those ranks (`Shadow`), or in a cell. Notices overtake each
-//! other, so signals of one edge are stored in the order in which they were sent, each when all
-//! that was put before it has come. Then the queue is looked at as by any deliverer; but where
-//! nobody takes care of it, the progress thread is called: steps may call functions of the user,
-//! and the role is not kept for that.
+//! Stores what ranks of other nodes put into a plan. The holder of the lane's role stores the bytes
+//! of a notice at once, and its signal where this rank's steps look for it: in a session that this
+//! rank keeps for the sender (`Shadow`), or in a cell. Notices overtake each other; so the signals
+//! of one edge are stored in the order in which they were sent, each after all bytes that were put
+//! before it. Then the receiver checks as any deliverer which thread runs the queue. Where none
+//! does it calls the progress thread, since steps may call functions of the user, for which the
+//! role must not be held.
 
 use crate::coll::runner::members::{Member, Memory};
 use crate::coll::runner::put_sender::{Put, Signal, Told};
@@ -20,8 +20,8 @@ use crate::util::status::Status;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The memory of a session that stands for one of a rank of another node: its signal words for this
-/// rank, one for each queue, and nothing else.
+/// The memory of a session that stands for a rank of another node. It has only that rank's signal
+/// words for this rank, one for each queue.
 pub struct Shadow(Box<[Line]>);
 
 #[derive(Clone, Copy, Default)]
@@ -29,7 +29,7 @@ pub struct Shadow(Box<[Line]>);
 struct Line(#[allow(dead_code, reason = "used by address")] [u64; 8]);
 
 impl Shadow {
-    /// For a rank that signals up to so many queues.
+    /// For a rank that signals at most `queues` queues.
     pub fn new(queues: usize) -> Shadow {
         Shadow(vec![Line::default(); Shadow::bytes(queues).div_ceil(64)].into())
     }
@@ -39,7 +39,7 @@ impl Shadow {
         session::size(&vec![1; queues], 0)
     }
 
-    /// What stands for the rank: number `rank` of the team and `peer` of the world.
+    /// The member that stands for the far rank: `rank` in the team, `peer` in the world.
     pub fn member(&mut self, rank: usize, peer: u32, queues: usize) -> Member {
         let base = self.0.as_mut_ptr().cast();
         // SAFETY: zeroed lines, as many as new() has asked for; the plan keeps them.
@@ -50,13 +50,13 @@ impl Shadow {
     }
 }
 
-/// Which rank stores what is put.
+/// The plan into which the receiver stores.
 pub trait Owner: Send + Sync {
-    /// What its steps run on.
+    /// The stage on which its steps run.
     fn stage(&self) -> &Stage;
 }
 
-/// What has come over one edge: the number of the next notice, and what came before its turn.
+/// What has come over one edge: the number of the next notice, and the notices that overtook it.
 #[derive(Default)]
 struct Arrivals {
     next: u32,
@@ -65,11 +65,11 @@ struct Arrivals {
 
 struct State {
     owner: Option<Weak<dyn Owner>>,
-    /// What has come before there was an owner.
+    /// Notices that came before there was an owner.
     early: Vec<(u32, Words, Box<[u8]>)>,
     /// By the sender's rank and queue.
     edges: HashMap<(usize, u8), Arrivals>,
-    /// After the end of which round the plan fails, and why.
+    /// The round after whose end the plan fails, and the status.
     fails: Option<(u32, Status)>,
     closed: bool,
 }
@@ -77,13 +77,13 @@ struct State {
 /// See the head of the file.
 pub struct PutReceiver {
     background: Arc<Background>,
-    /// The numbers in the team of those ranks, by their numbers in the world.
+    /// Team ranks of the far ranks, by world rank.
     ranks: HashMap<u32, usize>,
     state: Mutex<State>,
 }
 
 impl PutReceiver {
-    /// For a plan that is being made, in which these ranks of the world have these numbers.
+    /// For a plan that is being made. `ranks`: the team ranks of the far ranks, by world rank.
     pub fn new(background: Arc<Background>, ranks: HashMap<u32, usize>) -> PutReceiver {
         let (early, edges) = (Vec::new(), HashMap::new());
         let state = State { owner: None, early, edges, fails: None, closed: false };
@@ -94,7 +94,7 @@ impl PutReceiver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan has been made.
+    /// The plan is made: stores what came early, and from now on every notice.
     pub fn open(&self, owner: Weak<dyn Owner>) {
         let mut state = self.state();
         let early = std::mem::take(&mut state.early);
@@ -104,12 +104,13 @@ impl PutReceiver {
         }
     }
 
-    /// Nothing is stored any more from now on.
+    /// Nothing is stored from now on.
     pub fn close(&self) {
         self.state().closed = true;
     }
 
-    /// Why the plan fails for a rank that has ended so many rounds.
+    /// The status with which the plan fails for a rank that has ended `ended` rounds, if a peer
+    /// said so.
     pub fn failed_after(&self, ended: u32) -> Option<Status> {
         let (round, status) = self.state().fails?;
         (ended.wrapping_sub(round) as i32 >= 0).then_some(status)
@@ -136,10 +137,10 @@ impl PutReceiver {
         }
     }
 
-    /// Stores the signals of an edge whose turn it is.
+    /// Stores the signals of an edge in their order, up to the first notice that is missing.
     fn signal(&self, state: &mut State, stage: &Stage, rank: usize, put: Put) {
         let arrivals = state.edges.entry((rank, put.queue)).or_default();
-        // Most come in their turn, and need no place among those that wait for theirs.
+        // Most notices come in order, and need no place in `ahead`.
         let mut turn = Some(put);
         if put.sequence != arrivals.next {
             arrivals.ahead.insert(put.sequence, put);
@@ -174,13 +175,13 @@ fn store(stage: &Stage, put: Put, bytes: &[u8]) -> Result<(), Status> {
     let _pinned = pin();
     let place = (stage.me as u16, put.space, put.offset);
     let to = stage.find(place, bytes.len() as u64, put.round)?;
-    // SAFETY: found in memory of this rank that stays while this is pinned, and the schedule lets
-    // nobody else touch it now.
+    // SAFETY: found in memory of this rank that stays while this thread is pinned, and the schedule
+    // lets no other step touch it now.
     unsafe { copy(bytes.as_ptr(), to, bytes.len()) };
     Ok(())
 }
 
-/// Stores the signal of a put. Which queue was signalled.
+/// Stores the signal of a put. Returns the queue that was signalled, if any.
 fn give(stage: &Stage, rank: usize, put: Put) -> Result<Option<usize>, Status> {
     let queues = stage.members[stage.me].session.queues();
     let (to, known) = match put.signal {

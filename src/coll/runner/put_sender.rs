@@ -1,8 +1,8 @@
-//! What a plan sends to ranks of other nodes. A put (`put`) is a notice, or several for many bytes:
-//! of as many as a notice may have (`engine::notices`), of which the last one carries the signal.
-//! Its bytes are copied as it is posted, so a step is done when its last notice is. What has not
-//! been answered is bounded: a queue that finds no room keeps its step, and goes on when answers
-//! have come (`room`).
+//! What a plan sends to ranks of other nodes. A put (`put`) is one notice, or several if it has
+//! more bytes than a notice may carry (`engine::notices`); the last one carries the signal. The
+//! bytes are copied when the notice is posted, so a step is done when its last notice is posted.
+//! The bytes that were posted and not answered are bounded (`room`): a queue that finds no room
+//! stays at its step, and goes on when answers have come.
 
 mod room;
 
@@ -15,48 +15,49 @@ use room::Room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// What a notice of a plan says, as words.
+/// A notice of a plan, which travels as words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// Bytes, and perhaps a signal.
     Put(Put),
-    /// The plan has failed, for whoever has ended this round; 0: for everybody.
+    /// The plan has failed for every rank that has ended this round; round 0: for all ranks at
+    /// once.
     Failed(Status, u32),
 }
 
 /// A part of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Put {
-    /// Which memory of the receiver, and where in it.
+    /// Which memory of the receiver, as in Space.
     pub space: u8,
-    /// See `space`.
+    /// The offset in that memory.
     pub offset: u64,
-    /// In which round of the sender, from 0 on.
+    /// The round of the sender, from 0 on.
     pub round: u32,
-    /// The sender's queue, and how many notices of it there were for this rank.
+    /// The queue of the sender.
     pub queue: u8,
-    /// See `queue`.
+    /// How many notices this queue has sent to this rank before.
     pub sequence: u32,
     /// What follows the bytes.
     pub signal: Signal,
 }
 
-/// A signal of a put.
+/// The signal that a notice carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// None.
     Nothing,
-    /// To this queue, and what its word becomes.
+    /// To this queue; the signal word gets this value.
     Word(u8, u32),
-    /// To this queue, by the cell with this number.
+    /// To this queue, in the cell with this number.
     Cell(u8, u32),
 }
 
-/// In the place of the memory.
+/// Value of the `space` byte that marks a Failed notice.
 const FAILED: u64 = 255;
 
 impl Told {
-    /// As it travels.
+    /// The notice as words.
     pub fn encode(self) -> Words {
         match self {
             Told::Failed(status, round) => [status.0 as u32 as u64, round.into(), FAILED << 32],
@@ -76,7 +77,7 @@ impl Told {
         }
     }
 
-    /// As it has come; None: nobody sends that.
+    /// The notice that these words say. None: no valid notice.
     pub fn decode([offset, numbers, marks]: Words) -> Option<Told> {
         let byte = |at: u32| (marks >> at) as u8;
         if byte(32) == FAILED as u8 {
@@ -95,20 +96,20 @@ impl Told {
     }
 }
 
-/// See the head of the file.
+/// The sending side of a plan; see the head of the file.
 pub struct PutSender {
-    /// What all ranks call the plan.
+    /// The name of the plan, equal at all ranks.
     name: u64,
     /// See sequence().
     sequences: Box<[AtomicU32]>,
     /// See done().
     done: [AtomicU64; QUEUES],
     answers: Arc<Answers>,
-    /// The ranks of other nodes have been told that the plan has failed.
+    /// Whether the ranks of other nodes were told that the plan has failed.
     told: AtomicBool,
 }
 
-/// What hears of answers, which may come when the plan is gone.
+/// Receives the answers, which may come when the plan is gone.
 struct Answers {
     services: Arc<Services>,
     room: Room,
@@ -116,7 +117,8 @@ struct Answers {
 
 impl Ended for Answers {
     fn ended(&self, _: u32, bytes: usize, _: Status) {
-        // A peer that did not take it has died, which all notice, or says that the plan has failed.
+        // A peer that did not take the notice has died, which every rank notices, or reports the
+        // failure of the plan itself.
         if self.room.ended(bytes) {
             self.services.background.call(true);
         }
@@ -124,7 +126,7 @@ impl Ended for Answers {
 }
 
 impl PutSender {
-    /// For a plan that all call by this name, with so many edges.
+    /// For a plan with this name and so many edges.
     pub fn new(services: Arc<Services>, name: u64, edges: usize) -> PutSender {
         PutSender {
             name,
@@ -135,48 +137,49 @@ impl PutSender {
         }
     }
 
-    /// What it takes of this process's memory, but for what is posted.
+    /// Bytes in this process's memory, without posted notices.
     pub fn bytes(edges: usize) -> usize {
         size_of::<PutSender>() + size_of::<Answers>() + edges * size_of::<AtomicU32>()
     }
 
-    /// Whether a queue waits for room, so that there is nothing to do for it.
+    /// Whether a queue waits for room: its next step cannot be run now.
     pub fn is_stalled(&self, queue: usize) -> bool {
         self.answers.room.is_stalled(queue)
     }
 
-    /// Posts what is told, for which room was taken.
+    /// Posts a notice for which the caller has taken room.
     pub fn post(&self, peer: u32, told: Told, bytes: &[u8]) -> Result<(), Status> {
         let notice = Notice { peer, name: self.name, words: told.encode(), keep: false, bytes };
         let ends = self.answers.clone() as Arc<dyn Ended>;
         self.answers.services.notify(&notice, &ends).map_err(|error| error.status)
     }
 
-    /// Tells ranks of other nodes that the plan has failed, once.
+    /// Tells the ranks of other nodes once that the plan has failed.
     pub fn tell_failed(&self, members: &Members, status: Status) {
         if !self.told.swap(true, Ordering::Relaxed) {
             self.tell_failed_after(members, status, 0);
         }
     }
 
-    /// Tells ranks of other nodes that the plan fails when they have ended this round.
+    /// Tells the ranks of other nodes that the plan fails when they have ended `round`.
     pub fn tell_failed_after(&self, members: &Members, status: Status, round: u32) {
         self.told.store(true, Ordering::Relaxed);
         for member in members.iter().filter(|member| member.is_far()) {
             self.answers.room.take_anyhow(0);
-            // Where not even that finds room, the peer waits until this rank dies or leaves.
+            // If even this notice cannot be posted, the peer waits until this rank dies or leaves.
             if self.post(member.peer, Told::Failed(status, round), &[]).is_err() {
                 self.give_back(0);
             }
         }
     }
 
-    /// Takes room for so many bytes. False: there is none, and the queue waits for it.
+    /// Takes room for so many bytes. False: there is none, and the queue is marked as waiting for
+    /// room.
     pub fn takes(&self, bytes: usize, queue: usize) -> bool {
         self.answers.room.takes(bytes, queue)
     }
 
-    /// The room that was taken for so many bytes is free again.
+    /// Gives back room for a notice that was not posted.
     pub fn give_back(&self, bytes: usize) {
         self.answers.room.give_back(bytes);
     }
@@ -186,7 +189,8 @@ impl PutSender {
         self.sequences.get(edge)
     }
 
-    /// How much of the step that a queue is at was posted; likewise.
+    /// How many bytes of the queue's present step were posted; only the holder of its claim changes
+    /// it.
     pub fn done(&self, queue: usize) -> &AtomicU64 {
         &self.done[queue & (QUEUES - 1)]
     }

@@ -1,40 +1,42 @@
-//! One queue of a session, in memory that all ranks of the plan map: a control word, the number of
-//! the next step, and for each rank how many signals it has been sent.
+//! One queue of a session: a control word, the number of the next step, and the signal words by
+//! which the session's owner signals the queues of the same number at other ranks.
 //!
-//! The protocol, by which every step is run once, by some thread of some rank:
+//! The protocol. Each step is run exactly once, by one thread of any rank:
 //!
-//! - Only the thread that has **claimed** the queue moves `at`, runs steps and changes the control
-//!   word, by plain stores. A claim is a compare-and-swap of the control word from "active and
-//!   unclaimed"; the owner may take it as it starts the round. Its holder runs steps as long as
-//!   they are ready, and may go on looking at the signals (to hold).
-//! - A thread that **delivers** stores the signal, in a word of the sender's, and then looks at the
-//!   control word of the queue that is signalled; what it finds there says which thread takes care:
-//!   the holder of the claim, a thread that polls, the owner (of its tail, and of a queue that is
-//!   not active yet), or else the deliverer.
-//! - A thread that **releases** the claim, stops **polling** or leaves the **tail** says so first
-//!   and then looks at the signals once more. Between the two of each side lies a full fence, so
-//!   the deliverer sees the one or the other sees the signal.
-//! - The end of the last step is one store: the round is counted as finished and the queue is no
-//!   longer active, so a thread that sees the count sees everything that the round did.
+//! - A thread must **claim** the queue before it moves `at`, runs steps or changes the control
+//!   word; with the claim, plain stores are enough. A claim is a compare-and-swap of the control
+//!   word from "active and unclaimed"; the owner may also start the round with the claim taken. The
+//!   holder runs steps as long as they are ready, and may keep the claim while it polls the
+//!   signals.
+//! - A thread that **delivers** stores the signal of the step that it has run, and then reads the
+//!   polled word and the control word of the queue that is signalled. They say which thread runs
+//!   the released steps: the holder of the claim, a thread of the owner that polls, the owner later
+//!   (the tail of the queue, or a queue that is not active yet), or else the deliverer.
+//! - A thread that **releases** the claim, stops **polling** or gives up the **tail** stores that
+//!   first and then reads the signals once more. Each side has a full fence between its store and
+//!   its read, so the deliverer sees that store, or the other thread sees the signal.
+//! - The holder of the claim ends the round with one store, which counts the round as finished and
+//!   clears "active". A thread that sees the count therefore sees all effects of the round.
 //!
-//! A signal word is the number of signals since the plan was made; the sender computes it from its
-//! own round, so it is stored and not added to. It lies with the sender, in the line behind its
-//! control word's: a rank that starts and signals writes lines of its own only, and others read
-//! them. (In a cell it lies with the data, at the receiver.)
+//! A signal word is the number of signals since the plan was made. The sender computes the number
+//! from its own round, so it stores the word and needs no atomic addition. The word lies in the
+//! sender's session, in the line after the control word's: a rank that starts and signals writes
+//! lines of its own only, and other ranks read them. (The signal word of a cell lies beside the
+//! data, at the receiver.)
 
 use crate::util::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(all(test, loom))]
 mod models;
 
-/// The part of a queue that is there for any number of ranks. Signal words follow, in lines of
-/// their own: a thread that waits for a signal looks at them all the time, and would hold up each
-/// change of the control word.
+/// The part of a queue with a fixed size. The signal words follow in lines of their own: waiting
+/// threads read signal words all the time, and each such read would slow down a store to a control
+/// word in the same line.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct Head {
     control: AtomicU64,
-    /// The next step. Belongs to the holder of the claim; others take it as a hint.
+    /// The next step. Only the holder of the claim writes it; other threads read it as a hint.
     at: AtomicU32,
     /// How many signal words follow; written at init.
     pub words: AtomicU32,
@@ -42,21 +44,21 @@ pub struct Head {
     pub tail: AtomicU32,
 }
 
-/// A queue that has no tail.
+/// Value of `tail` in a queue without a tail.
 pub const NO_TAIL: u32 = u32::MAX;
 
-/// What a polled word says: no thread of the owner polls. A deliverer runs what is ready.
+/// Polled word: no thread of the owner polls. A deliverer runs the steps that are ready.
 const NOBODY: u8 = 0;
-/// The owner runs the tail itself, the last steps of the queue, which move little and for which no
-/// other rank waits. A deliverer runs the steps before the tail. A thread of the owner that is
-/// about to sleep stores NOBODY first.
+/// Polled word: the owner runs the tail itself, that is the last steps of the queue, which move few
+/// bytes and for which no other rank waits. A deliverer runs the steps before the tail. A thread of
+/// the owner that is about to sleep stores NOBODY first.
 const TAIL: u8 = 1;
-/// A thread of the owner polls the queue, or is about to: it looks at the signals all the time, and
-/// runs what becomes ready.
+/// Polled word: a thread of the owner polls the signals of this queue and runs the steps that
+/// become ready, or is about to do so.
 const POLLED: u8 = 2;
-/// The owner polls the queue in every round until it takes this word back. Deliverers read the word
-/// without a fence of their own; to take it back the owner has all CPUs execute one
-/// (fence_for_all).
+/// Polled word: the owner polls the queue in every round until it changes this word. Deliverers
+/// read POLLED_ON without a fence; before the owner relies on its change it makes all CPUs execute
+/// a fence (heavy_fence).
 const POLLED_ON: u8 = 3;
 
 /// A queue as one process sees it.
@@ -64,14 +66,14 @@ const POLLED_ON: u8 = 3;
 pub struct Queue<'a> {
     /// Control word and next step.
     pub head: &'a Head,
-    /// NOBODY, TAIL, POLLED or POLLED_ON. In a line that changes seldom, since deliverers look here
-    /// first.
+    /// NOBODY, TAIL, POLLED or POLLED_ON. The word lies in a line that is seldom written, because
+    /// each deliverer reads it first.
     pub polled: &'a AtomicU8,
     /// The first step of the tail, or NO_TAIL.
     pub tail: u32,
-    /// How many signals the queues of the same number have been sent by this one's owner, as
-    /// numbers that wrap around. The word for a rank is at its remainder by the number of words,
-    /// which is such that no two ranks that are signalled share one.
+    /// For each rank how many signals this session's owner has sent to that rank's queue of the
+    /// same number, as a number that wraps around. slot() maps the rank to its word;
+    /// session::words() chooses the length so that no two signalled ranks share a word.
     pub sent: &'a [AtomicU32],
 }
 
@@ -85,7 +87,7 @@ const FINISHED_SHIFT: u32 = 16;
 /// Most ranks of a team: the claimer's rank has 12 bits, 0 being nobody.
 pub const RANKS: usize = 4095;
 
-/// What a control word says.
+/// The value of a control word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control(u64);
 
@@ -110,15 +112,15 @@ impl Control {
     }
 }
 
-/// Between what a thread has said and its look at what others have said. A deliverer has one, and
-/// so has a thread that stops to look: one of the two sees the other.
+/// The full fence between a thread's store and its read of another thread's word. Deliverers and
+/// threads that stop polling both have one, so at least one of the two sees the other's store.
 #[inline(always)]
 pub fn between_word_and_look() {
     fence(Ordering::SeqCst);
 }
 
-/// Where in a table with so many places what belongs to a rank is. Small teams have a place for
-/// each rank, and no division.
+/// The index of a rank in a table of `places` entries: the rank itself in a small team, without a
+/// division, else the remainder.
 #[inline(always)]
 pub fn slot(rank: usize, places: usize) -> usize {
     if rank < places { rank } else { rank % places }
@@ -127,19 +129,19 @@ pub fn slot(rank: usize, places: usize) -> usize {
 /// Whether a signal word, of a queue or in a cell, has reached a count.
 #[inline(always)]
 pub fn has_reached(word: &AtomicU32, least: u32) -> bool {
-    // Acquire: pairs with signal(); what the sender did before is seen.
+    // Acquire: pairs with signal(); the caller sees what the sender did before.
     word.load(Ordering::Acquire).wrapping_sub(least) as i32 >= 0
 }
 
 /// Stores a signal word.
 #[inline(always)]
 pub fn signal(word: &AtomicU32, value: u32) {
-    // Release: a thread that sees the signal sees what was done before.
+    // Release: a thread that sees the signal sees what the sender did before.
     word.store(value, Ordering::Release);
 }
 
-/// The deliverer's order between its signal and is_polled_on(). It need only hold back the
-/// compiler: the owner, when it takes POLLED_ON back, makes every CPU execute a fence.
+/// The deliverer's fence between its signal and is_polled_on(). It orders the compiler only: an
+/// owner that changes POLLED_ON makes every CPU execute a fence (heavy_fence).
 #[inline(always)]
 pub fn between_word_and_is_polled_on() {
     #[cfg(not(loom))]
@@ -148,17 +150,18 @@ pub fn between_word_and_is_polled_on() {
     fence(Ordering::SeqCst);
 }
 
-/// The owner's side of between_word_and_is_polled_on().
+/// The owner's counterpart of light_fence().
 #[cold]
 fn fence_for_all() {
-    // Where a process cannot make all CPUs do that, no queue is polled on (Policy::may_poll_on).
+    // Where a process cannot make all CPUs execute a fence, no queue gets POLLED_ON
+    // (Policy::may_poll_on).
     #[cfg(not(loom))]
     crate::util::pin::global_fence_or_pause();
     #[cfg(loom)]
     fence(Ordering::SeqCst);
 }
 
-/// A claim: what its holder knows, and nobody else may change.
+/// A claim, with the state that only its holder may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     control: Control,
@@ -167,7 +170,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// How many rounds have ended: the number of this one, from 0 on.
+    /// The number of this round, from 0 on: how many rounds have ended.
     #[inline(always)]
     pub fn round(&self) -> u32 {
         self.control.finished()
@@ -175,44 +178,44 @@ impl Claim {
 }
 
 impl Queue<'_> {
-    /// What the control word says. A thread that sees a round counted as
-    /// finished sees what it did.
+    /// Reads the control word. A thread that sees a round counted as finished sees the effects of
+    /// that round.
     #[inline(always)]
     pub fn control(&self) -> Control {
         // Acquire: pairs with activate(), release(), release_polled() and finish().
         Control(self.head.control.load(Ordering::Acquire))
     }
 
-    /// The next step, while nobody has the claim: a hint.
+    /// The next step; a hint unless the caller holds the claim.
     #[inline(always)]
     pub fn at(&self) -> u32 {
         self.head.at.load(Ordering::Relaxed)
     }
 
-    /// Whether this rank has sent at least so many signals to this queue of rank `to`, as far as is
-    /// seen here.
+    /// Whether the caller sees that this rank has sent at least `least` signals to this queue of
+    /// rank `to`.
     #[inline(always)]
     pub fn has_sent(&self, to: usize, least: u32) -> bool {
         has_reached(&self.sent[slot(to, self.sent.len())], least)
     }
 
-    /// This rank signals this queue of rank `to`. After between_word_and_look() the other queue is
-    /// asked whether it is_left_alone().
+    /// Signals this queue of rank `to`. The caller then calls full_fence() and needs_runner() of
+    /// that queue.
     #[inline(always)]
     pub fn send(&self, to: usize, value: u32) {
         signal(&self.sent[slot(to, self.sent.len())], value);
     }
 
-    /// To be asked by a thread that has signalled this queue. True: nobody takes care of it, so the
-    /// caller has to.
+    /// For a deliverer, after full_fence(). True: no other thread is going to run the steps that
+    /// the signal released, so the deliverer has to.
     #[inline(always)]
     pub fn is_left_alone(&self) -> bool {
-        // Relaxed: a thread that has stopped polling since looks at the signal later.
+        // Relaxed: a thread that has stopped polling since then reads the signals afterwards.
         let word = self.polled.load(Ordering::Relaxed);
         word < POLLED && self.control().can_be_claimed() && !self.is_tail(word)
     }
 
-    /// Whether only the owner is to run the next step: a hint, for ranks that help.
+    /// Whether only the owner should run the next step; a hint for ranks that help.
     #[inline]
     pub fn is_owners(&self) -> bool {
         self.is_tail(self.polled.load(Ordering::Relaxed))
@@ -223,44 +226,45 @@ impl Queue<'_> {
         word == TAIL && self.at() >= self.tail
     }
 
-    /// What the polled word says while no thread of the owner polls.
+    /// The value of the polled word while no thread of the owner polls.
     #[inline(always)]
     fn unpolled(&self) -> u8 {
         if self.tail == NO_TAIL { NOBODY } else { TAIL }
     }
 
-    /// To be asked by a deliverer, after between_word_and_is_polled_on().
-    /// True: nothing more need be asked.
+    /// For a deliverer, after light_fence(). True: the owner polls, and the deliverer has nothing
+    /// more to do for this signal.
     #[inline(always)]
     pub fn is_polled_on(&self) -> bool {
         // Relaxed: as in is_left_alone().
         self.polled.load(Ordering::Relaxed) == POLLED_ON
     }
 
-    /// The owner starts round `finished`, counted from 0. The thread that looks next, after
-    /// between_word_and_look(), finds what came before.
+    /// The owner starts the round after `finished` rounds have ended. A thread that calls
+    /// full_fence() afterwards and reads the signals finds those that came before the start.
     #[inline]
     pub fn activate(&self, finished: u32) {
-        // A store: nobody changes the word of a queue that is not active. Release: what the owner
-        // did before is seen by the next holder.
+        // A store is enough: no other thread changes the word of a queue that is not active.
+        // Release: the next holder sees what the owner did before.
         let control = u64::from(finished) << FINISHED_SHIFT | ACTIVE;
         self.head.control.store(control, Ordering::Release);
     }
 
-    /// Like `activate`, and rank `me`, the owner, has the claim at once.
+    /// Like `activate`, and takes the claim for rank `me`, the owner, in the same store.
     #[inline]
     pub fn activate_claimed(&self, finished: u32, me: usize) -> Claim {
         let claimed = (me as u64 + 1) << CLAIMER_SHIFT;
         let control = u64::from(finished) << FINISHED_SHIFT | claimed | ACTIVE;
-        // Relaxed: the next holder sees all by release() or release_polled(). Whether the plan has
-        // failed is looked at without a fence after this; the thread that has failed it pays for
-        // that (coll::plan::quiet).
+        // Relaxed: release() and release_polled() publish to the next holder. The starting thread
+        // then reads without a fence whether the plan has failed; the thread that fails a plan runs
+        // a fence on all CPUs instead (coll::plan::quiet).
         self.head.control.store(control, Ordering::Relaxed);
         Claim { control: Control(control), at: 0 }
     }
 
-    /// Takes the queue for rank `me`, if the round is under way and nobody has it. The look that
-    /// follows sees the signals of deliverers that have found the queue left alone.
+    /// Claims the queue for rank `me`, if its round is under way and no thread holds the claim. A
+    /// read of the signals after this call finds the signal of every deliverer that saw the queue
+    /// unclaimed before.
     #[inline]
     pub fn claim(&self, me: usize) -> Option<Claim> {
         let seen = self.head.control.load(Ordering::Relaxed);
@@ -268,8 +272,8 @@ impl Queue<'_> {
             return None;
         }
         let mine = seen | (me as u64 + 1) << CLAIMER_SHIFT;
-        // SeqCst: the steps of the former holder, and the start of the round, are seen. Where it
-        // fails somebody else has it, or the round has ended.
+        // SeqCst: the caller sees the steps of the former holder and the start of the round. The
+        // exchange fails where another thread has claimed the queue or ended the round.
         let (ok, bad) = (Ordering::SeqCst, Ordering::Relaxed);
         self.head.control.compare_exchange(seen, mine, ok, bad).ok()?;
         // On x86-64 the exchange is a full fence.
@@ -282,34 +286,34 @@ impl Queue<'_> {
         if self.at() != mine.at {
             self.head.at.store(mine.at, Ordering::Relaxed);
         }
-        // Release: the next holder sees what this one did. A store: nobody else changes the word of
-        // a queue that is claimed.
+        // Release: the next holder sees what this one did. A store is enough: no other thread
+        // changes the word of a claimed queue.
         self.head.control.store(mine.control.0 & !CLAIMER, Ordering::Release);
     }
 
-    /// Gives the claim back. The caller looks at the signals once more: a deliverer may have relied
-    /// on it.
+    /// Gives the claim up. The caller must read the signals once more: a deliverer may have seen
+    /// the claim and left its steps to the caller.
     #[inline]
     pub fn release(&self, mine: Claim) {
         self.give_back(mine);
         between_word_and_look();
     }
 
-    /// Gives the claim back, and no thread of the owner polls any more. The caller looks at the
-    /// signals once more, after between_word_and_look().
+    /// Gives the claim up and stops polling. The caller then calls full_fence() and reads the
+    /// signals once more.
     #[inline]
     pub fn hand_on(&self, mine: Claim) {
         self.forget_polling();
         self.give_back(mine);
     }
 
-    /// Gives the claim back, but asks deliverers to leave the queue alone, since the caller, a
-    /// thread of the owner, is about to claim it again: until then others may, if they need it.
+    /// Gives the claim up and marks the queue as polled: the caller, a thread of the owner, is
+    /// about to claim it again, so deliverers leave it alone. A waiting rank may still claim it.
     /// `lasting`: see poll_on().
     #[inline]
     pub fn release_polled(&self, mine: Claim, lasting: bool) {
         self.poll_on(lasting);
-        // Without a fence: for deliverers nothing changes, they leave it to this rank all the time.
+        // No fence: before and after this call deliverers leave the queue to this rank.
         self.give_back(mine);
     }
 
@@ -320,22 +324,23 @@ impl Queue<'_> {
             self.head.at.store(0, Ordering::Relaxed);
         }
         let finished = mine.round().wrapping_add(1);
-        // Release: a thread that sees the count sees the round. A store, as in give_back().
+        // Release: a thread that sees the count sees the round. A plain store suffices as in
+        // give_back().
         self.head.control.store(u64::from(finished) << FINISHED_SHIFT, Ordering::Release);
     }
 
-    /// From now on the calling thread, of the owner, looks at this queue all the time.
+    /// The calling thread, of the owner, polls this queue from now on.
     #[inline]
     pub fn begin_polling(&self) {
-        // Relaxed: a deliverer that does not see it yet takes care itself.
+        // Relaxed: a deliverer that does not see the store yet runs the steps itself.
         if self.polled.load(Ordering::Relaxed) < POLLED {
             self.polled.store(POLLED, Ordering::Relaxed);
         }
     }
 
-    /// Like `begin_polling`, until further notice, if `lasting`: the owner has started the round,
-    /// looks again soon, and will do so in the next rounds. To be said by the thread that starts
-    /// and waits, which takes it back as soon as it is no longer so.
+    /// Like `begin_polling`; with `lasting` the word becomes POLLED_ON and stays so over rounds.
+    /// Only the thread that starts and waits calls this. It promises to look again soon, and calls
+    /// end_polling() or forget_polling() when it no longer will.
     #[inline]
     pub fn poll_on(&self, lasting: bool) {
         let word = if lasting { POLLED_ON } else { POLLED };
@@ -346,8 +351,8 @@ impl Queue<'_> {
     }
 
     /// The owner stops polling this queue. Call this before changing the control word: a deliverer
-    /// that sees the new control word then also sees that nobody polls. The caller looks at the
-    /// signals once more after that.
+    /// that sees the new control word then also sees that nobody polls. Afterwards the caller reads
+    /// the signals once more.
     #[inline]
     pub fn forget_polling(&self) {
         let word = self.polled.load(Ordering::Relaxed);
@@ -359,7 +364,7 @@ impl Queue<'_> {
         }
     }
 
-    /// The owner stops polling this queue, and looks once more after this call.
+    /// The owner stops polling this queue. The caller reads the signals once more after this call.
     #[inline]
     pub fn end_polling(&self) {
         if self.polled.load(Ordering::Relaxed) > self.unpolled() {
@@ -368,8 +373,8 @@ impl Queue<'_> {
         }
     }
 
-    /// The waiting thread of the owner is about to sleep, and looks once more after this call: from
-    /// now on deliverers run the tail as well.
+    /// For a waiting thread of the owner before it sleeps: from now on deliverers run the tail as
+    /// well. The caller reads the signals once more after this call.
     pub fn leave_tail(&self) {
         if self.polled.load(Ordering::Relaxed) == TAIL {
             self.polled.store(NOBODY, Ordering::Relaxed);
@@ -377,7 +382,7 @@ impl Queue<'_> {
         }
     }
 
-    /// The owner runs the tail again.
+    /// The owner runs the tail itself again.
     pub fn take_tail(&self) {
         if self.polled.load(Ordering::Relaxed) < self.unpolled() {
             self.polled.store(TAIL, Ordering::Relaxed);

@@ -1,14 +1,14 @@
-//! Steps as they lie in a session: records of fixed size, made at init, read by the threads that
-//! run them.
+//! Steps in the form in which they lie in a session: records of one line each, written at init and
+//! read by the threads that run the steps.
 
 use crate::coll::runner::queue::NO_TAIL;
 use crate::coll::schedule::{Action, Place, Program, QUEUES, Signal, Space, Step};
 use std::collections::HashMap;
 
-/// No rank.
+/// In place of a rank: none.
 pub const NOBODY: u16 = u16::MAX;
 
-/// What a record does with bytes.
+/// The action of a record.
 pub mod act {
     #![allow(missing_docs)]
     pub const NOTHING: u8 = 0;
@@ -17,15 +17,16 @@ pub mod act {
     pub const PUT: u8 = 3;
 }
 
-/// What a record of a put says in the place of its right operand, of which it has none: the number
-/// of its edge, its queue, and whether it signals. Its signal is no part of the record otherwise.
+/// What a record with the action PUT stores in the offset of its right operand, which a put does
+/// not have: the number of its edge, its queue, and whether it signals. Its `signal_rank` is
+/// NOBODY: the put carries the signal, and the thread that runs the step stores none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// See edges().
+    /// The index of the (rank, queue) pair in edges().
     pub number: usize,
     /// The sender's queue.
     pub queue: usize,
-    /// The rank that gets the bytes is signalled.
+    /// Whether the rank that receives the bytes is signalled too.
     pub signals: bool,
 }
 
@@ -34,7 +35,7 @@ impl Edge {
         self.number as u64 | (self.queue as u64) << 32 | u64::from(self.signals) << 40
     }
 
-    /// That of a record.
+    /// Decodes the edge of a PUT record.
     pub fn of(record: Lying) -> Edge {
         let (_, _, word) = record.place(1);
         let (number, queue) = (word as u32 as usize, (word >> 32) as usize & (QUEUES - 1));
@@ -46,38 +47,38 @@ impl Edge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Record {
-    /// Signals of `wait_from` in this round.
+    /// The step waits until `wait_from` has sent so many signals in this round.
     pub wait_count: u32,
-    /// All that it sends to this queue in a round. Where it signals in a cell that is 1, and this
-    /// is the cell's number.
+    /// How many signals `wait_from` sends to this queue in a round. For a wait in a cell: the
+    /// number of the cell (there is one signal in a round).
     pub wait_total: u32,
-    /// Which signal of this round's to that queue this step sends.
+    /// The number of this step's signal among those that this rank sends to that queue in a round.
     pub signal_count: u32,
-    /// How many there are in a round. Where it signals in a cell that is 1, and this is the cell's
-    /// number.
+    /// How many of them there are in a round. For a signal in a cell: the number of the cell.
     pub signal_total: u32,
-    /// Whose signals, or NOBODY.
+    /// The rank whose signals the step waits for, or NOBODY.
     pub wait_from: u16,
-    /// Whom to signal, or NOBODY.
+    /// The rank to signal, or NOBODY.
     pub signal_rank: u16,
-    /// Whose memory: left operand or source, right operand, result.
+    /// The rank whose memory is used, of each operand: left operand or source, right operand,
+    /// result.
     pub ranks: [u16; 3],
-    /// Which of its queues to signal.
+    /// Which queue of `signal_rank` to signal.
     pub signal_queue: u8,
     /// One of `act`.
     pub action: u8,
-    /// Which memory of each rank, as in Space.
+    /// Which memory of that rank, as in Space; one for each operand.
     pub spaces: [u8; 3],
     /// See Marks.
     pub marks: Marks,
-    /// Where in it.
+    /// The offset in that memory, of each operand.
     pub offsets: [u64; 3],
     /// Bytes.
     pub size: u64,
 }
 
-/// A record where it lies. Peers can write there: a field is read once, by the function that has
-/// its name, and a thread that uses what it says checks that first.
+/// A pointer to a record in a session. Peers can write there, so each access function reads its
+/// field exactly once, and the caller checks the value before it relies on it.
 #[derive(Clone, Copy)]
 pub struct Lying(*const Record);
 
@@ -85,11 +86,11 @@ macro_rules! fields {
     ($($field:ident: $kind:ty),*) => {
         impl Lying {
             $(
-                /// The field as it is now.
+                /// Reads the field.
                 #[inline(always)]
                 pub fn $field(self) -> $kind {
-                    // SAFETY: as new() was promised. Volatile: the compiler does not read it a
-                    // second time.
+                    // SAFETY: by the promise to new(). Volatile: the compiler must not read the
+                    // field a second time.
                     unsafe { (&raw const (*self.0).$field).read_volatile() }
                 }
             )*
@@ -103,20 +104,20 @@ fields! {
 }
 
 impl Lying {
-    /// The record at a place.
+    /// Points to the record at a place.
     ///
     /// # Safety
-    /// It stays readable as long as this is used.
+    /// The memory stays readable as long as this value is used.
     #[inline(always)]
     pub unsafe fn new(place: *const Record) -> Lying {
         Lying(place)
     }
 
-    /// One of its three places: rank, space and offset.
+    /// Operand 0, 1 or 2: rank, space and offset.
     #[inline(always)]
     pub fn place(self, which: usize) -> (u16, u8, u64) {
         assert!(which < 3);
-        // SAFETY: as new() was promised, and the three have so many elements each. Volatile: as
+        // SAFETY: by the promise to new(), and each of the arrays has three elements. Volatile: as
         // above.
         unsafe {
             let rank = (&raw const (*self.0).ranks).cast::<u16>().add(which).read_volatile();
@@ -127,8 +128,8 @@ impl Lying {
     }
 }
 
-/// How a record waits and signals: bit 0 and 1 whether by a cell, from bit 2 and 5 the exponents of
-/// how often.
+/// How a record waits and signals. Bit 0: it waits in a cell; bit 1: it signals in a cell; bits 2-4
+/// and 5-7: the binary logarithm of the number of rounds in which it waits, or signals, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Marks(u8);
@@ -147,13 +148,13 @@ impl Marks {
         Marks(cells | every | exponent(signal.map(|signal| signal.every)) << 5)
     }
 
-    /// It waits for a signal in the cell.
+    /// Whether the step waits for a signal in a cell.
     #[inline(always)]
     pub fn waits_for_cell(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// It signals in the cell.
+    /// Whether the step signals in a cell.
     #[inline(always)]
     pub fn signals_in_cell(self) -> bool {
         self.0 & 2 != 0
@@ -172,8 +173,8 @@ impl Marks {
     }
 }
 
-/// The ranks of other nodes to which the queues of a program put, each with the queue: what goes
-/// over one such edge is put in order at its end.
+/// The edges of a program: each pair of a rank of another node and a queue of this rank that puts
+/// to it. The receiver orders the signals of each edge.
 pub fn edges(program: &Program) -> Vec<(usize, usize)> {
     let mut edges = Vec::new();
     for (at, queue) in program.queues.iter().enumerate() {
@@ -204,8 +205,8 @@ pub fn compile(program: &Program) -> Vec<Record> {
             if let Some(wait) = step.wait {
                 record.wait_total = wait.cell.unwrap_or(totals[&wait.from]);
                 if let Some(rounds) = wait.late.checked_sub(1) {
-                    // Of the count that is sought, so many rounds less than at the beginning of
-                    // this one.
+                    // A late wait: the signals of all but `late - 1` rounds before this one are
+                    // enough.
                     record.wait_count = (wait.count * rounds).wrapping_neg();
                 }
             }
@@ -229,9 +230,10 @@ pub fn compile(program: &Program) -> Vec<Record> {
     records
 }
 
-/// Where the tail of a queue begins: the last steps, of at most so many bytes in all, for none of
-/// which another rank waits. (What a step tells once in several rounds is only that memory has been
-/// read.) NO_TAIL: the last step is none.
+/// The first step of a queue's tail: the last steps, which move at most `most` bytes together and
+/// for which no other rank waits. (A step that signals only once in several rounds tells that
+/// memory was read, which no rank waits for in this round.) NO_TAIL: the last step does not
+/// qualify.
 pub fn tail(steps: &[Step], most: u64) -> u32 {
     let mut bytes = 0;
     let is_tail = |step: &&Step| {

@@ -1,22 +1,23 @@
-//! How the rounds of a plan end at one rank: first a thread takes the round (`closed`), then that
-//! thread tells the user, then the round has ended (`ended`). Both are numbers of rounds. They lie
-//! in the session, because the thread that has run the last step may belong to another rank than
-//! the owner, and changes the word of a STORE or ADD completion that all ranks map.
+//! How a round of a plan ends at one rank. A thread takes the round (`closed`), reports it to the
+//! user, and then stores that it has ended (`ended`). Both words hold numbers of rounds. They lie
+//! in the session, because the thread that has run the last step may belong to another rank: it
+//! then changes the word of a STORE or ADD completion, which all ranks map.
 //!
-//! - A thread that has counted a queue as finished looks at the other queues of the rank; between
-//!   the two lies a full fence. So the thread that counts the last queue sees that all have
-//!   finished.
-//! - Several threads may see that. Only the thread whose compare-and-swap moves `closed` tells the
-//!   user. The number in `closed` is the round, so a thread that comes late, in the midst of a
-//!   later round, moves nothing.
-//! - A callback finds the round ended, and may start the next one: the thread stores `ended` before
-//!   the call. It changes a word before it stores `ended`, and wait and test return after that: so
-//!   no late store meets a word that its user has set back. A program that has seen the word may
-//!   start the next round at once; the start looks at `closed` only. Two threads may then store
-//!   `ended` for two rounds at the same time, so the store keeps the larger number.
-//! - `closed` also has the rank that has taken the round. If that dies before the round has ended,
-//!   the owner takes it over and tells the user of the death. Nobody knows whether the dead rank
-//!   had changed the word, so the user may be told twice then.
+//! - A thread that has counted a queue as finished then reads the counts of the rank's other
+//!   queues, with a full fence between the two. So the thread that counts the last queue sees that
+//!   all have finished.
+//! - Several threads may see that. Only the thread whose compare-and-swap moves `closed` reports to
+//!   the user. `closed` holds the number of the round, so the compare-and-swap of a thread that
+//!   comes late, during a later round, fails.
+//! - A callback must find the round ended, since it may start the next one: the thread stores
+//!   `ended` before it calls. A completion word is changed before `ended` is stored, and wait and
+//!   test return after that, so a user who sets the word back after wait or test is not overtaken
+//!   by a late store. A program that has seen the word may start the next round at once, because
+//!   the start reads `closed` only. Two threads may then store `ended` for two rounds at the same
+//!   time, so the store keeps the larger number.
+//! - `closed` also names the rank that has taken the round. If that rank dies before the round has
+//!   ended, the owner takes the round over and reports the death. Nobody knows whether the dead
+//!   rank had changed the word, so the user may hear of the round twice.
 
 use crate::coll::runner::queue::between_word_and_look;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
@@ -24,12 +25,12 @@ use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 #[cfg(all(test, loom))]
 mod models;
 
-/// The two numbers; a line of the session. All zero: no round has ended.
+/// The two words, in one line of the session. All zero: no round has ended.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct RoundEnd {
-    /// Bits 0-31 the round, bits 32-47 the rank that has taken it plus 1, or 0 for the owner where
-    /// nobody else ends rounds.
+    /// Bits 0-31: the round. Bits 32-47: the rank that has taken it plus 1, or 0 where only the
+    /// owner ends rounds.
     closed: AtomicU64,
     ended: AtomicU32,
 }
@@ -41,14 +42,14 @@ fn taken(round: u32, me: usize) -> u64 {
 }
 
 impl RoundEnd {
-    /// Whether somebody has taken it on himself to end this round, the last one that was started.
+    /// Whether a thread has taken `round`, the last round that was started.
     #[inline(always)]
     pub fn is_closed(&self, round: u32) -> bool {
-        // Acquire: pairs with take(); what was done for the round before is seen.
+        // Acquire: pairs with take(); the caller sees what was done for the round before.
         self.closed.load(Ordering::Acquire) as u32 == round
     }
 
-    /// The rank that has taken this round.
+    /// The rank that has taken this round, if it is recorded.
     pub fn closer(&self, round: u32) -> Option<usize> {
         let closed = self.closed.load(Ordering::Acquire);
         let rank = (closed >> CLOSER_SHIFT) as usize;
@@ -62,11 +63,11 @@ impl RoundEnd {
         self.ended.load(Ordering::Acquire).wrapping_sub(round) as i32 >= 0
     }
 
-    /// True: the caller, rank `me`, and nobody else, is to end this round, by end().
+    /// Takes this round. True: the caller, of rank `me`, and no other thread ends it, by end().
     pub fn take(&self, round: u32, me: usize) -> bool {
         let seen = self.closed.load(Ordering::Relaxed);
-        // AcqRel: a thread that starts the next round, having seen only this, sees what the round
-        // did; see is_closed().
+        // AcqRel: a thread that starts the next round after reading only `closed` sees the effects
+        // of this round; see is_closed().
         let (ok, bad) = (Ordering::AcqRel, Ordering::Relaxed);
         seen as u32 == round.wrapping_sub(1)
             && self.closed.compare_exchange(seen, taken(round, me), ok, bad).is_ok()
@@ -79,16 +80,17 @@ impl RoundEnd {
         !self.has_ended(round) && self.closed.compare_exchange(before, after, ok, bad).is_ok()
     }
 
-    /// The round that the caller has taken has ended. Others may have ended later rounds meanwhile.
+    /// The caller has ended the round that it took. Other threads may have ended later rounds
+    /// meanwhile.
     pub fn end(&self, round: u32) {
         let later = |ended: u32| ((ended.wrapping_sub(round) as i32) < 0).then_some(round);
-        // Release: what the round did, and a word that was changed, is seen by every thread that
-        // sees that it has ended.
+        // Release: a thread that sees that the round has ended sees its effects and the changed
+        // completion word.
         let _ = self.ended.fetch_update(Ordering::Release, Ordering::Relaxed, later);
     }
 
-    /// Like `end`, for the thread that starts and waits, of a plan whose rounds nobody else ends:
-    /// nothing need be taken.
+    /// Like `end`, for the thread that starts and waits for a plan whose rounds no other thread
+    /// ends; take() is not needed.
     #[inline(always)]
     pub fn end_own(&self, round: u32) {
         self.closed.store(round.into(), Ordering::Relaxed);
@@ -96,9 +98,9 @@ impl RoundEnd {
         self.ended.store(round, Ordering::Release);
     }
 
-    /// For rank `me`, which has counted one of the queues as finished: ends the round, if that was
-    /// the last one and nobody else does. `finished`: the counts of the queues that have steps.
-    /// `report`: changes the user's word.
+    /// For a thread of rank `me` that has counted a queue as finished. Ends the round, if all
+    /// queues have finished and no other thread has taken it. `finished`: the counts of the queues
+    /// that have steps. `report`: changes the user's word.
     pub fn end_if_last(
         &self,
         (round, me): (u32, usize),

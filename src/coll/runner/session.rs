@@ -1,12 +1,12 @@
-//! A plan's session: one for each rank, in a region of that rank which all ranks of the plan map.
-//! It holds what a network card would hold in its session-mode queues: the steps, how far they have
-//! got, and the signal words that its owner stores, which let others' steps go on; and behind them
-//! the plan's own buffers.
+//! A plan's session: each rank has one, in a region that all ranks of the plan map. It holds what a
+//! network card would hold in session-mode queues: the steps, the number of the next step of each
+//! queue, and the signal words that its owner stores and other ranks read. The plan's own buffers
+//! follow.
 //!
 //! ```text
 //! header | ends | queue 0 | queue 1 ... | records | buffers
 //! ```
-//! Header and records are written at init, before the other ranks are told of them.
+//! The owner writes header and records at init, before it tells other ranks where the session lies.
 
 use crate::coll::arena::say_left;
 use crate::coll::runner::queue::{Head, NO_TAIL, Queue, RANKS};
@@ -21,19 +21,19 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering, fence};
 /// The beginning of a session.
 #[repr(C, align(64))]
 struct Header {
-    /// A status, once the plan has failed: threads that run steps stop.
+    /// The status with which the plan failed, or 0. Threads that run steps stop when it is set.
     failed: AtomicI32,
-    /// How many other ranks have freed the plan and touch this session no more.
+    /// How many other ranks have freed the plan and no longer touch this session.
     left: AtomicU32,
-    /// The owner's progress thread sleeps: a deliverer that needs it must ring.
+    /// Whether the owner's progress thread sleeps: a deliverer that needs it must then ring.
     asleep: AtomicU32,
     /// How many queues there are.
     queues: AtomicU32,
-    /// How many other ranks have opened it.
+    /// How many other ranks have opened this session.
     users: AtomicU32,
-    /// Where the records of each queue begin, and where the last one's end.
+    /// The number of the first record of each queue; the last entry is the number of records.
     firsts: [AtomicU32; QUEUES + 1],
-    /// Of each queue: whether a thread looks at it all the time.
+    /// The polled word of each queue; see runner::queue.
     polled: [AtomicU8; QUEUES],
 }
 
@@ -44,22 +44,22 @@ const _: () = assert!(size_of::<Header>() == 64 && size_of::<RoundEnd>() == 64);
 /// Bytes before the first queue.
 const HEADS: usize = size_of::<Header>() + size_of::<RoundEnd>();
 
-/// Lines of a queue with so many signal words.
+/// Lines of a queue with `words` signal words.
 fn lines(words: usize) -> usize {
     (size_of::<Head>() + words * size_of::<AtomicU32>()).div_ceil(64)
 }
 
-/// Bytes of a session without the buffers: `words` has the number of signal words of each queue.
+/// Bytes of a session without the buffers. `words`: the number of signal words of each queue.
 pub fn size(words: &[usize], records: usize) -> usize {
     let lines = words.iter().map(|words| lines(*words)).sum::<usize>();
     HEADS + 64 * lines + records * size_of::<Record>()
 }
 
-/// Up to so many signal words fit into one line.
+/// How many signal words fit into one line.
 const LINE: usize = 16;
 
-/// How many signal words each queue of a program needs, so that no two of the ranks that it signals
-/// share one.
+/// The number of signal words of each queue of a program, chosen so that no two ranks that the
+/// queue signals share a word: the number of ranks in a team of up to LINE, else the modulus().
 pub fn words(program: &Program, ranks: usize) -> Vec<usize> {
     let signals = program.queues.iter().flatten().filter_map(|step| step.signal);
     let signals = signals.filter(|signal| signal.cell.is_none()).collect::<Vec<_>>();
@@ -71,7 +71,7 @@ pub fn words(program: &Program, ranks: usize) -> Vec<usize> {
     (0..program.queues.len()).map(to).collect()
 }
 
-/// The least number, up to `ranks`, by which these ranks leave different remainders.
+/// The least number, at most `ranks`, by which the ranks in `of` leave different remainders.
 pub fn modulus(of: &BTreeSet<usize>, ranks: usize) -> usize {
     let differ = |number: &usize| {
         let mut seen = vec![false; *number];
@@ -85,14 +85,15 @@ pub fn modulus(of: &BTreeSet<usize>, ranks: usize) -> usize {
 pub struct Session {
     base: *mut u8,
     queues: u32,
-    /// The first step of the tail of queue 0; the others have none.
+    /// The first step of the tail of queue 0; other queues have no tail.
     tail: u32,
-    /// Where the records of each queue begin, and where the last one's end. Like the rest of this
-    /// read once and checked: peers can write there, and what stands there later is not believed.
+    /// As in Header. Like all fields here it was read once and checked. Peers can write to the
+    /// header, so it is not read again.
     firsts: [u32; QUEUES + 1],
-    /// In which line each queue begins, and where the records do.
+    /// The line in which each queue begins; after the last queue, the line in which the records
+    /// begin.
     starts: [u16; QUEUES + 1],
-    /// How many signal words each has; at least one.
+    /// The number of signal words of each queue; at least one.
     words: [u16; QUEUES],
 }
 
@@ -103,8 +104,8 @@ unsafe impl Send for Session {}
 unsafe impl Sync for Session {}
 
 impl Session {
-    /// Lays out a session in fresh zeroed memory: for each queue how many signal words and how many
-    /// records it has; where the tail of the first one begins.
+    /// Lays out a session in fresh zeroed memory. `words`: signal words of each queue; `lengths`:
+    /// records of each queue; `tail`: the first step of the tail of queue 0.
     ///
     /// # Safety
     /// `base` is aligned to a line and valid for size() bytes as long as the session is used.
@@ -131,7 +132,8 @@ impl Session {
         session
     }
 
-    /// A session that a peer has laid out; None where it cannot be one of `bytes` bytes.
+    /// Opens a session that a peer has laid out. None: what stands there cannot be a session of
+    /// `bytes` bytes.
     ///
     /// # Safety
     /// As create(), for `bytes` bytes.
@@ -196,7 +198,7 @@ impl Session {
         unsafe { &*self.base.cast() }
     }
 
-    /// How far the owner's rounds have ended.
+    /// The words that end the owner's rounds.
     #[inline(always)]
     pub fn round_end(&self) -> &RoundEnd {
         // SAFETY: as in header(); it follows the header.
@@ -208,27 +210,27 @@ impl Session {
         self.queues as usize
     }
 
-    /// The queues that have steps, each with how many rounds it has counted as finished.
+    /// For each queue that has steps: its number, and how many rounds it has counted as finished.
     #[inline(always)]
     pub fn finished(&self) -> impl Iterator<Item = (usize, u32)> {
         let queues = (0..self.queues()).filter(|queue| !self.records(*queue).is_empty());
         queues.map(|queue| (queue, self.queue(queue).control().finished()))
     }
 
-    /// The numbers of the records of queue `at`, which there is.
+    /// The numbers of the records of queue `at`, which must exist.
     #[inline(always)]
     pub fn records(&self, at: usize) -> std::ops::Range<u32> {
         let at = at & (QUEUES - 1);
         self.firsts[at]..self.firsts[at + 1]
     }
 
-    /// Bytes from the session's beginning to queue `at`, whose first word is its control word.
+    /// Bytes from the beginning of the session to the control word of queue `at`.
     #[inline(always)]
     pub fn offset(&self, at: usize) -> usize {
         usize::from(self.starts[at]) * 64
     }
 
-    /// Queue `at`, which there is.
+    /// Queue `at`, which must exist.
     #[inline(always)]
     pub fn queue(&self, at: usize) -> Queue<'_> {
         debug_assert!(at < self.queues());
@@ -248,15 +250,15 @@ impl Session {
         records.wrapping_add(number as usize)
     }
 
-    /// Record `number`, which there is. What stands in it is the caller's to check.
+    /// Record `number`, which must exist. The caller checks its contents.
     #[inline(always)]
     pub fn record(&self, number: u32) -> Lying {
-        // SAFETY: the layout has it; it was written before the session was shared, or by the owner
-        // while nobody else runs its steps.
+        // SAFETY: the layout has the record. It was written before the session was shared, or is
+        // written by the owner while no other rank runs the owner's steps.
         unsafe { Lying::new(self.place(number)) }
     }
 
-    /// Writes the records.
+    /// Writes all records.
     ///
     /// # Safety
     /// There is room for them, and nobody reads them at the same time.
@@ -273,39 +275,42 @@ impl Session {
         (status != 0).then_some(Status(status))
     }
 
-    /// The plan has failed: a thread that runs steps of this session stops after this one.
+    /// Marks the plan as failed: a thread that runs steps of this session stops after its present
+    /// step.
     pub fn fail(&self, status: Status) {
         let (ok, bad) = (Ordering::AcqRel, Ordering::Relaxed);
         let _ = self.header().failed.compare_exchange(0, status.0, ok, bad);
     }
 
-    /// The owner's progress thread is about to sleep, or awake.
+    /// For the owner's progress thread: before it sleeps, and after it has woken up.
     pub fn set_asleep(&self, asleep: bool) {
         self.header().asleep.store(asleep.into(), Ordering::Relaxed);
-        // Pairs with is_asleep(): either the other sees that this sleeps, or this sees what it did.
+        // Pairs with is_asleep(): the deliverer sees that this thread sleeps, or this thread sees
+        // what the deliverer did before.
         fence(Ordering::SeqCst);
     }
 
-    /// To be asked after what the owner's progress thread is to see.
+    /// Publish the work first, then call this: a full fence inside orders the two. Returns whether
+    /// the owner's progress thread must be rung.
     pub fn is_asleep(&self) -> bool {
         fence(Ordering::SeqCst);
         self.header().asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// Where in a session the others count that they have left: a word of 4 bytes.
+    /// The offset in a session of `left`, a word of 4 bytes.
     pub const LEFT: u64 = 4;
 
-    /// The caller, another rank than the owner, has opened this session.
+    /// The caller, a rank other than the owner, has opened this session.
     pub fn enter(&self) {
         self.header().users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many other ranks have opened it: all that will, once the plan is made.
+    /// How many other ranks have opened this session. The number is final once the plan is made.
     pub fn users(&self) -> u32 {
         self.header().users.load(Ordering::Relaxed)
     }
 
-    /// The caller, which has entered, touches this session no more.
+    /// The caller, which has called enter(), will not touch this session again.
     pub fn leave(&self) {
         say_left(&self.header().left);
     }

@@ -1,5 +1,6 @@
-//! Steps where memory is shared: of one's own queues, and of other ranks'. The CPU that delivers a
-//! signal plays the network card for a rank that is computing. `stepping` has the loops.
+//! What a step does where ranks share memory, for the own queues and for other ranks'. The thread
+//! that delivers a signal runs the steps that it releases, as the network card would for a rank
+//! that computes. `stepping` has the loops.
 
 use crate::coll::runner::members::{Member, Members, Memory};
 use crate::coll::runner::put_sender::PutSender;
@@ -21,13 +22,13 @@ pub use crate::coll::runner::combiner::{Combiner, Reduction, UserFunction};
 pub use crate::coll::runner::stepping::End;
 pub use crate::coll::runner::worklist::Worklist;
 
-/// All that running needs. One for each plan and process.
+/// What a process needs to run the steps of a plan; one for each plan and process.
 pub struct Stage {
     /// This rank's number in the team.
     pub me: usize,
-    /// The ranks that this one reaches: at least those that its own steps name.
+    /// The ranks that this process reaches: at least those that its own steps name.
     pub members: Members,
-    /// All ranks of the team by their numbers in the world.
+    /// The world ranks of all ranks of the team, by team rank.
     pub peers: Arc<[u32]>,
     /// How elements are combined.
     pub combiner: Option<Combiner>,
@@ -35,19 +36,19 @@ pub struct Stage {
     pub width: u64,
     /// The paths to the peers.
     pub routes: Arc<Routes>,
-    /// By which it puts, where it names ranks of other nodes.
+    /// Sends puts, where this rank's steps name ranks of other nodes.
     pub put_sender: Option<Arc<PutSender>>,
 }
 
-// SAFETY: the pointers lead into memory that the plan keeps and all ranks share by the schedule's
-// rules.
+// SAFETY: the pointers lead into memory that the plan keeps; schedules order the accesses of the
+// ranks that share it.
 unsafe impl Send for Stage {}
 // SAFETY: as above.
 unsafe impl Sync for Stage {}
 
-/// A thread that finds a signal in a cell prefetches that of so many rounds later: if its sender is
-/// as far ahead, they are on their way together. If not, the line has not changed since it was used
-/// last, and nothing is sent.
+/// A thread that finds a signal in a cell prefetches the cell of CELLS_BEFORE rounds later. If the
+/// sender is that far ahead, several lines are on their way at a time. If it is not, the line is
+/// still in this core's cache and the prefetch costs nothing.
 const CELLS_BEFORE: u32 = 4;
 
 impl Ranks for Stage {
@@ -67,7 +68,7 @@ impl Ranks for Stage {
     fn step(&self, rank: usize, queue: usize, at: u32) -> Option<Lying> {
         let session = &self.members[rank].session;
         let records = session.records(queue);
-        // A rank that scribbles over a session may have written any number.
+        // A peer may have overwritten `at` with any number.
         let at = records.start.saturating_add(at);
         (at < records.end).then(|| session.record(at))
     }
@@ -142,7 +143,7 @@ impl Ranks for Stage {
     #[inline(always)]
     fn notify_finished(&self, rank: usize, queue: usize, round: u32) {
         let member = &self.members[rank];
-        // The owner's own threads look for the end after they have run steps.
+        // The owner's own threads end the round after they have run steps.
         if member.word.is_some() && rank != self.me {
             self.end_for(member, round);
         }
@@ -158,7 +159,8 @@ impl Ranks for Stage {
 }
 
 impl Stage {
-    /// The signal word in cell `number` of a rank, in this round.
+    /// The signal word of cell `number` of a rank, in the turn of scratch memory that this round
+    /// uses.
     #[inline(always)]
     pub(super) fn cell(&self, rank: usize, number: u32, round: u32) -> Option<&AtomicU32> {
         let Memory::Turns(base, length, turns) = self.members[rank].memory[2] else { return None };
@@ -168,12 +170,12 @@ impl Stage {
         }
         let turn = u64::from(round & (turns - 1)) * length.next_multiple_of(CELL);
         let word = base.wrapping_add((turn + end - CELL_WORD) as usize).cast::<AtomicU32>();
-        // SAFETY: scratch memory begins with a line, and each of its turns has so many bytes in
-        // whole lines; nobody copies over the last bytes of a cell, as schedules promise.
+        // SAFETY: scratch memory begins with a line, and each of its turns has `length` bytes
+        // rounded up to lines. No step copies over the last bytes of a cell, as schedules promise.
         Some(unsafe { &*word })
     }
 
-    /// The plan fails, for everybody.
+    /// Fails the plan at all ranks that this one reaches.
     #[cold]
     pub fn fail(&self, status: Status) {
         if let Some(put_sender) = &self.put_sender {
@@ -181,14 +183,14 @@ impl Stage {
         }
         for member in self.members.iter() {
             member.session.fail(status);
-            // No step will end the sleep of a thread that waits for the round.
+            // A thread that sleeps in the wait would otherwise not wake: no step ends this round.
             if let Some(port) = self.routes.known(member.peer) {
                 port.waiters().touched_anything();
             }
         }
     }
 
-    /// Stores a signal, and answers for which queue of which rank.
+    /// Stores the signal of a step and returns the rank and the queue that it is for.
     #[inline]
     fn store_signal(
         &self,
@@ -216,16 +218,17 @@ impl Stage {
         Some((to, queue))
     }
 
-    /// Ends the round of a rank whose completion is a word that is mapped here, if all its queues
-    /// have finished: the rank may compute, and look at nothing but the word.
+    /// For a rank whose completion is a word that is mapped here: changes the word and ends its
+    /// round, if all its queues have finished. The rank may compute and look at nothing but the
+    /// word.
     #[inline(never)]
     fn end_for(&self, member: &Member, round: u32) {
         let (Some(word), Some(port)) = (member.word, self.routes.known(member.peer)) else {
             return;
         };
         let _pinned = pin();
-        // Where the user has freed the word the owner tells him why that is wrong, or the process
-        // ends, as with any completion.
+        // Where the user has freed the word, find() fails and the owner's own thread reports it, as
+        // for any completion.
         let Some(place) = port.find(word.place, 8) else { return };
         let target = place.cast();
         let completion = Completion { kind: word.kind, target, ..Completion::NOTHING };
@@ -234,11 +237,12 @@ impl Stage {
         session
             .round_end()
             .end_if_last((round, self.me), finished, || completion.change_word(Status::OK));
-        // Also where another one has changed it: its waiter is woken once too often.
+        // The call also wakes the waiter where another thread has changed the word; that is
+        // harmless.
         port.waiters().touched(word.place, 8);
     }
 
-    /// Does what a step does with bytes, in this round.
+    /// Moves or combines the bytes of a step. A buffer that is not mapped yet is mapped, or put to.
     #[inline]
     fn act(&self, record: Lying, what: (u8, u64), round: u32) -> Result<(), Status> {
         match self.act_mapped(record, what, round) {
@@ -250,7 +254,7 @@ impl Stage {
         }
     }
 
-    /// Like `act`, with buffers that were mapped before.
+    /// Like `act`, but only with buffers that are mapped already: ERR_KEY for others.
     #[inline]
     fn act_mapped(
         &self,
@@ -274,7 +278,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Where one of the places of a record lies here, in this round.
+    /// The local address of an operand of a record, in this round.
     #[inline]
     pub(super) fn find(
         &self,
@@ -305,7 +309,7 @@ impl Stage {
                 self.find_user(member.peer, place, size)
             }
             Memory::Bound(binding, _) => {
-                // SAFETY: it lies in the rank's block, which stays as long as the plan.
+                // SAFETY: the binding lies in the rank's block, which stays as long as the plan.
                 let place = unsafe { &*binding }.load(offset);
                 self.find_user(member.peer, place, size)
             }
@@ -319,8 +323,8 @@ impl Stage {
         found.map_or_else(|| self.find_unnamed(peer, place, size), Ok)
     }
 
-    /// Memory of this rank's that is in no region, which only its own steps touch; else why none is
-    /// found.
+    /// The address of memory of this rank that is in no region, which only its own steps name.
+    /// Otherwise the reason why the place is not found.
     #[cold]
     fn find_unnamed(&self, peer: u32, place: Address, size: u64) -> Result<*mut u8, Status> {
         let own = self.routes.own();

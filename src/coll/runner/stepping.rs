@@ -1,6 +1,7 @@
-//! The loops that run steps: claim a queue, run what is ready, give the claim back, and ask which
-//! thread takes care of what was signalled. They know queues only; what a step is, and where it
-//! lies, is [`Ranks`]'. So the models of `queue` run these loops, not a copy of them.
+//! The loops that run steps: claim a queue, run the steps that are ready, release the claim, and
+//! find out which thread runs the steps that a signal has released. The loops know queues only;
+//! [`Ranks`] says what a step is and where it lies. So the loom models of `queue` run these loops
+//! and not a copy of them.
 
 use crate::coll::runner::queue::{
     Claim, Queue, between_word_and_is_polled_on, between_word_and_look,
@@ -8,20 +9,20 @@ use crate::coll::runner::queue::{
 use crate::coll::runner::worklist::{Line, Worklist};
 use crate::util::prefetch::prefetch;
 
-/// Why no more steps of a queue were run.
+/// Why run_claimed() stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// That was the last one: the round is over and the claim given up.
+    /// The last step was run: the round is over and the claim is given up.
     Finished,
-    /// None was ready.
+    /// The first step was not ready.
     Waiting,
-    /// Some were run, and the next one is not ready; or the plan has failed.
+    /// Some steps were run and the next one is not ready, or the plan has failed.
     Stopped,
-    /// The worklist allows no more bytes.
+    /// The budget of the worklist is used up, or a put found no room.
     Full,
 }
 
-/// The ranks of a plan, as one of their processes reaches them.
+/// The ranks of a plan, as one process reaches them.
 pub trait Ranks {
     /// A step that may be run.
     type Step: Copy;
@@ -30,30 +31,31 @@ pub trait Ranks {
     fn me(&self) -> usize;
     /// A queue of a rank.
     fn queue(&self, rank: usize, queue: usize) -> Queue<'_>;
-    /// Step `at` of a queue; None: there are not so many.
+    /// Step `at` of a queue; None behind the last one.
     fn step(&self, rank: usize, queue: usize, at: u32) -> Option<Self::Step>;
-    /// Whether what a step of `rank` waits for has come in its round `round`.
+    /// Whether the signal that a step of `rank` waits for has come in that rank's round `round`.
     fn has_arrived(&self, rank: usize, queue: usize, step: Self::Step, round: u32) -> bool;
-    /// Whether the plan has failed, as is said at this rank.
+    /// Whether the session of this rank says that the plan has failed.
     fn has_failed(&self, rank: usize) -> bool;
-    /// Bytes that a step moves.
+    /// The bytes that a step moves.
     fn size(&self, step: Self::Step) -> u64;
-    /// Whether a step calls a function of the user's, which may take long.
+    /// Whether a step calls a function of the user, which may take long.
     fn is_users(&self, step: Self::Step) -> bool;
-    /// Moves the bytes; else why no more steps of the queue are run: it found no room, or the plan
-    /// has failed.
+    /// Moves or combines the bytes of a step. An error ends the run of this queue: a put found no
+    /// room, or the plan has failed.
     fn perform(&self, step: Self::Step, round: u32, worklist: &mut Worklist) -> Result<(), End>;
-    /// Stores the signal of a step of `rank` that was run in its round `round`; the rank and queue
-    /// that it is for, if there is one.
+    /// Stores the signal of a step that `rank` has run in its round `round`. Returns the rank and
+    /// the queue that were signalled, if any.
     fn signal(&self, rank: usize, step: Self::Step, round: u32) -> Option<(usize, usize)>;
-    /// Whether any rank may run the steps of this one.
+    /// Whether a thread of any rank may run the steps of `rank`.
     fn is_shared(&self, rank: usize) -> bool;
-    /// Something is ready that only threads of this rank may run.
+    /// Rings for the progress thread of `rank`, if it sleeps: something is ready that only threads
+    /// of that rank may run.
     fn ring_if_asleep(&self, rank: usize);
-    /// A queue has been counted as finished for the last of so many rounds.
+    /// Tells waiting threads that a queue has finished round `round`, counted from 1.
     fn notify_finished(&self, rank: usize, queue: usize, round: u32);
 
-    /// Whether the next step of a queue could be run: a hint, to look at before claiming.
+    /// Whether the next step of a queue could be run; a hint, to read before claiming.
     #[inline]
     fn is_ready(&self, rank: usize, queue: usize) -> bool {
         let line = self.queue(rank, queue);
@@ -64,7 +66,7 @@ pub trait Ranks {
         self.is_over_or_ready(rank, queue, line.at(), control.finished())
     }
 
-    /// Whether the next step of a queue that was claimed as `mine` could be run.
+    /// Whether the next step of the queue with the claim `mine` could be run.
     #[inline]
     fn is_next_ready(&self, rank: usize, queue: usize, mine: &Claim) -> bool {
         self.is_over_or_ready(rank, queue, mine.at, mine.round())
@@ -77,8 +79,8 @@ pub trait Ranks {
         step.is_none_or(|step| self.has_arrived(rank, queue, step, round))
     }
 
-    /// Runs what is ready in a queue, and what that makes ready elsewhere. True: something was
-    /// done.
+    /// Runs what is ready in a queue, and what that releases in other queues. Returns whether any
+    /// step was run.
     fn run(&self, rank: usize, queue: usize, worklist: &mut Worklist) -> bool {
         let mut worked = false;
         if rank == self.me() && worklist.owner || self.is_shared(rank) {
@@ -87,7 +89,8 @@ pub trait Ranks {
         self.run_released(worklist) | worked
     }
 
-    /// Runs the queues that the steps of a worklist have released. True: something was done.
+    /// Runs the queues that the steps of this worklist have released. Returns whether any step was
+    /// run.
     #[inline]
     fn run_released(&self, worklist: &mut Worklist) -> bool {
         let mut worked = false;
@@ -110,7 +113,7 @@ pub trait Ranks {
                 break;
             }
             line.release(mine);
-            // What came before others knew that nobody has it any more.
+            // A deliverer may have signalled while the claim was still held.
             let failed = self.has_failed(rank);
             if end == End::Full || failed || !self.is_ready(rank, queue) {
                 break;
@@ -119,8 +122,8 @@ pub trait Ranks {
         worked
     }
 
-    /// Does what run_claimed() does, in one place for all callers that are not in a hurry: so a
-    /// start finds it in the caches after a round that has driven out what it does not use.
+    /// run_claimed() as one function that is not inlined, for all callers that are not in a hurry.
+    /// Rounds run it all the time, so a start finds it in the instruction cache.
     #[inline(never)]
     fn run_held(
         &self,
@@ -132,7 +135,7 @@ pub trait Ranks {
         self.run_claimed(rank, queue, mine, worklist)
     }
 
-    /// Runs what is ready of a queue that was claimed as `mine`.
+    /// Runs the ready steps of a queue that was claimed as `mine`.
     #[inline(always)]
     fn run_claimed(
         &self,
@@ -155,7 +158,7 @@ pub trait Ranks {
                 break End::Full;
             }
             if worklist.signalled_count > 0 && self.takes_long(step, size, worklist) {
-                // They are not to wait for this step.
+                // The ranks that were signalled must not wait for this step.
                 self.look_at_signalled(worklist);
             }
             if let Err(end) = self.perform(step, round, worklist) {
@@ -173,8 +176,8 @@ pub trait Ranks {
         end
     }
 
-    /// Whether the ranks that were signalled would wait for long if this step came before the
-    /// question which thread takes care of them.
+    /// Whether this step would delay the signalled queues: the worklist asks for their runners
+    /// before a long step.
     #[doc(hidden)]
     #[inline(always)]
     fn takes_long(&self, step: Self::Step, size: u64, worklist: &mut Worklist) -> bool {
@@ -182,7 +185,7 @@ pub trait Ranks {
         worklist.since > Worklist::SHORT || self.is_users(step)
     }
 
-    /// This queue has been signalled: it is to be found out which thread takes care of it.
+    /// Notes that a queue was signalled; needs_runner() is asked later, with one fence for several.
     #[doc(hidden)]
     #[inline(always)]
     fn note_signalled(&self, to: usize, queue: usize, worklist: &mut Worklist) {
@@ -191,7 +194,7 @@ pub trait Ranks {
         if signalled.is_polled_on() {
             return;
         }
-        // Asked soon, and on its way while the fence waits for the line of the signal.
+        // ask() reads this line soon; it travels while the fence waits for the line of the signal.
         prefetch(signalled.head);
         worklist.signalled[worklist.signalled_count] = Line::new(to, queue);
         worklist.signalled_count += 1;
@@ -200,7 +203,7 @@ pub trait Ranks {
         }
     }
 
-    /// Finds out which thread takes care of the queues that were signalled since the last time.
+    /// Calls ask(), if any queue was signalled since the last time.
     #[doc(hidden)]
     #[inline(always)]
     fn look_at_signalled(&self, worklist: &mut Worklist) {
@@ -209,8 +212,8 @@ pub trait Ranks {
         }
     }
 
-    /// Finds out which thread takes care of the queues that were signalled. One fence is enough for
-    /// them all.
+    /// For each queue that was signalled: if it needs a runner, notes it for this thread or rings
+    /// for its owner. One fence is enough for all of them.
     #[doc(hidden)]
     fn ask(&self, worklist: &mut Worklist) {
         between_word_and_look();

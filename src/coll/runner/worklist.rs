@@ -1,7 +1,7 @@
-//! What a thread that runs steps has still to do, and may do.
+//! What one thread that runs steps has still to run, and how many bytes it may still move.
 
-/// A queue of a rank, in one word, since every start makes room for some: the rank, and in the last
-/// byte the queue.
+/// A queue of a rank in one word, since every start reserves space for 32 of them: the queue in the
+/// low byte, the rank above it.
 #[derive(Clone, Copy)]
 pub(super) struct Line(u32);
 
@@ -15,39 +15,39 @@ impl Line {
     }
 }
 
-/// Queues that may have become ready, and how much may still be done.
+/// Queues that may have become ready, and the budget that is left.
 pub struct Worklist {
-    /// Bytes, a step without any counting as a line.
+    /// Bytes that may still be moved; a step counts as at least a line.
     budget: u64,
-    /// The caller is the owner's progress thread, or a thread that may stand in for it.
+    /// The caller is the owner's progress thread, or a thread that may run steps in its place.
     pub(super) owner: bool,
-    /// The first step may exceed the budget, so that none is too large for anybody.
+    /// The first step may exceed the budget, so that no step is too large to be run.
     first: bool,
     pub(super) waiting: [Line; Worklist::ROOM],
     pub(super) count: usize,
-    /// Queues that were signalled and not asked yet.
+    /// Queues that were signalled and whose runner is not known yet.
     pub(super) signalled: [Line; 8],
     pub(super) signalled_count: usize,
-    /// Bytes that were moved since the first of them.
+    /// Bytes that were moved since the first of these signals.
     pub(super) since: u64,
-    /// Something that was ready has been left to others.
+    /// Something that was ready is left to other threads.
     pub left: bool,
 }
 
 impl Worklist {
     const ROOM: usize = 32;
 
-    /// Whether its steps have released queues that were not run yet.
+    /// Whether its steps have released queues that it has not run yet.
     pub fn has_released(&self) -> bool {
         self.count > 0
     }
 
-    /// Steps of up to so many bytes in all may come between a signal and the question which thread
-    /// takes care of it.
+    /// Steps of up to SHORT bytes together may come between a signal and the search for the thread
+    /// that runs the signalled queue.
     pub(super) const SHORT: u64 = 4 << 10;
 
-    /// For at most `budget` bytes. `owner`: steps of the own rank may be run even where no other
-    /// rank may.
+    /// For at most `budget` bytes. `owner`: the thread may run steps of its own rank even where
+    /// threads of other ranks may not.
     pub fn new(budget: u64, owner: bool) -> Worklist {
         Worklist {
             budget,
@@ -62,7 +62,7 @@ impl Worklist {
         }
     }
 
-    /// Like `new`, for an owner; also the first step keeps to the budget.
+    /// Like `new`, for an owner; even the first step must keep to the budget.
     pub fn small(budget: u64) -> Worklist {
         Worklist { first: false, ..Worklist::new(budget, true) }
     }

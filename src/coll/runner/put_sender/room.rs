@@ -1,16 +1,18 @@
-//! How much of what a plan has posted was not answered, and which of its queues wait for that.
+//! Flow control of a plan's notices: how many bytes were posted and not answered, and which queues
+//! wait for room.
 
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Bytes of a plan that may be posted and not answered at one time, each notice at least LEAST.
+/// Most bytes of a plan that may be posted and not answered at a time. A notice counts as at least
+/// LEAST bytes.
 const WINDOW: u64 = 1 << 20;
 const LEAST: u64 = 512;
 
-/// See the head of the file.
+/// The room of a plan; see the head of the file.
 #[derive(Default)]
 pub struct Room {
     under_way: AtomicU64,
-    /// A bit for each queue that waits.
+    /// A bit for each queue that waits for room.
     stalled: AtomicU32,
 }
 
@@ -24,11 +26,12 @@ impl Room {
         under_way == 0 || under_way + cost(bytes) <= WINDOW
     }
 
-    /// Takes room for so many bytes. False: there is none, and the queue waits for it.
+    /// Takes room for so many bytes. False: there is none, and the queue is marked as waiting for
+    /// room.
     pub fn takes(&self, bytes: usize, queue: usize) -> bool {
         if !self.has(bytes) {
             self.stalled.fetch_or(1 << queue, Ordering::Relaxed);
-            // Between what is said here and the look, as in ended().
+            // Orders the mark before the second look; pairs with the fence in ended().
             fence(Ordering::SeqCst);
             if !self.has(bytes) {
                 return false;
@@ -39,30 +42,31 @@ impl Room {
         true
     }
 
-    /// Takes it, be there room or not.
+    /// Takes room even if there is none.
     pub fn take_anyhow(&self, bytes: usize) {
         self.under_way.fetch_add(cost(bytes), Ordering::Relaxed);
     }
 
-    /// What room was taken for was not posted.
+    /// The notice for which room was taken was not posted.
     pub fn give_back(&self, bytes: usize) {
         self.under_way.fetch_sub(cost(bytes), Ordering::Relaxed);
     }
 
-    /// It was posted and answered. True: queues waited; the caller calls somebody who looks at all
-    /// of them.
+    /// A notice was answered. True: queues wait for room, and the caller must have all queues
+    /// looked at.
     pub fn ended(&self, bytes: usize) -> bool {
         self.give_back(bytes);
         fence(Ordering::SeqCst);
         let waited = self.stalled.load(Ordering::Relaxed) != 0;
         if waited {
-            // A queue that has said so since the look is looked at, too: the call comes after this.
+            // A queue that sets its bit between the load and this store is looked at as well, since
+            // the caller's call comes after this.
             self.stalled.store(0, Ordering::Release);
         }
         waited
     }
 
-    /// Whether a queue waits for room, so that there is nothing to do for it.
+    /// Whether a queue waits for room: its next step cannot be run now.
     pub fn is_stalled(&self, queue: usize) -> bool {
         // Acquire: pairs with ended().
         self.stalled.load(Ordering::Acquire) & 1 << queue != 0
@@ -79,7 +83,7 @@ mod models {
 
     const ALL: usize = WINDOW as usize;
 
-    /// An answer; who is called looks at the queues behind it.
+    /// An answer; the thread that is called looks at the queues afterwards.
     fn answer(room: &Room, calls: &AtomicU32) {
         if room.ended(ALL) {
             calls.fetch_add(1, Ordering::Release);
@@ -115,7 +119,7 @@ mod models {
             answer(&room, &calls);
             let found = queues.map(|queue| queue.join().unwrap());
             let called = calls.load(Ordering::Acquire) > 0;
-            // Whom nobody has called is called by the next answer.
+            // A queue that was not called yet is called by the next answer.
             assert!((0..2).all(|queue| found[queue] || called || room.is_stalled(queue)));
             assert!(found.contains(&true) || called);
         });
