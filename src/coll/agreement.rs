@@ -23,7 +23,7 @@
 //!
 //! A rank of another node has no board that could be found: it is sent its sheets (`far_sheets`).
 
-use crate::coll::arena::say_left;
+use crate::coll::arena::count_left;
 use crate::core::services::Services;
 use crate::fail;
 use crate::transport::Access;
@@ -297,7 +297,7 @@ impl Ring {
         let place = Address { offset: board.offset + LEFT, ..board };
         if let Some(word) = services.routes.known(peer).and_then(|port| port.find(place, 4)) {
             // SAFETY: found while pinned; a word that is atomic wherever it is used.
-            say_left(unsafe { AtomicU32::from_ptr(word.cast()) });
+            count_left(unsafe { AtomicU32::from_ptr(word.cast()) });
         }
     }
 }

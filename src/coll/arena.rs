@@ -80,13 +80,13 @@ impl Retired {
         // SAFETY: a word in the block, aligned and atomic wherever it is used.
         let word =
             unsafe { AtomicU32::from_ptr(self.block.address.add(self.left as usize).cast()) };
-        // Acquire: pairs with say_left().
+        // Acquire: pairs with count_left().
         word.load(Ordering::Acquire) >= self.others
     }
 }
 
 /// The caller touches the block with this word no more.
-pub fn say_left(word: &AtomicU32) {
+pub fn count_left(word: &AtomicU32) {
     // Release: what the caller did before happens before the block is used again.
     word.fetch_add(1, Ordering::Release);
 }
@@ -166,7 +166,7 @@ impl Arena {
     }
 
     /// Gives memory back when so many other ranks have left it: each counts itself in the word at
-    /// `left`, see say_left(). A rank that died may not have done so; then the block stays until
+    /// `left`, see count_left(). A rank that died may not have done so; then the block stays until
     /// the context ends.
     pub fn retire(&self, block: Block, left: u64, others: u32) {
         self.books().retired.push(Retired { block, left, others });

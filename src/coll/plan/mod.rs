@@ -1,10 +1,10 @@
-//! A plan: made once by all ranks of a team, started and waited for any number of times.
+//! A plan: all ranks of a team make it once, then start it and wait for it any number of times.
 //!
-//! The rounds of a plan at one rank are counted by four numbers that follow each other: `rounds`
-//! (started), `opened` (its queues are active), `closed` (a thread has taken it, to end it),
-//! `ended`. The last two lie in the session; see `runner::round_end`. Where no completion tells
-//! the user there is a fifth, `settled` (he has waited). Between start and end, threads of all
-//! ranks work for it; see `work`.
+//! Four numbers follow each other and count the rounds of a plan at one rank: `rounds` (started),
+//! `opened` (the queues are active), `closed` (a thread has taken the round in order to end it) and
+//! `ended`. The last two lie in the session; see `runner::round_end`. In a plan without a
+//! completion a fifth number follows, `settled` (the user has waited). Between start and end,
+//! threads of all ranks work for the round; see `work`.
 
 pub mod asked;
 mod attach;
@@ -26,7 +26,7 @@ use crate::coll::plan::policy::{Facts, Habits, Policy};
 use crate::coll::plan::quiet::Parked;
 use crate::coll::problem;
 use crate::coll::runner::put_receiver::{Owner, PutReceiver, Shadow};
-use crate::coll::runner::queue::between_word_and_look;
+use crate::coll::runner::queue::full_fence;
 use crate::coll::runner::record::Record;
 use crate::coll::runner::round_end::RoundEnd;
 use crate::coll::runner::session::Session;
@@ -46,30 +46,30 @@ use std::time::Instant;
 /// Which threads run the steps of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// The threads that deliver signals.
+    /// The threads that deliver signals, of any rank.
     Offload = 0,
-    /// The rank's progress thread, which makes them when they are needed.
+    /// The rank's progress thread only; it makes the records anew in each round.
     Thread = 1,
 }
 
-/// What a plan consists of.
+/// The properties of a plan, for llcl_coll_query().
 #[derive(Clone, Copy, Debug)]
 pub struct About {
     /// The algorithm's name.
     pub algorithm: &'static str,
     /// Which threads run the steps.
     pub engine: Engine,
-    /// Other ranks may, too.
+    /// Whether threads of other ranks may run this rank's steps.
     pub shared: bool,
     /// Queues of this rank.
     pub queues: u32,
     /// Steps of this rank.
     pub steps: u32,
-    /// Bytes that it takes at this rank, in the arena and in private memory.
+    /// Bytes that the plan takes at this rank, in the arena and in private memory.
     pub memory: u64,
 }
 
-/// A part of a buffer that peers do not map, and its place in the session.
+/// A part of a buffer that peers do not map, and its copy in the session.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounce {
     user: Address,
@@ -78,7 +78,7 @@ pub struct Bounce {
 }
 
 impl Bounce {
-    /// A block of a buffer that begins at `user`, and of its copy that begins at `plan`.
+    /// A block of a buffer that begins at `user`, with the copy of that buffer at `plan`.
     fn of(user: Address, plan: *mut u8, block: &problem::Block) -> Bounce {
         Bounce {
             user: Address { offset: user.offset + block.offset, ..user },
@@ -88,21 +88,21 @@ impl Bounce {
     }
 }
 
-/// What a plan has that names ranks of other nodes.
+/// What a plan needs for ranks of other nodes.
 pub struct Far {
-    /// What all ranks call the plan.
+    /// The name of the plan, equal at all ranks.
     name: u64,
     put_receiver: Arc<PutReceiver>,
     _shadows: Vec<Shadow>,
 }
 
-/// How often a testing thread gives its core away to a thread that is about to end the round.
+/// How often a testing thread gives its core away while another thread ends the round.
 const TURNS_TO_END: u32 = 64;
 
-/// See Plan::enlisted: so that round 0, which comes again, is not taken for none.
+/// A bit of Plan::enlisted, by which round 0 (the counter wraps around) differs from "none".
 const ENLISTED: u64 = 1 << 32;
 
-/// See the head of the file.
+/// A plan at one rank; see the head of the file.
 pub struct Plan {
     services: Arc<Services>,
     arena: Arc<Arena>,
@@ -112,15 +112,15 @@ pub struct Plan {
     texts: [CString; 2],
     inputs: Vec<Bounce>,
     outputs: Vec<Bounce>,
-    /// Where the buffers lie, if each start may say so anew.
+    /// The buffers' places, if each start may set them anew.
     bound: Option<Bound>,
-    /// What comes from ranks of other nodes, if it names any.
+    /// Connections to ranks of other nodes, if the program names any.
     far: Option<Far>,
-    /// For the engine that makes the steps in every round.
+    /// The program, for engine `thread`, which makes the records in each round.
     program: Option<Program>,
     on_complete: Completion,
-    /// Where `on_complete` is EACH_START: that of the round.
-    of_round: Mutex<Completion>,
+    /// The completion of the present round, where `on_complete` is EACH_START.
+    round_completion: Mutex<Completion>,
     policy: Policy,
     habits: Habits,
     rounds: AtomicU32,
@@ -129,25 +129,25 @@ pub struct Plan {
     settled: AtomicU32,
     /// How the last round ended.
     outcome: AtomicI32,
-    /// A round that has failed, until others have stopped to touch this rank's buffers.
+    /// A failed round that is not reported yet, because other threads may still touch this rank's
+    /// buffers.
     parked: Parked,
-    /// The round, plus ENLISTED, for which the progress thread has been asked to look; 0: none.
+    /// The round for which the progress thread was asked to look, plus ENLISTED; 0: none.
     enlisted: AtomicU64,
-    /// Steps of some rank were ready and were left to the progress thread.
-    debts: AtomicBool,
-    /// A thread is awake and waits for the round: the progress thread need not work for it.
+    /// Whether steps of some rank were ready and were left to the progress thread.
+    left: AtomicBool,
+    /// Whether a thread is awake in a wait for the round: the progress thread need not work for it.
     waiting: AtomicBool,
     deaths: AtomicU32,
     made: Instant,
-    /// How many rounds had been started when the progress thread last asked whether it is worth
-    /// staying awake.
+    /// The number of rounds started when the progress thread last called is_worth_staying().
     watched: AtomicU32,
-    /// The progress thread sleeps, as the session tells the others.
+    /// Whether the progress thread sleeps, as the session says.
     asleep: AtomicBool,
 }
 
-// SAFETY: the pointers of bounces lead into the session, and what the completion names its user
-// keeps valid.
+// SAFETY: the pointers of bounces lead into the session, and the user keeps valid what the
+// completion names.
 unsafe impl Send for Plan {}
 // SAFETY: as above.
 unsafe impl Sync for Plan {}
@@ -176,7 +176,8 @@ impl Plan {
         });
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let texts = [text(about.algorithm), text(&reason)];
-        // A number that is not current: a rank may have died since the last exchange.
+        // Differs from the current count, so the first start looks for ranks that died since the
+        // last exchange.
         let deaths = services.routes.deaths().wrapping_sub(1);
         Plan {
             services,
@@ -191,7 +192,7 @@ impl Plan {
             far,
             program,
             on_complete,
-            of_round: Mutex::new(Completion::NOTHING),
+            round_completion: Mutex::new(Completion::NOTHING),
             policy,
             habits: Habits::new(has_completion),
             rounds: AtomicU32::new(0),
@@ -201,7 +202,7 @@ impl Plan {
             outcome: AtomicI32::new(0),
             parked: Parked::default(),
             enlisted: AtomicU64::new(0),
-            debts: AtomicBool::new(false),
+            left: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             deaths: AtomicU32::new(deaths),
             made: Instant::now(),
@@ -210,61 +211,61 @@ impl Plan {
         }
     }
 
-    /// What it consists of, its algorithm and the reason for C, and how often it was started.
+    /// The properties, the names of algorithm and reason as C strings, and the number of starts.
     pub fn about(&self) -> (About, &[CString; 2], u64) {
         (self.about, &self.texts, self.rounds.load(Ordering::Relaxed).into())
     }
 
-    /// Whether the next round may be started: the one before has ended, and the user knows.
+    /// Whether the next round may be started: the round before has ended and the user was told.
     pub fn may_start(&self) -> bool {
         self.is_settled(self.rounds.load(Ordering::Relaxed))
     }
 
     /// Starts the next round with these buffers and this completion. Only for a plan that was made
-    /// with EACH_START.
+    /// with EACH_START as its completion.
     pub fn start_for(&self, places: [Address; 2], completion: Completion) -> Result<()> {
         if !self.may_start() {
             return Err(Error::bare(Status::RETRY_BUSY));
         }
-        *self.of_round() = completion;
+        *self.round_completion() = completion;
         self.start_with(places)
     }
 
-    fn of_round(&self) -> std::sync::MutexGuard<'_, Completion> {
-        self.of_round.lock().unwrap_or_else(PoisonError::into_inner)
+    fn round_completion(&self) -> std::sync::MutexGuard<'_, Completion> {
+        self.round_completion.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What tells the user of the end of the round that is under way. To be asked before the round
-    /// ends: then the next one may begin, with another.
+    /// The completion of the present round. Read it before the round ends, since the next round may
+    /// then begin with another one.
     fn completion(&self) -> Completion {
         match self.on_complete.target == EACH_START.target {
-            true => *self.of_round(),
+            true => *self.round_completion(),
             false => self.on_complete,
         }
     }
 
-    /// Nanoseconds since the plan was made.
+    /// Nanoseconds since the plan was made, the clock of `habits`.
     fn clock(&self) -> u64 {
         self.made.elapsed().as_nanos() as u64
     }
 
-    /// What the worklist has left, of whatever rank, is the progress thread's.
-    fn leave(&self, worklist: &Worklist) {
+    /// Leaves the steps that a worklist had to leave, of whatever rank, to the progress thread.
+    fn note_left(&self, worklist: &Worklist) {
         if worklist.left {
-            self.owe();
+            self.leave_to_progress_thread();
         }
     }
 
-    fn owe(&self) {
-        if !self.debts.swap(true, Ordering::AcqRel) {
+    fn leave_to_progress_thread(&self) {
+        if !self.left.swap(true, Ordering::AcqRel) {
             self.services.background.enlist();
             self.services.background.call(false);
         }
     }
 
-    /// Whether the round has ended; works for it for a moment.
+    /// Tells whether the round has ended, and first works for it for a moment.
     pub fn test(&self) -> Result<()> {
-        // A forked child would run steps in its parent's place.
+        // A forked child must not run steps in its parent's place.
         self.services.routes.gate().must_be_own()?;
         let Some(round) = self.under_way()? else { return Ok(()) };
         if self.is_ending(round) {
@@ -276,7 +277,7 @@ impl Plan {
                 self.habits.note_test();
                 self.set_polling(false);
             }
-            between_word_and_look();
+            full_fence();
             self.helps_lane();
             self.work(opened, true);
         }
@@ -290,7 +291,7 @@ impl Plan {
         }
     }
 
-    /// The round that is under way; None: it has ended, and its completion has told.
+    /// The present round. None: it has ended and its completion has fired.
     fn under_way(&self) -> Result<Option<u32>> {
         let round = self.rounds.load(Ordering::Relaxed);
         if !self.is_settled(round) || !self.has_ended(round) {
@@ -304,17 +305,17 @@ impl Plan {
         }
     }
 
-    /// How far the rounds have ended.
+    /// The words that end this rank's rounds.
     #[inline(always)]
     pub(crate) fn round_end(&self) -> &RoundEnd {
         self.stage.members[self.stage.me].session.round_end()
     }
 
-    /// Whether the next round may be started after this one: the user has waited for it, or may
-    /// have been told by its completion.
+    /// Whether the next round may be started after this one: the user has waited for it, or its
+    /// completion may have told the user.
     #[inline(always)]
     fn is_settled(&self, round: u32) -> bool {
-        // Acquire: what a completion has stored before is seen.
+        // Acquire: the caller sees what a completion has stored before.
         self.settled.load(Ordering::Acquire) == round || self.completion_has_fired(round)
     }
 
@@ -323,20 +324,20 @@ impl Plan {
         match self.on_complete.kind {
             completion::NONE => false,
             completion::CALL => self.round_end().has_ended(round),
-            // The thread that has changed the word may not have stored the end of the round yet.
+            // The thread that changed the word may not have stored `ended` yet.
             _ => self.round_end().is_closed(round) && !self.parked.any(),
         }
     }
 
-    /// Whether the round has ended and the user may know. Where a completion tells him, it may have
-    /// started further rounds.
+    /// Whether the round has ended. A user whom a completion tells may have started further rounds
+    /// since.
     fn has_ended(&self, round: u32) -> bool {
         self.round_end().has_ended(round)
     }
 
-    /// For test(). A thread, perhaps of another rank, has taken the round and may have changed the
-    /// user's word, and has some instructions left until it stores that the round has ended. True:
-    /// the round has ended meanwhile.
+    /// For test(). If a thread, perhaps of another rank, has taken the round, it may have changed
+    /// the user's word and needs only some instructions to store that the round has ended. This
+    /// thread then waits for a moment. True: the round has ended.
     fn is_ending(&self, round: u32) -> bool {
         let ended = || {
             std::thread::yield_now();
@@ -347,7 +348,7 @@ impl Plan {
             && (self.has_ended(round) || (0..TURNS_TO_END).any(|_| ended()))
     }
 
-    /// Tells the user that the round has ended.
+    /// Tells the waiting user that the round has ended.
     fn settle(&self, round: u32) -> Result<()> {
         if self.on_complete.kind == completion::NONE {
             self.settled.store(round, Ordering::Relaxed);
@@ -359,7 +360,7 @@ impl Plan {
         }
     }
 
-    /// Refuses to end a plan in the midst of a round.
+    /// Refuses to free a plan during a round.
     pub fn must_be_settled(&self) -> Result<()> {
         self.services.may_block()?;
         match self.may_start() {
@@ -368,7 +369,7 @@ impl Plan {
         }
     }
 
-    /// Ends the plan at this rank. The last user of it drops it.
+    /// Frees the plan at this rank. The thread that holds the last reference drops it.
     pub fn free(plan: &Arc<Plan>) -> Result<()> {
         plan.must_be_settled()?;
         let round = plan.rounds.load(Ordering::Relaxed);
@@ -377,7 +378,7 @@ impl Plan {
         }
         let task = plan.clone() as Arc<dyn Task>;
         plan.services.background.remove(&task);
-        if plan.debts.swap(false, Ordering::AcqRel) {
+        if plan.left.swap(false, Ordering::AcqRel) {
             plan.services.background.discharge();
         }
         if let Some(far) = &plan.far {
@@ -387,13 +388,13 @@ impl Plan {
         let (me, members) = (plan.stage.me, &plan.stage.members);
         members.others(me).for_each(|other| other.session.leave());
         plan.discard_copies();
-        // Nobody opens a session after the plan was made.
+        // No rank opens a session once the plan is made, so users() is final.
         plan.arena.retire(plan.block, SESSION + Session::LEFT, members[me].session.users());
         Ok(())
     }
 }
 
-/// The completion of plans whose starts name one each; see Plan::start_for().
+/// The completion of plans of which each start has its own completion; see Plan::start_for().
 pub const EACH_START: Completion = Completion {
     kind: completion::CALL,
     reserved: 0,
@@ -401,11 +402,11 @@ pub const EACH_START: Completion = Completion {
     target: (&raw const OF_EACH_START).cast_mut().cast(),
 };
 
-/// EACH_START is known by this address: a compiler may give a function several addresses, or two
-/// functions one.
+/// EACH_START is recognised by this address. The address of never() would not do: a compiler may
+/// give one function several addresses, or two functions the same.
 static OF_EACH_START: u8 = 0;
 
-/// What EACH_START names and nobody calls.
+/// The function in EACH_START, which is never called.
 unsafe extern "C-unwind" fn never(_: *mut c_void, _: Status) {}
 
 impl Owner for Plan {

@@ -1,81 +1,86 @@
-//! Which shortcuts a plan takes. [`Policy`] is decided once, from what the plan is; [`Habits`]
-//! changes with what its user does. Neither touches a session or a clock, so both are tested here.
+//! Which shortcuts a plan takes. [`Policy`] is decided once, from the facts of the plan; [`Habits`]
+//! follows the behaviour of its user. Neither touches a session or reads a clock, so both can be
+//! tested here.
 
 use crate::coll::plan::Engine;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// A rank whose program costs more than this, in bytes moved, leaves all of it to others at the
-/// start, so that the cost of a start does not grow with the message.
+/// A start runs the ready steps only of a program that moves at most so many bytes; it leaves
+/// larger ones to other threads, so that the cost of a start does not grow with the message.
 pub(super) const LIGHT: u64 = 4 << 10;
-/// What a start may move of a light program, and of the steps of other ranks that this releases.
+/// Bytes that a start may move: steps of its light program, and steps of other ranks that these
+/// release.
 pub(super) const AT_START: u64 = 4 * LIGHT;
-/// What a rank's buffers that peers do not map may take, so that a start copies them and all ranks
-/// may run the rank's steps. Waking a thread for them takes longer than to copy so much.
+/// Up to so many bytes of buffers that peers do not map are copied by the start, and any rank may
+/// run the rank's steps. To wake a thread takes longer than to copy so much.
 pub(super) const COPIED: u64 = 32 << 10;
-/// A problem of so many bytes is large: its steps are cut into pieces that many ranks may run.
+/// A problem of so many bytes is large: its steps are cut into pieces that several ranks may run.
 const LARGE: u64 = 256 << 10;
 
-/// Looks without giving the core away: a few microseconds. Even with a core for each rank two of
-/// them may share one, as the kernel pleases.
+/// Looks of a waiting thread before it gives its core away: a few microseconds. Even with a core
+/// for each rank the kernel may let two ranks share one.
 const LOOKS: u32 = 30;
-/// One look more for so many bytes of the round, up to MOST_LOOKS: about twice as long as it takes
-/// to copy them. A thread that gives its core to a progress thread meanwhile may get it back after
-/// a whole turn of the scheduler.
+/// A waiting thread looks once more for each so many bytes of the round, up to MOST_LOOKS: together
+/// about twice the time of copying them. A thread that gives its core to a progress thread may get
+/// it back only after a whole time slice.
 const BYTES_PER_LOOK: u64 = 1 << 10;
-/// About a tenth of a millisecond.
+/// Upper limit of the looks that the size of the round adds: about a tenth of a millisecond.
 const MOST_LOOKS: u64 = 1 << 10;
-/// Before these, looks without a pause of a thread that holds a claim: about a microsecond, in
-/// which most rounds of small plans come to their end, and of which a pause would be a large part.
+/// Looks without a pause instruction, before the others, of a thread that holds a claim: about a
+/// microsecond, in which most rounds of small plans end. A pause would be a large part of that
+/// time.
 pub(super) const BARE_LOOKS: u32 = 200;
-/// In the place of all of these, where ranks are more than cores.
+/// Looks where ranks are more than cores, in place of all of these.
 const LOOKS_IF_CROWDED: u32 = 2;
 
-/// Nanoseconds between start and wait up to which nobody need stand in for the owner meanwhile.
+/// Nanoseconds between start and wait up to which a user counts as prompt: no other rank need run
+/// this rank's steps meanwhile.
 const PROMPT: u32 = 1_000;
-/// In how many such rounds, one after the other, until deliverers leave the rank alone.
+/// After so many prompt rounds in a row deliverers leave the queue to its owner.
 const PROMPT_ROUNDS: u32 = 4;
-/// How many rounds, one after the other, must have ended soon until a queue is polled on.
+/// After so many rounds in a row that ended quickly the owner sets POLLED_ON.
 const QUICK_ENDS: u32 = 64;
-/// Nanoseconds between start and wait from which on the progress thread is woken for the next
-/// round: about what a wake-up takes.
+/// If the user let more nanoseconds than these pass between start and wait, the next start wakes
+/// the progress thread: about the time of a wake-up.
 const WORTH_A_WAKE_UP: u32 = 20_000;
 
-/// What is known of a plan when it is made.
+/// The facts about a plan that are known when it is made.
 pub(super) struct Facts {
-    /// Bytes that this rank's steps move, each at least a line.
+    /// Bytes that this rank's steps move; each step counts as at least a line.
     pub cost: u64,
-    /// Bytes of the vector or of a block.
+    /// Bytes of the vector, or of a block.
     pub size: u64,
-    /// Bytes of the inputs that peers do not map.
+    /// Bytes of those inputs that peers do not map.
     pub copied: u64,
     pub queues: u32,
     pub steps: u32,
-    /// Other ranks may run this rank's steps.
+    /// Whether other ranks may run this rank's steps.
     pub shared: bool,
-    /// A completion tells the user of each round's end.
+    /// Whether a completion reports the end of each round.
     pub has_completion: bool,
     pub engine: Engine,
-    /// There are more ranks than cores for them.
+    /// Whether the ranks are more than their cores.
     pub crowded: bool,
-    /// All processes can be made to execute a fence.
+    /// Whether membarrier can make all processes of the plan execute a fence.
     pub fenced: bool,
 }
 
-/// What follows from it.
+/// The decisions that follow from the facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
     /// The progress thread is told of every round.
     pub tasked: bool,
-    /// It needs nobody but its user's thread, is small and has one queue: a round is begun and
-    /// ended by stores, and its queue is claimed with its start.
+    /// Only the user's thread starts and ends rounds, the program is small and has one queue: a
+    /// round begins and ends by plain stores, and its queue is claimed with the start.
     pub plain: bool,
-    /// Its steps move so much that waiting threads look for work of others at once.
+    /// The steps move so many bytes that the start leaves them to others, and waiting threads soon
+    /// look for steps of other ranks.
     pub heavy: bool,
-    /// Even a nap of the progress thread is too long for a start to wait.
+    /// Each start ends a nap of the progress thread.
     pub urgent: bool,
-    /// There are more ranks than cores for them.
+    /// The ranks are more than their cores.
     pub crowded: bool,
-    /// The owner may come to poll its queue on, so that deliverers need no fence.
+    /// The owner may set POLLED_ON, so that deliverers need no fence.
     pub may_poll_on: bool,
     /// How often a waiting thread looks before it gives its core away.
     pub looks: u32,
@@ -84,9 +89,9 @@ pub(super) struct Policy {
 impl Policy {
     pub fn of(facts: &Facts) -> Policy {
         let Facts { cost, size, crowded, .. } = *facts;
-        // By the whole problem: a rank whose own steps are few may run others', and a start that
-        // tells them that it is ready, queue by queue, would take several times as long as one that
-        // leaves that to them.
+        // Large by the whole problem, since a rank with few steps may run other ranks' steps. Such
+        // a rank's start would have to tell the others in each queue that it is ready, which takes
+        // several times as long as leaving that to the next thread that looks.
         let large = cost.max(size) >= LARGE;
         let heavy = cost > LIGHT || large && facts.queues > 1;
         let tasked = heavy || !facts.shared || facts.has_completion;
@@ -108,36 +113,37 @@ impl Policy {
         }
     }
 
-    /// Whether start and wait look at the clock in this round: in one of 16, since that takes as
-    /// long as half a signal; in one of 4 of a plan that may need the progress thread, as a start
-    /// of a large one must find the clock in memory first.
+    /// Whether start and wait read the clock in this round: in one of 16, since a reading takes
+    /// half as long as a signal; in one of 4 for a plan that may need the progress thread, because
+    /// a start of a large plan has to load the clock's data into the cache first.
     #[inline(always)]
     pub fn looks_at_the_clock(&self, round: u32) -> bool {
         is_sampled(round, if self.tasked { 4 } else { 16 })
     }
 }
 
-/// One of so many rounds, a power of two, at no regular distance, so that a program that uses a
-/// plan in several ways in turn is seen in all of them.
+/// Selects one of `of` rounds (a power of two), at irregular distances, so that a program which
+/// uses a plan in several ways in turn is sampled in all of them.
 fn is_sampled(round: u32, of: u32) -> bool {
     round.wrapping_mul(0x9e37_79b1) >> (32 - of.ilog2()) == 0
 }
 
-/// What the last rounds of a plan have shown of its user. Hints: all is Relaxed.
+/// What the last rounds have shown about the plan's user. These are hints, so all accesses are
+/// Relaxed.
 pub(super) struct Habits {
-    /// When the last round was started that was timed.
+    /// When the last timed round was started.
     began: AtomicU64,
-    /// Nanoseconds that the user has let pass between start and wait the last time.
+    /// Nanoseconds between start and wait in the last timed round.
     away: AtomicU32,
-    /// How often, one after the other and up to PROMPT_ROUNDS, the user has waited as soon as a
-    /// round was started.
+    /// How many timed rounds in a row were prompt, up to PROMPT_ROUNDS.
     prompt: AtomicU32,
-    /// How many of the last rounds have ended soon, up to QUICK_ENDS.
+    /// How many rounds in a row have ended quickly, up to QUICK_ENDS.
     quick_ends: AtomicU32,
 }
 
 impl Habits {
-    /// `has_completion`: a completion tells the user, which therefore is taken to be away.
+    /// `has_completion`: a completion reports the rounds, so the user is assumed to compute
+    /// meanwhile.
     pub fn new(has_completion: bool) -> Habits {
         Habits {
             began: AtomicU64::new(0),
@@ -147,13 +153,13 @@ impl Habits {
         }
     }
 
-    /// A round that is timed begins at this time, in nanoseconds.
+    /// A timed round begins at `now`, in nanoseconds.
     #[inline(always)]
     pub fn note_start(&self, now: u64) {
         self.began.store(now, Ordering::Relaxed);
     }
 
-    /// The user begins to wait for a round that is timed.
+    /// The user begins to wait for a timed round.
     #[inline]
     pub fn note_wait(&self, now: u64, crowded: bool) {
         let passed = now.saturating_sub(self.began.load(Ordering::Relaxed));
@@ -165,12 +171,12 @@ impl Habits {
         self.prompt.store(rounds, Ordering::Relaxed);
     }
 
-    /// The user has tested: it computes meanwhile.
+    /// The user calls test, so it computes between its calls.
     pub fn note_test(&self) {
         self.prompt.store(0, Ordering::Relaxed);
     }
 
-    /// A round has ended in its start, or while its user waited without giving the core away.
+    /// A round has ended in its start, or while the user waited without giving the core away.
     #[inline]
     pub fn note_quick_end(&self) {
         let ends = self.quick_ends.load(Ordering::Relaxed);
@@ -179,33 +185,34 @@ impl Habits {
         }
     }
 
-    /// A round has not ended soon.
+    /// A round has ended later than that.
     #[inline]
     pub fn note_slow_end(&self) {
         self.quick_ends.store(0, Ordering::Relaxed);
     }
 
-    /// Whether the user is expected to wait at once, so that others need not stand in for this rank
-    /// until then.
+    /// Whether the user is expected to wait at once, so that other ranks need not run this rank's
+    /// steps until then.
     #[inline]
     pub fn is_prompt(&self) -> bool {
         self.prompt.load(Ordering::Relaxed) == PROMPT_ROUNDS
     }
 
-    /// Whether the user is expected to be away for so long that the progress thread is to come out
-    /// of its nap.
+    /// Whether the user is expected to compute for so long that a start should end a nap of the
+    /// progress thread.
     #[inline(always)]
     pub fn is_worth_a_wake_up(&self) -> bool {
         self.away.load(Ordering::Relaxed) > WORTH_A_WAKE_UP
     }
 
-    /// Whether the progress thread may stay awake for the next round.
+    /// Whether the user was not prompt in the last timed round: the progress thread may then stay
+    /// awake for the next one.
     pub fn is_away(&self) -> bool {
         self.away.load(Ordering::Relaxed) > PROMPT
     }
 
-    /// Whether the owner has looked at its queue all the time for so many rounds that deliverers
-    /// may rely on it without a fence: to take that back is dear.
+    /// Whether the owner has polled its queue for QUICK_ENDS rounds in a row, so that POLLED_ON is
+    /// worth the cost of changing it back.
     #[inline]
     pub fn has_quick_ends(&self) -> bool {
         self.quick_ends.load(Ordering::Relaxed) >= QUICK_ENDS
@@ -255,7 +262,7 @@ mod tests {
             tasked(Facts { has_completion: true, ..SMALL })
                 && tasked(Facts { shared: false, ..SMALL })
         );
-        // Large for others, in several queues, though this rank has little to do.
+        // Large for others and in several queues, though this rank has little to do.
         let large = Facts { size: LARGE, ..SMALL };
         assert!(!tasked(large) && tasked(Facts { size: LARGE, queues: 2, ..SMALL }));
     }

@@ -1,18 +1,18 @@
-//! How a round ends that has failed: the user is told when no thread runs a step any more that may
-//! touch this rank's buffers, since the user may use them from then on. The round is parked until
-//! then, and each thread that tests, waits or advances the plan looks again. A thread that runs a
-//! step ends it or dies, so the round does not stay parked for ever.
+//! How a failed round ends. The user may use the buffers once the failure is reported, so it is
+//! reported only when no thread runs a step that may touch this rank's buffers. Until then the
+//! round is parked, and each thread that tests, waits for or advances the plan looks again. A
+//! thread that runs a step ends it or dies, so the round does not stay parked for ever.
 
 use crate::coll::plan::Plan;
 use crate::util::pin::global_fence_or_pause;
 use crate::util::status::Status;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A round that has failed and has not been told.
+/// A failed round that was not reported yet.
 #[derive(Default)]
 pub(super) struct Parked(AtomicU64);
 
-/// Set while a round is parked, whose number is in the lower half.
+/// Set while a round is parked; the lower half is its number.
 const PARKED: u64 = 1 << 32;
 
 impl Parked {
@@ -22,25 +22,25 @@ impl Parked {
 }
 
 impl Plan {
-    /// Fails the round, which the caller has taken, at all ranks.
+    /// Fails the plan at all ranks and ends the round, which the caller has taken.
     pub(super) fn fail_round(&self, round: u32, status: Status) {
         self.stage.fail(status);
         if let Some(far) = &self.far {
-            // What comes now does not touch the buffers any more.
+            // From now on notices of other nodes do not touch the buffers.
             far.put_receiver.close();
         }
-        // A thread that claims a queue or starts a round looks afterwards whether the plan has
-        // failed, and has no fence between the two. This fence is for all of them: either that
-        // thread sees the failure, or is_touched() sees its claim.
+        // A thread that claims a queue or starts a round reads afterwards whether the plan has
+        // failed, without a fence in between. This call makes all such threads execute a fence:
+        // either the thread sees the failure, or is_touched() sees its claim.
         global_fence_or_pause();
         self.outcome.store(status.0, Ordering::Relaxed);
-        // Release: the outcome comes before; pairs with end_if_quiet().
+        // Release: publishes the outcome; pairs with end_if_quiet().
         self.parked.0.store(PARKED | u64::from(round), Ordering::Release);
         self.end_if_quiet(false);
     }
 
-    /// Ends the round that is parked, if there is one and nobody touches this rank's buffers.
-    /// `at_once`: even if somebody does.
+    /// Reports the parked round, if there is one and no thread touches this rank's buffers.
+    /// `at_once`: report it even if a thread does.
     pub(super) fn end_if_quiet(&self, at_once: bool) {
         // Acquire: pairs with fail_round().
         let parked = self.parked.0.load(Ordering::Acquire);
@@ -53,7 +53,7 @@ impl Plan {
         }
     }
 
-    /// Whether a living rank runs a step that may touch this rank's buffers.
+    /// Whether a living rank holds a claim, and so may run a step that touches this rank's buffers.
     fn is_touched(&self) -> bool {
         self.stage.members.iter().any(|member| {
             (0..member.session.queues()).any(|queue| {

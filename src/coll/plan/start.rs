@@ -1,8 +1,8 @@
-//! Starting a round: a few stores, and of a small program what is ready at once.
+//! Starting a round: a few stores and, for a small program, the steps that are ready at once.
 
 use crate::coll::plan::policy::{AT_START, COPIED};
 use crate::coll::plan::{ENLISTED, Engine, Plan, failed};
-use crate::coll::runner::queue::{Claim, between_word_and_look};
+use crate::coll::runner::queue::{Claim, full_fence};
 use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::runner::stepping::Ranks;
 use crate::coll::schedule::QUEUES;
@@ -36,7 +36,7 @@ impl Plan {
             return Ok(());
         }
         if self.policy.tasked {
-            // Before the round can be ended by somebody else.
+            // Before any other thread can end the round.
             self.enlist(round);
         }
         let offload = self.about.engine == Engine::Offload;
@@ -52,22 +52,22 @@ impl Plan {
         if self.policy.looks_at_the_clock(round) {
             self.habits.note_start(self.clock());
         }
-        // Release: the buffers are ready; pairs with advance().
+        // Release: the input is ready; pairs with advance().
         self.rounds.store(round, Ordering::Release);
         self.announce();
         if offload && self.open(round, COPIED) && !self.policy.heavy {
             let mut worklist = Worklist::small(AT_START);
-            between_word_and_look();
+            full_fence();
             self.run_own(&mut worklist);
-            self.leave(&worklist);
+            self.note_left(&worklist);
             self.close(round);
         }
         Ok(())
     }
 
-    /// The progress thread is to look at this round until it has ended; discharge() takes that
-    /// back. Where another rank has ended the round before, it may not have been taken back yet,
-    /// and goes on.
+    /// Asks the progress thread to look at this round until it has ended; discharge() ends that.
+    /// Where another rank has ended the round before, discharge() may not have been called yet: the
+    /// plan then stays enlisted.
     #[inline(always)]
     fn enlist(&self, round: u32) {
         if self.enlisted.swap(ENLISTED | u64::from(round), Ordering::Relaxed) == 0 {
@@ -75,7 +75,7 @@ impl Plan {
         }
     }
 
-    /// Tells the progress thread, if this plan needs it.
+    /// Calls the progress thread, if this plan needs it.
     #[inline(always)]
     fn announce(&self) {
         if self.policy.tasked {
@@ -87,30 +87,31 @@ impl Plan {
     #[inline(always)]
     pub(super) fn activate(&self, round: u32) {
         let session = &self.stage.members[self.stage.me].session;
-        // With engine `thread` it is the progress thread that polls, and that opens the round.
+        // With engine `thread` the progress thread opens the round and polls.
         let alone = self.about.engine == Engine::Offload && !self.habits.is_prompt();
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
             if alone {
-                session.queue(queue).forget_polling();
+                session.queue(queue).clear_polled();
             }
             session.queue(queue).activate(round.wrapping_sub(1));
         }
-        // Release: the input is in its place; pairs with close(), which may copy over it.
+        // Release: the input has been copied; pairs with close(), after which the output may be
+        // copied over it.
         self.opened.store(round, Ordering::Release);
     }
 
-    /// Starts a round of a plain plan, and runs what is ready.
+    /// Starts a round of a plain plan and runs what is ready.
     #[inline]
     fn start_plain(&self, round: u32) {
         let me = self.stage.me;
-        let line = self.stage.members[me].session.queue(0);
+        let queue = self.stage.members[me].session.queue(0);
         if !self.inputs.is_empty() && !self.bounce(self.inputs.iter().copied(), true) {
-            // Its user has freed it. The wait finds that.
+            // The user has freed the buffer. The wait reports it.
             self.stage.fail(Status::ERR_KEY);
         }
         self.opening.store(round, Ordering::Relaxed);
-        let mut mine = line.activate_claimed(round.wrapping_sub(1), me);
-        // Release: pairs with advance(); the queue is active.
+        let mut mine = queue.activate_claimed(round.wrapping_sub(1), me);
+        // Release: pairs with advance(); a thread that sees the number sees the active queue.
         self.opened.store(round, Ordering::Release);
         self.rounds.store(round, Ordering::Release);
         if self.policy.looks_at_the_clock(round) {
@@ -123,21 +124,22 @@ impl Plan {
                 self.end_plain(round);
                 self.habits.note_quick_end();
                 if self.habits.is_prompt() {
-                    // Deliverers of the next round need not ask whether that has begun.
-                    line.poll_on(self.polls_on());
+                    // Deliverers of the next round then leave the queue to this rank without
+                    // reading its control word.
+                    queue.poll_on(self.polls_on());
                 }
             }
-            End::Full => self.let_go(mine, &mut worklist),
-            _ if self.habits.is_prompt() => line.release_polled(mine, self.polls_on()),
-            _ => self.let_go(mine, &mut worklist),
+            End::Full => self.release_and_look(mine, &mut worklist),
+            _ if self.habits.is_prompt() => queue.release_polled(mine, self.polls_on()),
+            _ => self.release_and_look(mine, &mut worklist),
         }
         self.stage.run_released(&mut worklist);
-        self.leave(&worklist);
+        self.note_left(&worklist);
     }
 
-    /// Starts a round of a small program that is not plain, in the thread that starts it and before
-    /// anybody else knows of it: all queues are claimed with their start, as in start_plain(), and
-    /// given back together.
+    /// Starts a round of a small program that is not plain, in the calling thread. As in
+    /// start_plain() the thread claims each queue with its start, before other threads know of the
+    /// round; it then runs what is ready and releases all queues with one fence.
     #[inline(never)]
     fn start_light(&self, round: u32) {
         let (me, before) = (self.stage.me, round.wrapping_sub(1));
@@ -146,7 +148,7 @@ impl Plan {
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
             held[queue] = Some(session.queue(queue).activate_claimed(before, me));
         }
-        // Release: pairs with advance(); the queues are active.
+        // Release: pairs with advance(); a thread that sees the number sees the active queues.
         self.opened.store(round, Ordering::Release);
         self.rounds.store(round, Ordering::Release);
         if self.policy.looks_at_the_clock(round) {
@@ -160,17 +162,17 @@ impl Plan {
                 End::Waiting | End::Stopped if self.habits.is_prompt() => {
                     session.queue(queue).release_polled(*mine, false)
                 }
-                _ => session.queue(queue).hand_on(*mine),
+                _ => session.queue(queue).release_unpolled(*mine),
             }
         }
-        between_word_and_look();
+        full_fence();
         for queue in (0..session.queues()).filter(|queue| held[*queue].is_some()) {
             if self.stage.is_ready(me, queue) {
                 self.stage.run(me, queue, &mut worklist);
             }
         }
         self.stage.run_released(&mut worklist);
-        self.leave(&worklist);
+        self.note_left(&worklist);
         self.close(round);
     }
 }

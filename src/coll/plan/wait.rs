@@ -1,11 +1,11 @@
-//! Waiting for the end of a round: awake at first, working for the plan, also on behalf of other
-//! ranks; then asleep.
+//! Waiting for the end of a round. The thread first stays awake and works for the plan, also on
+//! other ranks' queues; then it sleeps.
 
 use crate::coll::plan::policy::BARE_LOOKS;
 use crate::coll::plan::work::BURST;
 use crate::coll::plan::{Engine, Plan};
 use crate::coll::runner::members::Member;
-use crate::coll::runner::queue::between_word_and_look;
+use crate::coll::runner::queue::full_fence;
 use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::runner::stepping::Ranks;
@@ -15,19 +15,20 @@ use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// After how many looks in vain a plan that moves much begins to look for others' work.
+/// After so many looks in vain, a waiting thread of a heavy plan looks for steps of other ranks.
 const LOOKS_BEFORE_HELP: u32 = 3;
-/// After how many turns in the slow phase the clock and the world are looked at.
+/// In the slow phase the thread reads the clock and looks for deaths once in so many turns.
 const TURNS: u32 = 16;
-/// After so long a sleep a waiting thread looks whether another rank has left something undone that
-/// this one can do; then after twice as long, and so on: each look interrupts the cores on which
-/// others compute.
+/// A waiting thread that has slept so long looks whether another rank has left a step undone that
+/// this one can run; the next sleep is twice as long, and so on. Each look interrupts the cores on
+/// which other ranks compute.
 const FIRST_SLEEP: Duration = Duration::from_millis(10);
 /// See FIRST_SLEEP.
 const LONGEST_SLEEP: Duration = Duration::from_millis(80);
-/// Between two looks whether other ranks have ended a round.
+/// The pause between two looks whether other ranks have ended a round.
 const PAUSE: Duration = Duration::from_micros(100);
-/// After so long a thread that must not outstay the context looks whether that ends.
+/// A thread that must not outlive the context looks after so long whether the context is being
+/// finalized.
 const SLICE: Duration = Duration::from_millis(20);
 
 impl Plan {
@@ -37,7 +38,7 @@ impl Plan {
         let Some(round) = self.under_way()? else { return Ok(()) };
         self.waiting.store(true, Ordering::Relaxed);
         self.note_wait(round);
-        // This thread is awake in the place of the progress thread: nobody need ring.
+        // This thread is awake and takes the progress thread's place: deliverers need not ring.
         if !self.about.shared && self.asleep.swap(false, Ordering::Relaxed) {
             self.stage.members[self.stage.me].session.set_asleep(false);
         }
@@ -50,7 +51,7 @@ impl Plan {
         self.settle(round)
     }
 
-    /// Waits for the end of the round that is under way, but not longer than the context stays.
+    /// Waits for the end of the round that is under way; gives up when the context is finalized.
     pub fn wait_or_leave(&self) -> Result<()> {
         loop {
             match self.wait(Some(SLICE)) {
@@ -60,7 +61,7 @@ impl Plan {
         }
     }
 
-    /// Waits until the next round may be started; not longer than the context stays.
+    /// Waits until the next round may be started; gives up when the context is finalized.
     pub fn wait_until_idle(&self) -> Result<()> {
         while !self.may_start() {
             self.services.must_stay()?;
@@ -71,8 +72,8 @@ impl Plan {
         Ok(())
     }
 
-    /// This rank takes no part in the next round, which others may have begun: the plan fails, for
-    /// everybody. Other ranks may still be in the rounds before it, which end first.
+    /// This rank refuses the next round, which others may have begun: the plan fails at all ranks.
+    /// Other ranks may still be in the rounds before; these end first.
     #[cold]
     pub fn refuse(&self, status: Status) {
         let rounds = self.rounds.load(Ordering::Relaxed);
@@ -86,7 +87,7 @@ impl Plan {
             }
         }
         if let Some(put_sender) = &self.stage.put_sender {
-            // There it ends when the rounds have ended that this rank has taken part in.
+            // Far ranks fail when they have ended the rounds in which this rank took part.
             put_sender.tell_failed_after(&self.stage.members, status, rounds);
         }
         self.stage.fail(status);
@@ -97,7 +98,7 @@ impl Plan {
         self.has_ended(round)
     }
 
-    /// Whether a thread looks at the queues of this rank all the time.
+    /// Marks all queues of this rank as polled, or as not polled.
     pub(super) fn set_polling(&self, polling: bool) {
         let session = &self.stage.members[self.stage.me].session;
         for queue in 0..session.queues() {
@@ -108,21 +109,21 @@ impl Plan {
         }
     }
 
-    /// The first phase for a plain plan: holds the claim of its queue and looks at the signals, so
-    /// that the end is a store away when they come. True: the round has ended.
+    /// The first phase for a plain plan: the thread holds the claim and polls the signals, so that
+    /// few instructions remain when the last one comes. True: the round has ended.
     fn wait_holding(&self, round: u32) -> bool {
         let me = self.stage.me;
-        let line = self.stage.members[me].session.queue(0);
+        let queue = self.stage.members[me].session.queue(0);
         let mut held = None;
         let mut idle = 0;
         while idle < self.policy.looks {
             let Some(mine) = &mut held else {
-                if line.control().finished() == round {
+                if queue.control().finished() == round {
                     self.end_plain(round);
                     self.habits.note_quick_end();
                     return true;
                 }
-                held = line.claim(me);
+                held = queue.claim(me);
                 idle += 1;
                 continue;
             };
@@ -139,17 +140,17 @@ impl Plan {
                 self.end_plain(round);
                 self.habits.note_quick_end();
             } else if worklist.has_released() && self.polls_on() {
-                line.release_polled(*mine, true);
+                queue.release_polled(*mine, true);
                 held = None;
             } else if worklist.has_released() {
-                // What becomes ready here meanwhile is not to wait for what others need; the next
-                // turn looks.
-                line.hand_on(*mine);
-                between_word_and_look();
+                // A step of this queue that becomes ready now must not wait for the steps that were
+                // released elsewhere; the next turn of the loop looks for it.
+                queue.release_unpolled(*mine);
+                full_fence();
                 held = None;
             }
             self.stage.run_released(&mut worklist);
-            self.leave(&worklist);
+            self.note_left(&worklist);
             if end == End::Finished {
                 return true;
             }
@@ -161,20 +162,20 @@ impl Plan {
         match held {
             Some(mine) => {
                 let mut worklist = Worklist::new(BURST, true);
-                self.let_go(mine, &mut worklist);
-                self.leave(&worklist);
+                self.release_and_look(mine, &mut worklist);
+                self.note_left(&worklist);
             }
-            // Somebody else has it, or had: from now on deliverers are not to rely on this thread,
-            // which looks once more.
+            // Another thread holds or held the claim. From now on deliverers must not rely on this
+            // thread; it looks once more below.
             None => {
                 self.habits.note_slow_end();
-                line.end_polling();
+                queue.end_polling();
             }
         }
         self.ends_now(round)
     }
 
-    /// The first phase: looks and works. True: the round has ended.
+    /// The first phase for other plans: polls and works. True: the round has ended.
     fn wait_awake(&self, round: u32) -> bool {
         if self.policy.plain {
             return self.wait_holding(round);
@@ -184,7 +185,7 @@ impl Plan {
         if opened && !self.ends_now(round) {
             self.set_polling(true);
         }
-        between_word_and_look();
+        full_fence();
         let mut idle = 0;
         while idle < self.policy.looks && !self.ends_now(round) {
             let help = self.policy.heavy && idle >= LOOKS_BEFORE_HELP;
@@ -202,18 +203,19 @@ impl Plan {
         ended
     }
 
-    /// What ranks of other nodes put comes by the lane. True: something was done there.
+    /// Receives what ranks of other nodes put, by working for the lane. Returns whether it did
+    /// anything.
     #[inline]
     pub(super) fn helps_lane(&self) -> bool {
         self.far.is_some() && self.services.help_others()
     }
 
-    /// The second phase: gives the core away between looks, and sleeps in the end.
+    /// The second phase: gives the core away between looks, and finally sleeps.
     pub(super) fn wait_slowly(&self, round: u32, timeout: Option<Duration>) -> Result<()> {
         let offload = self.about.engine == Engine::Offload;
         let begin = timeout.map(|_| Instant::now());
-        // When the first look in vain was noticed since something was done: the clock is read in
-        // one turn of some only.
+        // When the first look in vain after the last work was noticed. The clock is read in one of
+        // TURNS turns only.
         let mut since = None;
         let mut turns = 0u32;
         let mut longest = FIRST_SLEEP;
@@ -228,7 +230,7 @@ impl Plan {
                 self.give_way();
                 continue;
             }
-            // Another thread may have come first, and is not ready yet.
+            // Another thread may be ending the round at this moment.
             if self.end_if_in_trouble(round) && self.has_ended(round) {
                 break;
             }
@@ -254,9 +256,9 @@ impl Plan {
         Ok(())
     }
 
-    /// The thread that gets the core may keep it for a whole turn of the scheduler: until then the
-    /// progress thread, if it is awake, goes on with the round on another one, where there are
-    /// enough of them.
+    /// Gives the core away. The thread that gets it may keep it for a whole time slice, so where
+    /// each rank has a core the progress thread, if it is awake, may meanwhile work for the round
+    /// on another core.
     fn give_way(&self) {
         self.waiting.store(self.policy.crowded, Ordering::Relaxed);
         std::thread::yield_now();
@@ -279,7 +281,8 @@ impl Plan {
         let word = Address { offset: member.address.offset + control, ..member.address };
         self.waiting.store(false, Ordering::Relaxed);
         let woken = self.services.sleep(word, limit, || {
-            // A signal of another node finds a waiting thread, and calls nobody else.
+            // A signal of another node that comes while a thread waits does not call the progress
+            // thread.
             self.far.is_some() && self.about.engine == Engine::Offload && self.is_ready()
                 || self.unfinished(round).is_none()
                 || self.trouble().is_some() && !self.parked.any()

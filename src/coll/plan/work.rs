@@ -1,8 +1,8 @@
-//! Working for a plan between the start of a round and its end.
+//! The work for a plan between the start of a round and its end.
 
 use crate::coll::plan::{Bounce, ENLISTED, Engine, Far, Plan};
 use crate::coll::runner::put_sender::PutSender;
-use crate::coll::runner::queue::{Claim, between_word_and_look};
+use crate::coll::runner::queue::{Claim, full_fence};
 use crate::coll::runner::record::compile;
 use crate::coll::runner::shared::Worklist;
 use crate::coll::runner::stepping::Ranks;
@@ -13,7 +13,7 @@ use crate::util::status::Status;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes that are moved at one go for the own rank, and for another one.
+/// Most bytes that one call moves: for the own rank, and for another rank.
 pub(super) const BURST: u64 = 1 << 20;
 const HELP: u64 = 256 << 10;
 
@@ -22,20 +22,20 @@ impl Plan {
         self.stage.members[self.stage.me].session.queues()
     }
 
-    /// Whether the queue has steps; one that has none has always ended.
+    /// Whether the queue has steps; a queue without steps is not counted when a round ends.
     pub(super) fn has_steps(&self, queue: usize) -> bool {
         !self.stage.members[self.stage.me].session.records(queue).is_empty()
     }
 
-    /// The first queue that has not ended the round; None: the round is over.
+    /// The first queue that has not finished the round; None: all have.
     #[inline]
     pub(super) fn unfinished(&self, round: u32) -> Option<usize> {
         let session = &self.stage.members[self.stage.me].session;
         session.finished().find(|(_, finished)| *finished != round).map(|(queue, _)| queue)
     }
 
-    /// Makes the queues active, once a round, if that does not take more than `most` bytes. True:
-    /// they are.
+    /// Opens the round unless a thread has done so: copies the input, if that is at most `most`
+    /// bytes, and makes the queues active. True: the round is open.
     pub(super) fn open(&self, round: u32, most: u64) -> bool {
         let opened = self.opened.load(Ordering::Acquire);
         if opened == round {
@@ -47,19 +47,18 @@ impl Plan {
         }
         let session = &self.stage.members[self.stage.me].session;
         if !self.bounce(self.inputs.iter().copied(), true) {
-            // The next look ends the round.
+            // The failure is found, and the round ended, at the next look.
             self.stage.fail(Status::ERR_KEY);
         }
         if self.about.engine == Engine::Thread {
-            // SAFETY: as many records as at init; nobody else runs steps of this rank.
+            // SAFETY: as many records as at init; no other rank's thread runs steps of this rank.
             unsafe { session.write(&self.program.as_ref().map_or(Vec::new(), compile)) };
         }
         self.activate(round);
         true
     }
 
-    /// Notes, in rounds in which the start has looked at the clock, how soon after it the user
-    /// waits.
+    /// For the rounds in which the start has read the clock: notes how soon the user waits.
     #[inline]
     pub(super) fn note_wait(&self, round: u32) {
         if self.policy.looks_at_the_clock(round) {
@@ -67,33 +66,32 @@ impl Plan {
         }
     }
 
-    /// Whether the owner of a plain plan polls its queue on from now on, so that deliverers need no
-    /// fence.
+    /// Whether the owner of a plain plan may set POLLED_ON now, so that deliverers need no fence.
     #[inline]
     pub(super) fn polls_on(&self) -> bool {
         self.policy.may_poll_on && self.habits.has_quick_ends()
     }
 
-    /// Gives the queue of a plain plan back, and looks once more for what was left to this thread
-    /// meanwhile.
-    pub(super) fn let_go(&self, mine: Claim, worklist: &mut Worklist) {
+    /// Gives up polling and the claim of a plain plan's queue, then looks once more for steps that
+    /// a deliverer left to this thread.
+    pub(super) fn release_and_look(&self, mine: Claim, worklist: &mut Worklist) {
         let me = self.stage.me;
-        let line = self.stage.members[me].session.queue(0);
+        let queue = self.stage.members[me].session.queue(0);
         self.habits.note_slow_end();
-        line.end_polling();
-        line.release(mine);
+        queue.end_polling();
+        queue.release(mine);
         if self.stage.is_ready(me, 0) {
             self.stage.run(me, 0, worklist);
         }
     }
 
-    /// Whether a step of the own queues seems ready.
+    /// Whether a step of the own queues can probably be run; a hint.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
         (0..self.queues()).any(|queue| self.may_run(queue))
     }
 
-    /// Whether the next step of an own queue could be run: a hint.
+    /// Whether the next step of an own queue could be run; a hint.
     #[inline]
     fn may_run(&self, queue: usize) -> bool {
         let waits = |put_sender: &Arc<PutSender>| put_sender.is_stalled(queue);
@@ -101,7 +99,7 @@ impl Plan {
             && !self.stage.put_sender.as_ref().is_some_and(waits)
     }
 
-    /// Runs what is ready of the own queues.
+    /// Runs what is ready in the own queues.
     #[inline]
     pub(super) fn run_own(&self, worklist: &mut Worklist) -> bool {
         let me = self.stage.me;
@@ -111,7 +109,7 @@ impl Plan {
         })
     }
 
-    /// Runs what is ready of some other rank's queues, for one of them.
+    /// Runs what is ready in one queue of another rank. Returns whether it ran anything.
     pub(super) fn run_others(&self) -> bool {
         for member in self.stage.members.others(self.stage.me) {
             if !member.shared {
@@ -125,7 +123,7 @@ impl Plan {
                 }
                 let mut worklist = Worklist::new(HELP, true);
                 let worked = self.stage.run(member.rank, queue, &mut worklist);
-                self.leave(&worklist);
+                self.note_left(&worklist);
                 if worked {
                     return true;
                 }
@@ -134,21 +132,22 @@ impl Plan {
         false
     }
 
-    /// Does what there is to do. `opened`: the own queues are active; `help`: other ranks' too.
+    /// Runs what is ready. `opened`: the own queues are active. `help`: also look at other ranks'
+    /// queues.
     pub(super) fn work(&self, opened: bool, help: bool) -> bool {
-        // A thread that polls comes here all the time: a worklist is made only where there is
-        // something to do.
+        // A polling thread calls this all the time, so a worklist is made only where a step is
+        // ready.
         let own = opened && self.is_ready() && {
             let mut worklist = Worklist::new(BURST, true);
             let worked = self.run_own(&mut worklist);
-            self.leave(&worklist);
+            self.note_left(&worklist);
             worked
         };
         own || help && self.run_others()
     }
 
-    /// Ends the round, once, if it is over. A plain plan's is ended by the thread that starts and
-    /// waits.
+    /// Ends the round, once, if all queues have finished it. Rounds of a plain plan are ended only
+    /// by the thread that starts and waits.
     #[inline]
     pub(super) fn close(&self, round: u32) {
         if self.opened.load(Ordering::Acquire) == round && self.unfinished(round).is_none() {
@@ -160,7 +159,8 @@ impl Plan {
         }
     }
 
-    /// Ends a round of a plain plan that is over: once, by the thread that starts and waits.
+    /// Ends a round of a plain plan whose queue has finished it. Only the thread that starts and
+    /// waits calls this, once.
     #[inline(always)]
     pub(super) fn end_plain(&self, round: u32) {
         if !self.outputs.is_empty() && !self.bounce(self.outputs.iter().copied(), false) {
@@ -171,7 +171,7 @@ impl Plan {
     }
 
     pub(super) fn end(&self, round: u32, status: Status) {
-        if !self.round_end().take(round, self.stage.me) && !self.inherit(round) {
+        if !self.round_end().take(round, self.stage.me) && !self.take_over_from_dead(round) {
             return;
         }
         let status = match status {
@@ -182,14 +182,14 @@ impl Plan {
             },
             _ => status,
         };
-        // What is cancelled is no error of the others', which are about to leave as well.
+        // ERR_CANCELED is no failure for the other ranks, which are about to finalize as well.
         if !matches!(status, Status::OK | Status::ERR_CANCELED) {
             return self.fail_round(round, status);
         }
         self.report_end(round, status);
     }
 
-    /// Tells the user that a round has ended, which the caller has taken.
+    /// Reports the end of a round, which the caller has taken, to the user.
     pub(super) fn report_end(&self, round: u32, status: Status) {
         let completion = self.completion();
         self.outcome.store(status.0, Ordering::Relaxed);
@@ -205,7 +205,7 @@ impl Plan {
         }
     }
 
-    /// The progress thread need not look at this round any more.
+    /// The progress thread need no longer look at this round.
     fn discharge(&self, round: u32) {
         let (enlisted, ok) = (ENLISTED | u64::from(round), Ordering::Relaxed);
         if self.policy.tasked && self.enlisted.compare_exchange(enlisted, 0, ok, ok).is_ok() {
@@ -213,16 +213,16 @@ impl Plan {
         }
     }
 
-    /// Whether another rank has taken it on itself to end the round, and has died before it did.
-    fn inherit(&self, round: u32) -> bool {
+    /// Takes the round over if the rank that took it has died before it ended the round.
+    fn take_over_from_dead(&self, round: u32) -> bool {
         let closer = self.round_end().closer(round).filter(|closer| *closer != self.stage.me);
         let peer = closer.and_then(|closer| self.stage.peers.get(closer));
         peer.is_some_and(|peer| self.services.routes.is_dead(*peer))
             && closer.is_some_and(|dead| self.round_end().take_over(round, dead, self.stage.me))
     }
 
-    /// Copies between buffers that peers do not map and the plan's copies of them. False: the user
-    /// has freed one of them.
+    /// Copies between buffers that peers do not map and their copies in the session. False: the
+    /// user has freed one of the buffers.
     pub(super) fn bounce(&self, mut bounces: impl Iterator<Item = Bounce>, inwards: bool) -> bool {
         let _pinned = pin();
         bounces.all(|bounce| {
@@ -230,19 +230,19 @@ impl Plan {
                 return false;
             };
             let (from, to) = if inwards { (user, bounce.plan) } else { (bounce.plan, user) };
-            // SAFETY: found while pinned; the plan's side is its own, as long as the block, and
-            // nobody touches it between two rounds. The two do not overlap.
+            // SAFETY: found while pinned; the copy lies in the plan's block, and no other thread
+            // touches it between two rounds. The two do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(from, to, bounce.bytes as usize) };
             true
         })
     }
 
-    /// Why the plan cannot go on: it has failed, or a rank has died or has left.
+    /// The reason why the plan cannot go on: it has failed, or a rank has died or left early.
     #[inline]
     pub(super) fn trouble(&self) -> Option<Status> {
         let own = &self.stage.members[self.stage.me].session;
         let deaths = self.services.routes.deaths();
-        // In the midst of finalize a rank that leaves has not died.
+        // During finalize, ranks that leave are not dead.
         let open = self.services.must_be_open().is_ok();
         if open && deaths != self.deaths.load(Ordering::Relaxed) && !self.all_alive(deaths) {
             return Some(Status::ERR_PEER_DEAD);
@@ -262,20 +262,21 @@ impl Plan {
 
     /// Fails the plan if a rank of another node has said that it does not take part in this round.
     #[cold]
-    fn hear_refusal(&self, far: &Far, round: u32) {
+    fn check_refusal(&self, far: &Far, round: u32) {
         if let Some(status) = far.put_receiver.failed_after(round.wrapping_sub(1)) {
             self.stage.fail(status);
         }
     }
 
-    /// Ends a round that cannot go on. True: it did.
+    /// Ends a round that cannot go on. Returns whether it cannot.
     pub(super) fn end_if_in_trouble(&self, round: u32) -> bool {
         if let Some(far) = &self.far {
-            self.hear_refusal(far, round);
+            self.check_refusal(far, round);
         }
         let trouble = self.trouble();
         if let Some(status) = trouble {
-            // A rank that has left after the last step for this one is no trouble.
+            // If this rank's steps are done, the round has ended well although another rank has
+            // left.
             self.close(round);
             self.end(round, status);
             self.end_if_quiet(false);
@@ -284,7 +285,7 @@ impl Plan {
     }
 }
 
-/// Whether the caller opens this round.
+/// Whether the caller is the thread that opens this round.
 fn open_next(opening: &AtomicU32, round: u32) -> bool {
     let before = round.wrapping_sub(1);
     opening.compare_exchange(before, round, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -294,18 +295,18 @@ impl Task for Plan {
     fn advance(&self) -> bool {
         // Acquire: pairs with start().
         let round = self.rounds.load(Ordering::Acquire);
-        // Taken before the look: what is left later is a debt of its own.
-        if self.debts.load(Ordering::Relaxed) && self.debts.swap(false, Ordering::AcqRel) {
+        // Cleared before the look: steps that are left after it set it again.
+        if self.left.load(Ordering::Relaxed) && self.left.swap(false, Ordering::AcqRel) {
             self.services.background.discharge();
             if self.run_others() {
-                self.owe();
+                self.leave_to_progress_thread();
                 return true;
             }
         }
         if self.round_end().is_closed(round) {
             match self.has_ended(round) {
                 true => self.discharge(round),
-                // Another rank is at it, and may have died.
+                // A thread of another rank is ending the round; its rank may have died.
                 false => _ = self.end_if_in_trouble(round),
             }
             return false;
@@ -323,13 +324,15 @@ impl Task for Plan {
             self.set_polling(true);
         }
         let opened = self.open(round, u64::MAX);
-        // Signals of deliverers that saw the queues before they were active.
-        between_word_and_look();
-        // Others' queues, too: ranks of engine `offload` leave theirs to any thread that looks.
+        // So that work() finds the signals of deliverers that saw the queues before they were
+        // active.
+        full_fence();
+        // Also other ranks' queues: with engine `offload` a rank leaves its steps to any thread
+        // that looks.
         let worked = self.work(opened, true);
         if self.policy.plain {
-            // The waiting thread ends its rounds, with or without success: this thread might come
-            // late, in the midst of further ones.
+            // Only the waiting thread ends rounds of a plain plan: this thread might come late,
+            // during a later round.
             return worked;
         }
         self.close(round);
@@ -346,7 +349,7 @@ impl Task for Plan {
         if !offload {
             self.set_polling(false);
         }
-        // What has come before others knew that they must ring.
+        // Finds what came before other ranks could see that they must ring.
         let round = self.rounds.load(Ordering::Acquire);
         let under_way = !self.round_end().is_closed(round);
         under_way

@@ -7,7 +7,7 @@
 //! thread has claimed. Signal and claim both acquire what the owner wrote before.
 
 use crate::coll::runner::members::Memory;
-use crate::coll::runner::record::{Lying, act};
+use crate::coll::runner::record::{RecordRef, act};
 use crate::coll::runner::shared::Stage;
 use crate::transport::Access;
 use crate::transport::address::Address;
@@ -46,7 +46,7 @@ impl Stage {
     /// operand is bound, or one cannot be mapped. The caller must not be pinned, since mapping may
     /// wait.
     #[cold]
-    pub(super) fn import(&self, record: Lying, (action, size): (u8, u64)) -> bool {
+    pub(super) fn import(&self, record: RecordRef, (action, size): (u8, u64)) -> bool {
         let places: &[usize] = if action == act::COMBINE { &[0, 1, 2] } else { &[0, 2] };
         let mut mapped = false;
         for &which in places {

@@ -1,8 +1,8 @@
 //! Steps that put to ranks of other nodes; `put_sender` has the format and the flow control.
 
 use crate::coll::runner::members::Member;
-use crate::coll::runner::put_sender::{Put, PutSender, Signal, Told};
-use crate::coll::runner::record::{Edge, Lying};
+use crate::coll::runner::put_sender::{PlanNotice, Put, PutSender, Signal};
+use crate::coll::runner::record::{Edge, RecordRef};
 use crate::coll::runner::shared::{End, Stage};
 use crate::coll::runner::worklist::Worklist;
 use crate::engine::notices::MOST;
@@ -15,7 +15,7 @@ impl Stage {
     /// RETRY_BUSY: the plan's room is used up, and an answer calls for this queue again.
     /// RETRY_QUEUE_FULL: the command queue is full, and the caller must try again.
     #[cold]
-    pub(super) fn put(&self, record: Lying, size: u64, round: u32) -> Result<(), Status> {
+    pub(super) fn put(&self, record: RecordRef, size: u64, round: u32) -> Result<(), Status> {
         let (edge, (to, space, offset)) = (Edge::of(record), record.place(2));
         let member = &self.members[to.into()];
         let Some(put_sender) = &self.put_sender else { return Err(Status::ERR_INTERNAL) };
@@ -31,7 +31,7 @@ impl Stage {
             if last && length == 0 && signal == Signal::Nothing {
                 break;
             }
-            if !put_sender.takes(length as usize, edge.queue) {
+            if !put_sender.try_take(length as usize, edge.queue) {
                 return Err(Status::RETRY_BUSY);
             }
             let put = Put {
@@ -75,7 +75,7 @@ impl Stage {
         put_sender: &PutSender,
         member: &Member,
         put: Put,
-        (record, at, length): (Lying, u64, u64),
+        (record, at, length): (RecordRef, u64, u64),
     ) -> Result<(), Status> {
         let (rank, space, offset) = record.place(0);
         let bytes: Box<[u8]> = match length {
@@ -88,12 +88,12 @@ impl Stage {
                 unsafe { std::slice::from_raw_parts(from, length as usize) }.into()
             }
         };
-        put_sender.post(member.peer, Told::Put(put), &bytes)
+        put_sender.post(member.peer, PlanNotice::Put(put), &bytes)
     }
 }
 
 /// The signal that the last notice of a put carries in this round.
-fn signal(record: Lying, edge: Edge, round: u32) -> Signal {
+fn signal(record: RecordRef, edge: Edge, round: u32) -> Signal {
     let to = record.signal_queue();
     match (edge.signals && record.marks().signals_in(round), record.marks().signals_in_cell()) {
         (false, _) => Signal::Nothing,

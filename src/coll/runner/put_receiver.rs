@@ -7,8 +7,8 @@
 //! role must not be held.
 
 use crate::coll::runner::members::{Member, Memory};
-use crate::coll::runner::put_sender::{Put, Signal, Told};
-use crate::coll::runner::queue::{NO_TAIL, between_word_and_look, signal};
+use crate::coll::runner::put_sender::{PlanNotice, Put, Signal};
+use crate::coll::runner::queue::{NO_TAIL, full_fence, signal};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::Stage;
 use crate::core::background::Background;
@@ -120,14 +120,14 @@ impl PutReceiver {
         let owner = state.owner.as_ref().and_then(Weak::upgrade);
         let (Some(owner), Some(rank)) = (owner, self.ranks.get(&source)) else { return };
         let stage = owner.stage();
-        match Told::decode(words) {
-            Some(Told::Failed(status, 0)) => stage.fail(status),
-            Some(Told::Failed(status, round)) => {
+        match PlanNotice::decode(words) {
+            Some(PlanNotice::Failed(status, 0)) => stage.fail(status),
+            Some(PlanNotice::Failed(status, round)) => {
                 state.fails = Some((round, status));
                 stage.routes.waiters().touched_anything();
                 self.background.call(true);
             }
-            Some(Told::Put(put)) => {
+            Some(PlanNotice::Put(put)) => {
                 if let Err(status) = store(stage, put, bytes) {
                     return stage.fail(status);
                 }
@@ -149,7 +149,7 @@ impl PutReceiver {
         let mut signalled = 0_u32;
         while let Some(put) = turn {
             arrivals.next = arrivals.next.wrapping_add(1);
-            match give(stage, rank, put) {
+            match store_signal(stage, rank, put) {
                 Ok(queue) => signalled |= queue.map_or(0, |queue| 1 << queue),
                 Err(status) => return stage.fail(status),
             }
@@ -158,9 +158,9 @@ impl PutReceiver {
         if signalled == 0 {
             return;
         }
-        between_word_and_look();
+        full_fence();
         let session = &stage.members[stage.me].session;
-        let alone = |queue| signalled >> queue & 1 == 1 && session.queue(queue).is_left_alone();
+        let alone = |queue| signalled >> queue & 1 == 1 && session.queue(queue).needs_runner();
         if (0..session.queues()).any(alone) {
             self.background.call(true);
         }
@@ -182,7 +182,7 @@ fn store(stage: &Stage, put: Put, bytes: &[u8]) -> Result<(), Status> {
 }
 
 /// Stores the signal of a put. Returns the queue that was signalled, if any.
-fn give(stage: &Stage, rank: usize, put: Put) -> Result<Option<usize>, Status> {
+fn store_signal(stage: &Stage, rank: usize, put: Put) -> Result<Option<usize>, Status> {
     let queues = stage.members[stage.me].session.queues();
     let (to, known) = match put.signal {
         Signal::Nothing => return Ok(None),

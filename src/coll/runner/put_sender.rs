@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// A notice of a plan, which travels as words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum PlanNotice {
     /// Bytes, and perhaps a signal.
     Put(Put),
     /// The plan has failed for every rank that has ended this round; round 0: for all ranks at
@@ -56,12 +56,14 @@ pub enum Signal {
 /// Value of the `space` byte that marks a Failed notice.
 const FAILED: u64 = 255;
 
-impl Told {
+impl PlanNotice {
     /// The notice as words.
     pub fn encode(self) -> Words {
         match self {
-            Told::Failed(status, round) => [status.0 as u32 as u64, round.into(), FAILED << 32],
-            Told::Put(Put { space, offset, round, queue, sequence, signal }) => {
+            PlanNotice::Failed(status, round) => {
+                [status.0 as u32 as u64, round.into(), FAILED << 32]
+            }
+            PlanNotice::Put(Put { space, offset, round, queue, sequence, signal }) => {
                 let (kind, to, number) = match signal {
                     Signal::Nothing => (0, 0, 0),
                     Signal::Word(to, value) => (1, to, value),
@@ -78,10 +80,10 @@ impl Told {
     }
 
     /// The notice that these words say. None: no valid notice.
-    pub fn decode([offset, numbers, marks]: Words) -> Option<Told> {
+    pub fn decode([offset, numbers, marks]: Words) -> Option<PlanNotice> {
         let byte = |at: u32| (marks >> at) as u8;
         if byte(32) == FAILED as u8 {
-            return Some(Told::Failed(Status(offset as u32 as i32), numbers as u32));
+            return Some(PlanNotice::Failed(Status(offset as u32 as i32), numbers as u32));
         }
         let number = (numbers >> 32) as u32;
         let (space, queue, to) = (byte(32), byte(40), byte(48));
@@ -92,7 +94,7 @@ impl Told {
             _ => return None,
         };
         let (round, sequence) = (numbers as u32, marks as u32);
-        Some(Told::Put(Put { space, offset, round, queue, sequence, signal }))
+        Some(PlanNotice::Put(Put { space, offset, round, queue, sequence, signal }))
     }
 }
 
@@ -148,7 +150,7 @@ impl PutSender {
     }
 
     /// Posts a notice for which the caller has taken room.
-    pub fn post(&self, peer: u32, told: Told, bytes: &[u8]) -> Result<(), Status> {
+    pub fn post(&self, peer: u32, told: PlanNotice, bytes: &[u8]) -> Result<(), Status> {
         let notice = Notice { peer, name: self.name, words: told.encode(), keep: false, bytes };
         let ends = self.answers.clone() as Arc<dyn Ended>;
         self.answers.services.notify(&notice, &ends).map_err(|error| error.status)
@@ -165,9 +167,9 @@ impl PutSender {
     pub fn tell_failed_after(&self, members: &Members, status: Status, round: u32) {
         self.told.store(true, Ordering::Relaxed);
         for member in members.iter().filter(|member| member.is_far()) {
-            self.answers.room.take_anyhow(0);
+            self.answers.room.take_always(0);
             // If even this notice cannot be posted, the peer waits until this rank dies or leaves.
-            if self.post(member.peer, Told::Failed(status, round), &[]).is_err() {
+            if self.post(member.peer, PlanNotice::Failed(status, round), &[]).is_err() {
                 self.give_back(0);
             }
         }
@@ -175,8 +177,8 @@ impl PutSender {
 
     /// Takes room for so many bytes. False: there is none, and the queue is marked as waiting for
     /// room.
-    pub fn takes(&self, bytes: usize, queue: usize) -> bool {
-        self.answers.room.takes(bytes, queue)
+    pub fn try_take(&self, bytes: usize, queue: usize) -> bool {
+        self.answers.room.try_take(bytes, queue)
     }
 
     /// Gives back room for a notice that was not posted.
@@ -211,11 +213,12 @@ mod tests {
             signal,
         };
         let signals = [Signal::Nothing, Signal::Word(6, u32::MAX), Signal::Cell(5, 70_000)];
-        let puts = signals.map(|signal| Told::Put(put(signal)));
-        let failed = [Told::Failed(Status::ERR_KEY, 0), Told::Failed(Status::ERR_CANCELED, 9)];
+        let puts = signals.map(|signal| PlanNotice::Put(put(signal)));
+        let failed =
+            [PlanNotice::Failed(Status::ERR_KEY, 0), PlanNotice::Failed(Status::ERR_CANCELED, 9)];
         for told in puts.into_iter().chain(failed) {
-            assert_eq!(Told::decode(told.encode()), Some(told));
+            assert_eq!(PlanNotice::decode(told.encode()), Some(told));
         }
-        assert_eq!(Told::decode([0, 0, 3 << 56]), None);
+        assert_eq!(PlanNotice::decode([0, 0, 3 << 56]), None);
     }
 }

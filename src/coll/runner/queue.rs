@@ -115,7 +115,7 @@ impl Control {
 /// The full fence between a thread's store and its read of another thread's word. Deliverers and
 /// threads that stop polling both have one, so at least one of the two sees the other's store.
 #[inline(always)]
-pub fn between_word_and_look() {
+pub fn full_fence() {
     fence(Ordering::SeqCst);
 }
 
@@ -140,19 +140,9 @@ pub fn signal(word: &AtomicU32, value: u32) {
     word.store(value, Ordering::Release);
 }
 
-/// The deliverer's fence between its signal and is_polled_on(). It orders the compiler only: an
-/// owner that changes POLLED_ON makes every CPU execute a fence (heavy_fence).
-#[inline(always)]
-pub fn between_word_and_is_polled_on() {
-    #[cfg(not(loom))]
-    std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    #[cfg(loom)]
-    fence(Ordering::SeqCst);
-}
-
 /// The owner's counterpart of light_fence().
 #[cold]
-fn fence_for_all() {
+fn heavy_fence() {
     // Where a process cannot make all CPUs execute a fence, no queue gets POLLED_ON
     // (Policy::may_poll_on).
     #[cfg(not(loom))]
@@ -209,7 +199,7 @@ impl Queue<'_> {
     /// For a deliverer, after full_fence(). True: no other thread is going to run the steps that
     /// the signal released, so the deliverer has to.
     #[inline(always)]
-    pub fn is_left_alone(&self) -> bool {
+    pub fn needs_runner(&self) -> bool {
         // Relaxed: a thread that has stopped polling since then reads the signals afterwards.
         let word = self.polled.load(Ordering::Relaxed);
         word < POLLED && self.control().can_be_claimed() && !self.is_tail(word)
@@ -236,7 +226,7 @@ impl Queue<'_> {
     /// more to do for this signal.
     #[inline(always)]
     pub fn is_polled_on(&self) -> bool {
-        // Relaxed: as in is_left_alone().
+        // Relaxed: as in needs_runner().
         self.polled.load(Ordering::Relaxed) == POLLED_ON
     }
 
@@ -278,7 +268,7 @@ impl Queue<'_> {
         self.head.control.compare_exchange(seen, mine, ok, bad).ok()?;
         // On x86-64 the exchange is a full fence.
         #[cfg(any(loom, not(target_arch = "x86_64")))]
-        between_word_and_look();
+        full_fence();
         Some(Claim { control: Control(mine), at: self.at() })
     }
 
@@ -296,14 +286,14 @@ impl Queue<'_> {
     #[inline]
     pub fn release(&self, mine: Claim) {
         self.give_back(mine);
-        between_word_and_look();
+        full_fence();
     }
 
     /// Gives the claim up and stops polling. The caller then calls full_fence() and reads the
     /// signals once more.
     #[inline]
-    pub fn hand_on(&self, mine: Claim) {
-        self.forget_polling();
+    pub fn release_unpolled(&self, mine: Claim) {
+        self.clear_polled();
         self.give_back(mine);
     }
 
@@ -340,7 +330,7 @@ impl Queue<'_> {
 
     /// Like `begin_polling`; with `lasting` the word becomes POLLED_ON and stays so over rounds.
     /// Only the thread that starts and waits calls this. It promises to look again soon, and calls
-    /// end_polling() or forget_polling() when it no longer will.
+    /// end_polling() or clear_polled() when it no longer will.
     #[inline]
     pub fn poll_on(&self, lasting: bool) {
         let word = if lasting { POLLED_ON } else { POLLED };
@@ -354,13 +344,13 @@ impl Queue<'_> {
     /// that sees the new control word then also sees that nobody polls. Afterwards the caller reads
     /// the signals once more.
     #[inline]
-    pub fn forget_polling(&self) {
+    pub fn clear_polled(&self) {
         let word = self.polled.load(Ordering::Relaxed);
         if word > self.unpolled() {
             self.polled.store(self.unpolled(), Ordering::Relaxed);
         }
         if word == POLLED_ON {
-            fence_for_all();
+            heavy_fence();
         }
     }
 
@@ -368,8 +358,8 @@ impl Queue<'_> {
     #[inline]
     pub fn end_polling(&self) {
         if self.polled.load(Ordering::Relaxed) > self.unpolled() {
-            self.forget_polling();
-            between_word_and_look();
+            self.clear_polled();
+            full_fence();
         }
     }
 
@@ -378,7 +368,7 @@ impl Queue<'_> {
     pub fn leave_tail(&self) {
         if self.polled.load(Ordering::Relaxed) == TAIL {
             self.polled.store(NOBODY, Ordering::Relaxed);
-            between_word_and_look();
+            full_fence();
         }
     }
 

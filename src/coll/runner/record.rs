@@ -36,7 +36,7 @@ impl Edge {
     }
 
     /// Decodes the edge of a PUT record.
-    pub fn of(record: Lying) -> Edge {
+    pub fn of(record: RecordRef) -> Edge {
         let (_, _, word) = record.place(1);
         let (number, queue) = (word as u32 as usize, (word >> 32) as usize & (QUEUES - 1));
         Edge { number, queue, signals: word >> 40 & 1 == 1 }
@@ -80,11 +80,11 @@ pub struct Record {
 /// A pointer to a record in a session. Peers can write there, so each access function reads its
 /// field exactly once, and the caller checks the value before it relies on it.
 #[derive(Clone, Copy)]
-pub struct Lying(*const Record);
+pub struct RecordRef(*const Record);
 
 macro_rules! fields {
     ($($field:ident: $kind:ty),*) => {
-        impl Lying {
+        impl RecordRef {
             $(
                 /// Reads the field.
                 #[inline(always)]
@@ -103,14 +103,14 @@ fields! {
     signal_queue: u8, action: u8, marks: Marks, size: u64
 }
 
-impl Lying {
+impl RecordRef {
     /// Points to the record at a place.
     ///
     /// # Safety
     /// The memory stays readable as long as this value is used.
     #[inline(always)]
-    pub unsafe fn new(place: *const Record) -> Lying {
-        Lying(place)
+    pub unsafe fn new(place: *const Record) -> RecordRef {
+        RecordRef(place)
     }
 
     /// Operand 0, 1 or 2: rank, space and offset.

@@ -19,7 +19,7 @@
 //!   ended, the owner takes the round over and reports the death. Nobody knows whether the dead
 //!   rank had changed the word, so the user may hear of the round twice.
 
-use crate::coll::runner::queue::between_word_and_look;
+use crate::coll::runner::queue::full_fence;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 
 #[cfg(all(test, loom))]
@@ -107,7 +107,7 @@ impl RoundEnd {
         mut finished: impl Iterator<Item = u32>,
         report: impl FnOnce(),
     ) {
-        between_word_and_look();
+        full_fence();
         if finished.all(|finished| finished == round) && self.take(round, me) {
             report();
             self.end(round);

@@ -8,9 +8,9 @@
 //! ```
 //! The owner writes header and records at init, before it tells other ranks where the session lies.
 
-use crate::coll::arena::say_left;
+use crate::coll::arena::count_left;
 use crate::coll::runner::queue::{Head, NO_TAIL, Queue, RANKS};
-use crate::coll::runner::record::{Lying, Record};
+use crate::coll::runner::record::{Record, RecordRef};
 use crate::coll::runner::round_end::RoundEnd;
 use crate::coll::schedule::{Program, QUEUES};
 use crate::util::status::Status;
@@ -252,10 +252,10 @@ impl Session {
 
     /// Record `number`, which must exist. The caller checks its contents.
     #[inline(always)]
-    pub fn record(&self, number: u32) -> Lying {
+    pub fn record(&self, number: u32) -> RecordRef {
         // SAFETY: the layout has the record. It was written before the session was shared, or is
         // written by the owner while no other rank runs the owner's steps.
-        unsafe { Lying::new(self.place(number)) }
+        unsafe { RecordRef::new(self.place(number)) }
     }
 
     /// Writes all records.
@@ -312,6 +312,6 @@ impl Session {
 
     /// The caller, which has called enter(), will not touch this session again.
     pub fn leave(&self) {
-        say_left(&self.header().left);
+        count_left(&self.header().left);
     }
 }

@@ -5,7 +5,7 @@
 use crate::coll::runner::members::{Member, Members, Memory};
 use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::queue::{Queue, has_reached, signal};
-use crate::coll::runner::record::{Lying, NOBODY, act};
+use crate::coll::runner::record::{NOBODY, RecordRef, act};
 use crate::coll::runner::stepping::Ranks;
 use crate::coll::schedule::{CELL, CELL_WORD};
 use crate::engine::by_caller::copy;
@@ -52,7 +52,7 @@ unsafe impl Sync for Stage {}
 const CELLS_BEFORE: u32 = 4;
 
 impl Ranks for Stage {
-    type Step = Lying;
+    type Step = RecordRef;
 
     #[inline(always)]
     fn me(&self) -> usize {
@@ -65,7 +65,7 @@ impl Ranks for Stage {
     }
 
     #[inline(always)]
-    fn step(&self, rank: usize, queue: usize, at: u32) -> Option<Lying> {
+    fn step(&self, rank: usize, queue: usize, at: u32) -> Option<RecordRef> {
         let session = &self.members[rank].session;
         let records = session.records(queue);
         // A peer may have overwritten `at` with any number.
@@ -74,7 +74,7 @@ impl Ranks for Stage {
     }
 
     #[inline(always)]
-    fn has_arrived(&self, rank: usize, queue: usize, record: Lying, round: u32) -> bool {
+    fn has_arrived(&self, rank: usize, queue: usize, record: RecordRef, round: u32) -> bool {
         let (from, marks) = (record.wait_from(), record.marks());
         from == NOBODY || !marks.waits_in(round) || {
             if marks.waits_for_cell() {
@@ -99,17 +99,17 @@ impl Ranks for Stage {
     }
 
     #[inline(always)]
-    fn size(&self, record: Lying) -> u64 {
+    fn size(&self, record: RecordRef) -> u64 {
         record.size()
     }
 
     #[inline(always)]
-    fn is_users(&self, record: Lying) -> bool {
+    fn is_users(&self, record: RecordRef) -> bool {
         record.action() == act::COMBINE && matches!(self.combiner, Some(Combiner::User(..)))
     }
 
     #[inline(always)]
-    fn perform(&self, record: Lying, round: u32, worklist: &mut Worklist) -> Result<(), End> {
+    fn perform(&self, record: RecordRef, round: u32, worklist: &mut Worklist) -> Result<(), End> {
         let (action, size) = (record.action(), record.size());
         if action == act::NOTHING {
             return Ok(());
@@ -119,7 +119,7 @@ impl Ranks for Stage {
     }
 
     #[inline(always)]
-    fn signal(&self, rank: usize, record: Lying, round: u32) -> Option<(usize, usize)> {
+    fn signal(&self, rank: usize, record: RecordRef, round: u32) -> Option<(usize, usize)> {
         let to = record.signal_rank();
         if to == NOBODY || !record.marks().signals_in(round) {
             return None;
@@ -195,7 +195,7 @@ impl Stage {
     fn store_signal(
         &self,
         rank: usize,
-        (record, to): (Lying, usize),
+        (record, to): (RecordRef, usize),
         round: u32,
     ) -> Option<(usize, usize)> {
         let queue = record.signal_queue() as usize;
@@ -244,7 +244,7 @@ impl Stage {
 
     /// Moves or combines the bytes of a step. A buffer that is not mapped yet is mapped, or put to.
     #[inline]
-    fn act(&self, record: Lying, what: (u8, u64), round: u32) -> Result<(), Status> {
+    fn act(&self, record: RecordRef, what: (u8, u64), round: u32) -> Result<(), Status> {
         match self.act_mapped(record, what, round) {
             Err(Status::ERR_KEY) if what.0 == act::PUT => self.put(record, what.1, round),
             Err(Status::ERR_KEY) if self.import(record, what) => {
@@ -258,7 +258,7 @@ impl Stage {
     #[inline]
     fn act_mapped(
         &self,
-        record: Lying,
+        record: RecordRef,
         (action, size): (u8, u64),
         round: u32,
     ) -> Result<(), Status> {

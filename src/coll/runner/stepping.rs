@@ -3,10 +3,9 @@
 //! [`Ranks`] says what a step is and where it lies. So the loom models of `queue` run these loops
 //! and not a copy of them.
 
-use crate::coll::runner::queue::{
-    Claim, Queue, between_word_and_is_polled_on, between_word_and_look,
-};
-use crate::coll::runner::worklist::{Line, Worklist};
+use crate::coll::runner::queue::{Claim, Queue, full_fence};
+use crate::coll::runner::worklist::{QueueId, Worklist};
+use crate::util::fence::light_fence;
 use crate::util::prefetch::prefetch;
 
 /// Why run_claimed() stopped.
@@ -58,12 +57,12 @@ pub trait Ranks {
     /// Whether the next step of a queue could be run; a hint, to read before claiming.
     #[inline]
     fn is_ready(&self, rank: usize, queue: usize) -> bool {
-        let line = self.queue(rank, queue);
-        let control = line.control();
+        let target = self.queue(rank, queue);
+        let control = target.control();
         if !control.is_active() || control.claimer().is_some() {
             return false;
         }
-        self.is_over_or_ready(rank, queue, line.at(), control.finished())
+        self.is_over_or_ready(rank, queue, target.at(), control.finished())
     }
 
     /// Whether the next step of the queue with the claim `mine` could be run.
@@ -104,15 +103,15 @@ pub trait Ranks {
 
     #[doc(hidden)]
     fn run_queue(&self, rank: usize, queue: usize, worklist: &mut Worklist) -> bool {
-        let line = self.queue(rank, queue);
+        let target = self.queue(rank, queue);
         let mut worked = false;
-        while let Some(mut mine) = line.claim(self.me()) {
+        while let Some(mut mine) = target.claim(self.me()) {
             let end = self.run_held(rank, queue, &mut mine, worklist);
             worked |= end != End::Waiting;
             if end == End::Finished {
                 break;
             }
-            line.release(mine);
+            target.release(mine);
             // A deliverer may have signalled while the claim was still held.
             let failed = self.has_failed(rank);
             if end == End::Full || failed || !self.is_ready(rank, queue) {
@@ -159,7 +158,7 @@ pub trait Ranks {
             }
             if worklist.signalled_count > 0 && self.takes_long(step, size, worklist) {
                 // The ranks that were signalled must not wait for this step.
-                self.look_at_signalled(worklist);
+                self.find_runners_if_any(worklist);
             }
             if let Err(end) = self.perform(step, round, worklist) {
                 break end;
@@ -169,7 +168,7 @@ pub trait Ranks {
                 self.note_signalled(to, queue, worklist);
             }
         };
-        self.look_at_signalled(worklist);
+        self.find_runners_if_any(worklist);
         if end == End::Finished {
             self.notify_finished(rank, queue, round.wrapping_add(1));
         }
@@ -190,38 +189,38 @@ pub trait Ranks {
     #[inline(always)]
     fn note_signalled(&self, to: usize, queue: usize, worklist: &mut Worklist) {
         let signalled = self.queue(to, queue);
-        between_word_and_is_polled_on();
+        light_fence();
         if signalled.is_polled_on() {
             return;
         }
-        // ask() reads this line soon; it travels while the fence waits for the line of the signal.
+        // find_runners() reads this line soon; it travels while the fence waits for the signal's.
         prefetch(signalled.head);
-        worklist.signalled[worklist.signalled_count] = Line::new(to, queue);
+        worklist.signalled[worklist.signalled_count] = QueueId::new(to, queue);
         worklist.signalled_count += 1;
         if worklist.signalled_count == worklist.signalled.len() {
-            self.look_at_signalled(worklist);
+            self.find_runners_if_any(worklist);
         }
     }
 
-    /// Calls ask(), if any queue was signalled since the last time.
+    /// Calls find_runners(), if any queue was signalled since the last time.
     #[doc(hidden)]
     #[inline(always)]
-    fn look_at_signalled(&self, worklist: &mut Worklist) {
+    fn find_runners_if_any(&self, worklist: &mut Worklist) {
         if worklist.signalled_count > 0 {
-            self.ask(worklist);
+            self.find_runners(worklist);
         }
     }
 
     /// For each queue that was signalled: if it needs a runner, notes it for this thread or rings
     /// for its owner. One fence is enough for all of them.
     #[doc(hidden)]
-    fn ask(&self, worklist: &mut Worklist) {
-        between_word_and_look();
+    fn find_runners(&self, worklist: &mut Worklist) {
+        full_fence();
         worklist.since = 0;
         let (signalled, count) =
             (worklist.signalled, std::mem::take(&mut worklist.signalled_count));
         for (to, queue) in signalled[..count].iter().map(|line| line.place()) {
-            if !self.queue(to, queue).is_left_alone() {
+            if !self.queue(to, queue).needs_runner() {
                 continue;
             }
             if self.is_shared(to) || to == self.me() && worklist.owner {

@@ -3,11 +3,11 @@
 /// A queue of a rank in one word, since every start reserves space for 32 of them: the queue in the
 /// low byte, the rank above it.
 #[derive(Clone, Copy)]
-pub(super) struct Line(u32);
+pub(super) struct QueueId(u32);
 
-impl Line {
-    pub(super) fn new(rank: usize, queue: usize) -> Line {
-        Line((rank << 8 | queue) as u32)
+impl QueueId {
+    pub(super) fn new(rank: usize, queue: usize) -> QueueId {
+        QueueId((rank << 8 | queue) as u32)
     }
 
     pub(super) fn place(self) -> (usize, usize) {
@@ -23,10 +23,10 @@ pub struct Worklist {
     pub(super) owner: bool,
     /// The first step may exceed the budget, so that no step is too large to be run.
     first: bool,
-    pub(super) waiting: [Line; Worklist::ROOM],
+    pub(super) waiting: [QueueId; Worklist::ROOM],
     pub(super) count: usize,
     /// Queues that were signalled and whose runner is not known yet.
-    pub(super) signalled: [Line; 8],
+    pub(super) signalled: [QueueId; 8],
     pub(super) signalled_count: usize,
     /// Bytes that were moved since the first of these signals.
     pub(super) since: u64,
@@ -53,9 +53,9 @@ impl Worklist {
             budget,
             owner,
             first: true,
-            waiting: [Line(0); Worklist::ROOM],
+            waiting: [QueueId(0); Worklist::ROOM],
             count: 0,
-            signalled: [Line(0); 8],
+            signalled: [QueueId(0); 8],
             signalled_count: 0,
             since: 0,
             left: false,
@@ -81,7 +81,7 @@ impl Worklist {
     #[cold]
     pub(super) fn push(&mut self, rank: usize, queue: usize) {
         if self.count < Worklist::ROOM {
-            self.waiting[self.count] = Line::new(rank, queue);
+            self.waiting[self.count] = QueueId::new(rank, queue);
             self.count += 1;
         } else {
             self.left = true;

@@ -28,7 +28,7 @@ impl Room {
 
     /// Takes room for so many bytes. False: there is none, and the queue is marked as waiting for
     /// room.
-    pub fn takes(&self, bytes: usize, queue: usize) -> bool {
+    pub fn try_take(&self, bytes: usize, queue: usize) -> bool {
         if !self.has(bytes) {
             self.stalled.fetch_or(1 << queue, Ordering::Relaxed);
             // Orders the mark before the second look; pairs with the fence in ended().
@@ -38,12 +38,12 @@ impl Room {
             }
             self.stalled.fetch_and(!(1 << queue), Ordering::Relaxed);
         }
-        self.take_anyhow(bytes);
+        self.take_always(bytes);
         true
     }
 
     /// Takes room even if there is none.
-    pub fn take_anyhow(&self, bytes: usize) {
+    pub fn take_always(&self, bytes: usize) {
         self.under_way.fetch_add(cost(bytes), Ordering::Relaxed);
     }
 
@@ -74,7 +74,7 @@ impl Room {
 }
 
 /// Queues that find no room while answers come. Faults that were planted, and the models that
-/// failed: no fence in takes(), or in ended(): both; ended() does not look: both.
+/// failed: no fence in try_take(), or in ended(): both; ended() does not look: both.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -94,13 +94,13 @@ mod models {
     fn loom_who_waits_for_room_is_called() {
         loom::model(|| {
             let (room, calls) = (Arc::new(Room::default()), Arc::new(AtomicU32::new(0)));
-            assert!(room.takes(ALL, 0));
+            assert!(room.try_take(ALL, 0));
             let (other, told) = (room.clone(), calls.clone());
             let answers = thread::spawn(move || answer(&other, &told));
-            let found = room.takes(ALL, 0);
+            let found = room.try_take(ALL, 0);
             answers.join().unwrap();
             assert!(found || calls.load(Ordering::Acquire) == 1);
-            assert!(found || room.takes(ALL, 0));
+            assert!(found || room.try_take(ALL, 0));
         });
     }
 
@@ -110,12 +110,12 @@ mod models {
         model.preemption_bound = Some(3);
         model.check(|| {
             let (room, calls) = (Arc::new(Room::default()), Arc::new(AtomicU32::new(0)));
-            room.take_anyhow(ALL);
-            let takes = |queue: usize| {
+            room.take_always(ALL);
+            let take = |queue: usize| {
                 let room = room.clone();
-                thread::spawn(move || room.takes(ALL, queue))
+                thread::spawn(move || room.try_take(ALL, queue))
             };
-            let queues = [takes(0), takes(1)];
+            let queues = [take(0), take(1)];
             answer(&room, &calls);
             let found = queues.map(|queue| queue.join().unwrap());
             let called = calls.load(Ordering::Acquire) > 0;

@@ -321,7 +321,7 @@ fn loom_a_thread_that_sees_the_round_sees_what_came_before() {
             while word.load(Ordering::Acquire) == 0 {
                 thread::yield_now();
             }
-            between_word_and_look();
+            full_fence();
             other.look(0, 0);
         });
         plan.open(0, 0);

@@ -204,7 +204,7 @@ impl Plan {
         let (ranks, mut worklist) = (self.reached(me), worklist());
         self.send(me, to, round);
         ranks.note_signalled(to, 0, &mut worklist);
-        ranks.look_at_signalled(&mut worklist);
+        ranks.find_runners_if_any(&mut worklist);
         ranks.run_released(&mut worklist);
     }
 
@@ -213,7 +213,7 @@ impl Plan {
         let (ranks, mut worklist) = (self.reached(from), worklist());
         self.send(from, to, round);
         ranks.note_signalled(to, 0, &mut worklist);
-        ranks.look_at_signalled(&mut worklist);
+        ranks.find_runners_if_any(&mut worklist);
         worklist.has_released()
     }
 
@@ -231,7 +231,7 @@ impl Plan {
     pub(super) fn open(&self, me: usize, round: u32) {
         // SAFETY: nobody runs the round before it is active, or loom reports it.
         self.0[me].ready.with_mut(|ready| unsafe { *ready = round + 1 });
-        self.0[me].queue().forget_polling();
+        self.0[me].queue().clear_polled();
         self.0[me].queue().activate(round);
     }
 
@@ -243,9 +243,9 @@ impl Plan {
         let mut mine = line.queue().activate_claimed(round, me);
         let (ranks, mut worklist) = (self.reached(me), worklist());
         if ranks.run_held(me, 0, &mut mine, &mut worklist) != End::Finished {
-            line.queue().hand_on(mine);
+            line.queue().release_unpolled(mine);
         }
-        between_word_and_look();
+        full_fence();
         self.look(me, me);
         ranks.run_released(&mut worklist);
     }
@@ -253,7 +253,7 @@ impl Plan {
     /// Plan::start() of a plan with more than one queue: opened, then looked at.
     pub(super) fn start(&self, me: usize, round: u32) {
         self.open(me, round);
-        between_word_and_look();
+        full_fence();
         self.look(me, me);
     }
 
@@ -291,8 +291,8 @@ impl Plan {
         let (ranks, mut worklist) = (self.reached(me), worklist());
         if ranks.run_claimed(me, 0, &mut mine, &mut worklist) != End::Finished {
             if worklist.has_released() {
-                self.0[me].queue().hand_on(mine);
-                between_word_and_look();
+                self.0[me].queue().release_unpolled(mine);
+                full_fence();
                 ranks.run_released(&mut worklist);
                 return self.look(me, me);
             }
