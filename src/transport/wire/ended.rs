@@ -1,26 +1,27 @@
-//! Ends of what this rank has posted, on their way from the thread that polls the wire to the
-//! holder of the lane's role. A holder that gives the role up while the progress thread sleeps arms
-//! this; who puts ends in then rings. Both are changes of one word, so they have an order: either
-//! arming sees the ends, or whoever puts them in sees that it was armed.
+//! A completion queue from the thread that polls a wire to the holder of the engine lane's role. A
+//! holder that gives up the role while the progress thread sleeps arms the queue; the next thread
+//! that adds a completion must wake the progress thread. Both change one word by an atomic
+//! read-modify-write, so one comes first: either arm() sees the completions, or put() sees that the
+//! queue is armed.
 
 use crate::util::status::Status;
 use crate::util::sync::{AtomicU32, Mutex, Ordering};
 use std::sync::PoisonError;
 
-/// What has become of a read, a write or an atomic.
+/// The completion of a read, a write or an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// What its poster calls it.
+    /// The tag of the operation, as the engine has posted it.
     pub tag: u64,
-    /// How it went.
+    /// The status of the operation.
     pub status: Status,
-    /// What an atomic fetched.
+    /// The value that an atomic has fetched.
     pub fetched: u64,
 }
 
-/// There are ends.
+/// The queue is not empty.
 const ANY: u32 = 1;
-/// Nobody looks for them: whoever puts some in rings.
+/// Nobody polls the queue: the thread that adds a completion must ring.
 const ARMED: u32 = 2;
 
 /// See the head of the file.
@@ -32,38 +33,38 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Puts ends in. True: the caller must ring.
+    /// Adds completions. True: the caller must wake the progress thread.
     #[must_use = "the caller must ring"]
     pub fn put(&self, ends: &[End]) -> bool {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.extend(ends);
-        // Under the lock, so that it is not set behind a take() that has found them. The list
-        // itself is the lock's, so the order of this word with others does not matter.
+        // Under the lock: a take() between the two would empty the list, and ANY would then be set
+        // for an empty list. Relaxed: the lock publishes the list.
         self.state.fetch_or(ANY, Ordering::Relaxed) & ARMED != 0
     }
 
-    /// Takes out what is there, into an empty list, whose memory the next ends get.
+    /// Takes all completions. `to` must be empty; the queue keeps its memory for later completions.
     pub fn take(&self, to: &mut Vec<End>) {
         if self.is_empty() {
             return;
         }
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock, so that it says nothing of what is put in behind it.
+        // Under the lock: it must not clear the ANY of completions that a later put() adds.
         self.state.fetch_and(!ANY, Ordering::Relaxed);
         std::mem::swap(&mut *list, to);
     }
 
-    /// Nobody looks from now on. False: there are ends.
+    /// Announces that nobody polls from now on. False: there are completions already.
     pub fn arm(&self) -> bool {
         self.state.fetch_or(ARMED, Ordering::Relaxed) & ANY == 0
     }
 
-    /// Somebody looks again.
+    /// Announces that the caller polls again.
     pub fn disarm(&self) {
         self.state.fetch_and(!ARMED, Ordering::Relaxed);
     }
 
-    /// Whether nothing is there, as far as a look without the lock tells.
+    /// Whether the queue is empty. A hint: read without the lock.
     fn is_empty(&self) -> bool {
         self.state.load(Ordering::Relaxed) & ANY == 0
     }
@@ -80,9 +81,9 @@ mod models {
         End { tag, status: Status::OK, fetched: 0 }
     }
 
-    /// A holder that finds nothing arms and sleeps, and takes all that was put in. Where arming
-    /// does not see what is there, or put() does not see that it was armed, the model ends in a
-    /// deadlock.
+    /// A holder that finds the queue empty arms it and sleeps; in the end it has taken all
+    /// completions. If arm() missed a completion and put() missed that the queue is armed, the
+    /// model would deadlock.
     #[test]
     fn loom_no_end_is_slept_through() {
         loom::model(|| {

@@ -1,10 +1,10 @@
-//! One rank's end of a wire, whichever it is: credits, the queues behind the lane, and the thread
-//! that polls it and puts what has come into the rank's own slots.
+//! The endpoint of one rank on a wire: credits, the queue of frames that the lane has not taken,
+//! and the polling thread, which writes received frames into the rank's own message slots.
 //!
-//! A thread that sends takes the lock and posts at once. What the lane does not take stays queued
-//! (`outgoing`) and is posted by the polling thread. That thread sleeps on the lane's descriptor;
-//! where the wire has none, it naps, at most `LONGEST`; a send wakes it, since an answer will come.
-//! There threads that wait poll too (`polling`).
+//! A sender takes the endpoint's lock and posts at once. Frames that the lane refuses stay in
+//! `outgoing`; the polling thread posts them. The polling thread sleeps on the lane's descriptor.
+//! On a wire without a descriptor it sleeps for at most `LONGEST` at a time, a sender wakes it
+//! since an answer is likely, and application threads that wait poll the wire as well (`polling`).
 
 mod news;
 mod polling;
@@ -34,28 +34,29 @@ use std::time::{Duration, Instant};
 mod posts;
 use posts::{Batch, Ring};
 
-/// How long the thread waits before it tries again what found no room.
+/// How long the polling thread sleeps at most while frames wait for the lane or for a slot.
 const AGAIN: Duration = Duration::from_micros(100);
-/// How long it sleeps at most where the wire wakes it.
+/// How long the polling thread sleeps at most otherwise.
 const SLEEP: Duration = Duration::from_millis(50);
-/// Its first nap where the wire wakes nobody, and the longest.
+/// The first and the longest sleep of the polling thread where the wire has no descriptor.
 const SHORTEST: Duration = Duration::from_micros(20);
 const LONGEST: Duration = Duration::from_millis(1);
-/// How long what was taken may need at the end.
+/// How long close() may take to send what the lane has taken.
 const DRAIN: Duration = Duration::from_secs(1);
 const STACK: usize = 256 << 10;
-/// How long a peer that the wire does not reach any more may be dead without this rank having
-/// heard.
+/// How long the endpoint waits for news of a peer's death after the wire has lost the peer. Then it
+/// reports the peer as unreachable.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Events of one poll.
+/// Most events of one poll.
 const EVENTS: usize = 32;
-/// How many packets that nobody should send are told of.
+/// Most errors of the wire that the endpoint reports on stderr.
 const TOLD_OF: u32 = 10;
-/// Frames that the lane has not taken, beyond which no new frame that needs a grant is accepted: of
-/// requests to agents, and of messages.
+/// The length of `outgoing` from which on the endpoint accepts no further frame that needs a grant:
+/// no request to an agent, and no message of a user. Agents' limit is higher, so they make progress
+/// when users have filled the queue.
 const QUEUED: [usize; 2] = [256, 192];
 
-/// The end of one rank.
+/// One rank's endpoint on a wire.
 pub struct Endpoint {
     shared: Arc<Shared>,
     memory: Memory,
@@ -65,13 +66,13 @@ pub struct Endpoint {
 
 struct Shared {
     me: u32,
-    /// Most bytes of a reply that this rank takes.
+    /// Most bytes of payload of a reply to this rank.
     medium: usize,
     deliver: Deliver,
     state: Mutex<State>,
-    /// Threads that wait for the state, and do not poll.
+    /// Number of threads that wait for the lock in order to post.
     wanted: AtomicU32,
-    /// The wire has no descriptor.
+    /// The last arm() named no descriptor.
     naps: AtomicBool,
     wake: Wake,
     unreachable: OnceBox<Unreachable>,
@@ -87,19 +88,21 @@ struct State {
     joins: Joins,
     outgoing: Outgoing,
     relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
-    /// Peers that the wire does not reach; and when patience ends, None: it has, or they are dead.
+    /// Peers that the wire does not reach any more, each with the time at which it is reported as
+    /// unreachable; None: it was reported, or is known to be dead.
     lost: Vec<(u32, Option<Instant>)>,
     posted: Posted,
     batch: Batch,
-    /// Bytes that the lane may still read, until it is closed.
+    /// Buffers of commands that nobody waits for any more. The lane may use them until close().
     kept: Vec<Box<[u8]>>,
-    /// Why the wire has failed.
+    /// The error with which the wire has failed.
     failure: Option<Error>,
     asleep: Asleep,
-    /// A thread that waits has polled since the polling thread looked.
+    /// An application thread has polled since the polling thread last looked.
     helped: bool,
+    /// The endpoint is being dropped: the polling thread must end.
     over: bool,
-    /// The lane is not to be used any more.
+    /// The lane is closed: nobody may call it.
     closed: bool,
     told_of: u32,
 }
@@ -108,15 +111,17 @@ struct State {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asleep {
     No,
-    /// The wire wakes it.
+    /// On the lane's descriptor.
     Deep,
-    /// Nobody wakes it: it naps.
+    /// For a time: the lane has no descriptor.
     Naps,
 }
 
-/// Frames that have come, for which this rank has set places aside.
+/// Received answers and replies, with their senders. This rank reserved a slot for each of them
+/// when it sent the request.
 type Aside = Vec<(u32, OwnedFrame)>;
-/// What comes of an event: packets to be sent, frames, ends of what was posted.
+/// Where a handled event leaves its results: packets to send, answers to deliver, completions of
+/// reads, writes and atomics.
 type Come<'a> = (&'a mut Out, &'a mut Aside, &'a mut Vec<End>);
 
 impl State {
@@ -127,8 +132,8 @@ impl State {
         }
     }
 
-    /// The wire does not reach a peer any more: what it has lost cannot be known, so nothing is
-    /// sent to it from now on.
+    /// The wire does not reach a peer any more. Frames may be missing, so this rank sends nothing
+    /// to the peer from now on.
     fn lose(&mut self, me: u32, peer: u32, why: &str) {
         self.outgoing.discard(peer);
         if !self.grants.is_dead(peer) && self.lost.iter().all(|(lost, _)| *lost != peer) {
@@ -137,21 +142,20 @@ impl State {
         }
     }
 
-    /// Whether the wire does not reach a peer: nothing is sent there, whatever the lane would do
-    /// with it. A rank that has died may be reached: the hub in the process of one that has left
-    /// works on for its machine.
+    /// Whether the wire has lost a peer. A dead peer need not be lost: the hub in the process of a
+    /// rank that has left may still serve its machine, and packets to it are sent.
     fn is_lost(&self, peer: u32) -> bool {
         self.lost.iter().any(|(lost, _)| *lost == peer)
     }
 
-    /// Those for whom patience is over.
+    /// Lost peers whose `PATIENCE` has ended since the last call.
     fn given_up(&mut self) -> Vec<u32> {
         let now = Instant::now();
         let over = self.lost.iter_mut().filter(|(_, until)| until.is_some_and(|it| it <= now));
         over.map(|(peer, until)| (*peer, *until = None).0).collect()
     }
 
-    /// Takes in a frame.
+    /// Handles the packet that a received frame completes, if it completes one.
     fn take(
         &mut self,
         event: &Event,
@@ -177,20 +181,20 @@ impl State {
         Ok(Taken::Copied)
     }
 
-    /// Whether one more frame of so many bytes that needs a grant is accepted.
+    /// Whether the endpoint accepts one more frame of this size that needs a grant.
     fn has_room(&self, to: u32, line: Line, class: Class, size: usize) -> bool {
         self.outgoing.waiting() < QUEUED[usize::from(class != Class::Lib)]
             && self.grants.has_room(to, line, size)
     }
 
-    /// Whether something waits that a later round may do though nothing else comes.
+    /// Whether frames wait for a slot or for the lane: a later round may succeed without an event.
     fn is_stuck(&self) -> bool {
         self.grants.is_stuck() || self.outgoing.waiting() > 0
     }
 }
 
 impl Shared {
-    /// Posts packets, or queues what the lane does not take.
+    /// Posts packets, and queues the frames that the lane does not take.
     fn send(&self, state: &mut State, out: Out) {
         if state.failure.is_some() || state.closed {
             return;
@@ -206,7 +210,8 @@ impl Shared {
         }
     }
 
-    /// As send(), for a thread that does not poll.
+    /// Posts packets for a thread that does not poll, and wakes the polling thread if it must poll
+    /// for them.
     fn send_and_wake(&self, mut state: MutexGuard<'_, State>, out: Out) {
         self.send(&mut state, out);
         let waiting = state.outgoing.waiting() > 0;
@@ -218,8 +223,11 @@ impl Shared {
 }
 
 impl Endpoint {
-    /// The end of rank `me` of `size`, which takes replies of up to `medium` bytes; frames that
-    /// come are given to `deliver`; the bootstrap hears what `news` has.
+    /// Opens the endpoint of a rank and starts the polling thread.
+    ///
+    /// `rank`: its number and the number of ranks. `medium`: most bytes of payload of a reply to
+    /// this rank. `deliver` writes a received frame into a slot. `news` are the bootstrap's
+    /// callbacks.
     pub fn join(
         rank: (u32, u32),
         wire: Arc<dyn Wire>,
@@ -233,7 +241,7 @@ impl Endpoint {
         Ok(end)
     }
 
-    /// As join(), but nobody polls.
+    /// The endpoint of join() without its polling thread.
     fn without_thread(
         (me, size): (u32, u32),
         wire: Arc<dyn Wire>,
@@ -244,11 +252,14 @@ impl Endpoint {
         let (caps, card) = (wire.caps(), wire.card()?);
         if caps.frame_most < pieces::LEAST {
             let (most, least) = (caps.frame_most, pieces::LEAST);
-            fail!(ERR_UNSUPPORTED, "a wire takes frames of {most} bytes, expected {least} or more");
+            fail!(
+                ERR_UNSUPPORTED,
+                "the wire takes frames of at most {most} bytes, expected {least} or more"
+            );
         }
         if card.len() > CARD {
             let size = card.len();
-            fail!(ERR_UNSUPPORTED, "a wire's card has {size} bytes, expected at most {CARD}");
+            fail!(ERR_UNSUPPORTED, "the wire's card has {size} bytes, expected at most {CARD}");
         }
         let state = State {
             lane: wire.lane()?,
@@ -286,12 +297,12 @@ impl Endpoint {
         Ok(Endpoint { shared, memory, card, thread: None })
     }
 
-    /// What peers need to know of this end.
+    /// The address by which peers connect to this endpoint.
     pub fn card(&self) -> &[u8] {
         &self.card
     }
 
-    /// A peer has shown its card.
+    /// Begins to connect to the peer that has this card.
     pub fn connect(&self, peer: u32, card: &[u8]) -> Result<()> {
         self.shared.lock().lane.connect(peer, card)
     }
@@ -301,7 +312,7 @@ impl Endpoint {
         line_of(class, 0, 0).is_none_or(|line| self.shared.lock().has_room(to, line, class, 0))
     }
 
-    /// See `Carrier::put`. `medium`: most bytes of a payload that the peer takes in a small slot.
+    /// See `Carrier::put`. `medium`: most bytes of payload of a small slot of the peer.
     pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
         let mut out = Out::new();
         let (mut state, size) = (self.shared.lock(), frame.header.len() + frame.payload.len());
@@ -318,8 +329,8 @@ impl Endpoint {
         true
     }
 
-    /// Whether all frames of this rank that needed a grant lie in slots of living ranks. Asks them
-    /// where that is not known, so call it again.
+    /// Whether all frames of this rank that needed a grant lie in slots of their receivers; frames
+    /// for dead ranks do not count. Asks the receivers where it does not know, so poll it.
     pub fn has_delivered_all(&self) -> bool {
         let (mut out, mut state) = (Out::new(), self.shared.lock());
         let State { grants, receipts, .. } = &mut *state;
@@ -328,7 +339,7 @@ impl Endpoint {
         all
     }
 
-    /// A peer has died.
+    /// Gives up a peer that has died: discards what waits for it, and asks the wire for a fence.
     pub fn mark_dead(&self, peer: u32) {
         let mut state = self.shared.lock();
         state.grants.mark_dead(peer);
@@ -347,7 +358,8 @@ impl Drop for Endpoint {
         self.shared.lock().over = true;
         self.shared.wake.wake();
         let limit = Instant::now() + Duration::from_secs(10);
-        // What the thread tells of a peer may let go of the last that has this end.
+        // The callback of an unreachable peer, which the polling thread runs, may drop the last
+        // reference to this endpoint: then this is the polling thread, which cannot join itself.
         let ended = |thread: Thread| thread.is_current() || thread.join_until(limit);
         if self.thread.take().is_none_or(ended) {
             self.memory.deregister_all();

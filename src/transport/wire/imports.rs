@@ -1,52 +1,56 @@
-//! A peer's regions as this rank knows them that reaches the peer by a wire: key -> what it takes
-//! to check an access here. Nothing of the peer is mapped, so what is not known is asked for: the
-//! first use of a key is a question to its owner, and its answer holds until the region has ended.
+//! A cache of the regions of a peer behind a wire: from a region's key to what this rank needs in
+//! order to check and post an access. At the first use of a key this rank asks the owner of the
+//! region.
 //!
-//! Nobody tells when a region ends. An operation that its owner has refused makes the key unknown
-//! again, and the next use asks once more; a region that is learned where another one was known, at
-//! the same index, shows that the other has ended. So there are no more entries than indices.
+//! The owner does not tell when it frees a region. When the owner refuses an operation because of
+//! its key, this rank forgets the key, and the next use asks again. The cache has one entry for
+//! each index of the owner's directory: a new region at an index replaces the old one, which must
+//! have been freed. So the owner's number of indices bounds the cache.
 
 use crate::transport::address::Key;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Keys of regions that have ended, as their owner has said, that are remembered.
+/// How many keys of freed regions a rank remembers, so that it does not ask for them again.
 const ENDED: usize = 64;
 
 /// A region as its owner describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Import {
-    /// Where it begins for its owner.
+    /// Added to an offset it gives the address for the wire or the owner: the region's address in
+    /// the owner's process if `wire` is there, else what the owner's directory has as its base.
     pub base: u64,
     /// Its length in bytes.
     pub length: u64,
-    /// What the wire needs to read and write there; None: only its owner does.
+    /// The remote key; None: the wire does not reach the region, only its owner does.
     pub wire: Option<[u64; 4]>,
 }
 
-/// What a look-up finds.
+/// The result of a look-up.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It lives, as far as is known.
+    /// The region lives, as far as this rank knows.
     Living(Import),
-    /// Its owner has said that no living region has this key.
+    /// The owner has answered that no living region has this key.
     Ended,
-    /// Nothing is known, and a question is under way.
+    /// The key is unknown, and a question to the owner is pending.
     Asked,
-    /// Nothing is known; the caller is to ask.
+    /// The key is unknown; the caller must ask the owner.
     Unknown,
 }
 
-/// See the head of the file.
+/// The regions of one peer.
 #[derive(Default)]
 pub struct Imports {
-    /// By index: the key of the life that was learned last, and what it is.
+    /// By index: the key that was learned last, and its region.
     living: HashMap<usize, (u64, Import)>,
+    /// The last `ENDED` keys that the owner has called freed.
     ended: VecDeque<u64>,
+    /// Keys for which a question is pending.
     asked: HashSet<u64>,
 }
 
 impl Imports {
-    /// What is known of a key. After Unknown the next look finds Asked, until answered().
+    /// Looks a key up. After Unknown, further look-ups find Asked until answered() or unanswered().
     pub fn look(&mut self, key: u64) -> Found {
         match self.known(key).copied() {
             Some(import) => Found::Living(import),
@@ -56,13 +60,13 @@ impl Imports {
         }
     }
 
-    /// What a key leads to, as far as is known; nobody is asked.
+    /// The region of a key, if this rank knows it; asks nobody.
     pub fn known(&self, key: u64) -> Option<&Import> {
         let (known, import) = self.living.get(&Key(key).index())?;
         (*known == key).then_some(import)
     }
 
-    /// The question for a key was answered: what it leads to, or None where it leads to nothing.
+    /// Notes the owner's answer for a key; None: no living region has it.
     pub fn answered(&mut self, key: u64, import: Option<Import>) {
         self.asked.remove(&key);
         match import {
@@ -77,12 +81,12 @@ impl Imports {
         }
     }
 
-    /// The question for a key has come to nothing, as where its owner has died.
+    /// Notes that a question ended without an answer, for example since the owner died.
     pub fn unanswered(&mut self, key: u64) {
         self.asked.remove(&key);
     }
 
-    /// The owner has refused an operation that named this key.
+    /// Removes a key: the owner has refused an operation because of it.
     pub fn forget(&mut self, key: u64) {
         let index = Key(key).index();
         if self.living.get(&index).is_some_and(|(known, _)| *known == key) {

@@ -1,14 +1,16 @@
-//! Ranks that only a network reaches. Everything is posted and completes later.
+//! Wires: networks to ranks whose memory this process cannot map. A rank posts commands; their
+//! completions arrive later as events.
 //!
-//! A [`Wire`] is one network as one rank uses it, a [`WireLane`] what one thread at a time posts to
-//! and polls. What a network must do is stated here; `simulated` is the shortest one to read.
-//! [`endpoint`] is what is done once for every wire: credits ([`grants`]), frames as bytes
-//! (`packet`), their pieces (`pieces`), acknowledgements (`receipts`), and the thread that polls.
+//! The traits in this file state what a network must implement: a [`Wire`] is one network as one
+//! rank uses it; a [`WireLane`] is its queue of commands and events, used by one thread at a time.
+//! `simulated` is the shortest implementation. [`endpoint`] implements, once for all wires, what
+//! every network needs above that: credits ([`grants`]), the encoding of packets (`packet`), their
+//! segmentation (`pieces`), confirmation of delivery (`receipts`), the numbering of reads, writes
+//! and atomics (`remote`), and the polling thread.
 //!
-//! Commands and events have the layout of `llcl_wire.h`, so arrays of them are handed to a module
-//! as they are: frames, and reads and writes where the network has them (`remote`). What
-//! else a network can do becomes further values of `op` and `event`; the words for it are in their
-//! places and 0.
+//! [`Command`] and [`Event`] have the layout of `llcl_wire.h`, so arrays of them go to a module
+//! without conversion. Further abilities of networks become further values of `op` and `event`;
+//! their fields exist already and are 0.
 
 mod ended;
 pub mod endpoint;
@@ -29,112 +31,118 @@ use crate::util::status::{Result, Status};
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// Answers and what keeps the frames of all classes going: taken unconditionally.
+/// Frames that need no credit: answers and replies, for which the receiver has reserved a slot, and
+/// the packets of `grants`, `receipts` and hubs. The receiver takes them in without a slot, so this
+/// class always makes progress.
 pub const CLASS_ANSWER: u32 = 0;
 /// Requests to agents.
 pub const CLASS_LIB: u32 = 1;
-/// Messages of users.
+/// Active messages of users.
 pub const CLASS_USER: u32 = 2;
-/// Knocks for requests to agents, for responses, and for requests: classes of their own, since
-/// knocks stay in their frames until they are answered, and nothing else may wait behind them.
+/// Knocks (requests for credits) for requests to agents, for responses, and for requests of users.
+/// A knock occupies its receive until the receiver has answered it, so each kind has a class of its
+/// own: frames of other classes do not wait behind it.
 pub const CLASS_KNOCKS: [u32; 3] = [4, 5, 6];
-/// Most bytes of a frame of these classes.
+/// Most bytes of a frame of a class in [`CLASS_KNOCKS`].
 pub const KNOCK_MOST: usize = 512;
-/// Classes have smaller numbers.
+/// Number of classes; each class number is smaller.
 pub const CLASSES: usize = 7;
 /// Reads, writes and atomics.
 pub const CLASS_RMA: u32 = 3;
-/// Most bytes of a card.
+/// Most bytes of a card: the address by which peers connect to a rank.
 pub const CARD: usize = 64;
 
-/// What a wire can do.
+/// The abilities of a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
     /// Most bytes of a frame.
     pub frame_most: usize,
-    /// It answers fence() with [`Event::FENCED`]; else with [`Event::UNFENCEABLE`].
+    /// The wire answers fence() with [`Event::FENCED`]; without this ability, with
+    /// [`Event::UNFENCEABLE`].
     pub can_fence: bool,
-    /// It reads and writes memory that peers have registered, and needs no thread of theirs for it.
+    /// The wire reads and writes memory that peers have registered, without a thread of the peer.
     pub remote: bool,
-    /// Bytes of a write that post() copies, see [`Command::INLINE`].
+    /// Most bytes of a write that post() copies, see [`Command::INLINE`].
     pub inline_most: usize,
-    /// This rank's side of a read, and of a write that is not inline, must be registered too.
+    /// The local buffer of a read, and of a write that is not inline, must be registered, too.
     pub needs_local_key: bool,
     /// Most bytes of a read or a write; 0: any number.
     pub message_most: u64,
-    /// Atomic operations on aligned words of 8 bytes: a bit for each, by its number in `llcl.h`.
+    /// The atomic operations that the wire offers on aligned words of 8 bytes: bit n stands for
+    /// the `LLCL_OP_*` with number n.
     pub atomics: u64,
 }
 
-/// Memory that was registered, as the wire knows it.
+/// The keys of one registration of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Key {
-    /// For commands of this rank: [`Piece::local`].
+    /// The local key: [`Piece::local`] in commands of this rank.
     pub local: u64,
-    /// For commands of peers: [`Command::wire`].
+    /// The remote key: [`Command::wire`] in commands of peers.
     pub wire: [u64; 4],
 }
 
-/// Bytes of a command, in this process's memory.
+/// A buffer in this process's memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Piece {
-    /// Where they begin.
+    /// Its first byte.
     pub address: *const u8,
-    /// How many they are.
+    /// Its length in bytes.
     pub size: u64,
-    /// What names the memory to the wire; 0: nothing is needed.
+    /// The local key of the registration that covers the buffer; 0 where the wire needs none.
     pub local: u64,
 }
 
-/// What is posted: 128 bytes for ever.
+/// A work request. Its size of 128 bytes is part of the interface and never changes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Command {
-    /// What is to be done: one of the constants below.
+    /// The operation: one of the constants below.
     pub op: u8,
-    /// [`Command::ATOMIC`]: the operation, by its number in `llcl.h`.
+    /// [`Command::ATOMIC`]: the number of the `LLCL_OP_*`.
     pub atomic: u8,
-    /// [`Command::ATOMIC`]: the word's type, likewise.
+    /// [`Command::ATOMIC`]: the number of the word's `LLCL_TYPE_*`.
     pub kind: u8,
-    /// How many pieces there are.
+    /// Length of the array `piece`.
     pub pieces: u8,
     /// [`Command::INLINE`], or 0.
     pub flags: u32,
-    /// Comes back with [`Event::DONE`].
+    /// Chosen by the poster; [`Event::DONE`] returns it.
     pub tag: u64,
-    /// The peer's side: an address in its process.
+    /// The remote address, in the peer's address space.
     pub remote: u64,
-    /// The peer's key for it.
+    /// The remote key, see [`Key::wire`].
     pub wire: [u64; 4],
-    /// Bytes of all pieces; of an atomic the word's.
+    /// Sum of the sizes of all pieces; for an atomic, the size of the word.
     pub size: u64,
-    /// First number of an atomic.
+    /// The operand of an atomic; for a compare-and-swap, the new value.
     pub operand: u64,
-    /// What a compare-and-swap compares with.
+    /// The value that a compare-and-swap expects.
     pub compare: u64,
     notice: u32,
     order: u32,
-    /// The pieces.
+    /// The local buffers.
     pub piece: *const Piece,
     reserved: [u64; 4],
 }
 
 impl Command {
-    /// Copies from the peer's memory. Done: the bytes are here.
+    /// Copies from the peer's memory. At [`Event::DONE`] the bytes are in the local buffer.
     pub const READ: u8 = 1;
-    /// Copies to the peer's memory. Done: the peer sees the bytes.
+    /// Copies to the peer's memory. At [`Event::DONE`] the peer's threads see the bytes.
     pub const WRITE: u8 = 2;
-    /// Changes a word of the peer's; has no pieces. Done: what it was before is in the event.
+    /// Executes an atomic operation on a word of the peer's memory. It has no pieces;
+    /// [`Event::fetched`] returns the value that the word had before.
     pub const ATOMIC: u8 = 3;
     /// Sends its bytes as one frame.
     pub const FRAME: u8 = 4;
-    /// In `flags`, of a write of at most `inline_most` bytes: post() copies them.
+    /// A flag of a write of at most [`Caps::inline_most`] bytes: post() copies the bytes.
     pub const INLINE: u32 = 1;
 
-    /// The command to send one piece as a frame. Both pointers are used by post() at once, the
-    /// bytes until the event of `tag`.
+    /// The command that sends one piece as a frame. The lane reads `piece` during post() only, and
+    /// the bytes to which it points until the event of `tag`.
     pub fn frame(tag: u64, piece: &Piece) -> Command {
         Command {
             op: Command::FRAME,
@@ -156,53 +164,55 @@ impl Command {
     }
 }
 
-/// What a poll tells: 64 bytes for ever.
+/// An entry of a poll's result. Its size of 64 bytes is part of the interface and never changes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Event {
-    /// What has happened: one of the constants below.
+    /// The kind of event: one of the constants below.
     pub event: u32,
-    /// The peer it is about.
+    /// The peer: of a command its target, of a frame its sender.
     pub peer: u32,
-    /// [`Event::DONE`] and [`Event::LOST`]: how it went.
+    /// [`Event::DONE`]: the status of the command; [`Event::LOST`] and [`Event::DEVICE`]: the
+    /// error.
     pub status: i32,
-    /// [`Event::FRAME`]: its class.
+    /// [`Event::FRAME`]: the class of the frame.
     pub class: u32,
-    /// [`Event::DONE`]: the command's.
+    /// [`Event::DONE`]: the tag of the command.
     pub tag: u64,
-    /// [`Event::DONE`] of an atomic: what the word was before.
+    /// [`Event::DONE`] of an atomic: the value that the word had before.
     pub fetched: u64,
-    /// [`Event::FRAME`]: to be given back under this number.
+    /// [`Event::FRAME`]: the number by which give_back() returns the frame to the wire.
     pub frame: u64,
-    /// [`Event::FRAME`]: its bytes, valid until it is given back.
+    /// [`Event::FRAME`]: the bytes of the frame, valid until give_back().
     pub bytes: *const u8,
-    /// [`Event::FRAME`]: how many they are.
+    /// [`Event::FRAME`]: the length of the frame in bytes.
     pub size: u64,
     reserved: u64,
 }
 
 impl Event {
-    /// A command has ended, and its bytes are its owner's again.
+    /// A command has completed; the wire does not touch its local buffer any more.
     pub const DONE: u32 = 1;
-    /// A frame has come.
+    /// A frame has arrived.
     pub const FRAME: u32 = 2;
-    /// A connection stands.
+    /// A connection is established.
     pub const CONNECTED: u32 = 4;
-    /// A peer is not reached any more.
+    /// The network does not reach the peer any more.
     pub const LOST: u32 = 5;
-    /// Nothing of a peer comes any more.
+    /// Answer to fence(): nothing that the peer sent arrives after this event.
     pub const FENCED: u32 = 6;
-    /// It cannot be said when nothing of a peer comes any more.
+    /// Answer to fence(): the wire cannot tell when the last data of the peer arrives.
     pub const UNFENCEABLE: u32 = 7;
-    /// The device has failed: nothing more is sent, and nothing more comes.
+    /// The adapter has failed: the wire neither sends nor receives any more.
     pub const DEVICE: u32 = 8;
-    /// The lane has done something for a peer, such as to read this rank's memory: more may follow.
+    /// poll() has progressed an operation of a peer, such as a read of this rank's memory. The
+    /// caller should go on polling, since the peer probably continues.
     pub const SERVED: u32 = 9;
 
-    /// The place of an event that has not happened.
+    /// An empty entry for poll() to overwrite.
     pub const NONE: Event = Event::about(0, 0);
 
-    /// An event about a peer, with nothing else to tell.
+    /// An event of this kind and peer, all other fields 0.
     pub const fn about(event: u32, peer: u32) -> Event {
         Event {
             event,
@@ -221,84 +231,87 @@ impl Event {
 
 const _: () = assert!(size_of::<Command>() == 128 && size_of::<Event>() == 64);
 
-/// What is to be done before a thread sleeps.
+/// How the polling thread may sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Armed {
-    /// Not to sleep: something has come.
+    /// It must not sleep: an event is ready.
     PollNow,
-    /// It becomes readable when something comes; to be polled after this time at the latest.
+    /// It sleeps until the descriptor becomes readable, which happens when an event is ready; it
+    /// polls after this time at the latest.
     Fd(RawFd, Duration),
-    /// The wire tells nobody: nothing comes before this time. Zero: it does not know.
+    /// The wire has no descriptor. No event is ready before this time; zero: the time is unknown.
     PollAfter(Duration),
 }
 
-/// One network, as one rank uses it. Any thread.
+/// One network, as one rank uses it. Any thread may call.
 pub trait Wire: Send + Sync {
-    /// What it can do; always the same.
+    /// The abilities; every call returns the same.
     fn caps(&self) -> Caps;
 
-    /// What peers need to know to connect to this rank: at most [`CARD`] bytes.
+    /// The address by which peers connect to this rank: at most [`CARD`] bytes.
     fn card(&self) -> Result<Vec<u8>>;
 
-    /// Lets peers that have the key read and write this memory from now on.
+    /// Registers memory: from now on peers that have the key may read and write it.
     fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
         let _ = (address, size);
         fail!(ERR_UNSUPPORTED, "this wire reads and writes no memory of peers")
     }
 
-    /// Ends that. When this has returned, nothing lands in the memory any more, whoever has sent
-    /// it, the dead too; commands that come later end with ERR_KEY, and no later registration gets
-    /// this key. A wire that cannot promise this has no `remote`.
+    /// Ends a registration. After the return no peer, living or dead, changes the memory; commands
+    /// that arrive later end with ERR_KEY, and no later registration gets this key. A wire that
+    /// cannot promise this has no `remote`.
     fn deregister(&self, key: &Key) -> Result<()> {
         let _ = key;
         Ok(())
     }
 
-    /// What one thread at a time posts to and polls. To be made once.
+    /// Opens the lane. Called once.
     fn lane(&self) -> Result<Box<dyn WireLane>>;
 }
 
-/// See the head of the file. One thread at a time.
+/// The queue of commands and events of a wire. One thread at a time may call.
 pub trait WireLane: Send {
-    /// Begins to connect to a peer; the end is an event. A peer of which a frame has come counts as
-    /// connected.
+    /// Begins to connect to a peer; [`Event::CONNECTED`] reports success. A peer from which a frame
+    /// has arrived is connected already.
     fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()>;
 
-    /// Takes commands for one peer and one class, in this order, from the first on; how many, and
-    /// where they are not all, why: RETRY_QUEUE_FULL (post again after a poll),
-    /// RETRY_CONNECTING (after [`Event::CONNECTED`]), or an error, which ends what is between the
-    /// two ranks. Commands may overtake each other.
+    /// Takes a prefix of these commands for one peer and one class. Returns its length and, where
+    /// it is not all, why the lane stopped: RETRY_QUEUE_FULL (post the rest after a poll),
+    /// RETRY_CONNECTING (post the rest after [`Event::CONNECTED`]), or an error: the network does
+    /// not reach the peer any more. Commands may overtake each other.
     ///
     /// # Safety
-    /// The pieces are valid during the call; their bytes are valid and do not change until
-    /// [`Event::DONE`] or close().
+    /// The pieces are valid during the call; the bytes to which they point are valid until
+    /// [`Event::DONE`] or close(). Until then nobody changes the bytes of a frame or a write, and
+    /// nobody uses those of a read.
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status);
 
-    /// Fills in what has happened, from the first place on; answers how much. A wire has a fixed
-    /// number of receives for each class, 16 or more. A frame that finds none, since those before
-    /// it were not given back, stays with the network and delays no frame of another class.
+    /// Writes the next events to `events` and returns their number. A wire has a fixed number of
+    /// receives for each class, 16 or more. If all receives of a class hold frames that were not
+    /// given back, further frames of this class stay in the network; they delay no frame of another
+    /// class.
     fn poll(&mut self, events: &mut [Event]) -> usize;
 
-    /// The memory of a frame that has come is the wire's again.
+    /// Returns the memory of a received frame to the wire.
     fn give_back(&mut self, frame: u64);
 
-    /// Prepares for a sleep. Whoever slept calls disarm(); posting is allowed in between, and
-    /// polling where the answer names no descriptor.
+    /// Prepares for a sleep, which disarm() ends. Other threads may post in between; they may poll
+    /// in between if the answer is [`Armed::PollAfter`].
     fn arm(&mut self) -> Armed;
 
-    /// Ends arm(), if it did not answer PollNow.
+    /// Ends the sleep for which arm() prepared. Not called after [`Armed::PollNow`].
     fn disarm(&mut self);
 
-    /// The peer has died: asks for the event [`Event::FENCED`] or [`Event::UNFENCEABLE`]. Before it
-    /// each read, write and atomic for the peer ends with [`Event::DONE`].
+    /// Tells the wire that the peer has died. The wire completes each read, write and atomic for
+    /// the peer with [`Event::DONE`], then reports [`Event::FENCED`] or [`Event::UNFENCEABLE`].
     fn fence(&mut self, peer: u32);
 
-    /// Why the device has failed, after [`Event::DEVICE`]; may be empty.
+    /// The reason of [`Event::DEVICE`], as text; may be empty.
     fn why(&self) -> String {
         String::new()
     }
 
-    /// Ends the lane, after up to `drain` for what was taken. The bytes of all commands are their
-    /// owner's again.
+    /// Closes the lane. The wire has up to `drain` to send what it has taken. Afterwards it touches
+    /// the bytes of no command.
     fn close(&mut self, drain: Duration) -> Result<()>;
 }

@@ -1,6 +1,7 @@
-//! A wire that lives in a shared object of its own, by the table of `llcl_wire.h`. libllcl needs no
-//! network's library to start: where a wire is asked for, its module is looked for and loaded, and
-//! what does not fit is refused with a sentence. A module that was loaded stays.
+//! Wire modules: shared objects that implement a wire by the function table of `llcl_wire.h`. So
+//! libllcl does not depend on the library of any network. It looks for a module and loads it when
+//! the environment or the job needs a wire; it refuses a module that does not fit with a message
+//! that says why. A loaded module is never unloaded, since its library's threads may run in it.
 
 use super::table::{
     self, ArmedTable, CapsTable, HostTable, LaneHandle, OpenTable, Table, WireHandle,
@@ -14,18 +15,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// `access` of register_: peers may read and write.
+/// `access` of register_: peers may read (1) and write (2).
 const READ_WRITE: u32 = 3;
-/// The variable with the folders that are searched instead.
+/// The variable that names other folders for modules.
 pub const MODULES: &str = "LLCL_MODULES";
 
-/// The folders in which modules are looked for, in this order.
+/// The folders in which this library looks for modules, in this order.
 pub fn folders() -> Vec<PathBuf> {
     if let Some(listed) = std::env::var_os(MODULES).filter(|listed| !listed.is_empty()) {
         return std::env::split_paths(&listed).collect();
     }
     let own = shared_object::own_folder();
-    // Beside the library; of a program in bin, which has the library in itself, beside bin.
+    // `llcl` beside the shared library, or, for a program in `bin` that contains the library,
+    // beside that folder.
     own.map(|own| vec![own.join("llcl"), own.join("../lib/llcl")]).unwrap_or_default()
 }
 
@@ -34,7 +36,7 @@ pub fn file_name(name: &str) -> String {
     format!("libllcl-{name}.so")
 }
 
-/// The modules in a folder, in the order of their names.
+/// The modules in a folder, sorted by name.
 pub fn files(folder: PathBuf) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_module = |path: &PathBuf| {
@@ -46,11 +48,11 @@ pub fn files(folder: PathBuf) -> Vec<PathBuf> {
     found
 }
 
-/// A module that fits: a copy of its table.
+/// A loaded module of this version: a copy of its table.
 #[derive(Clone, Copy)]
 pub struct Module(Table);
 
-// SAFETY: llcl_wire.h lets any thread call the table's functions; it is constant.
+// SAFETY: the table is constant, and llcl_wire.h lets any thread call its functions.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
@@ -58,13 +60,13 @@ unsafe impl Sync for Module {}
 fn text(text: *const c_char) -> String {
     match text.is_null() {
         true => "?".into(),
-        // SAFETY: a module's texts are terminated and stay.
+        // SAFETY: a module's strings are terminated and never freed.
         false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
     }
 }
 
 impl Module {
-    /// The module `name`, from the first folder that has one.
+    /// Loads the module `name` from the first folder that has it.
     pub fn find(name: &str) -> Result<Module> {
         let (file, folders) = (file_name(name), folders());
         let found = folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists());
@@ -80,7 +82,7 @@ impl Module {
         Module::load(&path)
     }
 
-    /// The module in a file.
+    /// Loads the module in a file.
     pub fn load(path: &Path) -> Result<Module> {
         let refuse = |why: String| {
             Error::new(Status::ERR_UNSUPPORTED, format!("module {}: {why}", path.display()))
@@ -92,14 +94,14 @@ impl Module {
                 "it has no symbol llcl_wire_module, so it is no wire module".into(),
             ));
         };
-        // SAFETY: what has this name has this type.
+        // SAFETY: llcl_wire.h gives the symbol of this name this type.
         let table = unsafe { std::mem::transmute::<*mut c_void, table::Symbol>(symbol) };
-        // SAFETY: as llcl_wire.h has it.
+        // SAFETY: the function takes any numbers.
         let table = unsafe { table(table::MAJOR, size_of::<Table>() as u64) };
         if table.is_null() {
-            return Err(refuse("it answers no table".into()));
+            return Err(refuse("its llcl_wire_module() returns no table".into()));
         }
-        // SAFETY: every table begins with these two; it is constant, and the object stays.
+        // SAFETY: tables of all versions begin with these two fields, and are never freed.
         let (major, size) = unsafe { ((*table).major, (*table).struct_size as usize) };
         if major != table::MAJOR {
             let ours = table::MAJOR;
@@ -109,7 +111,7 @@ impl Module {
             let needed = table::NEEDED;
             return Err(refuse(format!("its table has {size} bytes, expected {needed} or more")));
         }
-        // SAFETY: it has so many bytes, and no more are read.
+        // SAFETY: the table has `size` bytes, which is at least NEEDED.
         let table = unsafe { Table::copied(table, size) };
         if let Some(missing) = table.missing() {
             return Err(refuse(format!("its table has no {missing}")));
@@ -117,31 +119,32 @@ impl Module {
         Ok(Module(table))
     }
 
-    /// What it is called, its version, and what it was built for.
+    /// Its name, its version, and the library for which it was built.
     pub fn names(self) -> [String; 3] {
         [self.0.name, self.0.version, self.0.built_for].map(text)
     }
 
-    /// Why it cannot be used in this process.
+    /// Asks the module whether it can be used in this process. Err: its reason.
     pub fn probe(self) -> Result<()> {
         let (host, mut why) = (Host::new(), [0 as c_char; 512]);
         let Some(probe) = self.0.probe else { return Ok(()) };
-        // SAFETY: both live through the call.
+        // SAFETY: host table and text live through the call.
         match unsafe { probe(&*host.table, why.as_mut_ptr(), why.len() - 1) } {
             0 => Ok(()),
             _ => fail!(ERR_UNSUPPORTED, "wire {}: {}", text(self.0.name), text(why.as_ptr())),
         }
     }
 
-    /// This process's number, and how many there are, as the network's own launcher has it.
+    /// Starts the network's library under its own launcher (such as mpirun) and returns this
+    /// process's rank and the number of ranks.
     pub fn launch(self) -> Result<(u32, u32)> {
         let name = text(self.0.name);
         let (Some(launch), true) = (self.0.launch, self.0.allgather.is_some()) else {
-            fail!(ERR_UNSUPPORTED, "wire {name} knows no ranks of a launcher");
+            fail!(ERR_UNSUPPORTED, "wire {name} has no launcher of its own");
         };
         self.probe()?;
         let (host, mut rank, mut size) = (Host::new(), 0, 0);
-        // SAFETY: all of it lives through the call.
+        // SAFETY: host table and numbers live through the call.
         match unsafe { launch(&*host.table, &mut rank, &mut size) } {
             0 => Ok((rank, size)),
             status => {
@@ -151,30 +154,31 @@ impl Module {
         }
     }
 
-    /// After launch(), as bootstrap's Allgather.
+    /// The bootstrap's Allgather, by the network's launcher. Only after launch().
     pub fn allgather(self, mine: &[u8], all: &mut [u8]) -> i32 {
         let (mine, size, all) = (mine.as_ptr().cast(), mine.len(), all.as_mut_ptr().cast());
         // SAFETY: `all` has room for the bytes of every rank.
         self.0.allgather.map_or(-1, |call| unsafe { call(mine, size, all) })
     }
 
-    /// After launch(): ends the job.
+    /// Ends the job with an exit code. Only after launch().
     pub fn abort(self, code: i32) {
         if let Some(call) = self.0.abort {
-            // SAFETY: takes a number.
+            // SAFETY: the function takes any number.
             unsafe { call(code) };
         }
     }
 
-    /// Ends what launch() has begun.
+    /// Ends the network's library that launch() has started. The wire must be closed.
     pub fn end(self) {
         if let Some(call) = self.0.end {
-            // SAFETY: nothing of the network is in use any more.
+            // SAFETY: the wire is closed, so nobody uses the network any more.
             unsafe { call() };
         }
     }
 
-    /// The wire of one rank. Collective. `foreign`: what the program has handed over for it, or 0.
+    /// Opens the wire of one rank. Collective over all ranks. `foreign`: the number that the
+    /// program has passed in `llcl_bootstrap_t.foreign`, such as an MPI communicator; 0: none.
     pub fn open(self, rank: u32, size: u32, foreign: i64) -> Result<Opened> {
         self.probe()?;
         let (host, mut wire) = (Host::new(), std::ptr::null_mut());
@@ -182,28 +186,30 @@ impl Module {
         let (node, reserved, foreign) = (0, 0, (&raw const foreign).cast());
         let open = OpenTable { struct_size, rank, size, node, reserved, foreign };
         let handle = Handle { table: self.0, wire: std::ptr::null_mut(), host };
-        // SAFETY: all of it lives through the call, and the host as long as the wire.
+        // SAFETY: the structs live through the call, and the host as long as the wire.
         let status = unsafe { self.0.open.map(|call| call(&*handle.host.table, &open, &mut wire)) };
         handle.check("open", status)?;
         Ok(Opened(Arc::new(Handle { wire, ..handle })))
     }
 }
 
-/// What a module may call, and what it has said last.
+/// The functions that a module may call, and the last text that it has logged.
 struct Host {
-    /// Modules keep its address.
+    /// In a box, since modules keep its address.
     table: Box<HostTable>,
+    /// In a box, since `table` has its address.
     said: Box<Mutex<String>>,
 }
 
 extern "C" fn log(host: *mut c_void, _: c_int, said: *const c_char) {
-    // SAFETY: `host` is the box of new().
+    // SAFETY: `host` is the box `said` of Host::new(), which lives as long as the wire.
     let place = unsafe { &*host.cast::<Mutex<String>>() };
     *place.lock().unwrap_or_else(PoisonError::into_inner) = text(said);
 }
 
 extern "C" fn config(_: *mut c_void, name: *const c_char) -> *const c_char {
-    // SAFETY: a terminated name; nobody changes the environment beside this, as elsewhere.
+    // SAFETY: the module passes a terminated name. As everywhere in this library, the program must
+    // not change the environment at the same time.
     unsafe { libc::getenv(name) }
 }
 
@@ -221,7 +227,7 @@ impl Host {
     }
 }
 
-/// A wire that is open.
+/// An open wire.
 struct Handle {
     table: Table,
     wire: *mut WireHandle,
@@ -234,7 +240,7 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    /// An error for a status other than 0, with what the module has said.
+    /// Makes an error of a status other than 0, with the text that the module has logged.
     fn check(&self, what: &str, status: Option<i32>) -> Result<()> {
         let said = &mut *self.host.said.lock().unwrap_or_else(PoisonError::into_inner);
         match status {
@@ -283,10 +289,10 @@ impl Wire for Opened {
     fn card(&self) -> Result<Vec<u8>> {
         let size = self.caps_table().card_bytes as usize;
         if size > CARD {
-            fail!(ERR_UNSUPPORTED, "a wire's card has {size} bytes, expected at most {CARD}");
+            fail!(ERR_UNSUPPORTED, "the wire's card has {size} bytes, expected at most {CARD}");
         }
         let mut card = vec![0_u8; size];
-        // SAFETY: the wire is open, and the card has so many bytes.
+        // SAFETY: the wire is open, and the card has `size` bytes.
         let status = unsafe {
             self.0.table.card.map(|call| call(self.0.wire, card.as_mut_ptr().cast(), size))
         };
@@ -303,7 +309,7 @@ impl Wire for Opened {
     }
 
     fn deregister(&self, key: &Key) -> Result<()> {
-        // SAFETY: the wire is open, and the key is of register().
+        // SAFETY: the wire is open, and the key comes from register().
         let status = unsafe { self.0.table.deregister.map(|call| call(self.0.wire, key)) };
         self.0.check("deregister", status)
     }
@@ -311,7 +317,10 @@ impl Wire for Opened {
     fn lane(&self) -> Result<Box<dyn WireLane>> {
         if self.caps_table().threads != 0 {
             let name = text(self.0.table.name);
-            fail!(ERR_UNSUPPORTED, "wire {name} is for one thread only, expected any thread");
+            fail!(
+                ERR_UNSUPPORTED,
+                "wire {name} allows one thread only (threads is not 0), expected any thread"
+            );
         }
         let mut lane = std::ptr::null_mut();
         // SAFETY: the wire is open.
@@ -321,7 +330,7 @@ impl Wire for Opened {
     }
 }
 
-/// The lane of a wire, whose functions load() has seen.
+/// The lane of an open wire. load() has checked that its functions exist.
 struct Lane {
     lane: *mut LaneHandle,
     of: Arc<Handle>,
@@ -330,7 +339,8 @@ struct Lane {
 // SAFETY: llcl_wire.h lets one thread at a time use a lane.
 unsafe impl Send for Lane {}
 
-// In all of these: SAFETY: the lane is open until close(), and the caller has it alone.
+// SAFETY of all calls below: the lane is open until close(), and `&mut self` keeps other threads
+// out.
 impl WireLane for Lane {
     fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
         let call = self.of.table.connect;

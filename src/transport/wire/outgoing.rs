@@ -1,5 +1,7 @@
-//! Frames on their way into a lane. A lane takes a prefix of what it is given, or nothing; the rest
-//! waits here, in order for each peer and class. Grants bound it.
+//! The send queue in front of a lane. A lane takes a prefix of the frames that it is given, or
+//! none; the rest waits here, in order for each peer and class. Grants and the endpoint's limit
+//! `QUEUED` bound its length. Frames that the lane has taken stay in memory here until their
+//! completion.
 
 use super::grants::{LINES, Packet};
 use super::packet::bytes_of;
@@ -9,7 +11,7 @@ use crate::transport::frame::Class;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most commands that are posted at a time.
+/// Most commands of one post.
 const BATCH: usize = 16;
 
 /// A peer and a class.
@@ -18,20 +20,22 @@ type To = (u32, u32);
 /// See the head of the file.
 pub struct Outgoing {
     frame_most: usize,
-    /// How many packets there were.
+    /// Number of packets that were ever added; numbers the next one.
     packets: u64,
-    /// Those that are not empty.
+    /// The queues that are not empty.
     queues: BTreeMap<To, VecDeque<Box<[u8]>>>,
+    /// The keys of `queues`.
     waiting: Vec<To>,
-    /// Frames in all of them.
+    /// Number of frames in all queues.
     count: usize,
-    /// What the lane has taken and not told the end of, by tag, with its receiver.
+    /// Frames that the lane has taken and not completed, by tag, with their receivers.
     taken: BTreeMap<u64, (u32, Box<[u8]>)>,
+    /// The tag of the next command.
     tags: u64,
 }
 
-/// The class in which a packet travels. Nothing that keeps others going waits behind what needs
-/// a slot of its receiver.
+/// The class in which a packet travels. Packets without which a peer cannot continue travel in
+/// [`CLASS_ANSWER`], where no packet that needs a slot of its receiver delays them.
 pub fn class_of(packet: &Packet) -> u32 {
     match packet {
         Packet::Knock(line, _) => CLASS_KNOCKS[LINES / 2 - 1 - line % (LINES / 2)],
@@ -45,7 +49,7 @@ pub fn class_of(packet: &Packet) -> u32 {
 }
 
 impl Outgoing {
-    /// Nothing is under way. The lane takes frames of at most `frame_most` bytes.
+    /// An empty queue. `frame_most`: most bytes of a frame of the lane.
     pub fn new(frame_most: usize) -> Outgoing {
         Outgoing {
             frame_most,
@@ -58,7 +62,7 @@ impl Outgoing {
         }
     }
 
-    /// Queues a packet.
+    /// Cuts a packet into frames and queues them.
     pub fn add(&mut self, peer: u32, packet: &Packet) {
         let to = (peer, class_of(packet));
         let queue = self.queues.entry(to).or_default();
@@ -71,13 +75,14 @@ impl Outgoing {
         self.packets += 1;
     }
 
-    /// How many frames the lane has not taken.
+    /// Number of frames that the lane has not taken.
     pub fn waiting(&self) -> usize {
         self.count
     }
 
-    /// Posts what the lane takes, answers first. What it has refused, as (peer, why); nothing more
-    /// is queued for these.
+    /// Posts all queued frames that the lane takes, in the order of the class numbers, so answers
+    /// first. Returns the peers for which the lane has failed, with the reason, and discards their
+    /// queues.
     pub fn pump(&mut self, lane: &mut dyn WireLane) -> Vec<(u32, String)> {
         let (mut waiting, mut refused) = (std::mem::take(&mut self.waiting), Vec::new());
         waiting.sort_unstable_by_key(|(_, class)| *class);
@@ -92,7 +97,7 @@ impl Outgoing {
         refused
     }
 
-    /// Posts one queue; whether it is empty now.
+    /// Posts one queue. Returns whether it is empty now; Err: the reason why the lane has failed.
     fn post(&mut self, lane: &mut dyn WireLane, to: To) -> Result<bool, String> {
         let Entry::Occupied(mut entry) = self.queues.entry(to) else { return Ok(true) };
         let queue = entry.get_mut();
@@ -121,19 +126,20 @@ impl Outgoing {
         Ok(true)
     }
 
-    /// The lane has sent what has this tag.
+    /// Frees the frame with this tag: the lane has completed its command.
     pub fn done(&mut self, tag: u64) {
         self.taken.remove(&tag);
     }
 
-    /// Nothing more is sent to a peer. What the lane has taken stays until done() or fenced().
+    /// Drops the frames for a peer that the lane has not taken. Those that it has taken stay until
+    /// done() or fenced().
     pub fn discard(&mut self, peer: u32) {
         self.queues.retain(|to, _| to.0 != peer);
         self.count = self.queues.values().map(VecDeque::len).sum();
         self.waiting.retain(|to| to.0 != peer);
     }
 
-    /// The lane has let go of all that it has taken for a peer.
+    /// Frees the frames for a dead peer: after the fence the lane does not use them any more.
     pub fn fenced(&mut self, peer: u32) {
         self.taken.retain(|_, (to, _)| *to != peer);
     }

@@ -1,25 +1,25 @@
-//! What travels over a wire, and its bytes. All numbers are little-endian. A receiver believes
-//! nothing: what does not fit is refused with a sentence.
+//! The encoding of packets, which endpoints exchange. All numbers are little-endian. A receiver
+//! checks every field and refuses a malformed packet with a message that names the field.
 //!
 //! | at | size | a packet |
 //! |---|---|---|
-//! | 0 | 1 | what it is: [`FRAME`] and those after it |
-//! | 1 | 1 | class of the frame in it; [`NONE`]: there is no frame |
-//! | 2 | 1 | its line; [`NONE`]: its receiver has set a place aside |
+//! | 0 | 1 | kind: [`FRAME`] or one of the constants after it |
+//! | 1 | 1 | class of the message in it; [`NONE`]: it contains no message |
+//! | 2 | 1 | line of credits; [`NONE`]: the packet needs no credit |
 //! | 3 | 1 | 0 |
-//! | 4 | 4 | a knock: how many frames wait; else 0 |
-//! | 8 | - | numbers of 8 bytes; a knock: its number, perhaps a frame; else the frame, or a hub's packet |
+//! | 4 | 4 | of a knock: number of frames that wait behind the first; else 0 |
+//! | 8 | - | by kind: a message; a knock's number (8), then a message or nothing; see [`bytes_of`] |
 //!
-//! | at | size | a frame |
+//! | at | size | a message |
 //! |---|---|---|
 //! | 0 | 2 | id |
 //! | 2 | 1 | kind |
-//! | 3 | 1 | bytes of its header |
+//! | 3 | 1 | length of its header in bytes |
 //! | 4 | 2 | label |
-//! | 6 | 1 | 1: there is no payload, not even an empty one |
+//! | 6 | 1 | 1: the sender gave no payload; 0: it gave one, which may be empty |
 //! | 7 | 1 | 0 |
 //! | 8 | 8 | tag |
-//! | 16 | 8 | bytes of its payload |
+//! | 16 | 8 | length of its payload in bytes |
 //! | 24 | - | header, payload |
 
 use super::grants::{Knock, LINES, Line, Packet};
@@ -35,11 +35,11 @@ const TOLD: u8 = 6;
 const RELAYED: u8 = 7;
 /// No class, or no line.
 const NONE: u8 = 255;
-/// Bytes of a packet before what it brings.
+/// Length of a packet's head.
 const HEAD: usize = 8;
-/// Bytes of a frame before its header.
+/// Length of a message's head, in front of the header.
 const FRAME_HEAD: usize = 24;
-/// Most bytes of a frame's own header.
+/// Most bytes of a message's header.
 const HEADER: usize = 64;
 /// Most bytes of a packet.
 pub const MOST: usize = HEAD + FRAME_HEAD + HEADER + LARGEST;
@@ -47,15 +47,15 @@ pub const MOST: usize = HEAD + FRAME_HEAD + HEADER + LARGEST;
 const CLASSES: [Class; 5] =
     [Class::Requests, Class::Replies, Class::Responses, Class::Lib, Class::Answers];
 
-/// The bytes of a frame.
+/// An encoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedFrame {
-    /// What it is.
+    /// Its class.
     pub class: Class,
     bytes: Vec<u8>,
 }
 
-/// The number at `at`, of up to 8 bytes.
+/// The number of `size` bytes, at most 8, at `at`.
 fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     let mut word = [0; 8];
     word[..size].copy_from_slice(&bytes[at..at + size]);
@@ -63,7 +63,7 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
 }
 
 impl OwnedFrame {
-    /// A copy of a frame.
+    /// Encodes a message.
     pub fn of(class: Class, frame: &Frame) -> OwnedFrame {
         let mut bytes = Vec::with_capacity(FRAME_HEAD + frame.header.len() + frame.payload.len());
         bytes.extend(frame.id.to_le_bytes());
@@ -77,7 +77,7 @@ impl OwnedFrame {
         OwnedFrame { class, bytes }
     }
 
-    /// What has come as a frame, if it is one; else what is wrong. `medium`: most bytes of a reply.
+    /// Checks a received message. Err: what is wrong. `medium`: most bytes of payload of a reply.
     fn received(class: Class, bytes: &[u8], medium: usize) -> Result<OwnedFrame, String> {
         if bytes.len() < FRAME_HEAD {
             return Err(format!("a frame of {} bytes, expected {FRAME_HEAD} or more", bytes.len()));
@@ -102,7 +102,7 @@ impl OwnedFrame {
         Ok(OwnedFrame { class, bytes: bytes.into() })
     }
 
-    /// As it was to be sent.
+    /// Decodes the message.
     pub fn frame(&self) -> Frame<'_> {
         let bytes = &self.bytes;
         let (header, payload) = bytes[FRAME_HEAD..].split_at(usize::from(bytes[3]));
@@ -117,13 +117,13 @@ impl OwnedFrame {
         }
     }
 
-    /// Bytes of header and payload.
+    /// Length of header and payload in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len() - FRAME_HEAD
     }
 }
 
-/// The bytes of a packet.
+/// Encodes a packet.
 pub fn bytes_of(packet: &Packet) -> Vec<u8> {
     let make =
         |what: u8, owned: Option<&OwnedFrame>, line: Option<Line>, demand, numbers: &[u64]| {
@@ -149,7 +149,8 @@ pub fn bytes_of(packet: &Packet) -> Vec<u8> {
     }
 }
 
-/// What has come as a packet, if it is one; else what is wrong. `medium`: most bytes of a reply.
+/// Checks and decodes a received packet. Err: what is wrong. `medium`: most bytes of payload of a
+/// reply.
 pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
     if bytes.len() < HEAD || bytes[3] != 0 {
         return Err(format!("a packet of {} bytes without the head of one", bytes.len()));

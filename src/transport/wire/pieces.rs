@@ -1,29 +1,30 @@
-//! Packets that are longer than a wire's frames, cut and joined. Each piece begins with
+//! Segmentation and reassembly: a packet that is longer than a wire's frames travels in pieces, one
+//! in each frame. Each piece begins with
 //!
 //! | at | size | |
 //! |---|---|---|
-//! | 0 | 4 | [`MAGIC`], so that what is no piece of this version is seen |
-//! | 4 | 4 | bytes of the whole packet |
-//! | 8 | 8 | number of the packet among those of its sender |
-//! | 16 | 4 | where in the packet this piece begins |
+//! | 0 | 4 | [`MAGIC`], which differs in other versions of the format |
+//! | 4 | 4 | length of the whole packet in bytes |
+//! | 8 | 8 | number of the packet; each sender numbers its packets |
+//! | 16 | 4 | offset of this piece in the packet |
 //! | 20 | 4 | 0 |
 //!
-//! Pieces come in any order. A receiver keeps those of packets that are not whole, which are as
-//! many as were granted, or asked for.
+//! Pieces arrive in any order. A receiver keeps incomplete packets; credits and the number of its
+//! own requests limit how many there are.
 
 use std::collections::BTreeMap;
 
 /// "LLW1".
 const MAGIC: u32 = 0x3157_4c4c;
-/// Bytes before those of the packet.
+/// Length of the head of a piece.
 pub const HEAD: usize = 24;
-/// Least bytes of a frame that a wire must take: a knock with its first frame.
+/// A wire's frames must have room for so many bytes: a knock with its first message fits.
 pub const LEAST: usize = 512;
-/// Most packets of one sender that are not whole: two for each buffer that may be granted, and
-/// those that were asked for.
+/// Most incomplete packets of one sender: two for each buffer that may be granted, and the answers
+/// to this rank's requests.
 const PARTIAL: usize = 1024;
 
-/// The frames of at most `most` bytes by which a packet travels.
+/// Cuts a packet into frames of at most `most` bytes.
 pub fn cut(packet: &[u8], number: u64, most: usize) -> impl Iterator<Item = Box<[u8]>> + '_ {
     let room = most - HEAD;
     packet.chunks(room).enumerate().map(move |(at, piece)| {
@@ -38,19 +39,20 @@ pub fn cut(packet: &[u8], number: u64, most: usize) -> impl Iterator<Item = Box<
     })
 }
 
-/// A packet of which a part has come.
+/// An incomplete packet.
 struct Partial {
     bytes: Vec<u8>,
-    /// Where the pieces began that have come.
+    /// The offsets of the pieces that have arrived.
     begun: Vec<usize>,
+    /// Number of bytes that have not arrived.
     missing: usize,
 }
 
-/// The pieces of packets that are not whole, by sender and number.
+/// The incomplete packets, by sender and number.
 #[derive(Default)]
 pub struct Joins(BTreeMap<(u32, u64), Partial>);
 
-/// A piece, as it has come.
+/// A decoded piece.
 struct Piece<'b> {
     whole: usize,
     number: u64,
@@ -109,7 +111,7 @@ impl Joins {
         Ok(self.0.remove(&key).map(|partial| partial.bytes))
     }
 
-    /// Nothing of this sender comes any more.
+    /// Drops the incomplete packets of a sender from which nothing arrives any more.
     pub fn forget(&mut self, from: u32) {
         self.0.retain(|(sender, _), _| *sender != from);
     }

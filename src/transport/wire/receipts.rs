@@ -1,38 +1,40 @@
-//! Whether what a rank has sent lies in slots of its receivers: asked for where it matters, at the
-//! end, so that frames need no acknowledgement of their own. A sender that has sent a peer all that
-//! was taken for it asks; the peer tells when nothing of what it has granted or taken is missing.
-//! So neither counts frames, and what is kept is one bit for each rank. It concerns frames that
-//! need
-//! a grant. Of answers the rank knows that waits for them.
+//! Receipts: a rank learns at its end (`llcl_finalize`) that the frames that it has sent lie in
+//! slots of their receivers. So frames need no acknowledgement of their own.
+//!
+//! A sender asks a peer when it has sent all frames for it. The peer answers when every frame that
+//! it has granted to the sender has arrived and every frame that has arrived lies in a slot. Since
+//! grants count, neither side counts frames; the sender keeps one bit for each rank. Frames without
+//! a grant need no receipt: the rank that waits for an answer notices its arrival.
 
 use super::grants::{Grants, Out, Packet};
 use std::collections::BTreeSet;
 
-/// Most questions that are under way.
+/// Most peers that a rank asks at the same time.
 const QUESTIONS: usize = 64;
 
 /// See the head of the file.
 pub struct Receipts {
-    /// A bit for each rank: it was sent something after it was asked last.
+    /// A bit for each rank: this rank has sent it a frame since it last asked.
     sent: Box<[u64]>,
+    /// Peers that this rank has asked and that have not answered.
     asked: BTreeSet<u32>,
-    /// Who wants to be told.
+    /// Peers that have asked this rank and have no answer yet.
     wanting: BTreeSet<u32>,
 }
 
 impl Receipts {
-    /// Of so many ranks.
+    /// `size`: the number of ranks.
     pub fn new(size: u32) -> Receipts {
         let sent = (0..size.div_ceil(64)).map(|_| 0).collect();
         Receipts { sent, asked: BTreeSet::new(), wanting: BTreeSet::new() }
     }
 
-    /// A frame for a living peer was taken.
+    /// Notes that this rank has accepted a frame for a living peer.
     pub fn sent(&mut self, to: u32) {
         self.sent[to as usize / 64] |= 1 << (to % 64);
     }
 
-    /// Whether all that was sent to the living lies in slots; asks those who have not told.
+    /// Whether all frames for living peers lie in slots. Asks peers that have not confirmed it.
     pub fn all_delivered(&mut self, grants: &Grants, out: &mut Out) -> bool {
         for (word, first) in self.sent.iter_mut().zip((0..).step_by(64)) {
             let mut left = *word;
@@ -49,17 +51,17 @@ impl Receipts {
         self.asked.is_empty() && self.sent.iter().all(|word| *word == 0)
     }
 
-    /// A peer asks.
+    /// Notes the question of a peer.
     pub fn asked(&mut self, from: u32) {
         self.wanting.insert(from);
     }
 
-    /// A peer tells.
+    /// Notes the answer of a peer.
     pub fn told(&mut self, from: u32) {
         self.asked.remove(&from);
     }
 
-    /// Tells those who have asked, if nothing of them is missing.
+    /// Answers the peers that have asked and of which no frame is missing.
     pub fn tell(&mut self, grants: &Grants, out: &mut Out) {
         self.wanting.retain(|peer| {
             let told = grants.has_delivered_all(*peer);
@@ -70,7 +72,7 @@ impl Receipts {
         });
     }
 
-    /// A peer has died: nobody waits for it any more.
+    /// Forgets a peer that has died, so that all_delivered() does not wait for it.
     pub fn mark_dead(&mut self, peer: u32) {
         self.sent[peer as usize / 64] &= !(1 << (peer % 64));
         self.asked.remove(&peer);

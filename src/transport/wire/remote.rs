@@ -1,6 +1,6 @@
-//! What is done once for every wire that reads and writes the memory of peers: registrations of
-//! this rank's memory, and the commands that the lane has taken, each with the number under which
-//! its end is told.
+//! For every wire that reads and writes the memory of peers: the registrations of this rank's
+//! memory ([`Memory`]), and the table of commands that the lane has taken and not completed
+//! ([`Posted`]).
 
 use super::ended::End;
 use super::{Caps, Command, Event, Key, Piece, Wire};
@@ -9,12 +9,13 @@ use crate::util::status::{Result, Status};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A tag of what [`Posted`] numbers: no other command of the endpoint has this bit.
+/// A bit in the tags that [`Posted`] makes. The tags of frames count from 0 and do not have it.
 const POSTED: u64 = 1 << 63;
-/// Registrations that begin before a place and are looked at for it.
+/// How many registrations a look-up of a local buffer checks: the last ones that begin at or before
+/// the buffer. More than one, since registrations may overlap.
 const NEAR: usize = 4;
 
-/// One region that was registered.
+/// A registered region.
 #[derive(Clone, Copy)]
 struct Registered {
     start: usize,
@@ -25,11 +26,12 @@ struct Registered {
 #[derive(Default)]
 struct Table {
     by_region: HashMap<u64, Registered>,
-    /// Only where this rank's side needs a key: by first byte and region, last byte and key.
+    /// Used only if local buffers need a key. Key: begin of the memory, and the region; value: its
+    /// end, and the local key.
     by_address: BTreeMap<(usize, u64), (usize, u64)>,
 }
 
-/// A wire, as far as memory goes. Any thread.
+/// The registrations of this rank's memory with the wire. Any thread may call.
 pub struct Memory {
     wire: Arc<dyn Wire>,
     caps: Caps,
@@ -37,13 +39,13 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Nothing is registered yet.
+    /// A table without registrations.
     pub fn new(wire: Arc<dyn Wire>) -> Memory {
         let caps = wire.caps();
         Memory { wire, caps, table: Mutex::default() }
     }
 
-    /// What the wire can do.
+    /// The abilities of the wire.
     pub fn caps(&self) -> &Caps {
         &self.caps
     }
@@ -52,7 +54,7 @@ impl Memory {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets peers reach a region's memory over the wire, if it can.
+    /// Registers a region's memory, if the wire reads and writes memory.
     pub fn register(&self, region: u64, address: *mut u8, size: usize) -> Result<()> {
         if !self.caps.remote {
             return Ok(());
@@ -66,7 +68,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Ends that: afterwards nothing lands in the memory over the wire.
+    /// Ends the registration of a region, if there is one: after the return nobody reaches the
+    /// memory over the wire.
     pub fn deregister(&self, region: u64) -> Result<()> {
         let registered = {
             let mut table = self.table();
@@ -79,23 +82,23 @@ impl Memory {
         registered.map_or(Ok(()), |registered| self.wire.deregister(&registered.key))
     }
 
-    /// As deregister(), of all regions: before the wire is closed.
+    /// Ends all registrations, before the wire is closed.
     pub fn deregister_all(&self) {
         let regions: Vec<u64> = self.table().by_region.keys().copied().collect();
         for region in regions {
-            // Closing ends what is left.
+            // An error is ignored: close() ends what is left.
             let _ = self.deregister(region);
         }
     }
 
-    /// What peers need to reach a region: where it begins here, and the key.
+    /// The address of a region in this process, and its remote key, for peers.
     pub fn wire_key(&self, region: u64) -> Option<(u64, [u64; 4])> {
         let table = self.table();
         table.by_region.get(&region).map(|it| (it.start as u64, it.key.wire))
     }
 
-    /// What names memory of this rank to the wire, 0 where it wants no table looked at. None:
-    /// nothing does, so the wire can not use it.
+    /// The local key of a buffer; 0 without a table, where the wire needs no key. None: no
+    /// registration covers the buffer, so the wire cannot use it.
     fn local_key(table: Option<&Table>, address: *const u8, size: u64) -> Option<u64> {
         let Some(table) = table else { return Some(0) };
         let (first, end) = (address as usize, (address as usize).checked_add(size as usize)?);
@@ -103,8 +106,8 @@ impl Memory {
         before.find(|(_, (last, _))| end <= *last).map(|(_, (_, local))| *local)
     }
 
-    /// This rank's sides of operations, as pieces with flags, up to the first that the wire cannot
-    /// use.
+    /// The local buffers of operations as pieces, each with its flags, up to the first buffer that
+    /// the wire cannot use.
     pub fn pieces(&self, wanted: &[Posting], to: &mut Vec<(Piece, u32)>) {
         let table = self.caps.needs_local_key.then(|| self.table());
         to.extend(wanted.iter().map_while(|posting| self.piece(table.as_deref(), posting)));
@@ -124,7 +127,7 @@ impl Memory {
     }
 }
 
-/// The command for what is to be posted, under a number.
+/// The command for an operation; `number` becomes its tag.
 pub fn command(posting: &Posting, number: u64, (piece, flags): &(Piece, u32)) -> Command {
     let mut command = Command::frame(number, piece);
     (command.remote, command.wire) = (posting.remote, posting.key);
@@ -141,21 +144,24 @@ pub fn command(posting: &Posting, number: u64, (piece, flags): &(Piece, u32)) ->
     command
 }
 
-/// What a lane has taken and has not told the end of.
+/// The commands that the lane has taken and not completed. The tag of a command contains an index
+/// of this table and the index's generation, so a wire that reports a completion twice does not end
+/// a later command.
 #[derive(Default)]
 pub struct Posted {
-    /// For each number its life, and who has posted it for whom: tag and peer.
+    /// For each index its generation, and, if in use, the engine's tag and the peer.
     places: Vec<(u32, Option<(u64, u32)>)>,
     free: Vec<u32>,
 }
 
 impl Posted {
-    /// Whether this is a tag of insert().
+    /// Whether insert() has made this tag.
     pub fn is_tag(tag: u64) -> bool {
         tag & POSTED != 0
     }
 
-    /// A number for what is posted to a peer under this tag.
+    /// Adds an operation for a peer, which the engine knows by `tag`. Returns the tag of the
+    /// command.
     pub fn insert(&mut self, tag: u64, peer: u32) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push((0, None));
@@ -166,7 +172,8 @@ impl Posted {
         POSTED | u64::from(*life) << 32 | u64::from(index)
     }
 
-    /// The lane has told the end, or has not taken it. None: there is no such number any more.
+    /// Removes a command that the lane has completed or not taken, and returns the engine's tag.
+    /// None: there is no such command.
     pub fn remove(&mut self, number: u64) -> Option<u64> {
         let (index, wanted) = (number as u32, (number & !POSTED) >> 32);
         let (life, place) = self.places.get_mut(index as usize)?;
@@ -179,13 +186,14 @@ impl Posted {
         Some(tag)
     }
 
-    /// The end of what has this number, as an event tells it.
+    /// Removes the command of a completion event.
     pub fn end(&mut self, event: &Event) -> Option<End> {
         let (status, fetched) = (Status(event.status), event.fetched);
         self.remove(event.tag).map(|tag| End { tag, status, fetched })
     }
 
-    /// Nothing of what was posted to a peer is told of any more: ends it.
+    /// Ends all commands for a dead peer with ERR_PEER_DEAD, after the fence. A correct wire has
+    /// completed all of them before.
     pub fn end_all(&mut self, peer: u32) -> Vec<End> {
         let mut numbers = Vec::new();
         for (index, (life, place)) in self.places.iter().enumerate() {
@@ -226,7 +234,7 @@ mod tests {
         assert_eq!(posted.end(&done(second)).unwrap().tag, 71);
     }
 
-    /// Registers nothing, and needs keys for this rank's side.
+    /// A wire that hands out keys and needs them for local buffers.
     struct Keys;
 
     impl Wire for Keys {

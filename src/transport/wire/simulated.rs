@@ -1,14 +1,15 @@
-//! A network of threads, for tests: ranks of one process that reach each other by frames, and, as
-//! the seed says, by reads, writes and atomics in each other's memory.
+//! A simulated network for tests: ranks that are threads of one process exchange frames and, if the
+//! seed says so, execute reads, writes and atomics in each other's memory.
 //!
-//! A seed (`LLCL_WIRE_SEED`) says how late each frame, access and end comes, so they overtake each
-//! other; none is lost. A lane takes all of what is posted, or a part, or nothing. What differs
-//! between real networks follows from the seed too ([`Nature`]), or is said behind it:
-//! `7:remote=1`.
+//! A seed (`LLCL_WIRE_SEED`) decides how late each frame, access and completion arrives, so they
+//! overtake each other; none is lost. It also decides how many of the posted commands a lane takes:
+//! all, some, or none. The abilities in which real networks differ follow from the seed, too
+//! ([`Nature`]); switches after the seed override them: `7:remote=1`.
 //!
-//! An access is executed at its time by whoever polls the lane that it was posted to; no thread of
-//! the memory's owner takes part ([`memory`]). Writes of a rank that goes before their time are on
-//! their way still: they come late, until the fence.
+//! When an access is due, the thread that polls the poster's lane executes it; no thread of the
+//! memory's owner takes part ([`memory`]). If a rank closes its lane while a write is not due yet,
+//! the write still arrives at its peer, as data of a dead rank may on a real network. A fence waits
+//! for these writes.
 
 use super::{Armed, CLASSES, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
@@ -27,14 +28,14 @@ mod memory;
 mod nature;
 pub use nature::Nature;
 
-/// Commands that a lane takes before it has sent the first of them.
+/// Most commands of a lane that are not completed.
 const DEPTH: usize = 64;
-/// Receives of each class; further frames stay with the network until one was given back.
+/// Receives of each class. While all hold frames, further frames stay in the network.
 const RECEIVES: usize = 32;
-/// A rank that has died may be in the middle of a post for so long.
+/// A fence waits at least so long, since a dead rank's thread may still be inside a post.
 const DYING: Duration = Duration::from_micros(100);
 
-/// What is on its way to one rank.
+/// Something that will arrive at one rank.
 enum Comes {
     Frame {
         from: u32,
@@ -42,15 +43,15 @@ enum Comes {
         class: u32,
         bytes: Box<[u8]>,
     },
-    /// The time of an access of its own.
+    /// The access with this number, which the rank itself has posted, is to be executed.
     Due(u64),
-    /// A write of a rank that has gone since.
+    /// A write of a rank that has closed its lane since.
     Late {
         from: u32,
         access: Access,
         bytes: Box<[u8]>,
     },
-    /// The end of a command of its own: tag, peer, and what an atomic fetched.
+    /// The completion of a command that the rank itself has posted.
     Done {
         tag: u64,
         peer: u32,
@@ -59,18 +60,19 @@ enum Comes {
     },
 }
 
-/// When it comes; the second number makes keys differ.
+/// The time of an arrival, and a number that makes keys unique.
 type Due = (Instant, u64);
 
 #[derive(Default)]
 struct Arrivals {
-    /// Frames of each class, and behind them the ends of commands.
+    /// A queue for the frames of each class, and one for everything else.
     coming: [BTreeMap<Due, Comes>; CLASSES + 1],
+    /// The rank has closed its lane: nothing arrives any more.
     over: bool,
 }
 
 impl Comes {
-    /// In which of the queues it comes.
+    /// The index of its queue in [`Arrivals::coming`].
     fn queue(&self) -> usize {
         match self {
             Comes::Frame { class, .. } => (*class as usize).min(CLASSES - 1),
@@ -79,15 +81,15 @@ impl Comes {
     }
 }
 
-/// The network card of one rank.
+/// The network adapter of one rank.
 struct Card {
     arrivals: Mutex<Arrivals>,
-    /// Where a thread can sleep on a descriptor.
+    /// The lane's descriptor, if the network has one.
     news: Option<Wake>,
     registered: Mutex<Registered>,
 }
 
-/// The cards of the process, by number.
+/// The adapters of the process, by number.
 static CARDS: Mutex<BTreeMap<u64, Weak<Card>>> = Mutex::new(BTreeMap::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -119,7 +121,7 @@ impl Simulated {
 
 #[cfg(test)]
 impl Simulated {
-    /// Frames that are on their way to this rank, and their bytes.
+    /// Number of frames in the network for this rank, and the sum of their sizes.
     pub fn coming(&self) -> (usize, usize) {
         let arrivals = lock(&self.card.arrivals);
         let size = |comes: &Comes| match comes {
@@ -177,23 +179,23 @@ struct Lane {
     number: u64,
     card: Arc<Card>,
     peers: HashMap<u32, Arc<Card>>,
-    /// To be told of.
+    /// Peers whose CONNECTED event was not polled yet.
     connected: Vec<u32>,
-    /// The dead, and the time after which they send nothing.
+    /// Dead ranks for which a fence is pending, and the time after which they post nothing.
     fences: Vec<(u32, Instant)>,
-    /// Frames that were not given back, with their class.
+    /// Frames that were polled and not given back, with their class.
     given: HashMap<u64, (usize, Box<[u8]>)>,
-    /// How many they are, of each class.
+    /// Number of frames in `given`, by class.
     held: [usize; CLASSES],
     accesses: HashMap<u64, Begun>,
-    /// Commands of which the end was not told.
+    /// Number of commands whose completion was not polled.
     under_way: usize,
     random: u64,
     serial: u64,
 }
 
 impl Lane {
-    /// A generator of Marsaglia's.
+    /// Marsaglia's xorshift generator.
     fn random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -201,7 +203,7 @@ impl Lane {
         self.random
     }
 
-    /// When the next frame comes: most at once, some late, few very late.
+    /// A random time of arrival: mostly within 4 us, a quarter within 65 us, one in 64 within 1 ms.
     fn due(&mut self) -> Instant {
         let now = self.random();
         Instant::now()
@@ -212,7 +214,7 @@ impl Lane {
             })
     }
 
-    /// How many of so many commands are taken.
+    /// How many of `count` commands the lane takes: mostly as many as there is room for.
     fn taken(&mut self, count: usize) -> usize {
         let now = self.random();
         let taken = match now % 16 {
@@ -241,8 +243,8 @@ impl Lane {
         self.put(&own, comes);
     }
 
-    /// The first of the dead of whom nothing is on its way, when all that was posted to it has
-    /// ended.
+    /// The next event for a dead rank from which nothing is in the network: first the completion of
+    /// each access to it, then the answer to its fence.
     fn fenced(&mut self) -> Option<Event> {
         let (arrivals, now) = (lock(&self.card.arrivals), Instant::now());
         let comes = |rank: u32| {
@@ -268,14 +270,14 @@ impl Lane {
         Some(Event::about(if can_fence { Event::FENCED } else { Event::UNFENCEABLE }, rank))
     }
 
-    /// The queue of what comes next and has a receive, and when it comes.
+    /// The next arrival for which there is a receive: its time and its queue.
     fn next(&self, arrivals: &Arrivals) -> Option<(Instant, usize)> {
         let may = |queue: &usize| *queue == CLASSES || self.held[*queue] < RECEIVES;
         let first = |queue: usize| Some((arrivals.coming[queue].first_key_value()?.0.0, queue));
         (0..=CLASSES).filter(may).filter_map(first).min()
     }
 
-    /// What it means for the endpoint that something has come; None: nothing.
+    /// Handles an arrival, and returns its event, if it has one.
     fn event_of(&mut self, comes: Comes) -> Option<Event> {
         match comes {
             Comes::Done { tag, peer, status, fetched } => {
@@ -289,7 +291,8 @@ impl Lane {
             }
             Comes::Late { access, mut bytes, .. } => {
                 let registered = lock(&self.card.registered);
-                // SAFETY: as in execute(); the bytes are here.
+                // SAFETY: registered memory is valid until deregister(), which takes this lock;
+                // the bytes are in `bytes`.
                 unsafe { registered.execute(&access, bytes.as_mut_ptr(), bytes.len() as u64) };
                 None
             }
@@ -310,7 +313,7 @@ impl WireLane for Lane {
     fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
         let number = card.try_into().map_or(0, u64::from_ne_bytes);
         let Some(card) = lock(&CARDS).get(&number).and_then(Weak::upgrade) else {
-            fail!(ERR_SYSTEM, "rank {peer} has no end of the simulated network in this process");
+            fail!(ERR_SYSTEM, "rank {peer} is not on the simulated network of this process");
         };
         self.peers.insert(peer, card);
         self.connected.push(peer);
@@ -325,11 +328,11 @@ impl WireLane for Lane {
         for command in &commands[..taken] {
             self.under_way += 1;
             if command.op != Command::FRAME {
-                // SAFETY: passed on to the caller.
+                // SAFETY: the caller keeps the contract of post().
                 unsafe { self.begin(peer, &to, command) };
                 continue;
             }
-            // SAFETY: as the caller promises: one piece, valid until its end is told.
+            // SAFETY: the caller passes one valid piece, whose bytes are valid until completion.
             let bytes = unsafe {
                 let piece = &*command.piece;
                 std::slice::from_raw_parts(piece.address, piece.size as usize)
@@ -390,7 +393,7 @@ impl WireLane for Lane {
         match (time, &self.card.news) {
             (Some(Duration::ZERO), _) => Armed::PollNow,
             (_, Some(news)) => Armed::Fd(news.as_fd().as_raw_fd(), time.unwrap_or(Duration::MAX)),
-            // What is sent later and comes before is late.
+            // A frame that is posted after this and due earlier is polled late.
             _ => Armed::PollAfter(time.unwrap_or_default()),
         }
     }
@@ -402,11 +405,11 @@ impl WireLane for Lane {
     }
 
     fn close(&mut self, _: Duration) -> Result<()> {
-        // Frames were copied when they were taken; of writes that is done now.
+        // post() has copied the bytes of frames; those of pending writes are copied now.
         let writes = std::mem::take(&mut self.accesses);
         for Begun { to, access, local, size, .. } in writes.into_values() {
             if access.is_write() {
-                // SAFETY: the poster's side is valid until this call has returned.
+                // SAFETY: the local buffer is valid until this call returns.
                 let bytes = unsafe { std::slice::from_raw_parts(local, size as usize) };
                 self.put(&to, Comes::Late { from: self.me, access, bytes: bytes.into() });
             }

@@ -1,4 +1,4 @@
-//! The structs of `llcl_wire.h`, field by field; that file says what they mean.
+//! The structs of `llcl_wire.h` in Rust. The header documents the fields.
 
 use super::{Command, Event, Key};
 use std::ffi::{c_char, c_int, c_void};
@@ -119,25 +119,26 @@ pub struct Table {
 /// `llcl_wire_module`.
 pub type Symbol = unsafe extern "C" fn(u32, u64) -> *const Table;
 
-/// Bytes without which a table cannot be used: those before `describe`.
+/// The least size of a table: all fields before `describe`.
 pub const NEEDED: usize = offset_of!(Table, describe);
 
 impl Table {
-    /// What this library knows of a table of `size` bytes; what is not there is None.
+    /// Copies the fields that this library knows from a table of `size` bytes. Fields beyond `size`
+    /// are null.
     ///
     /// # Safety
     /// `table` has `size` bytes, at least [`NEEDED`].
     pub unsafe fn copied(table: *const Table, size: usize) -> Table {
         let mut copy = MaybeUninit::<Table>::zeroed();
         let size = size.min(size_of::<Table>());
-        // SAFETY: as the caller promises. Zeros are a table without functions.
+        // SAFETY: the caller vouches for `size` bytes. Zeros are a valid table without functions.
         unsafe {
             table.cast::<u8>().copy_to_nonoverlapping(copy.as_mut_ptr().cast(), size);
             copy.assume_init()
         }
     }
 
-    /// The name of a function that must be there and is not.
+    /// The name of the first mandatory function that is missing.
     pub fn missing(&self) -> Option<&'static str> {
         let there = [
             ("probe", self.probe.is_some()),

@@ -1,4 +1,4 @@
-//! What an endpoint tells those who have made it.
+//! The callbacks of an endpoint: into the message slots, the bootstrap and the engine.
 
 use super::Endpoint;
 use crate::transport::frame::{Class, Frame};
@@ -6,29 +6,30 @@ use crate::transport::wire::grants::Packet;
 use crate::util::status::Error;
 use std::sync::Arc;
 
-/// Puts a frame of a rank into this rank's slots. False: there is none for it now.
+/// Writes a frame from a rank into one of this rank's slots. False: no slot is free.
 pub type Deliver = Box<dyn Fn(u32, Class, &Frame) -> bool + Send + Sync>;
 
-/// What the bootstrap hears of a wire.
+/// The callbacks into the bootstrap.
 pub struct News {
-    /// What the hub in a rank's process has sent to the one in this process. Called under the
-    /// endpoint's lock.
+    /// Takes a packet that the hub in this rank's process has sent to the hub in this process.
+    /// Called under the endpoint's lock.
     pub relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
     /// The wire has failed. Called without the lock, once.
     pub failed: Box<dyn Fn() + Send + Sync>,
 }
 
-/// Told of a peer that the wire does not reach, when `PATIENCE` is over and nobody has called
-/// mark_dead().
+/// Called with a peer that the wire has lost, if nobody has called mark_dead() for it within
+/// `PATIENCE`.
 pub type Unreachable = Box<dyn Fn(u32) + Send + Sync>;
 
 impl Endpoint {
-    /// Who is told of peers that the wire does not reach. The first one stays.
+    /// Sets the callback for unreachable peers. The first call counts.
     pub fn on_unreachable(&self, tell: Unreachable) {
         let _ = self.shared.unreachable.set(Box::new(tell));
     }
 
-    /// What takes packets of the hub in this process to another, as long as this end lives.
+    /// A function that sends a packet of this process's hub to the hub in a rank's process. It does
+    /// nothing when the endpoint is gone.
     pub fn relay(&self) -> Box<dyn Fn(u32, Vec<u8>) + Send + Sync> {
         let end = Arc::downgrade(&self.shared);
         Box::new(move |to, packet| {
@@ -38,20 +39,20 @@ impl Endpoint {
         })
     }
 
-    /// Why the wire has failed, if it has.
+    /// The error with which the wire has failed, if it has.
     pub fn failure(&self) -> Option<Error> {
         let state = self.shared.lock();
         state.failure.as_ref().map(|why| Error::new(why.status, why.message().to_owned()))
     }
 }
 
-/// For tests: nobody hears of anything.
+/// For tests: callbacks that do nothing.
 #[cfg(test)]
 pub fn no_news() -> News {
     News { relayed: Box::new(|_, _| ()), failed: Box::new(|| ()) }
 }
 
-/// For tests: nothing that comes is taken.
+/// For tests: no frame ever finds a slot.
 #[cfg(test)]
 pub fn nowhere() -> Deliver {
     Box::new(|_, _, _| false)

@@ -1,30 +1,32 @@
-//! How a wire is polled: by the thread `llcl-wire`, and where the wire wakes nobody, by threads
-//! that wait for something as well.
+//! Who polls a wire: the polling thread `llcl-wire` and, on a wire without a descriptor,
+//! application threads that wait for something.
 //!
-//! Whoever polls holds the endpoint's lock, and tries only: never do two threads wait to poll. A
-//! thread that posts counts itself in `wanted` while it waits for the lock; those who poll then
-//! step aside.
+//! A thread polls under the endpoint's lock. An application thread only tries the lock, so at most
+//! the polling thread waits for it in order to poll. A thread that waits for the lock in order to
+//! post counts itself in `wanted`; application threads do not poll while the count is not 0.
 //!
-//! No wake-up is lost: a thread that has polled may leave or fall asleep and tells nobody, since
-//! the polling thread never sleeps for long beside it. It looks again after `BESIDE` whether
-//! anybody else has polled since, and if not polls itself: without a pause but yields for `LINGER`
-//! after the last event, then with naps that grow to `LONGEST`.
+//! An application thread that stops polling tells nobody. The polling thread notices: while
+//! application threads poll it sleeps for `BESIDE` at a time, and when none has polled since its
+//! last look it polls again. It then polls without a pause, but with yields, until `LINGER` after
+//! the last event; after that it sleeps between two polls, longer each time, up to `LONGEST`.
 
 use super::*;
 
-/// How long the polling thread leaves the wire to the threads that wait, before it looks again.
+/// How long the polling thread leaves the wire to application threads that poll, before it looks
+/// whether they still do.
 const BESIDE: Duration = Duration::from_micros(100);
-/// How long after the last event it polls without naps where the wire wakes nobody: a program that
-/// has sent something sends more, and a nap costs more than an exchange.
+/// How long after the last event the polling thread goes on without sleeping, on a wire without a
+/// descriptor: a program that has sent a message usually sends more, and a sleep takes longer than
+/// a round trip.
 const LINGER: Duration = Duration::from_micros(200);
-/// How often a thread that posts gives its core away before it sleeps on the lock. One round of a
-/// poller takes some microseconds.
+/// How often a thread that posts yields and tries again before it sleeps on the lock. One round of
+/// polling takes some microseconds.
 const TURNS: u32 = 64;
-/// How late the kernel may end a nap.
+/// The timer slack of the polling thread: how late the kernel may end its sleep.
 const SLACK_NS: libc::c_ulong = 1000;
 
 impl Shared {
-    /// The state, for a thread that does not poll.
+    /// Locks the state, for a thread that may wait: one that posts, or the polling thread.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.try_lock().unwrap_or_else(|| self.lock_in_turn())
     }
@@ -37,8 +39,8 @@ impl Shared {
         }
     }
 
-    /// To fall asleep on the lock costs more than what its holder does, and whoever polls takes it
-    /// again before a sleeper is awake.
+    /// Yields before it sleeps on the lock: a sleep takes longer than the holder needs, and a
+    /// polling thread would take the lock again before the sleeper is awake.
     #[cold]
     fn lock_in_turn(&self) -> MutexGuard<'_, State> {
         // Relaxed: a hint.
@@ -54,7 +56,8 @@ impl Shared {
         state
     }
 
-    /// The state, for a thread that polls. None: another thread has it, or wants to post.
+    /// Locks the state, for an application thread that polls. None: another thread holds the lock,
+    /// or waits for it in order to post.
     fn lock_to_poll(&self) -> Option<MutexGuard<'_, State>> {
         // Relaxed: a hint.
         (self.wanted.load(Ordering::Relaxed) == 0).then(|| self.try_lock()).flatten()
@@ -73,7 +76,7 @@ impl Shared {
             Event::FRAME => {
                 let bytes = match event.size {
                     0 => &[],
-                    // SAFETY: the lane keeps them until they are given back.
+                    // SAFETY: the lane keeps the bytes valid until give_back() below.
                     size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
                 };
                 match state.take(event, bytes, self.medium, out) {
@@ -99,13 +102,14 @@ impl Shared {
                 state.outgoing.fenced(peer);
                 ends.extend(state.posted.end_all(peer));
             }
-            // What the dead was granted stays out of use.
+            // Without fenced(), the buffers that were granted to the dead peer stay out of use.
             Event::UNFENCEABLE => ends.extend(state.posted.end_all(peer)),
             _ => {}
         }
     }
 
-    /// Takes in what has come and sends what can be sent; whether anything has come.
+    /// Handles the next events, delivers received frames, grants credits and posts queued packets.
+    /// Returns whether there was an event.
     pub(super) fn round(
         &self,
         mut guard: MutexGuard<'_, State>,
@@ -136,17 +140,18 @@ impl Shared {
         for peer in given_up {
             self.unreachable.get().into_iter().for_each(|tell| tell(peer));
         }
-        // A place that was set aside may be waited for.
+        // Without the lock: deliver() may wait for the slot that this rank reserved for an answer.
         for (from, owned) in &aside {
             deliver(*from, owned.class, &owned.frame());
         }
         count > 0
     }
 
-    /// Sleeps until something may have come; whether somebody has woken it. Where all is over the
-    /// lane may be closed.
+    /// The polling thread's sleep between two rounds. Returns whether it must poll without further
+    /// sleep: an event is ready, or a descriptor has ended the sleep.
     pub(super) fn sleep(&self, nap: &mut Duration) -> bool {
         let mut state = self.lock();
+        // The endpoint may have closed the lane already.
         if state.over {
             return false;
         }
@@ -162,7 +167,7 @@ impl Shared {
         self.naps.store(fd.is_none(), Ordering::Relaxed);
         state.asleep = if fd.is_some() { Asleep::Deep } else { Asleep::Naps };
         drop(state);
-        // SAFETY: the lane keeps its descriptor open until it is disarmed.
+        // SAFETY: the lane keeps its descriptor open until disarm().
         let fd = fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
         let fds = [Some(self.wake.as_fd()), fd].into_iter().flatten();
         let mut waits: Vec<_> = fds.map(|fd| interest(fd, libc::POLLIN)).collect();
@@ -174,16 +179,16 @@ impl Shared {
         woken
     }
 
-    /// Leaves the wire to the threads that wait, for a moment. Nobody but the end of the endpoint
-    /// ends it early.
+    /// Leaves the wire to application threads for `BESIDE`. Nobody wakes the thread earlier, except
+    /// where the endpoint is dropped or a peer has died.
     fn step_aside(&self) {
         let _ = poll_for(&mut [interest(self.wake.as_fd(), libc::POLLIN)], BESIDE);
         self.wake.clear();
     }
 
-    /// What the polling thread does until the end.
+    /// The loop of the polling thread; ends when the endpoint is dropped.
     pub(super) fn run(&self) {
-        // SAFETY: a number; it concerns this thread only. Where the kernel refuses, naps last
+        // SAFETY: passes a number, and changes this thread only. If the kernel refuses, sleeps last
         // longer.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };
         let (mut nap, mut last) = (SHORTEST, Instant::now());
@@ -207,8 +212,8 @@ impl Shared {
 }
 
 impl Endpoint {
-    /// For a thread that waits: takes in what has come, where nobody would wake the polling thread.
-    /// False: nothing has come, or another thread is at it.
+    /// Polls once, for an application thread that waits, on a wire without a descriptor. False:
+    /// there was no event, the wire has a descriptor, or another thread uses the endpoint.
     pub fn help(&self) -> bool {
         if !self.wakes_nobody() {
             return false;
@@ -221,10 +226,10 @@ impl Endpoint {
         self.shared.round(state, &self.shared.deliver)
     }
 
-    /// Whether threads that wait should call help().
+    /// Whether threads that wait should call help(): the wire has no descriptor.
     #[inline]
     pub fn wakes_nobody(&self) -> bool {
-        // Relaxed: a hint; until it is seen the polling thread polls.
+        // Relaxed: a hint; a thread that sees it late leaves polling to the polling thread.
         self.shared.naps.load(Ordering::Relaxed)
     }
 }

@@ -1,5 +1,5 @@
-//! Reads, writes and atomics of an endpoint: the holder of the lane's role posts them in batches,
-//! the thread that polls tells their ends.
+//! Reads, writes and atomics on an endpoint. The holder of the engine lane's role posts them in
+//! batches; the thread that polls the wire hands over their completions through [`Ended`].
 
 use super::{Asleep, Endpoint, Shared, State};
 use crate::transport::remote::{Posting, Stopped};
@@ -10,27 +10,29 @@ use crate::transport::{Receiver, Reply, Sink};
 use crate::util::status::Status;
 use std::sync::Arc;
 
-/// Called when ends have been told and nobody looks for them, to wake a thread that does.
+/// Wakes the progress thread. The endpoint calls it when completions are ready and nobody holds the
+/// lane's role.
 pub type Ring = Box<dyn Fn() + Send + Sync>;
 
-/// Where the commands of one post are put together; kept for its memory. Empty between posts.
+/// The commands of one post. It is kept to reuse its memory, and is empty between posts.
 #[derive(Default)]
 pub(super) struct Batch {
     pieces: Vec<(Piece, u32)>,
     commands: Vec<Command>,
-    /// Posts of which the lane has taken something.
+    /// Posts from which the lane has taken at least one command.
     #[cfg(test)]
     posts: usize,
 }
 
-// SAFETY: nothing is in it when the lock is given up.
+// SAFETY: the vectors are empty whenever the lock is free, so no pointer passes between threads.
 unsafe impl Send for Batch {}
 
 impl State {
-    /// As Endpoint::post(): how many were taken, of how many, and why not the next one.
+    /// Posts the longest prefix of `wanted` that the wire can execute. Returns how many commands
+    /// the lane has taken, how long that prefix was, and why the lane stopped.
     ///
     /// # Safety
-    /// As of Endpoint::post().
+    /// As for Endpoint::post().
     unsafe fn post(
         &mut self,
         peer: u32,
@@ -46,7 +48,7 @@ impl State {
         let tried = commands.len();
         let (count, why) = match tried {
             0 => (0, Status::OK),
-            // SAFETY: the pieces live through the call; the bytes as the caller promises.
+            // SAFETY: the pieces live through the call; the caller vouches for the bytes.
             _ => unsafe { lane.post(peer, CLASS_RMA, commands) },
         };
         let count = count.min(tried);
@@ -62,8 +64,9 @@ impl State {
         (count, tried, why)
     }
 
-    /// Whether the polling thread must be woken after a post. A thread that polls beside it saves
-    /// that.
+    /// Whether the caller must wake the polling thread after a post. A thread that naps is woken
+    /// since an answer is likely, unless an application thread polls; a thread that sleeps on the
+    /// descriptor is woken only if frames are `waiting` for the lane.
     pub(super) fn must_wake(&mut self, waiting: bool) -> bool {
         let naps = self.asleep == Asleep::Naps && !self.helped;
         let must = naps || self.asleep == Asleep::Deep && waiting;
@@ -75,7 +78,7 @@ impl State {
 }
 
 impl Shared {
-    /// Tells the ends of what was posted.
+    /// Hands completions to the holder of the lane's role.
     pub(super) fn tell(&self, ends: &[End]) {
         if !ends.is_empty() && self.ended.put(ends) {
             self.ring.get().into_iter().for_each(|ring| ring());
@@ -84,41 +87,42 @@ impl Shared {
 }
 
 impl Endpoint {
-    /// Places that the dead were granted and that nobody else may use, since they may still use
-    /// them.
+    /// Number of buffers that are out of use: they were granted to dead peers, and the wire has not
+    /// promised that no frame of these arrives any more.
     pub fn kept_aside(&self) -> usize {
         self.shared.lock().grants.kept_aside()
     }
 
-    /// How often the lane has taken reads, writes and atomics.
+    /// Number of calls of the lane's post() that took reads, writes or atomics.
     #[cfg(test)]
     pub fn posts(&self) -> usize {
         self.shared.lock().batch.posts
     }
 
-    /// This rank's memory as the wire knows it.
+    /// The registrations of this rank's memory.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// What is to be called when ends have been told; to be given once.
+    /// Sets the function that wakes the progress thread. The first call counts.
     pub fn set_ring(&self, ring: Ring) {
-        // A second one is as good as the first.
         let _ = self.shared.ring.set(Box::new(ring));
     }
 
-    /// Posts operations for one peer, in this order and under one doorbell: how many the wire has
-    /// taken, whose ends the receiver tells, and why not the next one.
+    /// Posts operations for one peer by one call of the lane, so that a module can ring one
+    /// doorbell for all. Returns how many the wire has taken, and why it stopped. [`Ends`] brings
+    /// their completions.
     ///
     /// # Safety
-    /// The bytes of what was taken are valid until its end, those of reads are nobody else's.
+    /// The local buffer of each operation that was taken is valid until its completion; nobody
+    /// changes that of a write or uses that of a read until then.
     pub unsafe fn post(&self, peer: u32, wanted: &[Posting]) -> (usize, Stopped) {
         let mut state = self.shared.lock();
         if state.is_lost(peer) || state.grants.is_dead(peer) {
-            // Until the engine has heard that the peer is dead.
+            // The engine ends the operations when it hears that the peer is dead.
             return (0, Stopped::Later);
         }
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller vouches for the buffers.
         let (count, tried, why) = unsafe { state.post(peer, wanted, &self.memory) };
         let wakes = count > 0 && state.must_wake(false);
         drop(state);
@@ -134,12 +138,13 @@ impl Endpoint {
         (count, stopped)
     }
 
-    /// Keeps bytes of commands that nobody waits for any more until the wire has let go of them.
+    /// Keeps a buffer of commands for which nobody waits any more until the lane is closed, since
+    /// the wire may still use it.
     pub fn keep(&self, bytes: Box<[u8]>) {
         self.shared.lock().kept.push(bytes);
     }
 
-    /// Where the ends of what was posted are told; to be taken once.
+    /// The receiver of completions, for the holder of the lane's role. Called once.
     pub fn receiver(&self) -> Ends {
         Ends { ended: self.shared.ended.clone(), taken: Vec::new() }
     }
@@ -148,7 +153,7 @@ impl Endpoint {
 /// See [`Endpoint::receiver`].
 pub struct Ends {
     ended: Arc<Ended>,
-    /// Kept for its memory.
+    /// Empty between polls; kept to reuse its memory.
     taken: Vec<End>,
 }
 

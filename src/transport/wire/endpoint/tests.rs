@@ -10,7 +10,7 @@ const MEDIUM: usize = 4096;
 
 type Came = (u32, Class, u64, Vec<u8>);
 
-/// Puts every third frame into its slot at the second attempt only.
+/// A receiver on which every third attempt to deliver a frame finds no slot.
 fn slots(to: Sender<Came>) -> Deliver {
     let attempts = AtomicU32::new(1);
     Box::new(move |from, class, frame| {
@@ -57,8 +57,8 @@ fn until(what: &str, attempt: impl Fn() -> bool) {
     }
 }
 
-/// Over networks of every kind each frame of each class and size comes once and whole, and its
-/// sender learns that all have.
+/// Over networks of every kind each frame of each class and size arrives once and complete, and the
+/// sender learns that all have arrived.
 #[test]
 fn every_frame_comes_once_and_whole_over_any_wire() {
     use Class::*;
@@ -93,7 +93,7 @@ fn every_frame_comes_once_and_whole_over_any_wire() {
     }
 }
 
-/// Nobody waits for a rank that has died, and its grants serve others.
+/// After mark_dead() nobody waits for the dead rank, and frames for it are accepted and dropped.
 #[test]
 fn the_dead_hold_up_nobody() {
     for nature in (1..=8).map(Nature::of) {
@@ -109,8 +109,8 @@ fn the_dead_hold_up_nobody() {
     }
 }
 
-/// A wire whose lane loses its peer when the test says so, counts what it is given after that, and
-/// takes nothing after its end.
+/// A wire whose lane reports its peer as lost when the test sets a flag, counts posts after that,
+/// and panics when it is used after close().
 struct Fragile(Simulated, Arc<AtomicBool>, Arc<AtomicU32>);
 
 struct FragileLane {
@@ -152,7 +152,7 @@ impl WireLane for FragileLane {
         if self.lost {
             self.given.fetch_add(1, Ordering::Relaxed);
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of post().
         unsafe { self.open().post(peer, class, commands) }
     }
 
@@ -186,8 +186,8 @@ impl WireLane for FragileLane {
     }
 }
 
-/// What the wire has lost is told once, when the launcher had time to tell of a death; where it has
-/// told, not at all.
+/// The endpoint reports a lost peer once, after `PATIENCE`; it does not report one that was marked
+/// dead in that time.
 #[test]
 fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
     for heard in [false, true] {
@@ -204,7 +204,7 @@ fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
         loses.store(true, Ordering::Relaxed);
         end.shared.wake.wake();
         until("was not lost", || !end.shared.lock().lost.is_empty());
-        // Nothing is posted from now on, though the lane would take it, nor is that told again.
+        // From now on the endpoint posts nothing to the peer, though the lane would take it.
         let nothing_is_sent = || {
             put(&end, 1, Class::Lib, 2, 8);
             put(&end, 1, Class::Answers, 3, 8);
@@ -231,7 +231,7 @@ fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
     }
 }
 
-/// The hub in the process of a rank that has left works on for its machine.
+/// Packets for a hub are sent although the rank in whose process it runs is dead.
 #[test]
 fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
     let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
@@ -248,8 +248,8 @@ fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
     assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![7; 8])));
 }
 
-/// A thread that tells of a peer may drop the last that has the end, and then goes on; a hub may
-/// relay at that time.
+/// The polling thread's callback for an unreachable peer may drop the endpoint, and the thread then
+/// continues its loop; a hub may send at that time. Neither may use the closed lane.
 #[test]
 fn nothing_is_asked_of_a_lane_that_is_closed() {
     let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
@@ -262,9 +262,9 @@ fn nothing_is_asked_of_a_lane_that_is_closed() {
     relay(1, vec![1; 8]);
 }
 
-/// Where the wire wakes nobody a thread that waits takes in what comes, and the polling thread
-/// leaves the wire to it; when it has gone, the polling thread polls again. Where the wire wakes,
-/// the polling thread has it alone.
+/// On a wire without a descriptor a thread that waits polls, and the polling thread leaves the wire
+/// to it; when the thread has stopped, the polling thread polls again. On a wire with a descriptor
+/// only the polling thread polls.
 #[test]
 fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     let ([here, there], [_, came]) = pair(Nature { has_fd: false, ..Nature::of(2) });
@@ -291,7 +291,7 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     assert!(!there.help() && !there.wakes_nobody());
 }
 
-/// What nobody should send is dropped, and what comes after it is served.
+/// The endpoint drops malformed frames and handles the correct frame after them.
 #[test]
 fn nonsense_is_dropped() {
     let (sender, came) = channel();

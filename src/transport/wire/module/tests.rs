@@ -5,7 +5,7 @@ use std::process::Command as Process;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-/// `tests/modules/NAME`, compiled with these options.
+/// Compiles `tests/modules/NAME` with these options.
 fn built(name: &str, options: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = root.join("target/tmp/modules").join(std::process::id().to_string());
@@ -60,8 +60,8 @@ fn what_does_not_fit_is_refused_with_a_sentence() {
     assert!(absent.message().contains("there is no libllcl-none.so in "), "{absent}");
 }
 
-/// A table that ends where this library needs no more, one with fields that it does not know, and
-/// one as it knows it: each carries frames.
+/// Frames arrive over modules with a table of the least size, of this library's size, and with
+/// fields that this library does not know.
 #[test]
 fn modules_that_fit_carry_frames() {
     for options in [&[][..], &["-DMISSING=8"], &["-DMISSING=40"], &["-DMORE"]] {

@@ -68,7 +68,8 @@ fn what_is_too_large_for_its_place_is_refused() {
     refused(Some(0), Class::Answers, 8, 0, "packet 1, class 4, line 0");
 }
 
-/// Whatever comes is a packet or a sentence: each byte of good packets changed, each end cut off.
+/// packet_of() neither panics nor reads beyond the end, whichever byte of a correct packet is
+/// changed, and refuses each truncated packet.
 #[test]
 fn no_bytes_are_trusted() {
     let packets = [

@@ -1,11 +1,11 @@
-//! Reads, writes and atomics of a lane, from the post to the end.
+//! Reads, writes and atomics of a simulated lane, from the post to the completion.
 
 use super::memory::Access;
 use super::{Card, Comes, Lane, lock};
 use crate::transport::wire::Command;
 use std::sync::Arc;
 
-/// A read, a write or an atomic that was taken and not executed.
+/// A read, a write or an atomic that the lane has taken and not executed.
 pub(super) struct Begun {
     pub(super) tag: u64,
     pub(super) peer: u32,
@@ -17,28 +17,28 @@ pub(super) struct Begun {
     _copy: Option<Box<[u8]>>,
 }
 
-// SAFETY: the poster's memory stays valid until the end of the command, whichever thread polls.
+// SAFETY: the local buffer stays valid until the completion, whichever thread polls.
 unsafe impl Send for Begun {}
 
 impl Lane {
     /// Takes a read, a write or an atomic.
     ///
     /// # Safety
-    /// As of post().
+    /// As for post().
     pub(super) unsafe fn begin(&mut self, peer: u32, to: &Arc<Card>, command: &Command) {
         let (mut local, size) = (std::ptr::null_mut(), command.size);
         let (mut copy, inline) = (None, command.flags & Command::INLINE != 0);
         if command.op != Command::ATOMIC {
-            // SAFETY: as the caller promises: one piece, valid until the end is told.
+            // SAFETY: the caller passes one valid piece.
             let piece = unsafe { &*command.piece };
             local = piece.address.cast_mut();
             let keyless = inline || !self.nature.caps.needs_local_key;
             let covered = lock(&self.card.registered).covers(piece.local, local as u64, size);
-            assert!(keyless || covered, "this rank's side of a command is not registered");
+            assert!(keyless || covered, "the local buffer of a command is not registered");
         }
         if inline {
             assert!(size <= self.nature.caps.inline_most as u64, "{size} bytes inline");
-            // SAFETY: as above.
+            // SAFETY: the bytes of a valid piece are valid.
             let mut bytes: Box<[u8]> =
                 unsafe { std::slice::from_raw_parts(local, size as usize) }.into();
             local = bytes.as_mut_ptr();
@@ -51,7 +51,8 @@ impl Lane {
         self.put_own(Comes::Due(number));
     }
 
-    /// The time of an access has come. One to a rank that is gone stays, and ends by the fence.
+    /// Executes an access that is due. An access to a rank that has closed its lane stays pending
+    /// until the fence completes it.
     pub(super) fn execute(&mut self, number: u64) {
         let Some(begun) = self.accesses.remove(&number) else { return };
         let registered = lock(&begun.to.registered);
@@ -60,8 +61,8 @@ impl Lane {
             self.accesses.insert(number, begun);
             return;
         }
-        // SAFETY: the poster's side is valid until the end is told; what is registered is valid
-        // until deregister(), which takes the same lock.
+        // SAFETY: the local buffer is valid until the completion; registered memory is valid until
+        // deregister(), which takes the same lock.
         let (status, fetched) =
             unsafe { registered.execute(&begun.access, begun.local, begun.size) };
         drop(registered);

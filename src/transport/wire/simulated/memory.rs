@@ -1,21 +1,23 @@
-//! Memory of ranks as the simulated network sees it: what each rank has registered, and what one
-//! command does there. The network is the adapter: no thread of the memory's owner takes part.
+//! The registered memory of ranks on the simulated network, and the execution of one command there.
+//! The thread that polls the poster's lane acts as the owner's adapter: no thread of the owner
+//! takes part.
 
 use crate::transport::wire::{Command, Key};
 use crate::util::status::Status;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one rank has registered, by the number in `wire[0]`.
+/// The registrations of one rank; `wire[0]` of a key is the number of a registration.
 #[derive(Default)]
 pub struct Registered {
+    /// By number: address and size.
     spans: HashMap<u64, (u64, u64)>,
     last: u64,
-    /// The rank is gone: nobody answers for its memory.
+    /// The rank has closed its lane: no access is executed any more.
     pub over: bool,
 }
 
-/// What a command does at the peer, without the pieces of its poster.
+/// The remote side of a command.
 #[derive(Clone, Copy)]
 pub struct Access {
     op: u8,
@@ -27,24 +29,24 @@ pub struct Access {
 }
 
 impl Access {
-    /// That of a command.
+    /// The remote side of this command.
     pub fn of(command: &Command) -> Access {
         let Command { op, atomic, remote, operand, compare, .. } = *command;
         Access { op, atomic, remote, number: command.wire[0], operand, compare }
     }
 
-    /// Whether it changes what lies at the peer.
+    /// Whether it is a plain write.
     pub fn is_write(&self) -> bool {
         self.op == Command::WRITE
     }
 }
 
-/// Moves bytes as an adapter does: an aligned word in one piece.
+/// Copies as an adapter does: an aligned word of 8 bytes atomically.
 ///
 /// # Safety
-/// Both are valid for `size` bytes and do not overlap, but for being the same.
+/// Both are valid for `size` bytes.
 unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
-    // SAFETY: as the caller promises; words that threads share are used atomically by them.
+    // SAFETY: the caller vouches for both ranges; threads use shared words atomically.
     unsafe {
         if size == 8 && (from as usize | to as usize).is_multiple_of(8) {
             let word = AtomicU64::from_ptr(from.cast_mut().cast()).load(Ordering::Acquire);
@@ -56,27 +58,28 @@ unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
 }
 
 impl Registered {
-    /// A span of this process's memory; its key.
+    /// Registers memory of this process.
     pub fn add(&mut self, start: u64, size: u64) -> Key {
         self.last += 1;
         self.spans.insert(self.last, (start, size));
         Key { local: self.last, wire: [self.last, 0, 0, 0] }
     }
 
-    /// Nothing reaches it any more: accesses are executed under the lock that the caller holds.
+    /// Ends a registration. The caller holds the lock under which accesses are executed, so none
+    /// reaches the memory any more.
     pub fn remove(&mut self, key: &Key) {
         self.spans.remove(&key.wire[0]);
     }
 
-    /// Whether a key covers bytes.
+    /// Whether the registration with this number covers all these bytes.
     pub fn covers(&self, number: u64, start: u64, size: u64) -> bool {
         self.spans.get(&number).is_some_and(|(first, length)| {
             start >= *first && start - first <= *length && size <= length - (start - first)
         })
     }
 
-    /// Executes an access of `size` bytes, at `local` on the other side: how it went, and what an
-    /// atomic fetched.
+    /// Executes an access of `size` bytes with the poster's buffer `local`. Returns the status, and
+    /// the value that an atomic has fetched.
     ///
     /// # Safety
     /// `local` is valid for `size` bytes, for writing where the access is a read; what is
@@ -86,7 +89,8 @@ impl Registered {
             return (Status::ERR_KEY, 0);
         }
         let there = access.remote as *mut u8;
-        // SAFETY: covered, hence valid; `local` as the caller promises. Atomics are of words.
+        // SAFETY: registered memory is valid; the caller vouches for `local`; an atomic's word is
+        // aligned.
         unsafe {
             match access.op {
                 Command::READ => copy(there, local, size as usize),
@@ -101,9 +105,9 @@ impl Registered {
     }
 }
 
-/// Changes a word as an adapter does whose atomics and those of processors do not see each other:
-/// what comes between load and store is lost. The caller's lock keeps accesses by the network
-/// apart.
+/// Executes an atomic as an adapter does that is not coherent with the processor's atomics: a
+/// processor's change between the load and the store is lost, so tests notice when the library
+/// mixes the two. The caller's lock excludes other accesses by the network.
 fn change(word: &AtomicU64, access: &Access) -> u64 {
     let old = word.load(Ordering::Acquire);
     std::thread::yield_now();

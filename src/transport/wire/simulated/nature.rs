@@ -1,26 +1,26 @@
-//! What kind of network the simulated one is.
+//! The abilities of the simulated network.
 
 use crate::fail;
 use crate::transport::wire::Caps;
 use crate::util::status::Result;
 
-/// See the head of the file.
+/// How the simulated network behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Nature {
-    /// What delays follow from.
+    /// The seed of the random delays.
     pub seed: u64,
-    /// A thread can sleep on a descriptor.
+    /// The lane has a descriptor to sleep on.
     pub has_fd: bool,
-    /// The rest.
+    /// All other abilities.
     pub caps: Caps,
 }
 
-/// `atomics` by the number of the switch: none; fetch-add and compare-and-swap, as of most
-/// adapters; swap, too.
+/// [`Caps::atomics`] by the value of the switch `atomics`: none; fetch-add and compare-and-swap, as
+/// most adapters have; those and swap.
 const ATOMICS: [u64; 3] = [0, 1 << 5 | 1 << 4, 1 << 5 | 1 << 4 | 1 << 3];
 
 impl Nature {
-    /// What a seed means.
+    /// The network of a seed.
     pub fn of(seed: u64) -> Nature {
         let at = seed as usize;
         let remote = seed % 5 < 3;
@@ -36,7 +36,7 @@ impl Nature {
         Nature { seed, has_fd: seed % 2 == 1, caps }
     }
 
-    /// What `SEED` or `SEED:SWITCH=NUMBER:...` means, where a switch replaces what the seed says.
+    /// The network of `SEED` or `SEED:SWITCH=NUMBER:...`; a switch overrides one ability.
     pub fn named(name: &str) -> Result<Nature> {
         let mut parts = name.split(':');
         let number = |text: Option<&str>| text.and_then(|text| text.parse::<u64>().ok());
@@ -70,7 +70,7 @@ impl Nature {
         Ok(nature)
     }
 
-    /// As the environment has it.
+    /// The network of `LLCL_WIRE_SEED`; seed 1 without the variable.
     pub fn from_environment() -> Result<Nature> {
         std::env::var("LLCL_WIRE_SEED").map_or(Ok(Nature::of(1)), |name| Nature::named(&name))
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What a lane has told, in order.
+/// The events of a lane, in order.
 #[derive(Default)]
 struct Told {
     frames: Vec<(u32, u32, Vec<u8>)>,
@@ -15,7 +15,7 @@ fn poll(lane: &mut dyn WireLane, told: &mut Told) {
         match event.event {
             Event::DONE => told.done.push(event.tag),
             Event::FRAME => {
-                // SAFETY: the lane keeps them until they are given back.
+                // SAFETY: the lane keeps the bytes valid until give_back().
                 let bytes = unsafe { std::slice::from_raw_parts(event.bytes, event.size as usize) };
                 told.frames.push((event.peer, event.class, bytes.into()));
                 lane.give_back(event.frame);
@@ -59,8 +59,8 @@ fn seeds_cover_what_differs_between_networks() {
     assert!([512, 4096, 1 << 20].iter().all(|size| all.iter().any(|n| n.caps.frame_most == *size)));
 }
 
-/// All frames come once; some out of order, some posts are taken in part, some not at all. The end
-/// of each command is reported once. A rank that has got a frame can answer.
+/// Each frame arrives once, and each command completes once. Some frames arrive out of order; the
+/// lane takes some posts in part and some not at all. A rank can answer a frame without connect().
 #[test]
 fn frames_overtake_each_other_and_posts_are_taken_in_part() {
     let (mut overtaken, mut part, mut none) = (false, false, false);
@@ -148,7 +148,7 @@ fn a_closed_lane_is_found_by_nobody() {
     assert!(error.message().contains("rank 1 has no end"), "{error}");
 }
 
-/// Frames of which the receiver gives none back stop their own class only; nothing is lost.
+/// A receiver that gives no frame of a class back stops this class only, and loses no frame.
 #[test]
 fn a_class_whose_frames_are_kept_stops_no_other() {
     for nature in natures() {
@@ -182,12 +182,12 @@ fn a_class_whose_frames_are_kept_stops_no_other() {
     }
 }
 
-/// A network that reads and writes memory, in its other properties as the seeds have it.
+/// Networks that read and write memory; their other abilities follow from the seeds.
 fn remote() -> impl Iterator<Item = Nature> {
     (1..=6).map(|seed| Nature::named(&format!("{seed}:remote=1:atomics=2")).unwrap())
 }
 
-/// Posts one command with one piece until it is taken.
+/// Posts a command with one piece until the lane takes it.
 fn post_one(
     lane: &mut dyn WireLane,
     peer: u32,
@@ -196,7 +196,7 @@ fn post_one(
     (remote, key): (u64, &Key),
 ) {
     (command.remote, command.wire, command.piece) = (remote, key.wire, &raw const piece);
-    // SAFETY: the tests keep the bytes until the end is told.
+    // SAFETY: the tests keep the bytes until completion.
     while unsafe { lane.post(peer, super::super::CLASS_RMA, &[command]) }.0 == 0 {
         std::thread::yield_now();
     }
@@ -207,7 +207,7 @@ fn command(op: u8, tag: u64, size: u64) -> Command {
     Command { op, size, ..Command::frame(tag, &nothing) }
 }
 
-/// The end of the command with this tag.
+/// Polls until the command with this tag has completed.
 fn end_of(lane: &mut dyn WireLane, tag: u64) -> Event {
     loop {
         let mut events = [Event::NONE; 1];
@@ -232,7 +232,7 @@ fn both(nature: Nature) -> Both {
 }
 
 impl Both {
-    /// Executes a command on `local`, which it registers; how it ended.
+    /// Registers `local`, executes a command on it, and returns its completion.
     fn access(&mut self, command: Command, local: &mut [u64], remote: (u64, &Key)) -> Event {
         let (address, size) = (local.as_mut_ptr().cast::<u8>(), command.size);
         let own = self.wires[0].register(address, size_of_val(local) as u64).unwrap();
@@ -244,8 +244,8 @@ impl Both {
     }
 }
 
-/// Reads, writes and atomics are executed while nobody polls at the memory's owner, and what has a
-/// wrong key, or leaves what is registered, touches nothing.
+/// Reads, writes and atomics complete while nobody polls at the memory's owner. An access with a
+/// wrong key, or beyond the registered memory, changes nothing.
 #[test]
 fn memory_is_reached_without_its_owner() {
     for nature in remote() {
@@ -279,8 +279,8 @@ fn memory_is_reached_without_its_owner() {
     }
 }
 
-/// What was on its way when its sender has gone comes late: into memory that is registered still,
-/// and not into what was deregistered before; and not after the fence.
+/// Writes that are pending when their sender closes its lane still arrive: in memory that is still
+/// registered, not in memory that was deregistered before, and not after the fence.
 #[test]
 fn late_writes_of_the_dead_land_before_the_fence_or_nowhere() {
     let mut late = 0;
@@ -316,7 +316,7 @@ fn late_writes_of_the_dead_land_before_the_fence_or_nowhere() {
     assert!(late > 0);
 }
 
-/// What was posted to a rank that has gone ends before the fence is told, each command once.
+/// Each command for a rank that has closed its lane completes once, before the fence's event.
 #[test]
 fn what_is_posted_to_the_dead_ends_before_the_fence() {
     for nature in remote() {
