@@ -145,7 +145,8 @@ static void one(struct scene *in, int operation, int tier, uint64_t value)
     uint64_t local = 0, completions;
     llcl_status_t status;
     int never = tier == BLOCKING || test_mode_is("offload") || (in->flags & LLCL_FLAG_DEFER);
-    int at_once = !never && (in->theirs->kind == ALLOCATED || in->peer == llcl_rank(in->context));
+    int at_once = !never && is_near(in->context, in->peer) &&
+                  (in->theirs->kind == ALLOCATED || in->peer == llcl_rank(in->context));
     /* The right answer stands at the source before. */
     there(in, reads(operation) ? &value : &zero);
     in->mine->words[0] = reads(operation) ? 0 : value;

@@ -88,12 +88,13 @@ static void call_back(llcl_context_t *context)
     CHECK_OK(llcl_flush_all(context));
 }
 
-/* What was refused for want of contact is now refused for another reason, or done. */
+/* What was refused for want of contact is now refused for another reason, or done. Which handlers a rank behind a network
+ * has, only that rank knows. */
 static void is_connected(llcl_context_t *context)
 {
     CHECK_STATUS(try_write(context, 0), LLCL_ERR_KEY);
     CHECK_STATUS(try_write(context, LLCL_FLAG_DEFER), LLCL_ERR_KEY);
-    CHECK_STATUS(try_message(context), LLCL_ERR_NO_HANDLER);
+    CHECK_STATUS(try_message(context), is_near(context, 2) ? LLCL_ERR_NO_HANDLER : LLCL_OK);
 }
 
 static void meet_the_late(llcl_context_t *context)

@@ -23,21 +23,29 @@ static void configure(llcl_config_t *config)
 static void peers(llcl_context_t *context)
 {
     const char *cma = getenv("LLCL_CMA");
+    int networked = getenv("LLCL_TRANSPORT") != NULL || getenv("LLCL_NODE_ID") != NULL;
     uint32_t me = llcl_rank(context), size = llcl_size(context), peer, pid = (uint32_t)getpid();
     uint32_t all[64];
-    llcl_peer_info_t info;
+    llcl_peer_info_t info, own = LLCL_PEER_INFO_INIT;
+    CHECK_OK(llcl_query_peer(context, me, &own));
+    CHECK(own.node == 0 || networked);
     CHECK_OK(llcl_allgather_bytes(context, &pid, sizeof pid, all));
     for (peer = 0; peer < size; peer++) {
         memset(&info, 0, sizeof info);
         info.struct_size = sizeof info;
         CHECK_OK(llcl_query_peer(context, peer, &info));
-        CHECK_EQUAL(info.transport, peer == me ? LLCL_TRANSPORT_LOOPBACK : LLCL_TRANSPORT_SHM);
+        if (peer == me || info.transport != LLCL_TRANSPORT_WIRE)
+            CHECK_EQUAL(info.transport, peer == me ? LLCL_TRANSPORT_LOOPBACK : LLCL_TRANSPORT_SHM);
+        else
+            CHECK(networked);
         CHECK_EQUAL(info.process, all[peer]);
-        CHECK_EQUAL(info.node, 0);
+        CHECK_EQUAL(info.node == own.node, info.transport != LLCL_TRANSPORT_WIRE);
         CHECK_EQUAL(info.am_slots, 64u << peer % 2);
         CHECK_EQUAL(info.am_policy, peer % 2 ? LLCL_AM_POLICY_LIMIT : LLCL_AM_POLICY_ACQUIRE);
         if (peer == me)
             CHECK_EQUAL(info.registered_access, LLCL_ACCESS_MAPPED);
+        else if (info.transport == LLCL_TRANSPORT_WIRE)
+            CHECK(info.registered_access == LLCL_ACCESS_MESSAGE || info.registered_access == LLCL_ACCESS_WIRE);
         else if (cma && strcmp(cma, "off") == 0)
             CHECK_EQUAL(info.registered_access, LLCL_ACCESS_MESSAGE);
         else
@@ -46,8 +54,9 @@ static void peers(llcl_context_t *context)
         CHECK_EQUAL(info.registered_writes, info.registered_access);
         CHECK_EQUAL(info.kernel_write_error, info.kernel_error);
         /* Messages only where the kernel refuses, or is not asked. */
-        CHECK((info.kernel_error != 0) == (info.registered_access == LLCL_ACCESS_MESSAGE &&
-                                           !(cma && strcmp(cma, "off") == 0)));
+        CHECK((info.kernel_error != 0) ==
+              (info.registered_access == LLCL_ACCESS_MESSAGE && info.transport != LLCL_TRANSPORT_WIRE &&
+               !(cma && strcmp(cma, "off") == 0)));
     }
     CHECK_STATUS(llcl_query_peer(context, size, &info), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_query_peer(context, 0, NULL), LLCL_ERR_INVALID);

@@ -78,6 +78,14 @@ static inline void share_end(llcl_context_t *context, struct shared *shared)
     region_drop(shared);
 }
 
+/* Whether what the peer has allocated is mapped here: it is this rank, or on its node. */
+static inline int is_near(llcl_context_t *context, uint32_t peer)
+{
+    llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
+    CHECK_OK(llcl_query_peer(context, peer, &info));
+    return info.transport != LLCL_TRANSPORT_WIRE;
+}
+
 static inline llcl_remote_t remote_at(const struct shared *shared, uint32_t rank, uint64_t offset)
 {
     llcl_remote_t address = shared->remote[rank];

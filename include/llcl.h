@@ -2143,6 +2143,8 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
  * The completion may report LLCL_ERR_NO_HANDLER (the handler was removed meanwhile; or the peer is
  * reached by a network, so that this rank cannot know), LLCL_ERR_RANGE (the reply has more bytes
  * than `reply_capacity`; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or LLCL_ERR_CANCELED.
+ * A message without a completion that finds no handler is dropped; only the statistics of its
+ * receiver tell it.
  * Any thread may call it, also inside a callback or a handler. The conventions say on which thread
  * the completions run.
  * From: the slots and their credits follow Sumimoto and others' design of memory-saving

@@ -80,12 +80,13 @@ WIRE = c_tests/run --build $(BUILD)
 # Over the modules of tests/modules: trivial, between threads, which reads and writes memory too, and datagram, between processes.
 MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order rma_pieces rma_completions region_stale_key wait_word_wakes \
 	peer_node peer_unmapped flush park
-# What else docs/memory-model.md names, and memory and contexts of every kind.
-MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_duplicate|within_others|callback_tree
+# What else docs/memory-model.md names, memory and contexts of every kind, and what is told of peers.
+MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_*|within_others|callback_tree|$(PEER_TESTS)
+PEER_TESTS = connect_try|life_query|remote_pointer|window
 PROCESS_TESTS = am_sizes am_flood_both peer_node flush
 BY_MODULE = LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib
 check-wire: check-wire-library
-	$(WIRE) --wire 1 --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst]|region_|wait_|flush|park)*'
+	$(WIRE) --wire 1 --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst]|region_|wait_|flush|park|callback_chain|completion)*'
 	$(WIRE) --wire 1 --mode auto --filter '@($(MODEL_TESTS))'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst])*'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@($(MODEL_TESTS))'
