@@ -1,4 +1,4 @@
-//! What the module was built for, in the words of MPI's compiler wrapper.
+//! Records the MPI that the module is built for: its kind, and the compiler wrapper.
 
 fn main() {
     let mpicc = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".into());

@@ -1,5 +1,6 @@
-/* Accesses to segments that are not mapped here (a client's own memory, which the library reaches through the
- * kernel or by messages to its owner), and the sentence for an address that is in no segment. */
+/* Accesses to segments that this process does not map: those of other nodes, and those over a
+ * client's own memory, which libllcl reaches through the kernel or by messages to the owner. An
+ * address that is in no segment ends the job here. */
 #include "internal.h"
 
 #include <string.h>
@@ -24,7 +25,8 @@ struct far_place find(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t 
     return found;
 }
 
-/* In a handler nothing may be waited for by the library: the threads of the library end what the kernel does not. */
+/* Blocking functions of libllcl are not allowed in a handler, so this function waits itself. If the
+ * kernel cannot copy the bytes, the progress thread ends the write. */
 static void write_in_handler(llcl_write_params_t *params) {
     uint64_t ended = 0;
     llcl_status_t status;
@@ -32,13 +34,13 @@ static void write_in_handler(llcl_write_params_t *params) {
     while ((status = llcl_try_write_async(job.context, params)) > 0) {
         sched_yield();
     }
-    must(status, "a write to a peer's own memory");
+    must(status, "a put to a segment that is not mapped here");
     uint64_t seen;
     while (!(seen = __atomic_load_n(&ended, __ATOMIC_ACQUIRE))) {
         sched_yield();
     }
     if (seen & LLCL_WORD_FAILED) {
-        fatal("a write to a peer's own memory has failed");
+        fatal("a put to a segment that is not mapped here has failed");
     }
 }
 
@@ -59,7 +61,7 @@ void gexl_put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *sourc
     if (in_handler()) {
         write_in_handler(&params);
     } else {
-        must(llcl_write(job.context, &params), "a write to a peer's own memory");
+        must(llcl_write(job.context, &params), "a put to a segment that is not mapped here");
     }
 }
 
@@ -77,7 +79,7 @@ void gexl_get(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *sourc
     params.source = from.remote;
     params.destination = llcl_local_address(destination);
     params.size = size;
-    must(llcl_read(job.context, &params), "a read of a peer's own memory");
+    must(llcl_read(job.context, &params), "a get from a segment that is not mapped here");
 }
 
 void gexl_set(gex_TM_t tm, gex_Rank_t rank, void *destination, int value, size_t size) {

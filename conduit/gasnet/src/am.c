@@ -1,17 +1,18 @@
-/* Active messages: requests, replies, and the handlers' table.
+/* Active messages: requests, replies, and the table of handlers.
  *
- * A message of GASNet is a message of libllcl with the handler's index as its id and the arguments as its header;
- * the tag says how many there are, of which kind it is, and from which endpoint to which it goes. A medium message
- * has its payload; a long one is written to its place by the sender, through the mapping, and its payload is a
- * place_of_long. */
+ * A message of GASNet travels as a message of libllcl. The handler's index is its id, the arguments
+ * are its header. The tag holds the kind, the number of arguments, and the endpoints of sender and
+ * receiver. The payload of a medium message is the payload. The sender of a long message puts the
+ * bytes at their destination first, and the payload of the message is a place_of_long. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LONGEST ((size_t)1 << 30)
-/* Bits of a tag, beside 2 for the kind and 5 for the number of arguments. */
-#define NOTIFIES 128u /* a request that runs a handler for replies, which must not reply */
+/* A tag: bits 0-1 the kind, 2-6 the number of arguments, 7 NOTIFIES, 8-11 the receiver's endpoint,
+ * 12-15 the sender's. */
+#define NOTIFIES 128u /* a request of am_notify(), which runs a reply handler */
 #define TO(tag) ((tag) >> 8 & 15)
 #define FROM(tag) ((tag) >> 12)
 #define ROUTE(from, to) ((unsigned)(to) << 8 | (unsigned)(from) << 12)
@@ -21,7 +22,7 @@ struct place_of_long {
     uint64_t size;
 };
 
-_Static_assert(GASNET_MAXEPS <= 16, "the bits of a tag");
+_Static_assert(GASNET_MAXEPS <= 16, "a tag has 4 bits for an endpoint");
 
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 static __thread int handlers_running;
@@ -29,7 +30,7 @@ static __thread int handlers_running;
 bool in_handler(void) { return handlers_running != 0; }
 
 unsigned int gex_AM_MaxArgs(void) { return 16; }
-/* What a thread lends as a buffer has room for a medium message. */
+/* The buffer that gex_AM_Prepare allocates has room for a medium message. */
 static size_t longest(gex_Flags_t flags) { return flags & GEX_FLAG_AM_PREPARE_LEAST_ALLOC ? job.medium : LONGEST; }
 static size_t longest_medium(gex_Flags_t flags) { return (void)flags, job.medium; }
 #define LIMIT(name, value)                                                                                   \
@@ -76,7 +77,7 @@ int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *source) {
     return GASNET_OK;
 }
 
-/* The call of a handler with its number of arguments. T: their types, V: their values. */
+/* Calls a handler with n arguments. Tn: their types, Vn: their values. */
 #define T1 , gex_AM_Arg_t
 #define T2 T1 T1
 #define T4 T2 T2
@@ -128,7 +129,8 @@ static void call(const gex_AM_Entry_t *entry, gex_Token_t token, unsigned kind, 
     }
 }
 
-/* Ends the job if the handler was not registered for such a message. */
+/* Ends the job if the handler was not registered for this kind of message and number of
+ * arguments. */
 static void check_entry(const struct gexl_token *token, unsigned kind, unsigned n) {
     const gex_AM_Entry_t *entry = token->entry;
     unsigned to = TO(token->view.tag);
@@ -173,8 +175,8 @@ static void run(llcl_am_t *message, void *nothing) {
     }
 }
 
-/* A message to oneself is handled in the call that sends it. So it needs nobody who polls: threads that wait for
- * its handler need not. A handler may write into the payload, so a medium one is copied. */
+/* Runs the handler of a message from a rank to itself inside the sending call, so that no other
+ * thread need poll. A handler may write to a medium payload, so the payload is copied. */
 static void handle_here(const struct gexl_message *message, const gex_AM_Arg_t *args, uint16_t tag, bool response) {
     struct gexl_token token = {NULL, LLCL_AM_VIEW_INIT, NULL, NULL, false};
     _Alignas(16) char room[1024];
@@ -196,7 +198,8 @@ static void handle_here(const struct gexl_message *message, const gex_AM_Arg_t *
     }
 }
 
-/* Every id gets the one function: a message for a handler that is not registered is then told at the receiver. */
+/* Registers run() for every id: the receiver, not libllcl, then reports a message for a handler
+ * that is missing. */
 void am_begin(void) {
     for (uint32_t id = 0; id < LLCL_AM_IDS; id++) {
         must(llcl_am_register(job.context, id, run, NULL), "registering handlers");
@@ -226,7 +229,7 @@ static int place_entry(gex_AM_Entry_t *handlers, gex_AM_Entry_t *wanted) {
     return GASNET_OK;
 }
 
-/* Entries with an index go first, as the others take what is left. */
+/* Places the entries with an index first. The others take indices that are left. */
 int gex_EP_RegisterHandlers(gex_EP_t ep, gex_AM_Entry_t *table, size_t entries) {
     int answer = GASNET_OK;
     if (!ep || !ep->handlers) {
@@ -243,14 +246,14 @@ int gex_EP_RegisterHandlers(gex_EP_t ep, gex_AM_Entry_t *table, size_t entries) 
     return answer;
 }
 
-/* The destination of a message that only notifies, which has none of its own. */
+/* The `destination` of a message of am_notify(), by which tag_of() recognises it. */
 static char notifies[1];
 
 static uint16_t tag_of(const struct gexl_message *message, unsigned route) {
     return (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0) | route);
 }
 
-/* What the library is to send. `place` must live as long as `params`. */
+/* Fills in the message of libllcl. `params` refers to `place`. */
 static void fill(llcl_am_params_t *params, const struct gexl_message *message, const gex_AM_Arg_t *args,
                  unsigned route, struct place_of_long *place) {
     params->id = message->handler;
@@ -350,7 +353,6 @@ int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_
     return 0;
 }
 
-/* A handler for replies runs at the peer, though nobody has asked for it. */
 void am_notify(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *source, size_t size) {
     const struct gexl_message message = {handler, GEXL_MEDIUM, 0, source, size, notifies};
     gexl_request(tm, rank, &message, NULL, GEX_EVENT_NOW, 0);

@@ -1,5 +1,5 @@
-/* Messages whose payload is agreed on first: a description of the source, one for each thread, between the two
- * calls. Where the client has no buffer the thread's own is lent. */
+/* Negotiated-payload active messages. Each thread has one source descriptor, which Prepare fills
+ * and Commit uses, and a buffer for clients that pass none to Prepare. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -14,9 +14,9 @@ struct gexl_source {
     gex_Token_t token;
     const void *address;
     size_t size;
-    void *destination; /* as given to the first call, or NULL */
+    void *destination; /* the one passed to Prepare, or NULL */
     gex_Event_t *lc;
-    void *own;
+    void *own; /* this thread's buffer; NULL: not allocated yet, or in use by a Commit */
 };
 
 static __thread struct gexl_source source;
@@ -101,7 +101,8 @@ void gexl_commit(gex_AM_SrcDesc_t prepared, gex_AM_Index_t handler, size_t size,
     if (source.is_reply) {
         gexl_reply(source.token, &message, args, source.lc);
     } else {
-        /* A handler that runs while this waits for room may prepare a reply: copy what is needed after. */
+        /* gexl_request() may poll while it waits for credit, and a handler that runs then may
+         * prepare a reply. So the request keeps the buffer, and the reply gets another one. */
         gex_Event_t *lc = source.lc;
         void *own = source.address == source.own ? source.own : NULL;
         if (own) {

@@ -1,29 +1,31 @@
 /* Barriers and the events that tell of them.
  *
- * A barrier is by dissemination: in round k a rank tells the one 2^k further how many barriers it has entered and
- * gone through the rounds before k with; it has gone through round k when the one 2^k before has told as much.
- * The words only grow, so any number of barriers of a team may be under way. Behind a wire they may come in any order,
- * so there the greatest stays.
+ * A barrier is by dissemination: in round k a rank tells the one 2^k further how many barriers it
+ * has entered and gone through the rounds before k with; it has gone through round k when the one
+ * 2^k before has told as much. The words only grow, so any number of barriers of a team may be
+ * under way. Behind a wire they may come in any order, so there the greatest stays.
  *
- * The named barrier of GASNet-1 goes the same way, but a word also carries the names that were met so far. */
+ * The named barrier of GASNet-1 goes the same way, but a word also carries the names that were met
+ * so far. */
 #include "internal.h"
 
 #include <stdlib.h>
 
 _Atomic int teams_open;
 #if defined(GASNET_PAR)
-pthread_mutex_t advancing = PTHREAD_MUTEX_INITIALIZER; /* the teams' list, and their rounds */
+pthread_mutex_t advancing = PTHREAD_MUTEX_INITIALIZER;
 #endif
 static struct team *open_teams;
 
-/* Goes through the rounds as far as the peers' words allow. With `advancing` held. */
+/* Runs the rounds of a team's barriers as far as the peers' words allow. The caller holds
+ * `advancing`. */
 static void advance(struct team *team) {
     uint64_t through = team->started;
     for (unsigned k = 0; k < team->steps; k++) {
         if (team->sent[k] != through) {
             team->sent[k] = through;
-            /* Whoever sees the word sees what was written before the barrier, here and at the ranks whose words were
-             * read with Acquire below. */
+            /* Whoever sees the word sees what was written before the barrier, here and at the ranks
+             * whose words were read with Acquire below. */
             word_tell(&team->there[k], LLCL_OP_MAX, through);
         }
         uint64_t told = atomic_load_explicit(&team->control->arrived[k].value, memory_order_acquire);
@@ -58,7 +60,8 @@ void teams_progress(void) {
     advance_unlock();
 }
 
-/* Puts a team with something under way into the list. With `advancing` held. */
+/* Puts a team with a barrier or a collective under way into the list. The caller holds
+ * `advancing`. */
 void team_open(struct team *team) {
     if (!team->listed) {
         team->listed = true;
@@ -68,7 +71,8 @@ void team_open(struct team *team) {
     }
 }
 
-/* Takes a team that ends from the list, where it may still stand after its last barrier. */
+/* Takes a team that is being destroyed out of the list, where it stays for a while after its last
+ * barrier. */
 void team_forget(struct team *team) {
     advance_lock();
     struct team **at = &open_teams;
@@ -145,7 +149,7 @@ void gexl_event_wait(gex_Event_t event) {
     }
 }
 
-/* Takes out the events that have happened; says how many there were of both kinds. */
+/* Frees the events that have happened. Counts them in `ended`, and the others in `open`. */
 static void sweep(gex_Event_t *events, size_t count, size_t *ended, size_t *open) {
     *ended = *open = 0;
     teams_progress();
@@ -197,16 +201,16 @@ gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags) {
     return GEX_EVENT_INVALID;
 }
 
-/* The named barrier. A word: the name in bits 0-31, what was met in bits 32-33, the barrier's number (modulo
- * 2^30, never 0) in bits 34-63. The words of odd and even barriers are different ones, since a peer may be one
- * barrier ahead. */
+/* The named barrier. A word: the name in bits 0-31, what was met in bits 32-33, the barrier's
+ * number (modulo 2^30, never 0) in bits 34-63. The words of odd and even barriers are different
+ * ones, since a peer may be one barrier ahead. */
 enum { ANONYMOUS, NAMED, MISMATCH };
 static struct {
     struct word_at there[2][STEPS];
-    uint64_t number; /* of the barrier that was notified last */
-    unsigned round;  /* its next round */
-    bool told;       /* its word was stored */
-    uint64_t met;    /* bits 0-33 of what was met up to now */
+    uint64_t number; /* the last barrier that gasnet_barrier_notify has begun */
+    unsigned round;  /* its present round */
+    bool told;       /* the word of that round was written */
+    uint64_t met;    /* bits 0-33 of a word: the names met so far */
     bool notified, ended;
     int id, flags;
     int result_id;
@@ -223,7 +227,7 @@ static uint64_t join(uint64_t a, uint64_t b) {
     return of_b == ANONYMOUS || a == b ? a : met(MISMATCH, 0);
 }
 
-/* With `advancing` held. */
+/* Runs the rounds as far as the peers' words allow. The caller holds `advancing`. */
 static void named_advance(void) {
     uint64_t mark = (named.number % ((1u << 30) - 1) + 1) << 34;
     unsigned parity = named.number & 1;
@@ -286,10 +290,10 @@ static bool named_ended(void) {
     return ended;
 }
 
-/* What a wait or a successful try answers. */
+/* The code of gasnet_barrier_wait and of a successful gasnet_barrier_try. */
 static int named_result(int id, int flags) {
     unsigned what = named.met >> 32 & 3;
-    /* A name given here must be the one that was met. */
+    /* A wait that gives a name must give the one that the ranks have notified. */
     bool unnamed = flags & (GASNET_BARRIERFLAG_ANONYMOUS | GASNET_BARRIERFLAG_UNNAMED);
     bool own = flags & GASNET_BARRIERFLAG_MISMATCH || (!unnamed && what == NAMED && id != (int)(uint32_t)named.met);
     named.notified = false;

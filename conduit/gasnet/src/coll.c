@@ -1,12 +1,13 @@
 /* Broadcast and reductions, over plans of libllcl.
  *
- * Buffers may be any memory; plans want theirs once, so a plan has memory of its own, and data is copied in and out.
- * A long operation goes in pieces, each a round of a plan. Whoever polls, waits or tests starts rounds and ends them.
+ * Buffers may be any memory; plans want theirs once, so a plan has memory of its own, and data is
+ * copied in and out. A long operation goes in pieces, each a round of a plan. Whoever polls, waits
+ * or tests starts rounds and ends them.
  *
- * All ranks make the same calls on a team in the same order. So they keep the same plans, and the rounds of one plan
- * meet in the order in which operations were begun. A plan has two turns, used one after the other, so that a second
- * operation like the first can begin before that has ended. To make a turn all ranks of the team meet in the call,
- * polling, as the specification allows. */
+ * All ranks make the same calls on a team in the same order. So they keep the same plans, and the
+ * rounds of one plan meet in the order in which operations were begun. A plan has two turns, used
+ * one after the other, so that a second operation like the first can begin before that has ended.
+ * To make a turn all ranks of the team meet in the call, polling, as the specification allows. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -26,16 +27,16 @@ struct wish {
     uint64_t count;
 };
 
-/* What a client has begun; its event has the same address. */
+/* An operation that the client has begun. The client frees it as its event, the first member. */
 struct operation {
     struct gexl_event event;
     _Atomic uint64_t ended;
-    struct wish wish; /* `count` elements are not in a round yet */
-    const char *src;  /* of these; NULL: this rank gives nothing */
-    char *dst;        /* NULL: this rank takes nothing */
+    struct wish wish; /* wish.count: the elements that no round has taken yet */
+    const char *src;  /* their place; NULL: this rank contributes nothing */
+    char *dst;        /* where their result goes; NULL: this rank receives nothing */
     gex_Coll_ReduceFn_t function;
     const void *data;
-    unsigned rounds; /* under way */
+    unsigned rounds; /* rounds under way */
     struct operation *next;
 };
 
@@ -43,15 +44,16 @@ struct turn {
     llcl_coll_t *coll;
     llcl_region_t *region;
     char *send, *receive;
-    size_t element, size;        /* bytes of one and of all */
-    struct operation *operation; /* whose round is under way, or NULL */
-    char *dst;
+    size_t element, size;        /* bytes of an element, and of a buffer */
+    struct operation *operation; /* the operation whose round is under way, or NULL */
+    char *dst;                   /* where this round's result goes */
 };
+/* The turns for one shape of operation. */
 struct plan {
     struct wish wish;
     struct turn turns[TURNS];
-    uint64_t begun;  /* rounds that operations need, up to the one begun last */
-    uint64_t rounds; /* of these started; the next one is of turn rounds % TURNS */
+    uint64_t begun;  /* rounds that all operations begun so far need */
+    uint64_t rounds; /* rounds started; turn rounds % TURNS runs the next one */
     struct plan *next;
 };
 
@@ -63,7 +65,8 @@ static void combine(const void *left, const void *right, void *result, uint64_t 
         operation->function(left, result, count, operation->data);
         return;
     }
-    /* The result goes over the right operand there, so that needs a copy where `result` is another place. */
+    /* The result goes over the right operand there, so that needs a copy where `result` is another
+     * place. */
     char room[4096];
     for (uint64_t done = 0, part; done < count; done += part) {
         part = sizeof room / element ? sizeof room / element : 1;
@@ -81,7 +84,8 @@ static void combine(const void *left, const void *right, void *result, uint64_t 
     }
 }
 
-/* All ranks of the team are in this call, or about to be. */
+/* Makes a turn; collective. The caller has met the other ranks, so that this does not wait long
+ * without polling. */
 static void turn_make(struct team *team, const struct wish *wish, struct turn *turn) {
     size_t size = wish->count * wish->element;
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
@@ -104,7 +108,7 @@ static void turn_make(struct team *team, const struct wish *wish, struct turn *t
     must(wish->kind == BROADCAST ? llcl_broadcast_init(&params, &turn->coll)
          : wish->kind == REDUCE  ? llcl_reduce_init(&params, &turn->coll)
                                  : llcl_allreduce_init(&params, &turn->coll),
-         "a collective");
+         "making a collective");
 }
 
 static bool is_idle(const struct plan *plan) {
@@ -117,7 +121,7 @@ static bool is_idle(const struct plan *plan) {
     return idle;
 }
 
-/* Takes a plan from the list, once its rounds have ended. */
+/* Waits until a plan's rounds have ended, takes it out of the list and frees it. */
 static void plan_drop(struct plan **at) {
     struct plan *plan = *at;
     GASNET_BLOCKUNTIL(is_idle(plan));
@@ -144,7 +148,8 @@ static bool same(const struct wish *a, const struct wish *b) {
            a->element == b->element && a->count == b->count;
 }
 
-/* A plan without turns; where there are enough plans it displaces the one used longest ago. */
+/* Makes a plan without turns. Frees the least recently used plan if the team has PLANS_KEPT of
+ * them. */
 static struct plan *plan_new(struct team *team, const struct wish *wish) {
     struct plan *plan = calloc(1, sizeof *plan), **last = &team->plans;
     int kept = 0;
@@ -162,8 +167,8 @@ static struct plan *plan_new(struct team *team, const struct wish *wish) {
     return plan;
 }
 
-/* The team's plan for the wish, put to the front of the list. Only the thread that begins a collective changes the
- * list; others read it. */
+/* The team's plan for the wish, put to the front of the list. Only the thread that begins a
+ * collective changes the list; others read it. */
 static struct plan *plan_find(struct team *team, const struct wish *wish) {
     struct plan **at = &team->plans, *plan;
     while (*at && !same(&(*at)->wish, wish)) {
@@ -187,7 +192,7 @@ static struct plan *plan_find(struct team *team, const struct wish *wish) {
     return plan;
 }
 
-/* Sees to it that there are turns for `rounds` rounds more, of `count` elements each. */
+/* Makes the turns that `rounds` more rounds of `count` elements need. */
 static void prepare(struct team *team, struct wish wish, uint64_t count, uint64_t rounds) {
     if (!count || !rounds) {
         return;
@@ -209,7 +214,7 @@ static uint64_t piece_of(const struct wish *wish) {
     return wish->count < most ? wish->count : most;
 }
 
-/* Ends the turn's round if it has ended. With `advancing` held, as in what follows. */
+/* Ends the turn's round if libllcl has finished it. The caller holds `advancing`. */
 static bool round_end(struct team *team, struct turn *turn) {
     struct operation *operation = turn->operation;
     llcl_status_t status = llcl_coll_test(turn->coll);
@@ -228,7 +233,8 @@ static bool round_end(struct team *team, struct turn *turn) {
     return true;
 }
 
-/* Starts the next round of the team's oldest operation that has any, unless its turn is still at work. */
+/* Starts the next round of the team's oldest operation that has any, unless its turn is still at
+ * work. */
 static bool round_start(struct team *team) {
     struct operation *operation = team->operations;
     struct wish wish = operation->wish;
@@ -259,6 +265,7 @@ static bool round_start(struct team *team) {
     return true;
 }
 
+/* The caller holds `advancing`. */
 void collectives_advance(struct team *team) {
     bool more = team->rounds || team->operations;
     while (more) {
@@ -278,7 +285,7 @@ void collectives_advance(struct team *team) {
     }
 }
 
-/* Begins an operation. What is done at once has no event. */
+/* Begins an operation. Returns GEX_EVENT_INVALID if it has ended already. */
 static gex_Event_t begin(gex_TM_t tm, const struct operation *wanted) {
     struct team *team = (struct team *)tm;
     struct operation *operation = malloc(sizeof *operation), **last;

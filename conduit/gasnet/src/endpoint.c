@@ -1,9 +1,11 @@
-/* Clients and endpoints. The endpoint of gex_Client_Init does everything. Those that a client makes beside it have
- * segments and handlers of their own, which peers use through pairs; they are members of no team. */
+/* Clients and endpoints. The endpoint of gex_Client_Init has all capabilities. Endpoints of
+ * gex_EP_Create have segments and handlers of their own, which peers reach through pairs; they are
+ * members of no team. */
 #include "internal.h"
 
 #include <stdlib.h>
 
+/* The capabilities that gex_EP_Create offers. */
 #define OF_MORE (GEX_EP_CAPABILITY_RMA | GEX_EP_CAPABILITY_AM | GEX_EP_CAPABILITY_VIS)
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
@@ -73,7 +75,7 @@ int gex_EP_Create(gex_EP_t *ep, gex_Client_t client, gex_EP_Capabilities_t capab
     return GASNET_OK;
 }
 
-/* Pairs of the same endpoints are one object. Ranks of a pair are job ranks. */
+/* Returns one object for all calls with the same two endpoints. Ranks of a pair are job ranks. */
 gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t remote) {
     static struct team *pairs[GASNET_MAXEPS][GASNET_MAXEPS];
     if (!ep || remote >= GASNET_MAXEPS) {
@@ -95,7 +97,6 @@ gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t remote) {
     return head;
 }
 
-/* Memory of devices is not offered. */
 int gex_MK_Create(gex_MK_t *kind, gex_Client_t client, const void *args, gex_Flags_t flags) {
     (void)kind, (void)client, (void)args, (void)flags;
     return refuse(GASNET_ERR_BAD_ARG, "gex_MK_Create: there is no memory but the host's");

@@ -1,4 +1,4 @@
-/* The tools: the environment, and numbers as text. */
+/* The tools: environment variables, and numbers as text. */
 #include "internal.h"
 
 #include <ctype.h>
@@ -23,7 +23,7 @@ char *gasnett_format_number(int64_t value, char *buffer, size_t size, int is_mem
     return buffer;
 }
 
-/* Ends the job with a sentence, since a misread size is found out late. */
+/* Ends the job: a client would notice a misread size much later. */
 static void bad_number(const char *text) { fatal("\"%s\" is no number", text); }
 
 int64_t gasnett_parse_int(const char *text, uint64_t unit) {
@@ -107,7 +107,7 @@ int64_t gasnett_getenv_int_withdefault(const char *name, int64_t otherwise, uint
     return answer;
 }
 
-/* A number or a fraction. */
+/* The value may be a number or a fraction, as 1/3. */
 double gasnett_getenv_dbl_withdefault(const char *name, double otherwise) {
     const char *value = getenv(name);
     double answer = otherwise;

@@ -1,7 +1,8 @@
 /* The end of the job.
  *
- * A rank tells all others that it leaves. If all do so in time, they end together; else whoever has waited long
- * enough ends the job, since gasnet_exit of one rank ends it. */
+ * A rank that exits announces this to all others. If all ranks announce it within
+ * GASNET_EXITTIMEOUT, they end together. Otherwise the rank whose wait is over ends the job: the
+ * specification lets gasnet_exit of one rank end all. */
 #include "internal.h"
 
 #include <signal.h>
@@ -9,8 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A client may have a handler for SIGQUIT, which the specification sends to ranks whose job is being ended. So what
- * ends this process otherwise runs that handler first; the launcher sends SIGTERM. */
+/* The specification sends SIGQUIT to ranks whose job is being ended, and a client may handle it.
+ * The launcher sends SIGTERM instead. So the handler of these signals raises SIGQUIT first if the
+ * client handles that. */
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 static __thread bool in_signal;
 
@@ -20,7 +22,7 @@ static void end_by(int number) {
     if (sigaction(SIGQUIT, NULL, &quit) == 0 && quit.sa_handler != SIG_DFL && quit.sa_handler != SIG_IGN) {
         raise(SIGQUIT);
     }
-    /* It has returned, or there is none. */
+    /* The client's handler has returned, or the client has none. */
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -35,14 +37,17 @@ static void signals_begin(void) {
     }
 }
 
-#define GRACE_MS 1000 /* that other ranks have to end after SIGTERM */
+#define GRACE_MS 1000 /* between SIGTERM and SIGKILL for the other ranks */
 static uint64_t exit_timeout_ns(void) {
     double seconds = gasnett_getenv_dbl_withdefault("GASNET_EXITTIMEOUT", 5);
     return (uint64_t)((seconds > 0 ? seconds : 0) * 1e9);
 }
 
-/* Tells a rank behind a wire. A dead one needs no telling. */
-static uint64_t answers; /* and LLCL_WORD_FAILED */
+/* The announcements to ranks behind a wire that have ended; LLCL_WORD_FAILED is set if one has
+ * failed. */
+static uint64_t answers;
+/* Announces this rank's exit to a rank behind a wire. An error counts as an answer, since that rank
+ * is dead. */
 static void tell_far(const struct control_at *control) {
     llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
     llcl_status_t status;
@@ -61,7 +66,8 @@ static void tell_far(const struct control_at *control) {
     }
 }
 
-/* What this rank has sent must have been answered, too, before it goes. */
+/* Whether all ranks have announced their exit, and this rank's own announcements have ended: a rank
+ * that is gone cannot send them. */
 static bool all_have_left(uint64_t asked) {
     uint64_t answered = __atomic_load_n(&answers, __ATOMIC_ACQUIRE) & ~LLCL_WORD_FAILED;
     return atomic_load(&job.world->control->leaving.value) == job.size && answered == asked;
@@ -71,7 +77,7 @@ static bool all_leave(void) {
     gasnett_tick_t until = gasnett_ticks_now() + exit_timeout_ns();
     uint64_t asked = 0;
     if (in_signal && any_far()) {
-        return false; /* the interrupted code may be anywhere in the library, so a signal sends nothing */
+        return false; /* the signal may have interrupted any code of libllcl, so its functions must not be called */
     }
     for (gex_Rank_t r = 0; r < job.size; r++) {
         if (job.controls[r].here) {
@@ -99,7 +105,7 @@ static void leave(int code) {
     }
     if (atomic_exchange(&job.leaving, 1)) {
         for (;;) {
-            pause(); /* another thread of this rank ends it */
+            pause(); /* another thread is already ending this process */
         }
     }
     fflush(NULL);
@@ -108,7 +114,7 @@ static void leave(int code) {
         llcl_finalize(job.context);
         return;
     }
-    /* Another thread may be in a call of the library, which llcl_finalize does not allow. */
+    /* llcl_finalize allows no other thread inside a call of libllcl, and there may be one. */
     llcl_exit(job.context, code, together ? 0 : GRACE_MS);
 }
 

@@ -1,4 +1,4 @@
-/* What GASNet-1 has beyond inlined calls of GASNet-EX, and handler-safe locks. */
+/* The functions of GASNet-1 that are not inlined calls of GASNet-EX, and handler-safe locks. */
 #include "internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What the parts of the conduit know of each other. */
+/* Types and functions that the conduit's sources share. */
 #ifndef GEXL_INTERNAL_H
 #define GEXL_INTERNAL_H
 
@@ -9,26 +9,27 @@
 
 #include "gasnet.h"
 
-/* Rounds of a barrier: enough for GASNET_MAXNODES. */
+/* The most rounds of a barrier: log2 of GASNET_MAXNODES, rounded up. */
 #define STEPS 12
 #define LINE 64
-/* For gex_nargs: handlers of gasnet_attach do not say how many arguments they take. */
+/* A value of gex_nargs: gasnet_attach does not declare how many arguments a handler takes. */
 #define ANY_ARGS 255u
 
-/* A word on a line of its own: one peer writes it, the owner reads it. */
+/* A word on a cache line of its own. One peer writes it, the owner reads it. */
 struct word {
     _Atomic uint64_t value;
     char rest[LINE - sizeof(uint64_t)];
 };
 
-/* What a rank's peers write to, at the beginning of the region of a team. */
+/* The words that peers write at a rank. They lie at the beginning of a team's region. */
 struct control {
-    struct word arrived[STEPS];  /* barriers that the peer of a round has entered */
-    struct word named[2][STEPS]; /* the world's: named barriers, of odd and even numbers */
-    struct word leaving;         /* the world's: ranks that have called gasnet_exit */
+    struct word arrived[STEPS];  /* by round: the last barrier for which the peer has finished the rounds before */
+    struct word named[2][STEPS]; /* world only: the same for named barriers, even and odd numbers apart */
+    struct word leaving;         /* world only: how many ranks have called gasnet_exit */
 };
 
-/* The words of a team at one of its members, and one of them: in this process, or (`here` is NULL) behind a wire. */
+/* The words of a team at one of its members, and a single word. `here` is the address in this
+ * process, or NULL if the member is behind a wire. */
 struct control_at {
     struct control *here;
     gex_Rank_t jobrank;
@@ -45,8 +46,8 @@ struct gexl_client {
     gex_Flags_t flags;
     const void *data;
 };
-/* `segment` is set once, by gex_Segment_Attach or gex_EP_BindSegment. `handlers`, by index: NULL without
- * GEX_EP_CAPABILITY_AM. */
+/* gex_Segment_Attach or gex_EP_BindSegment sets `segment`, gex_Segment_Destroy clears it.
+ * `handlers` is indexed by handler; it is NULL without GEX_EP_CAPABILITY_AM. */
 struct gexl_ep {
     gex_EP_Index_t index;
     gex_EP_Capabilities_t capabilities;
@@ -57,20 +58,21 @@ struct gexl_ep {
 };
 struct gexl_segment {
     llcl_region_t *region;
-    bool mapped;   /* its memory is the library's, which peers map */
-    bool attached; /* made by gex_Segment_Attach */
+    bool mapped;   /* libllcl has allocated the memory, so peers of the node map it */
+    bool attached; /* gex_Segment_Attach has made it */
     void *address;
     uintptr_t size;
     const void *data;
 };
 
-/* A segment that is not mapped here. */
+/* A peer's segment that this process does not map. */
 struct gexl_far {
     llcl_remote_t remote;
     uintptr_t size;
 };
 
-/* Something under way: it has happened when the number, of barriers of a team or of an operation, has got there. */
+/* An event: it has happened when *progress, which counts a team's barriers or says that an
+ * operation has ended, has reached `until`. */
 struct gexl_event {
     const _Atomic uint64_t *progress;
     uint64_t until;
@@ -78,40 +80,40 @@ struct gexl_event {
 
 struct operation;
 struct plan;
-/* A team. `head` is what clients see; the address of both is the same. */
+/* A team or a pair. Clients see `head`, its first member. */
 struct team {
     struct gexl_tm head;
     bool is_pair;
-    gex_EP_Index_t from;  /* of a pair: the endpoint of this rank */
-    gex_EP_Index_t index; /* of a pair: the endpoint at its peers */
+    gex_EP_Index_t from;  /* pair: this rank's endpoint */
+    gex_EP_Index_t index; /* pair: the peers' endpoint */
     llcl_team_t *llcl;
     llcl_region_t *region;
     struct control *control;
     unsigned steps;
-    struct word_at there[STEPS]; /* the words of `arrived` that this rank writes, at its peers */
-    uint64_t sent[STEPS];
-    uint64_t started;
-    _Atomic uint64_t ended;
-    struct plan *plans;           /* the one used last first */
-    struct operation *operations; /* that have rounds to start, the oldest first */
-    unsigned rounds;              /* under way */
+    struct word_at there[STEPS]; /* the words `arrived` that this rank writes at its peers */
+    uint64_t sent[STEPS];        /* the values it has written there last */
+    uint64_t started;            /* the last barrier that this rank has entered */
+    _Atomic uint64_t ended;      /* the last barrier that all ranks have entered */
+    struct plan *plans;           /* the most recently used one first */
+    struct operation *operations; /* those with rounds to start, the oldest first */
+    unsigned rounds;              /* rounds of collectives under way */
     gex_Flags_t flags;
     gex_Memvec_t scratch;
     const void *data;
-    bool listed;               /* among the teams with something under way */
-    struct team *next;         /* of these */
-    struct team *next_of_all;  /* of the teams with places of their own */
+    bool listed;               /* the team is in the list of teams with barriers or collectives under way */
+    struct team *next;         /* in that list */
+    struct team *next_of_all;  /* in the list of teams that have a copy of the world's places */
 };
 
 struct gexl_token {
     llcl_am_t *message;
     llcl_am_view_t view;
-    gex_EP_t ep; /* whose handler runs */
+    gex_EP_t ep; /* the endpoint whose handler runs */
     const gex_AM_Entry_t *entry;
     bool replied;
 };
 
-/* The job. One client. */
+/* The job, with its one client. */
 struct job {
     llcl_context_t *context;
     gex_Rank_t rank;
@@ -119,27 +121,27 @@ struct job {
     struct gexl_client client;
     struct gexl_ep ep;
     struct gexl_ep *eps[GASNET_MAXEPS];       /* by index */
-    struct gexl_place *places[GASNET_MAXEPS]; /* of every rank, by the endpoint's index; NULL: never heard of */
+    struct gexl_place *places[GASNET_MAXEPS]; /* by endpoint index: all ranks' segments; NULL: none known */
     struct team *world;
-    struct control_at *controls; /* of every rank */
-    size_t medium;             /* most bytes of a medium message, between any two ranks */
-    unsigned yield_after;      /* rounds of a wait between two offers of the core */
+    struct control_at *controls; /* by rank: the words of the world's team */
+    size_t medium;             /* most bytes of a medium message between any two ranks */
+    unsigned yield_after;      /* a waiting thread yields its core after so many polls */
     int wait_mode;
     _Atomic int leaving;
 };
 extern struct job job;
 
-/* Ends the job with a sentence that begins with the rank. */
+/* Prints a sentence with the rank, and ends the job. */
 void fatal(const char *format, ...) GASNETT_NORETURN __attribute__((format(printf, 1, 2)));
-/* Ends the job unless a call of the library has answered LLCL_OK. */
+/* Ends the job unless `status` is LLCL_OK. `what`: the part of the conduit that needed the call. */
 void must(llcl_status_t status, const char *what);
-/* Like a non-fatal error of the interface: prints if gex_System_GetVerboseErrors, returns the code. */
+/* Returns the code. Prints the sentence if gex_System_GetVerboseErrors() is set. */
 int refuse(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Ends the job with a sentence that names `call` if the client has not begun it, or if a handler runs on this thread. */
+/* Ends the job if `call` comes before gex_Client_Init or from a handler. */
 void must_be_up(const char *call);
 bool in_handler(void);
 
-/* Threads of the client that have entered the library. */
+/* Counts the threads of the client that have entered the conduit. */
 extern _Atomic int threads_seen;
 extern __thread bool thread_seen;
 static inline void see_thread(void) {
@@ -149,19 +151,20 @@ static inline void see_thread(void) {
     }
 }
 
-/* Ends the job with a sentence if `tm` is a pair, which no collective call takes. */
+/* Ends the job if `tm` is a pair: collective calls take teams only. */
 void must_be_a_team(gex_TM_t tm, const char *call);
 
 /* am.c */
 void am_begin(void);
-/* Gives an endpoint its table of handlers. False: no memory. */
+/* Gives an endpoint an empty table of handlers. False: no memory. */
 bool am_endpoint(gex_EP_t ep);
-/* launch.c: the place among ranks that mpirun has started, or NULL; then its files go, when all ranks have met */
+/* launch.c: launch_begin() returns a bootstrap for ranks that a known launcher has started, else
+ * NULL. launch_end() removes its files, when all ranks have met. */
 const llcl_bootstrap_t *launch_begin(void);
 void launch_end(void);
-/* nodes.c: which ranks share memory */
+/* nodes.c: a rank is far if it shares no memory with this rank */
 void nodes_begin(void);
-bool is_far(gex_Rank_t jobrank); /* has no memory in common with this rank */
+bool is_far(gex_Rank_t jobrank);
 bool any_far(void);
 gex_Rank_t node_of(gex_Rank_t jobrank, gex_Rank_t *count);
 /* words.c */
@@ -173,8 +176,8 @@ void exit_begin(void);
 /* endpoint.c and segment.c */
 void endpoint_begin(void);
 const struct gexl_place *places_of(gex_EP_Index_t index);
-/* barrier.c: `advancing` guards barriers, events and the rounds of collectives. Outside of PAR one thread at a time
- * is in the library. */
+/* barrier.c: the mutex `advancing` guards barriers, events and the rounds of collectives. SEQ and
+ * PARSYNC need none, since one thread at a time is in the conduit. */
 #if defined(GASNET_PAR)
 extern pthread_mutex_t advancing;
 static inline void advance_lock(void) { pthread_mutex_lock(&advancing); }
@@ -185,12 +188,13 @@ static inline void advance_lock(void) {}
 static inline bool advance_trylock(void) { return true; }
 static inline void advance_unlock(void) {}
 #endif
-extern _Atomic int teams_open; /* with something under way; the named barrier counts as one */
+extern _Atomic int teams_open; /* teams with barriers or collectives under way, plus 1 for a named barrier */
 void barrier_begin_world(void);
 void teams_progress(void);
 void team_open(struct team *team);
 void team_forget(struct team *team);
-/* Meets the other ranks of a team, and polls meanwhile: before a call of the library that waits for them. */
+/* A barrier that polls. The conduit calls it before a call of libllcl that waits for other ranks
+ * without polling. */
 void meet(struct team *team);
 /* team.c */
 struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags);
@@ -199,10 +203,11 @@ void teams_refresh(void);
 /* coll.c */
 void collectives_advance(struct team *team);
 void plans_free(struct team *team);
-/* vis.c and am.c: a handler at a peer, as a reply to nothing */
+/* am.c: runs a reply handler at a peer without a request, for peer completion (vis.c) */
 void am_notify(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void *source, size_t size);
 
-/* access.c: where bytes of a rank are, here or (`here` is NULL) there. Ends the job if they are in no segment. */
+/* access.c: finds bytes of a rank's segment. `here` is their address in this process, or NULL if
+ * only `remote` reaches them. Ends the job if they are not in the segment. */
 struct far_place {
     gex_Rank_t jobrank;
     void *here;

@@ -1,4 +1,4 @@
-/* The job: how it begins, what can be asked of it, how it ends. */
+/* The job: initialisation, queries, errors, polling. exit.c ends it. */
 #include "internal.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static const struct {
 } codes[] = {
     {GASNET_OK, "GASNET_OK", "no error"},
     {GASNET_ERR_NOT_INIT, "GASNET_ERR_NOT_INIT", "the job has not begun"},
-    {GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE", "something that is needed is exhausted, or is not offered"},
+    {GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE", "a resource is exhausted, or is not offered"},
     {GASNET_ERR_BAD_ARG, "GASNET_ERR_BAD_ARG", "an argument has a value that it may not have"},
     {GASNET_ERR_NOT_READY, "GASNET_ERR_NOT_READY", "the operation has not ended"},
     {GASNET_ERR_BARRIER_MISMATCH, "GASNET_ERR_BARRIER_MISMATCH", "ranks gave different names to a barrier"},
@@ -122,7 +122,6 @@ int gasnet_set_waitmode(int mode) {
     return GASNET_OK;
 }
 
-/* Polling. */
 int gasnet_AMPoll(void) {
     see_thread();
     llcl_status_t status = llcl_am_poll(job.context, 16, NULL);
@@ -145,21 +144,22 @@ void gexl_pause(unsigned *rounds) {
         return;
     }
     if (job.wait_mode == GASNET_WAIT_BLOCK || (job.wait_mode == GASNET_WAIT_SPINBLOCK && *rounds > 10000)) {
-        /* What is waited for may also be a word that a peer writes, which ends no sleep: 1 ms at most. */
+        /* The caller may wait for a word that a peer stores. Such a store does not end
+         * llcl_am_wait(), so it sleeps 1 ms at most. */
         llcl_am_wait(job.context, 1000000);
     } else {
         sched_yield();
     }
 }
 
-/* Begins the job. */
 static void connect_all(void) {
     must(llcl_allgather_bytes(job.context, NULL, 0, NULL), "meeting the other ranks");
-    must(llcl_connect(job.context, NULL, 0), "contacting the other ranks");
+    must(llcl_connect(job.context, NULL, 0), "connecting to the other ranks");
     nodes_begin();
 }
 
-/* Ranks of llcl-run, or of an MPI whose module libllcl has; else those of a launcher that this library knows. */
+/* llcl_init knows ranks that llcl-run has started, and those of an MPI that it has a module for. It
+ * refuses ranks of other launchers; launch_begin() knows some of these. */
 static llcl_status_t begin(void) {
     llcl_config_t config = LLCL_CONFIG_INIT;
     config.am_handlers = LLCL_AM_HANDLERS_POLLED;
@@ -190,8 +190,8 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     am_begin();
     connect_all();
     launch_end();
-    /* A rank with a core of its own keeps it: a yield to a third program costs a time slice. A wire has a thread that
-     * wants a core, too. */
+    /* A waiting rank that has a core to itself seldom yields, because a third program would take
+     * the core for a time slice. Other ranks, and the thread that polls a wire, need the core. */
     job.yield_after = job.size > (gex_Rank_t)gasnett_cpu_count() || any_far() ? 16 : 4096;
     team_begin();
     barrier_begin_world();

@@ -1,5 +1,6 @@
-/* Ranks that mpirun has started: Open MPI's, and those of launchers that number them by PMI_RANK (MPICH, Intel MPI).
- * They find each other by files in a directory that belongs to the job, which is removed when all have met. */
+/* The bootstrap of ranks on one machine that a launcher other than llcl-run has started: Open
+ * MPI's, or one that sets PMI_RANK (MPICH, Intel MPI). The ranks exchange files in a directory that
+ * only this job uses, and remove it when all have met. */
 #include "internal.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static bool put_file(const void *mine, size_t size) {
     if (file >= 0) {
         close(file);
     }
-    return good && rename(part, name) == 0; /* whole, or not there */
+    return good && rename(part, name) == 0; /* a reader finds the whole file or none */
 }
 
 static bool get_file(uint32_t rank, void *place, size_t size, uint64_t until) {
@@ -64,8 +65,8 @@ static int32_t allgather(void *data, const void *mine, size_t size, void *all) {
     return good ? 0 : 1;
 }
 
-/* When the process that has started this one began, as /proc tells: after a reboot or a wrap of process ids there is
- * no older directory of that name. */
+/* The start time of the parent process, from /proc. As a part of the directory's name it tells this
+ * job from an older one whose launcher had the same process id. */
 static unsigned long long parent_began(void) {
     char path[40], line[1000] = "";
     unsigned long long began = 0;
@@ -81,7 +82,8 @@ static unsigned long long parent_began(void) {
     return began;
 }
 
-/* A directory of this user that all ranks of the job know, and no other job. */
+/* Makes the job's directory, which must belong to this user. All ranks of a job compute one
+ * name. */
 static bool make_directory(void) {
     const char *job_directory = getenv("PMIX_SERVER_TMPDIR"), *job_name = getenv("PMIX_NAMESPACE");
     struct stat found;
@@ -113,12 +115,12 @@ const llcl_bootstrap_t *launch_begin(void) {
     return NULL;
 }
 
-/* All ranks have read everything. */
+/* Called when all ranks have read all files. The last rank's rmdir() succeeds. */
 void launch_end(void) {
     char name[400];
     for (; rounds > 0; rounds--) {
         name_of(name, sizeof name, rounds, bootstrap.rank);
         unlink(name);
-        rmdir(directory); /* by whoever is the last */
+        rmdir(directory);
     }
 }

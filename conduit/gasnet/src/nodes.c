@@ -1,11 +1,11 @@
-/* Which ranks share memory with which: those of a node, which GASNet calls a neighbourhood. */
+/* Neighbourhoods: the ranks of a node, which share memory. */
 #include "internal.h"
 
 #include <stdlib.h>
 
-/* Of every rank, the lowest one of its neighbourhood. */
+/* By rank: the lowest rank of its neighbourhood. */
 static gex_Rank_t *firsts;
-/* Of this rank's neighbourhood the members, and its place among them. */
+/* This rank's neighbourhood, and the rank's index in it. */
 static gex_RankInfo_t *members;
 static gex_Rank_t member_count, my_place;
 
@@ -15,7 +15,8 @@ bool is_far(gex_Rank_t jobrank) { return !share_memory(jobrank, job.rank); }
 
 bool any_far(void) { return member_count < job.size; }
 
-/* Asks the library for all peers, which are in contact; then the ranks tell each other what they have found. */
+/* Asks libllcl how it reaches each peer, then gathers the lowest rank of each rank's
+ * neighbourhood. */
 void nodes_begin(void) {
     gex_Rank_t *found = malloc(job.size * sizeof *found), first = job.rank;
     firsts = malloc(job.size * sizeof *firsts);
@@ -25,7 +26,7 @@ void nodes_begin(void) {
     job.medium = SIZE_MAX;
     for (gex_Rank_t r = 0; r < job.size; r++) {
         llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
-        must(llcl_query_peer(job.context, r, &info), "asking for a rank's limits");
+        must(llcl_query_peer(job.context, r, &info), "querying a peer");
         job.medium = info.am_payload < job.medium ? info.am_payload : job.medium;
         if (info.transport != LLCL_TRANSPORT_WIRE || r == job.rank) {
             first = r < first ? r : first;
@@ -33,7 +34,7 @@ void nodes_begin(void) {
             found[member_count++] = r;
         }
     }
-    must(llcl_allgather_bytes(job.context, &first, sizeof first, firsts), "telling the nodes of the ranks");
+    must(llcl_allgather_bytes(job.context, &first, sizeof first, firsts), "gathering the ranks' nodes");
     members = (gex_RankInfo_t *)found;
 }
 

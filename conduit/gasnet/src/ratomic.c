@@ -1,4 +1,4 @@
-/* Remote atomics: by the calling processor, in mapped memory; else by the owner. */
+/* Remote atomics. The caller's processor does those on mapped memory; libllcl does all others. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -41,13 +41,13 @@ static struct far_place target_of(gex_AD_t ad, gex_Rank_t rank, void *target, ge
 }
 
 #define BAD_OP(op) fatal("atomic operation %#x is none for this type", op)
-/* What the word becomes; the fetching form of an operation has been made its plain one. */
+/* next_*: the new value of a word. The caller passes the non-fetching form of an operation. */
 #define BITS(type)                                                                                  \
     case GEX_OP_AND: return old & a;                                                                \
     case GEX_OP_OR: return old | a;                                                                 \
     case GEX_OP_XOR: return old ^ a;
 #define NO_BITS(type)
-/* Signed integers wrap around: computed as unsigned ones. */
+/* Signed integers are computed as unsigned ones, so that they wrap around. */
 #define NEXT(NAME, type, wide, MORE)                                                                \
     static type next_##NAME(gex_OP_t op, type old, type a) {                                        \
         switch (op) {                                                                               \
@@ -64,8 +64,8 @@ static struct far_place target_of(gex_AD_t ad, gex_Rank_t rank, void *target, ge
         }                                                                                           \
         BAD_OP(op);                                                                                 \
     }
-/* Behind a wire, and in memory that is not mapped here: by the owner. The operands are bits; the answer is what the word
- * was. */
+/* An atomic on memory that this process does not map, also behind a wire. Operands and the result,
+ * the word's old value, are bit patterns. */
 static uint64_t far_operate(const struct far_place *word, uint32_t type, gex_OP_t op, uint64_t operand,
                             uint64_t operand2) {
     static const struct {
@@ -93,11 +93,12 @@ static uint64_t far_operate(const struct far_place *word, uint32_t type, gex_OP_
     params.operand = op == GEX_OP_CAS ? operand2 : operand;
     params.compare = operand;
     params.result = &was;
-    must(llcl_atomic(job.context, &params), "an atomic on a peer's own memory");
+    must(llcl_atomic(job.context, &params), "an atomic on a segment that is not mapped here");
     return type == LLCL_TYPE_I32 || type == LLCL_TYPE_U32 || type == LLCL_TYPE_F32 ? was.narrow : was.wide;
 }
-/* The word is exchanged as bits, so that floating-point numbers need no instructions of their own. Additions to
- * integers, which runtimes count with, take the processor's. */
+/* Compare-and-swap exchanges the word as a bit pattern, so one loop serves integers and
+ * floating-point numbers. Integer additions, the most frequent ones, use the processor's
+ * fetch-add. */
 #define OPERATE(NAME, type, llcl, bits, is_integer)                                                 \
     int gex_AD_OpNBI_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,  \
                             type operand1, type operand2, gex_Flags_t flags) {                      \

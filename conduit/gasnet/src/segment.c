@@ -1,4 +1,4 @@
-/* Segments: memory that peers may reach, bound to endpoints, and where that of every rank lies. */
+/* Segments, their binding to endpoints, and the table of all ranks' segments. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -19,7 +19,8 @@ uintptr_t gex_Segment_QuerySize(gex_Segment_t segment) { return segment->size; }
 void gex_Segment_SetCData(gex_Segment_t segment, const void *value) { segment->data = value; }
 void *gex_Segment_QueryCData(gex_Segment_t segment) { return (void *)segment->data; }
 
-/* Half the memory of the machine, in equal parts, or what GASNET_MAX_SEGSIZE says if that is less. */
+/* Half the machine's memory divided by the number of ranks, or GASNET_MAX_SEGSIZE if that is
+ * less. */
 uintptr_t gasnet_getMaxLocalSegmentSize(void) {
     uint64_t most = gasnett_getPhysMemSz(1) / 2 / (job.size ? job.size : 1);
     uint64_t wanted = (uint64_t)gasnett_getenv_int_withdefault("GASNET_MAX_SEGSIZE", (int64_t)most, 1 << 20);
@@ -60,19 +61,19 @@ int gex_Segment_Create(gex_Segment_t *segment, gex_Client_t client, gex_Addr_t a
     return segment_make(segment, address, size);
 }
 
-/* Tells this rank where a segment is. */
+/* Enters a rank's segment in the table. */
 static void place_segment(gex_EP_Index_t index, gex_Rank_t rank, const struct gexl_place *place) {
     pthread_mutex_lock(&binding);
     if (!job.places[index] && !(job.places[index] = calloc(job.size, sizeof *place))) {
         fatal("no memory for the segments of %u ranks", job.size);
     }
-    /* A pair may have taken the address of this table before, so it stays where it is. */
+    /* A pair may hold the address of this table, so the table is never allocated again. */
     job.places[index][rank] = *place;
     pthread_mutex_unlock(&binding);
     teams_refresh();
 }
 
-/* The table for an endpoint's index at all ranks, of zeroes where nothing is known. */
+/* The segments of all ranks at an endpoint index. An unknown segment is all zeroes. */
 const struct gexl_place *places_of(gex_EP_Index_t index) {
     pthread_mutex_lock(&binding);
     if (!job.places[index] && !(job.places[index] = calloc(job.size, sizeof **job.places))) {
@@ -104,7 +105,8 @@ int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags) {
     return GASNET_OK;
 }
 
-/* Addresses of a segment that has gone fit nothing at this rank; the specification forbids peers to use them. */
+/* An access to a destroyed segment of this rank then ends the job. The specification forbids peers
+ * to make one. */
 void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
     static const struct gexl_place nothing;
     must_be_up("gex_Segment_Destroy");
@@ -124,7 +126,7 @@ void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
     free(segment);
 }
 
-/* What ranks tell each other of a bound segment. */
+/* A bound segment, as ranks publish it. */
 struct card {
     gex_EP_Index_t index;
     uint32_t mapped;
@@ -132,6 +134,7 @@ struct card {
     uint64_t base;
     uint64_t size;
 };
+/* All segments that a rank publishes in one call. */
 struct notice {
     uint64_t count;
     struct card cards[GASNET_MAXEPS];
@@ -143,11 +146,12 @@ static struct card card_of(const struct gexl_ep *ep) {
                          (uintptr_t)segment->address, segment->size};
 }
 
-/* A description that stood there before is not freed: another thread may be reading it. */
+/* Enters a segment that another rank has published. An older `far` is not freed, because another
+ * thread may be reading it. */
 static void learn(gex_Rank_t rank, const struct card *card) {
     struct gexl_place place = {.base = card->base};
     if (rank == job.rank) {
-        return; /* known since it was bound */
+        return; /* bind() has entered it */
     }
     if (card->mapped && !is_far(rank)) {
         void *here = llcl_remote_pointer(job.context, rank, card->remote, card->size);
@@ -166,7 +170,7 @@ static void learn(gex_Rank_t rank, const struct card *card) {
     place_segment(card->index, rank, &place);
 }
 
-/* Ranks of the team give each other their notices. */
+/* Gathers the notices of a team's ranks. */
 static void exchange(struct team *team, const struct notice *mine) {
     llcl_region_t *region;
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
@@ -180,13 +184,13 @@ static void exchange(struct team *team, const struct notice *mine) {
     params.receive = llcl_region_local(region, sizeof *mine);
     params.count = sizeof *mine;
     params.type = LLCL_TYPE_U8;
-    must(llcl_allgather(&params), "telling the ranks' segments");
+    must(llcl_allgather(&params), "publishing segments");
     for (gex_Rank_t r = 0; r < team->head.size; r++) {
         for (uint64_t i = 0; i < notices[1 + r].count; i++) {
             learn(gex_TM_TranslateRankToJobrank(&team->head, r), &notices[1 + r].cards[i]);
         }
     }
-    must(llcl_region_free(region), "telling the ranks' segments");
+    must(llcl_region_free(region), "publishing segments");
 }
 
 int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t count, gex_Flags_t flags) {

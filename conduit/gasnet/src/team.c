@@ -1,4 +1,5 @@
-/* Teams: a team of libllcl, its members' job ranks, and the memory in which its barriers meet. */
+/* Teams. A team of GASNet is a team of libllcl with a table of its members' job ranks, a table of
+ * their segments, and a region with the words of its barriers. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -20,7 +21,8 @@ static struct team *team_new(llcl_team_t *llcl, gex_Rank_t rank, gex_Rank_t size
     if (team->steps > STEPS) {
         fatal("a team of %u ranks, at most %d", size, GASNET_MAXNODES);
     }
-    /* Behind the words there is room for the members' addresses, one and all. */
+    /* Behind the words lie the buffers of the allgather in team_make(): this rank's address, then
+     * all members'. */
     must(llcl_region_allocate(job.context, sizeof(struct control) + sizeof(llcl_remote_t) + table, 0, &team->region),
          "memory for a team");
     team->control = llcl_region_address(team->region);
@@ -35,7 +37,7 @@ static void find_words(struct team *team, const llcl_remote_t *remotes) {
     }
 }
 
-/* Teams with places of their own. */
+/* The teams that have a copy of the world's places, in their own order. */
 static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
 static struct team *teams;
 
@@ -49,7 +51,8 @@ static void refresh(struct team *team) {
     }
 }
 
-/* After a segment was bound or published: what another thread reads meanwhile is not written. */
+/* Updates the copies after a segment was bound or published. refresh() writes changed entries only,
+ * because other threads read the unchanged ones. */
 void teams_refresh(void) {
     pthread_mutex_lock(&listing);
     for (struct team *team = teams; team; team = team->next_of_all) {
@@ -86,7 +89,7 @@ void must_be_a_team(gex_TM_t tm, const char *call) {
     }
 }
 
-/* The members tell each other where their words are, by an allgather of the new team. */
+/* Makes a team; collective. The members gather the addresses of their words. */
 struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags) {
     struct team *team = team_new(llcl, llcl_team_rank(llcl), llcl_team_size(llcl), flags);
     llcl_remote_t *mine = (llcl_remote_t *)(team->control + 1);
@@ -132,7 +135,8 @@ void team_begin(void) {
     gexl_world = &team->head;
 }
 
-/* Scratch memory is not needed; what a client gives is kept for gex_TM_Destroy alone. */
+/* The conduit needs no scratch memory. It keeps what the client gives until gex_TM_Destroy returns
+ * it. */
 #define QUERY (GEX_FLAG_TM_SCRATCH_SIZE_MIN | GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED)
 #define SMALLEST 64
 
@@ -145,7 +149,8 @@ size_t gex_TM_Split(gex_TM_t *new_tm, gex_TM_t parent, int color, int key, void 
         return new_tm ? SMALLEST : 0;
     }
     meet((struct team *)parent);
-    /* Keys are compared as unsigned numbers there: shifted, so that negative ones are the lowest. */
+    /* Keys are compared as unsigned numbers there: shifted, so that negative ones are the
+     * lowest. */
     must(llcl_team_split(((struct team *)parent)->llcl, new_tm ? (uint32_t)color : LLCL_TEAM_NONE,
                          (uint32_t)key ^ 0x80000000u, &llcl),
          "gex_TM_Split");
@@ -200,7 +205,8 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t new_count, gex_TM_t parent, gex_E
     return 0;
 }
 
-/* No member may free its words while another is still in a barrier, so there is one more. */
+/* Begins with a barrier: no member may free its words while another one is still in an earlier
+ * barrier. */
 int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch, gex_Flags_t flags) {
     struct team *team = (struct team *)tm;
     must_be_up("gex_TM_Destroy");

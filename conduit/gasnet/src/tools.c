@@ -1,4 +1,4 @@
-/* The tools: the machine, bytes, names of constants. */
+/* The tools: clock, machine, process, bytes, names of constants. */
 #include "internal.h"
 
 #include <signal.h>
@@ -28,7 +28,8 @@ uint64_t gasnett_gettimeofday_us(void) {
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_usec;
 }
 
-/* The smallest step that the clock makes, and what one look at it costs, of some hundred looks. */
+/* Reads the clock 500 times: the smallest step between two readings, and the mean cost of one, in
+ * microseconds. */
 static void measure(double *step, double *cost) {
     gasnett_tick_t first = gasnett_ticks_now(), last = first, least = GASNETT_TICK_MAX;
     const int looks = 500;
@@ -123,7 +124,7 @@ void gasnett_close_streams(void) { fflush(NULL); }
 gasnett_sighandlerfn_t gasnett_reghandler(int number, gasnett_sighandlerfn_t handler) {
     return signal(number, handler);
 }
-/* A client's own way to print where it is; there is no other. */
+/* A client may define this function; the conduit has no backtraces of its own. */
 extern gasnett_backtrace_type_t gasnett_backtrace_user __attribute__((weak, visibility("default")));
 int gasnett_print_backtrace(int fd) {
     return &gasnett_backtrace_user && gasnett_backtrace_user.fnp ? gasnett_backtrace_user.fnp(fd) : 1;
@@ -140,7 +141,7 @@ void gasnett_fatalerror_(const char *where, const char *format, ...) {
     fatal("%s", text);
 }
 
-/* A sum over bytes whose places count (Fletcher's, of 32 bits each). */
+/* Fletcher's checksum with two sums of 32 bits, so that the order of the bytes counts. */
 uint64_t gasnett_checksum(const void *data, int count) {
     const unsigned char *bytes = data;
     uint64_t low = 1, high = 0;
@@ -169,7 +170,7 @@ int gasnett_getheapstats(gasnett_heapstats_t *stats) {
     return 1; /* not collected */
 }
 
-/* Names of bits, joined by '|'. */
+/* A bit and its name. format_bits() joins the names by '|'. */
 struct bit {
     uint32_t value;
     const char *name;

@@ -1,9 +1,11 @@
-/* Vectors, lists and strides: loops over mapped memory. */
+/* Vector, indexed and strided accesses: loops of copies in mapped memory, of puts and gets
+ * elsewhere. */
 #include "internal.h"
 
 #include <string.h>
 
-/* A list of pieces: of a vector (each with its length), or of one length all. */
+/* A list of pieces. `vector`: each piece has its length. Otherwise `addresses`: all have `length`
+ * bytes. */
 struct list {
     const gex_Memvec_t *vector;
     void *const *addresses;
@@ -26,7 +28,7 @@ static size_t total(const struct list *list) {
     return sum;
 }
 
-/* The handler that the next access of this thread ends with at its peer. */
+/* The peer completion that this thread has set for its next access. */
 static __thread struct {
     gex_AM_Index_t handler;
     const void *source;
@@ -106,11 +108,11 @@ int gex_VIS_IndexedGetBlocking(gex_TM_t tm, size_t dst_count, void *const dst[],
                       &(struct list){NULL, src, src_size, src_count, true});
 }
 
-/* Strides. */
 #define LEVELS 64
 enum carrier { COPY, PUT, GET };
+/* A strided access. PUT and GET use `tm` and `rank`; COPY is for mapped memory. */
 struct grid {
-    gex_TM_t tm; /* whose memory is to be written or read, unless it is mapped */
+    gex_TM_t tm;
     gex_Rank_t rank;
     enum carrier carrier;
     char *to;
@@ -131,7 +133,8 @@ static void copy_element(const struct grid *g, char *to, const char *from) {
     }
 }
 
-/* One row after the other; the counters of the outer levels go like those of an odometer. */
+/* Copies a row of level 0 at a time. at[level] counts the rows of the outer levels; a count that is
+ * full is set back and carries into the next level. */
 static void copy_grid(const struct grid *g) {
     size_t at[LEVELS] = {0}, row = g->levels ? g->count[0] : 1;
     ptrdiff_t to_step = g->levels ? g->to_strides[0] : 0, from_step = g->levels ? g->from_strides[0] : 0;
@@ -156,7 +159,8 @@ static void copy_grid(const struct grid *g) {
     }
 }
 
-/* Where the lowest byte of a grid lies, and how many bytes it spans from there. */
+/* The address of the lowest byte of a strided access, and in `span` the bytes from there to its
+ * end. */
 static char *extent(char *start, const ptrdiff_t *strides, const size_t *count, size_t levels, size_t element,
                     size_t *span) {
     ptrdiff_t low = 0, high = (ptrdiff_t)element;
@@ -180,7 +184,8 @@ static bool is_empty(size_t element, const size_t *count, size_t levels) {
     return empty;
 }
 
-/* The same place in this process, or NULL. The whole extent must be in the segment. */
+/* The address of `start` in this process, or NULL if the segment is not mapped. Ends the job unless
+ * the whole extent is in the segment. */
 static char *reach(gex_TM_t tm, gex_Rank_t rank, char *start, const ptrdiff_t *strides, const size_t *count,
                    size_t levels, size_t element) {
     size_t span;

@@ -1,4 +1,5 @@
-/* Included before every source by the build: what a header of GASNet declares is exported, all else is hidden. */
+/* The build includes this before every source. The libraries export what a header of GASNet
+ * declares, and hide all else. */
 #pragma GCC visibility push(default)
 #include "gasnet.h"
 #pragma GCC visibility pop

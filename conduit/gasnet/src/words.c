@@ -1,5 +1,6 @@
-/* The words by which ranks tell each other of barriers and of their end, at peers. Where the memory of a peer is mapped
- * they are stored there. Behind a wire the peer's library changes them, as remote atomics. */
+/* Writes the words of struct control at peers, by which ranks announce barriers and their exit. A
+ * rank stores to the memory of a peer that it maps, and uses remote atomics for a peer behind a
+ * wire. */
 #include "internal.h"
 
 struct control_at control_find(gex_Rank_t jobrank, llcl_remote_t remote) {
@@ -18,12 +19,12 @@ struct word_at word_find(const struct control_at *control, size_t offset) {
     return (struct word_at){here, control->jobrank, llcl_at(control->remote, offset)};
 }
 
-/* Release: whoever sees the word sees what this rank has written before, also at other peers: such writes have ended
- * when their calls return. */
+/* Release: a rank that sees the word also sees what this rank has written before. That includes
+ * writes to third ranks: a put has ended when its call returns. */
 void word_tell(const struct word_at *word, uint32_t op, uint64_t value) {
     llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
     if (word->here) {
-        /* No other rank writes it, and it only grows, so a store is the greatest value, too. */
+        /* This rank alone writes the word, in order, so a store does what `op` asks for. */
         atomic_store_explicit(&word->here->value, value, memory_order_release);
         return;
     }
@@ -33,5 +34,5 @@ void word_tell(const struct word_at *word, uint32_t op, uint64_t value) {
     params.op = op;
     params.type = LLCL_TYPE_U64;
     params.operand = value;
-    must(llcl_atomic_async(job.context, &params), "telling a rank of a barrier");
+    must(llcl_atomic_async(job.context, &params), "announcing a barrier to a rank");
 }

@@ -1,5 +1,6 @@
-//! The lane: frames of libllcl, and reads and writes (`remote`), over what MPI is asked for
-//! (`requests`).
+//! The lane that libllcl posts to and polls. It carries frames here, and reads and writes in
+//! `remote` (the rank that asks) and `serving` (the owner). `requests` holds the sends and receives
+//! that MPI has not ended.
 
 use crate::mpi::{self, Communicator, Failure};
 use crate::remote::Remote;
@@ -11,34 +12,37 @@ use std::time::{Duration, Instant};
 
 pub use crate::requests::FRAME_MOST;
 
-/// Frames being sent; three quarters of them may be of the class USER.
+/// Most frames that MPI has not finished sending. Frames of class USER stop at three quarters, so
+/// that answers and the library's own frames still find room.
 pub const DEPTH: usize = 256;
 const USER: u32 = 2;
-/// How long sends may need that are under way when the program finalises MPI.
+/// How long MPI_Finalize waits for the sends that are under way.
 const LAST: Duration = Duration::from_secs(1);
 
-/// The lane, as libllcl's threads and the thread that calls MPI_Finalize use it.
+/// The lane behind a lock. One thread of libllcl at a time posts and polls; a thread that
+/// deregisters memory and the thread that calls MPI_Finalize come beside it.
 pub struct Shared {
     lane: Mutex<Lane>,
 }
 
-// SAFETY: MPI's requests may be used by any thread, one at a time; libllcl's host by any.
+// SAFETY: MPI's requests may be used by any thread, one at a time, which the lock ensures. The host
+// may be used by any thread.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// See the head of the file.
     pub fn new(lane: Lane) -> Shared {
         Shared { lane: Mutex::new(lane) }
     }
 
-    /// The lane, for one thread.
+    /// Locks the lane.
     pub fn lane(&self) -> MutexGuard<'_, Lane> {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The program finalises MPI, which is still there: lets go of it, and tells libllcl.
+    /// Called inside MPI_Finalize, while MPI can still be called: cancels the receives, and reports
+    /// the device as failed to libllcl. After this the lane calls nothing of MPI.
     pub fn end(&self) {
         let mut lane = self.lane();
         lane.drain(LAST);
@@ -51,9 +55,10 @@ impl Shared {
         lane.ended = true;
     }
 
-    /// Ends a registration: nothing is read or written there any more.
+    /// Ends a registration. Waits until MPI has ended the transfers in the region, so that MPI
+    /// neither reads nor writes that memory after the call.
     pub fn deregister(&self, region: u64) -> i32 {
-        /// How long a peer may need that is in the middle of something.
+        /// How long a peer may need for a transfer that it has begun.
         const PATIENCE: Duration = Duration::from_secs(10);
         let limit = Instant::now() + PATIENCE;
         loop {
@@ -72,22 +77,22 @@ impl Shared {
     }
 }
 
-/// See the head of the file.
+/// The state of a lane.
 pub struct Lane {
     pub(crate) requests: Requests,
     pub(crate) remote: Remote,
-    /// To be told.
+    /// Events that poll() has not returned yet.
     pub(crate) events: VecDeque<Event>,
-    /// libllcl's, valid as long as the wire.
+    /// Valid as long as the wire.
     host: *const Host,
-    /// MPI has failed: nothing more is asked of it.
+    /// A call of MPI has failed: the lane makes no further ones.
     failed: bool,
-    /// MPI is over, or about to be.
+    /// The program finalises MPI, or close() was called.
     ended: bool,
 }
 
 impl Lane {
-    /// The lane of a communicator.
+    /// Makes the lane of a communicator.
     pub fn new(communicator: Communicator, host: *const Host) -> Result<Lane, Failure> {
         Ok(Lane {
             requests: Requests::new(communicator)?,
@@ -99,12 +104,13 @@ impl Lane {
         })
     }
 
-    /// What peers need to know: their ranks are the same in MPI, so only that it is MPI.
+    /// This rank's card. A rank has the same number in MPI as in libllcl, so a peer needs nothing
+    /// else to reach it.
     pub fn card(&self) -> Card {
         Card::of(self.requests.rank())
     }
 
-    /// MPI has failed: libllcl is told once, and asks for the end of everything.
+    /// Reports the failure of MPI to libllcl, once; libllcl then ends all operations.
     fn tell_failure(&mut self, status: i32, why: &str) {
         if !self.failed && !self.ended {
             self.failed = true;
@@ -113,7 +119,7 @@ impl Lane {
         }
     }
 
-    /// Takes in how a call of MPI went; whether well.
+    /// Returns whether a call of MPI succeeded. Reports its failure to libllcl.
     pub(crate) fn went_well(&mut self, end: Result<(), Failure>) -> bool {
         if let Err((status, why)) = &end {
             self.tell_failure(*status, why);
@@ -121,7 +127,7 @@ impl Lane {
         end.is_ok()
     }
 
-    /// Connecting needs nothing: MPI does it with the first frame.
+    /// Reports the peer as connected at once: MPI connects by itself with the first message.
     pub fn connect(&mut self, peer: u32, card: Card) -> i32 {
         if card != Card::of(peer) {
             return Status::ERR_INVALID;
@@ -130,10 +136,11 @@ impl Lane {
         Status::OK
     }
 
-    /// Takes commands as far as there is room.
+    /// Takes the first of the commands, as many as there is room for. Returns how many, and why the
+    /// next one was not taken.
     ///
     /// # Safety
-    /// The pieces are valid, their bytes until the commands have ended.
+    /// The pieces are valid during the call, their bytes until the commands have ended.
     pub unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
         if self.ended || self.failed {
             return (0, Status::ERR_STATE);
@@ -160,7 +167,7 @@ impl Lane {
         (commands.len() as u32, Status::OK)
     }
 
-    /// Takes what MPI has ended.
+    /// Lets MPI progress, and handles each send and receive that MPI has ended.
     pub(crate) fn advance(&mut self) {
         let ended = match self.requests.test() {
             Ok(ended) => ended,
@@ -187,7 +194,7 @@ impl Lane {
         }
     }
 
-    /// Tells what has happened.
+    /// Writes events to `events`, and returns how many.
     pub fn poll(&mut self, events: &mut [Event]) -> u32 {
         if self.events.is_empty() && !self.failed && !self.ended {
             self.advance();
@@ -200,7 +207,7 @@ impl Lane {
         count as u32
     }
 
-    /// A frame's bytes may be written again.
+    /// Posts the receive of a frame again: libllcl has read the frame's bytes.
     pub fn give_back(&mut self, frame: u64) {
         if !self.ended && !self.failed {
             let posted = self.requests.post(frame as usize);
@@ -208,17 +215,17 @@ impl Lane {
         }
     }
 
-    /// Whether nothing more is asked of MPI.
+    /// Whether the lane makes no further calls of MPI.
     pub(crate) fn is_over(&self) -> bool {
         self.failed || self.ended
     }
 
-    /// Whether something is to be told at once.
+    /// Whether the next poll() has an event without a call of MPI.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// Waits for the sends.
+    /// Waits until MPI has ended all sends, for `drain` at most.
     fn drain(&mut self, drain: Duration) {
         let limit = Instant::now() + drain;
         while !self.requests.has_sent_all() && !self.failed && Instant::now() < limit {
@@ -227,10 +234,10 @@ impl Lane {
         }
     }
 
-    /// Ends what is under way, and lets go of the communicator.
+    /// Waits for the sends, cancels the receives, and frees the communicator.
     pub fn close(&mut self, drain: Duration) -> i32 {
         if self.ended || mpi::is_finalized() {
-            // What was under way has ended with MPI, and nothing may be asked of it.
+            // MPI_Finalize has ended all transfers, and MPI must not be called after it.
             return Status::ERR_STATE;
         }
         self.drain(drain);

@@ -1,9 +1,13 @@
-//! MPI as a wire of libllcl (llcl_wire.h): frames by MPI_Isend and receives from anybody that are
-//! posted before, a tag for each class, on a communicator of its own. And as the launcher: what
-//! mpirun has started needs no code of its own to become ranks of libllcl.
+//! A wire module (llcl_wire.h) that carries libllcl's traffic over MPI. The module splits a
+//! communicator of its own off the program's. It sends each frame by MPI_Isend, with the frame's
+//! class as the tag, and keeps receives from MPI_ANY_SOURCE posted for every class.
 //!
-//! The module uses the MPI that it is linked to, which is the program's own where the program has
-//! one. It takes MPI_THREAD_MULTIPLE only, since threads of libllcl call MPI beside the program's.
+//! The module also offers MPI's launcher to libllcl: a program that mpirun has started becomes
+//! ranks of libllcl without any code for MPI.
+//!
+//! The module is linked to one MPI. A program that uses MPI itself has loaded that MPI already, and
+//! both then share it. The module refuses levels below MPI_THREAD_MULTIPLE, because threads of
+//! libllcl call MPI at the same time as the program's threads.
 
 mod lane;
 mod mpi;
@@ -19,13 +23,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use table::{Caps, Card, Host, Key, Open, Status, Table};
 
-/// One network as one rank uses it.
+/// What open() returns to libllcl: the wire of one rank.
 pub struct Wire {
     shared: Arc<Shared>,
-    /// What tells of MPI_Finalize.
+    /// Tells `shared` when the program calls MPI_Finalize.
     ending: mpi::Ending,
 }
 
+/// Makes a call's status of its result, and hands the sentence of an error to libllcl.
 fn guarded(host: *const Host, call: impl FnOnce() -> Result<(), (i32, String)>) -> i32 {
     match call() {
         Ok(()) => Status::OK,
@@ -36,10 +41,10 @@ fn guarded(host: *const Host, call: impl FnOnce() -> Result<(), (i32, String)>) 
     }
 }
 
-/// Leaves a sentence with libllcl.
+/// Gives libllcl the sentence that llcl_last_error() returns for the call under way.
 fn say(host: *const Host, why: &str) {
     let why = CString::new(why).unwrap_or_default();
-    // SAFETY: libllcl's, valid as long as the wire.
+    // SAFETY: libllcl keeps its host valid as long as the wire.
     unsafe { ((*host).log)((*host).host, 0, why.as_ptr()) };
 }
 
@@ -56,7 +61,7 @@ unsafe extern "C" fn probe(_: *const Host, why: *mut c_char, size: usize) -> i32
 
 unsafe extern "C" fn open(host: *const Host, how: *const Open, wire: *mut *mut Wire) -> i32 {
     guarded(host, || {
-        // SAFETY: libllcl's, valid during the call; `foreign` is NULL or leads to a number.
+        // SAFETY: `how` is valid during the call; `foreign` is NULL or points to an i64.
         let (rank, size, handle) =
             unsafe { ((*how).rank, (*how).size, (*how).foreign.cast::<i64>().as_ref()) };
         let communicator = Communicator::open(rank, size, handle.copied().unwrap_or_default())?;
@@ -64,21 +69,21 @@ unsafe extern "C" fn open(host: *const Host, how: *const Open, wire: *mut *mut W
         let told = shared.clone();
         let ending = mpi::Ending::tell(move || told.end())?;
         let opened = Box::new(Wire { shared, ending });
-        // SAFETY: the place of a pointer.
+        // SAFETY: libllcl passes the place of a pointer.
         unsafe { wire.write(Box::into_raw(opened)) };
         Ok(())
     })
 }
 
 unsafe extern "C" fn close(wire: *mut Wire, drain_ns: i64) -> i32 {
-    // SAFETY: open() has made it, and it is closed once.
+    // SAFETY: open() has made the wire, and libllcl closes it once.
     let wire = *unsafe { Box::from_raw(wire) };
     wire.ending.forget();
     wire.shared.lane().close(Duration::from_nanos(drain_ns.max(0) as u64))
 }
 
 unsafe extern "C" fn caps(_: *mut Wire, caps: *mut Caps) -> i32 {
-    // SAFETY: libllcl's; of this major version it has all these fields.
+    // SAFETY: libllcl passes a struct of this major version, which has all these fields.
     let caps = unsafe { &mut *caps };
     caps.read = 1;
     caps.write = 1;
@@ -108,13 +113,13 @@ unsafe extern "C" fn register(
     _access: u32,
     key: *mut Key,
 ) -> i32 {
-    // SAFETY: the wire is open; `key` is the place of one.
+    // SAFETY: the wire is open; `key` is the place of a key.
     unsafe { key.write((*wire).shared.lane().remote.register(memory as u64, size)) };
     Status::OK
 }
 
 unsafe extern "C" fn deregister(wire: *mut Wire, key: *const Key) -> i32 {
-    // SAFETY: the wire is open; the key is of register().
+    // SAFETY: the wire is open; register() has written the key.
     unsafe { (*wire).shared.deregister((*key).wire[0]) }
 }
 
@@ -130,14 +135,14 @@ unsafe extern "C" fn lane_of(wire: *mut Wire, number: u32, lane: *mut *const Sha
 unsafe extern "C" fn launch(host: *const Host, rank: *mut u32, size: *mut u32) -> i32 {
     guarded(host, || {
         let place = mpi::begin()?;
-        // SAFETY: places of numbers.
+        // SAFETY: libllcl passes the places of two numbers.
         unsafe { (rank.write(place.0), size.write(place.1)) };
         Ok(())
     })
 }
 
 unsafe extern "C" fn allgather(mine: *const c_void, size: usize, all: *mut c_void) -> i32 {
-    // SAFETY: libllcl's: so many bytes, and room for those of all ranks.
+    // SAFETY: `mine` has `size` bytes, `all` has room for those of every rank (llcl_wire.h).
     unsafe { mpi::allgather(mine, size, all) }
 }
 
@@ -149,7 +154,7 @@ unsafe extern "C" fn end() {
     mpi::end();
 }
 
-/// The table; its functions are in `table` and here.
+/// The module's one symbol (llcl_wire.h). The functions of a lane are in `table`, all others here.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_wire_module(_host_major: u32, _host_size: u64) -> *const Table {
     static TABLE: Table = Table {

@@ -1,4 +1,5 @@
-//! What is asked of MPI, with its errors as sentences.
+//! MPI as a library: initialising and finalising it, its errors as sentences, the module's
+//! communicator. Sends and receives are in `requests`.
 
 use crate::table::Status;
 use mpi_sys as ffi;
@@ -8,18 +9,18 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A status of libllcl and a sentence.
+/// Why a call fails: a status of libllcl, and the sentence for the user.
 pub type Failure = (i32, String);
 
-/// MPI's own words for a code.
+/// MPI's own sentence for an error code.
 fn words(code: i32) -> String {
     let (mut text, mut size) = ([0_u8; 1024], 0);
-    // SAFETY: MPI_MAX_ERROR_STRING is at most 1024 in the MPIs there are.
+    // SAFETY: MPI writes at most MPI_MAX_ERROR_STRING bytes: 256 in Open MPI, 512 in MPICH.
     unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast(), &mut size) };
     String::from_utf8_lossy(&text[..(size.max(0) as usize).min(text.len())]).into_owned()
 }
 
-/// An error for a code other than MPI_SUCCESS.
+/// Makes a failure of any code but MPI_SUCCESS. `what`: the function of MPI that returned it.
 pub fn check(what: &str, code: i32) -> Result<(), Failure> {
     match code {
         0 => Ok(()),
@@ -29,18 +30,18 @@ pub fn check(what: &str, code: i32) -> Result<(), Failure> {
 
 fn flag(call: unsafe extern "C" fn(*mut i32) -> i32) -> bool {
     let mut flag = 0;
-    // SAFETY: may be called at any time, by any thread.
+    // SAFETY: MPI_Initialized and MPI_Finalized may be called at any time, by any thread.
     unsafe { call(&mut flag) };
     flag != 0
 }
 
-/// Whether MPI is over.
+/// Whether MPI_Finalize has been called.
 pub fn is_finalized() -> bool {
     flag(ffi::MPI_Finalized)
 }
 
 fn level_name(level: i32) -> &'static str {
-    // SAFETY: constants of the MPI that was built for.
+    // SAFETY: constants of the MPI that the module was built for.
     unsafe {
         if level == ffi::RSMPI_THREAD_SINGLE {
             "MPI_THREAD_SINGLE"
@@ -52,7 +53,8 @@ fn level_name(level: i32) -> &'static str {
     }
 }
 
-/// Whether MPI can be used here, as far as can be said before it is initialised; else why not.
+/// Returns why MPI cannot be used in this process, if that is known already. Before MPI is
+/// initialised nothing is known against it.
 pub fn usable() -> Result<(), String> {
     if is_finalized() {
         return Err(
@@ -70,7 +72,7 @@ pub fn usable() -> Result<(), String> {
 }
 
 fn enough(level: i32) -> Result<(), String> {
-    // SAFETY: a constant of the MPI that was built for.
+    // SAFETY: a constant of the MPI that the module was built for.
     if level >= unsafe { ffi::RSMPI_THREAD_MULTIPLE } {
         return Ok(());
     }
@@ -81,15 +83,15 @@ fn enough(level: i32) -> Result<(), String> {
     ))
 }
 
-/// MPI_Init_thread was called here, and MPI_Finalize has to be.
+/// The module has called MPI_Init_thread, so it must call MPI_Finalize as well.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Initialises MPI where the program has not; this process's number in MPI_COMM_WORLD, and how many
-/// there are.
+/// Initialises MPI if the program has not. Returns this process's rank in MPI_COMM_WORLD, and the
+/// number of ranks.
 pub fn begin() -> Result<(u32, u32), Failure> {
     if !flag(ffi::MPI_Initialized) {
         let mut level = 0;
-        // SAFETY: no arguments; it was not initialised before.
+        // SAFETY: MPI allows NULL for the arguments, and is not initialised yet.
         let code = unsafe {
             let multiple = ffi::RSMPI_THREAD_MULTIPLE;
             ffi::MPI_Init_thread(ptr::null_mut(), ptr::null_mut(), multiple, &mut level)
@@ -98,10 +100,14 @@ pub fn begin() -> Result<(u32, u32), Failure> {
         BEGUN.store(true, Ordering::Relaxed);
         enough(level).map_err(|why| (Status::ERR_UNSUPPORTED, why))?;
     }
-    // SAFETY: MPI is initialised; the world is a communicator.
+    // SAFETY: MPI is initialised, so MPI_COMM_WORLD is a communicator.
     unsafe { place_in(ffi::RSMPI_COMM_WORLD) }
 }
 
+/// This process's rank in a communicator, and the number of its ranks.
+///
+/// # Safety
+/// MPI is initialised, and `communicator` is a communicator.
 unsafe fn place_in(communicator: ffi::MPI_Comm) -> Result<(u32, u32), Failure> {
     let (mut rank, mut size) = (0, 0);
     // SAFETY: as the caller promises.
@@ -112,10 +118,10 @@ unsafe fn place_in(communicator: ffi::MPI_Comm) -> Result<(u32, u32), Failure> {
     Ok((rank as u32, size as u32))
 }
 
-/// Gathers the bytes of all ranks of MPI_COMM_WORLD; MPI's code.
+/// Gathers `size` bytes of each rank of MPI_COMM_WORLD. Returns MPI's code.
 ///
 /// # Safety
-/// `mine` has `size` bytes, `all` room for as many of each rank.
+/// `mine` has `size` bytes, `all` has room for `size` bytes of each rank.
 pub unsafe fn allgather(mine: *const c_void, size: usize, all: *mut c_void) -> i32 {
     // SAFETY: as the caller promises; MPI is initialised.
     unsafe {
@@ -124,39 +130,37 @@ pub unsafe fn allgather(mine: *const c_void, size: usize, all: *mut c_void) -> i
     }
 }
 
-/// Ends the job.
+/// Ends the job by MPI_Abort.
 pub fn abort(code: i32) {
     // SAFETY: MPI is initialised.
     unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
 }
 
-/// Ends MPI where the module has begun it.
+/// Calls MPI_Finalize if the module has initialised MPI.
 pub fn end() {
     if BEGUN.swap(false, Ordering::Relaxed) && !is_finalized() {
-        // SAFETY: initialised by the module, which has nothing under way.
+        // SAFETY: the module has initialised MPI, and has no operation under way.
         unsafe { ffi::MPI_Finalize() };
     }
 }
 
-/// A communicator of the module's own, whose ranks are those of libllcl.
+/// The module's own communicator. Its ranks have the numbers that they have in libllcl.
 pub struct Communicator {
-    /// MPI's handle.
     pub handle: ffi::MPI_Comm,
-    /// This rank.
+    /// This process's rank.
     pub rank: u32,
-    /// The module has initialised MPI for it.
+    /// open() has initialised MPI, so close() finalises it.
     began: bool,
 }
 
 impl Communicator {
-    /// Collective over all ranks. `foreign`: the Fortran handle of the communicator that has them;
-    /// 0: MPI_COMM_WORLD.
+    /// Splits the module's communicator off the program's; collective over all ranks. `foreign` is
+    /// the Fortran handle of the program's communicator, or 0 for MPI_COMM_WORLD.
     pub fn open(rank: u32, size: u32, foreign: i64) -> Result<Communicator, Failure> {
         let began = !flag(ffi::MPI_Initialized);
         begin()?;
         let mut handle = MaybeUninit::uninit();
-        // SAFETY: MPI is initialised; the world is a communicator, and so is what the program
-        // names.
+        // SAFETY: MPI is initialised; the program promises that its handle is a communicator's.
         unsafe {
             let (name, of) = match foreign {
                 0 => ("MPI_COMM_WORLD", ffi::RSMPI_COMM_WORLD),
@@ -178,13 +182,13 @@ impl Communicator {
         }
     }
 
-    /// Lets go of the communicator, and of MPI where it was begun for this one. Collective.
+    /// Frees the communicator, and finalises MPI if open() has initialised it. Collective.
     pub fn close(&mut self) -> i32 {
-        // SAFETY: a constant of the MPI that was built for.
+        // SAFETY: a constant of the MPI that the module was built for.
         if self.handle == unsafe { ffi::RSMPI_COMM_NULL } {
             return Status::OK;
         }
-        // SAFETY: MPI is not over, and nothing is under way on the communicator.
+        // SAFETY: MPI is not finalised; the caller has ended its operations on the communicator.
         let code = unsafe { ffi::MPI_Comm_free(&mut self.handle) };
         if self.began {
             end();
@@ -193,8 +197,9 @@ impl Communicator {
     }
 }
 
-/// Calls a function when the program finalises MPI, before anything of MPI has ended: MPI deletes
-/// the attributes of MPI_COMM_SELF first.
+/// Calls a function when the program calls MPI_Finalize. MPI_Finalize first deletes the attributes
+/// of MPI_COMM_SELF; the function is the delete callback of such an attribute, and may still call
+/// MPI.
 pub struct Ending {
     key: i32,
     call: Arc<Call>,
@@ -202,7 +207,7 @@ pub struct Ending {
 
 struct Call {
     function: Box<dyn Fn() + Send + Sync>,
-    /// It was called, or is not to be called any more.
+    /// The function was called, or forget() has withdrawn it.
     over: AtomicBool,
 }
 
@@ -214,13 +219,13 @@ unsafe extern "C" fn copy(
     _: *mut c_void,
     copied: *mut i32,
 ) -> i32 {
-    // SAFETY: the place of a number.
+    // SAFETY: MPI passes the place of a number.
     unsafe { copied.write(0) };
     0
 }
 
 unsafe extern "C" fn delete(_: ffi::MPI_Comm, _: i32, call: *mut c_void, _: *mut c_void) -> i32 {
-    // SAFETY: that of tell(), which MPI gives back once.
+    // SAFETY: tell() gave this reference to MPI, and MPI deletes the attribute once.
     let call = unsafe { Arc::from_raw(call.cast::<Call>()) };
     if !call.over.swap(true, Ordering::Relaxed) {
         (call.function)();
@@ -229,12 +234,12 @@ unsafe extern "C" fn delete(_: ffi::MPI_Comm, _: i32, call: *mut c_void, _: *mut
 }
 
 impl Ending {
-    /// `function` is called at most once, until forget().
+    /// Registers `function`. MPI calls it at most once, and never after forget().
     pub fn tell(function: impl Fn() + Send + Sync + 'static) -> Result<Ending, Failure> {
         let over = AtomicBool::new(false);
         let (mut key, call) = (0, Arc::new(Call { function: Box::new(function), over }));
         let given = Arc::into_raw(call.clone()).cast_mut().cast();
-        // SAFETY: MPI is initialised; what it is given stays until delete().
+        // SAFETY: MPI is initialised; the reference that it is given stays until delete().
         unsafe {
             let code =
                 ffi::MPI_Comm_create_keyval(Some(copy), Some(delete), &mut key, ptr::null_mut());
@@ -244,12 +249,12 @@ impl Ending {
         Ok(Ending { key, call })
     }
 
-    /// Nothing is called any more.
+    /// Withdraws the function.
     pub fn forget(mut self) {
         if self.call.over.swap(true, Ordering::Relaxed) {
             return;
         }
-        // SAFETY: MPI is not over: it would have called delete() before.
+        // SAFETY: MPI is not finalised: MPI_Finalize would have called delete(), which sets `over`.
         unsafe {
             ffi::MPI_Comm_delete_attr(ffi::RSMPI_COMM_SELF, self.key);
             ffi::MPI_Comm_free_keyval(&mut self.key);

@@ -1,11 +1,15 @@
-//! Reads and writes of peers' memory, which MPI's messages carry: a request brings up to 64 of them
-//! and the bytes of small writes, its answers bring the bytes of small reads and how each went. The
-//! bytes of large ones go from memory to memory, each in a message with a tag of its own, which
-//! both sides know by the number of the operation at the rank that asks.
+//! Reads and writes of peers' memory over two-sided messages; this file has the requester's side,
+//! `serving` the owner's.
 //!
-//! Whoever polls the lane of the owner serves a request; no other thread of it takes part. At most
-//! `WINDOW` requests to a peer wait for their answer, so what is posted meanwhile travels together.
-//! A rank that serves as many large ones as it may lets further requests lie.
+//! The requester packs operations into a request of at most `MESSAGE_MOST` bytes, with the bytes of
+//! small writes. The owner's answers bring the status of each operation, and the bytes of small
+//! reads. The bytes of an operation larger than `INLINE` travel in a message of their own,
+//! directly from memory to memory. Both sides derive that message's tag from its number at the
+//! requester.
+//!
+//! The thread that polls the owner's lane serves the requests. A requester has at most `WINDOW`
+//! requests to a peer unanswered; operations that are posted meanwhile travel together in the next
+//! request. An owner that serves `SERVED` large operations defers further requests.
 
 use crate::lane::Lane;
 use crate::requests::{ANSWERS, MESSAGE_MOST, REQUESTS, Single};
@@ -14,77 +18,91 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Most bytes that travel in a request or an answer.
+/// Most bytes of an operation that travel inside a request or an answer. An operation of more bytes
+/// is *large* in this module.
 pub(crate) const INLINE: u64 = 1024;
-/// Most bytes of an operation; larger ones are cut by libllcl.
+/// Most bytes of an operation: libllcl cuts longer ones (`message_most`).
 pub const LARGEST: u64 = 4 << 20;
-/// Requests to a peer that wait for their answer.
+/// Most requests to one peer that have no answer yet.
 const WINDOW: u32 = 2;
-/// Operations under way, and large ones of them.
+/// Most operations of this rank under way.
 pub(crate) const OPERATIONS: usize = 512;
+/// Most large operations of this rank under way.
 const TRANSFERS: usize = 32;
-/// Large ones of peers that are served at a time.
+/// Most large operations of peers that this rank serves at a time.
 pub(crate) const SERVED: usize = 64;
-/// The tag of the first large one; two for each number.
+/// The tag of the first large operation; the tags below are classes. An operation's number has two
+/// tags, one for a read and one for a write.
 const FIRST_TAG: u32 = 16;
-/// How long what is under way to a dead rank may need.
+/// How long MPI may need to end the transfers with a dead rank.
 const LATE: Duration = Duration::from_secs(1);
-/// In the head of an answer: it is the last one to a request.
+/// The head of the last answer to a request; those before it have 0.
 pub(crate) const LAST: u64 = 1;
-/// Bytes of a message's head, of an entry of a request, and of one of an answer.
+/// Bytes of a message's head.
 pub(crate) const HEAD: usize = 8;
+/// Bytes of an operation in a request: number and kind, size, address, region.
 const ENTRY: usize = 32;
-pub(crate) const TOLD: usize = 16;
+/// Bytes of an operation in an answer: number and status, size of the bytes that follow.
+pub(crate) const ANSWER_ENTRY: usize = 16;
 
+/// The tag of the message that carries the bytes of a large operation.
 pub(crate) fn tag_of(number: u32, write: bool) -> u32 {
     FIRST_TAG + 2 * number + u32::from(write)
 }
 
-/// An operation of this rank's that is under way.
+/// An operation that this rank has asked a peer for.
 struct Operation {
     peer: u32,
+    /// libllcl's tag, which the event DONE returns.
     tag: u64,
     local: *mut u8,
     size: u64,
     write: bool,
-    /// Its bytes travel in a message of their own, which MPI has not ended.
+    /// The operation is large, and MPI has not ended the message with its bytes.
     transfers: bool,
-    /// How it went, if the peer has said so.
+    /// The status that the peer has answered.
     status: Option<i32>,
 }
 
-/// Memory that peers may reach.
+/// Registered memory of this rank.
 pub(crate) struct Region {
     start: u64,
     end: u64,
-    /// Large ones under way in it.
+    /// Large operations under way in the region.
     pub(crate) busy: usize,
-    /// It was deregistered, and waits for them.
+    /// deregister() was called, and waits until `busy` is 0.
     over: bool,
 }
 
-/// Both sides of one rank.
+/// The state of reads and writes, of this rank as a requester and as an owner.
 #[derive(Default)]
 pub struct Remote {
+    /// Registered memory by its key. Keys are never used again.
     regions: BTreeMap<u64, Region>,
+    /// The last key.
     registered: u64,
+    /// Operations by their number.
     operations: Vec<Option<Operation>>,
+    /// Numbers without an operation.
     free: Vec<u32>,
+    /// Large operations of this rank whose message MPI has not ended.
     transfers: usize,
-    /// Requests that wait for their answer, by peer.
+    /// Unanswered requests, by peer.
     open: HashMap<u32, u32>,
+    /// Large operations of peers whose message MPI has not ended.
     pub(crate) served: usize,
-    /// Requests that lie: where, of whom, and how many bytes.
-    pub(crate) lying: VecDeque<(usize, u32, usize)>,
-    /// The dead of whom something is under way, and how long that is waited for.
+    /// Requests that wait until `served` falls below SERVED: the receive that holds the request,
+    /// the peer, the request's size.
+    pub(crate) deferred: VecDeque<(usize, u32, usize)>,
+    /// Dead peers whose fence is not answered yet, and when it is answered at the latest.
     fences: Vec<(u32, Instant)>,
 }
 
-/// A message that is being put together.
+/// A request or an answer while its entries are added.
 pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    /// Nothing but its head.
+    /// A message with a head and no entries.
     pub(crate) fn new() -> Message {
         Message(vec![0; HEAD])
     }
@@ -97,11 +115,15 @@ impl Message {
         words.iter().for_each(|word| self.0.extend(word.to_ne_bytes()));
     }
 
+    /// Adds bytes, and pads them to whole words.
+    ///
     /// # Safety
     /// The bytes are valid.
     pub(crate) unsafe fn put_bytes(&mut self, from: *const u8, size: u64) {
         if size == 8 && from.cast::<u64>().is_aligned() {
-            // SAFETY: as the caller promises; aligned. A word that others write is read as one.
+            // An aligned word may change at any time by a store or an atomic: one load never
+            // returns halves of two values. Acquire pairs with the Release in store().
+            // SAFETY: as the caller promises; aligned.
             let word = unsafe { &*from.cast::<AtomicU64>() }.load(Ordering::Acquire);
             return self.put(&[word]);
         }
@@ -110,13 +132,14 @@ impl Message {
         self.0.resize(self.0.len().next_multiple_of(8), 0);
     }
 
+    /// Writes the head, and returns the message.
     pub(crate) fn end(mut self, head: u64) -> Box<[u8]> {
         self.0[..HEAD].copy_from_slice(&head.to_ne_bytes());
         self.0.into()
     }
 }
 
-/// Takes words off a message.
+/// Takes `N` words off the front of a message. None: it is shorter.
 pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
     let (words, rest) = bytes.split_at_checked(8 * N)?;
     *bytes = rest;
@@ -127,21 +150,23 @@ pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
     }))
 }
 
-/// Takes bytes off a message.
+/// Takes `size` bytes and their padding off the front of a message. None: it is shorter.
 pub(crate) fn take_bytes<'b>(bytes: &mut &'b [u8], size: u64) -> Option<&'b [u8]> {
     let (all, rest) = bytes.split_at_checked((size as usize).next_multiple_of(8))?;
     *bytes = rest;
     all.get(..size as usize)
 }
 
-/// Stores bytes; an aligned word in one piece.
+/// Stores bytes in a region or a buffer; an aligned word by one atomic store, so no reader sees
+/// halves of two values.
 ///
 /// # Safety
-/// `to` is valid for so many bytes.
+/// `to` is valid for as many bytes.
 pub(crate) unsafe fn store(bytes: &[u8], to: *mut u8) {
     match bytes.try_into().map(u64::from_ne_bytes) {
         Ok(word) if to.cast::<u64>().is_aligned() => {
-            // SAFETY: as the caller promises; aligned. Release: what was stored before is seen.
+            // Release: a reader that sees this word also sees the bytes stored before it.
+            // SAFETY: as the caller promises; aligned.
             unsafe { &*to.cast::<AtomicU64>() }.store(word, Ordering::Release);
         }
         // SAFETY: as the caller promises.
@@ -150,7 +175,7 @@ pub(crate) unsafe fn store(bytes: &[u8], to: *mut u8) {
 }
 
 impl Remote {
-    /// Lets peers reach memory.
+    /// Makes memory a region that peers with its key may read and write.
     pub fn register(&mut self, start: u64, size: u64) -> Key {
         self.registered += 1;
         let region = Region { start, end: start.saturating_add(size), busy: 0, over: false };
@@ -158,7 +183,7 @@ impl Remote {
         Key { local: 0, wire: [self.registered, 0, 0, 0] }
     }
 
-    /// Ends that. False: something is under way there.
+    /// Refuses further operations in a region. False: MPI still has transfers under way in it.
     pub fn forget(&mut self, region: u64) -> bool {
         let Some(found) = self.regions.get_mut(&region) else { return true };
         found.over = true;
@@ -169,13 +194,14 @@ impl Remote {
         idle
     }
 
-    /// The region of a place that a peer names, if it may reach it.
+    /// The region with the key, if it contains the bytes that a peer asks for.
     pub(crate) fn find(&mut self, region: u64, start: u64, size: u64) -> Option<&mut Region> {
         let end = start.checked_add(size)?;
         let fits = |it: &&mut Region| !it.over && it.start <= start && end <= it.end;
         self.regions.get_mut(&region).filter(fits)
     }
 
+    /// Counts a large operation of a peer as ended. None: it is not counted in a region.
     pub(crate) fn release(&mut self, region: Option<u64>) {
         self.served -= 1;
         if let Some(found) = region.and_then(|region| self.regions.get_mut(&region)) {
@@ -183,6 +209,7 @@ impl Remote {
         }
     }
 
+    /// Adds an operation, and returns its number.
     fn add(&mut self, operation: Operation) -> u32 {
         self.transfers += usize::from(operation.transfers);
         match self.free.pop() {
@@ -206,30 +233,31 @@ impl Remote {
         transfers && (!self.free.is_empty() || self.operations.len() < OPERATIONS)
     }
 
+    /// How many more requests may be sent to a peer before it answers.
     fn window(&self, peer: u32) -> u32 {
         WINDOW - self.open.get(&peer).copied().unwrap_or(0).min(WINDOW)
     }
 
-    /// What is under way to a peer.
+    /// The numbers of the operations under way to a peer.
     fn numbers(&self, peer: u32) -> Vec<u32> {
         let of = |it: &Option<Operation>| it.as_ref().is_some_and(|it| it.peer == peer);
         (0..).zip(&self.operations).filter(|(_, it)| of(it)).map(|(number, _)| number).collect()
     }
 }
 
-/// What this rank asks for.
+/// The requester's side.
 impl Lane {
-    /// Takes reads and writes, as far as there is room; see Lane::post().
+    /// Takes reads and writes; Lane::post() describes parameters and results.
     ///
     /// # Safety
-    /// As there.
+    /// As of Lane::post().
     pub(crate) unsafe fn post_remote(&mut self, peer: u32, commands: &[Command]) -> (u32, i32) {
         let mut left = commands;
         while !left.is_empty() {
             if self.remote.window(peer) == 0 {
                 break;
             }
-            // SAFETY: passed on to the caller.
+            // SAFETY: as the caller promises.
             let taken = unsafe { self.request(peer, left) };
             let Some(taken) = taken else {
                 return ((commands.len() - left.len()) as u32, Status::ERR_SYSTEM);
@@ -243,7 +271,11 @@ impl Lane {
         ((commands.len() - left.len()) as u32, why)
     }
 
-    /// Sends one request; how many commands it has. None: MPI has failed.
+    /// Sends one request with the first of the commands, as many as fit. Returns how many. None:
+    /// MPI has failed.
+    ///
+    /// # Safety
+    /// As of Lane::post().
     unsafe fn request(&mut self, peer: u32, commands: &[Command]) -> Option<usize> {
         let (mut message, mut numbers) = (Message::new(), Vec::new());
         for command in commands {
@@ -252,13 +284,13 @@ impl Lane {
             if !self.remote.has_room(command) || !message.has_room(ENTRY + inline as usize) {
                 break;
             }
-            // SAFETY: a piece, as the caller promises.
+            // SAFETY: the caller promises a valid piece.
             let local = unsafe { (*command.piece).address }.cast_mut().cast::<u8>();
             let (tag, transfers) = (command.tag, size > INLINE);
             let operation = Operation { peer, tag, local, size, write, transfers, status: None };
             let number = self.remote.add(operation);
-            let what = u64::from(number) << 1 | u64::from(write);
-            message.put(&[what, size, command.remote, command.wire[0]]);
+            let number_and_kind = u64::from(number) << 1 | u64::from(write);
+            message.put(&[number_and_kind, size, command.remote, command.wire[0]]);
             // SAFETY: the bytes are valid, as the caller promises.
             unsafe { message.put_bytes(local, inline) };
             numbers.push((number, local, size, write, transfers));
@@ -266,9 +298,12 @@ impl Lane {
         if numbers.is_empty() {
             return Some(0);
         }
+        // The messages of large operations begin before the request leaves, so that a receive is
+        // posted when the owner sends.
         for (number, local, size, write, transfers) in &numbers {
             let (to, size) = ((peer, tag_of(*number, *write)), *size as usize);
-            // SAFETY: the bytes are valid and MPI's until the single ends, as the caller promises.
+            // SAFETY: the caller promises that the bytes are valid, and used by MPI alone, until
+            // the command ends, which is after the single.
             let begun = unsafe {
                 match (transfers, write) {
                     (true, false) => self.requests.receive(to, *local, size, Single::Read(*number)),
@@ -285,7 +320,7 @@ impl Lane {
         self.went_well(sent).then_some(numbers.len())
     }
 
-    /// An answer has come.
+    /// Handles an answer that the receive `at` has brought.
     pub(crate) fn answered(&mut self, at: usize, peer: u32, size: usize) {
         let message = self.requests.take_out(at);
         let mut left = &message[..size];
@@ -297,40 +332,40 @@ impl Lane {
                 self.remote.open.remove(&peer);
             }
         }
-        while let Some([what, size]) = take(&mut left) {
+        while let Some([outcome, size]) = take(&mut left) {
             let Some(bytes) = take_bytes(&mut left, size) else { break };
-            let (number, mut status) = ((what >> 32) as u32, what as u32 as i32);
+            let (number, mut status) = ((outcome >> 32) as u32, outcome as u32 as i32);
             let Some(operation) = self.remote.get(number).filter(|it| it.peer == peer) else {
                 continue;
             };
             if !operation.write && operation.size <= INLINE && status == Status::OK {
                 match bytes.len() as u64 == operation.size {
-                    // SAFETY: valid until the operation has ended.
+                    // SAFETY: the buffer of a read is valid until the operation has ended.
                     true => unsafe { store(bytes, operation.local) },
                     false => status = Status::ERR_INTERNAL,
                 }
             }
-            self.told(number, status);
+            self.set_status(number, status);
         }
         self.requests.put_back(at, message);
         self.give_back(at as u64);
     }
 
-    /// How an operation went is known.
-    fn told(&mut self, number: u32, status: i32) {
+    /// Sets an operation's status, unless it has one. Ends the operation if MPI is not using its
+    /// bytes any more.
+    fn set_status(&mut self, number: u32, status: i32) {
         let Some(operation) = self.remote.get(number) else { return };
         let status = *operation.status.get_or_insert(status);
         if !operation.transfers {
             return self.end(number, status);
         }
-        if status != Status::OK && !operation.write {
-            // Its bytes do not come.
-            if !self.is_over() {
-                self.requests.cancel(|it| matches!(it, Single::Read(of) if *of == number));
-            }
+        // The owner sends no bytes for a read that it has refused.
+        if status != Status::OK && !operation.write && !self.is_over() {
+            self.requests.cancel(|it| matches!(it, Single::Read(of) if *of == number));
         }
     }
 
+    /// Reports an operation as ended, and frees its number.
     fn end(&mut self, number: u32, status: i32) {
         let place = self.remote.operations.get_mut(number as usize);
         if let Some(Operation { tag, peer, .. }) = place.and_then(Option::take) {
@@ -339,7 +374,7 @@ impl Lane {
         }
     }
 
-    /// MPI has ended a large one, or a message.
+    /// Handles the end of a send or receive of a single message.
     pub(crate) fn transferred(&mut self, single: Single, cancelled: bool) {
         match single {
             Single::Read(number) | Single::Write(number) => {
@@ -349,7 +384,7 @@ impl Lane {
                 match operation.status {
                     Some(Status::OK) if cancelled => self.end(number, Status::ERR_INTERNAL),
                     Some(status) => self.end(number, status),
-                    // The peer says how it went: of a write, whether it sees the bytes.
+                    // The peer's answer ends the operation.
                     None => {}
                 }
             }
@@ -361,34 +396,34 @@ impl Lane {
                 }
                 let status = if refused.is_some() { Status::ERR_KEY } else { Status::OK };
                 let mut message = Message::new();
-                message.put(&[told(index, status), 0]);
+                message.put(&[outcome(index, status), 0]);
                 let sent = self.requests.send_message((peer, ANSWERS), message.end(0));
                 self.went_well(sent);
             }
-            Single::Lost => self.remote.transfers -= 1,
+            Single::Abandoned => self.remote.transfers -= 1,
             Single::Frame { .. } | Single::Message(_) => return,
         }
         while self.remote.served < SERVED
-            && let Some((at, peer, size)) = self.remote.lying.pop_front()
+            && let Some((at, peer, size)) = self.remote.deferred.pop_front()
         {
             self.serve(at, peer, size);
         }
     }
 }
 
-/// The first word of what an answer tells of an operation.
-pub(crate) fn told(number: u32, status: i32) -> u64 {
+/// The first word of an answer's entry.
+pub(crate) fn outcome(number: u32, status: i32) -> u64 {
     u64::from(number) << 32 | u64::from(status as u32)
 }
 
-/// The dead.
+/// Dead peers.
 impl Lane {
-    /// A peer has died: ends what is under way to it. MPI does not say when nothing of it comes any
-    /// more.
+    /// Ends the operations with a peer that has died, and cancels the receives of its bytes.
+    /// end_fences() answers the fence.
     pub fn fence(&mut self, peer: u32) {
         self.remote.open.remove(&peer);
         for number in self.remote.numbers(peer) {
-            self.told(number, Status::ERR_PEER_DEAD);
+            self.set_status(number, Status::ERR_PEER_DEAD);
         }
         if !self.is_over() {
             self.requests.cancel(|it| matches!(it, Single::Stored { peer: of, .. } if *of == peer));
@@ -396,9 +431,10 @@ impl Lane {
         self.remote.fences.push((peer, Instant::now() + LATE));
     }
 
-    /// Answers fences: when all that was under way to the dead has ended, or after `LATE`. What MPI
-    /// has not ended by then it may still read, and not write: what was to be received was
-    /// cancelled, or its bytes come no more.
+    /// Answers a fence when all operations with the dead peer have ended, or after `LATE`. MPI may
+    /// still read the memory of sends that it has not ended by then. It writes no memory any more:
+    /// the receives were cancelled, or their bytes were lost with the peer. The answer is always
+    /// UNFENCEABLE, since MPI does not tell when no more frames of a dead rank come.
     pub(crate) fn end_fences(&mut self) {
         let now = Instant::now();
         let over = self.is_over();
@@ -412,7 +448,7 @@ impl Lane {
                 self.end(number, Status::ERR_PEER_DEAD);
                 for single in self.requests.singles() {
                     if matches!(single, Single::Read(of) | Single::Write(of) if *of == number) {
-                        *single = Single::Lost;
+                        *single = Single::Abandoned;
                     }
                 }
             }
@@ -421,7 +457,7 @@ impl Lane {
         }
     }
 
-    /// What was being sent to the dead holds no region any more.
+    /// Lets deregister() no longer wait for the sends to a dead peer.
     fn release_served(&mut self, peer: u32) {
         let mut regions = Vec::new();
         for single in self.requests.singles() {

@@ -1,6 +1,7 @@
-//! What MPI is asked for and has not ended: receives from anybody, which are posted again as soon
-//! as what they have brought was taken, and sends and receives of a single message. MPI may use
-//! their bytes until it has ended them; so where MPI does not give a box back, it is leaked.
+//! The requests of MPI that are under way. There are two kinds. *Receives* accept messages of a
+//! class from any rank; the lane posts a receive again when its bytes were read. *Singles* send or
+//! receive one message. MPI may use the bytes of a request until it has ended the request. So a box
+//! whose request MPI does not end is leaked.
 
 use crate::mpi::{self, Communicator, Failure};
 use mpi_sys as ffi;
@@ -8,7 +9,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// Receives from anybody: class, how many, and bytes of each.
+/// The receives from any rank: class, number, bytes of each.
 const RECEIVES: [(u32, usize, usize); CLASSES] = [
     (0, 32, FRAME_MOST),
     (1, 16, FRAME_MOST),
@@ -19,53 +20,55 @@ const RECEIVES: [(u32, usize, usize); CLASSES] = [
     (6, 16, KNOCK_MOST),
     (7, 32, MESSAGE_MOST),
 ];
-/// Classes, which are MPI's tags: those of llcl_wire.h, of which 3 has this module's requests, and
-/// 7, its answers.
+/// The number of classes. A message's class is its tag in MPI: the seven of llcl_wire.h, and
+/// ANSWERS.
 pub const CLASSES: usize = 8;
-/// See above.
+/// The class LLCL_CLASS_RMA: this module's requests for reads and writes.
 pub const REQUESTS: u32 = 3;
-/// See above.
+/// This module's answers to those requests.
 pub const ANSWERS: u32 = 7;
-/// Most bytes of a frame: what the receives have room for.
+/// Most bytes of a frame.
 pub const FRAME_MOST: usize = 8192;
-/// Most bytes of a request or an answer: MPIs send so many at once.
+/// Most bytes of a request or an answer. MPIs send messages up to this size eagerly.
 pub const MESSAGE_MOST: usize = 4000;
-/// Most bytes of a frame with a knock.
+/// LLCL_KNOCK_MOST of llcl_wire.h.
 const KNOCK_MOST: usize = 512;
-/// How long a receive that was cancelled may need.
+/// How long MPI may need to end a receive that was cancelled.
 const CANCEL: Duration = Duration::from_millis(100);
 
-/// A receive from anybody.
+/// A receive from any rank.
 struct Receive {
     bytes: Box<[u8]>,
     class: u32,
-    /// MPI's; null: not posted.
+    /// MPI_REQUEST_NULL: the receive is not posted.
     handle: ffi::MPI_Request,
 }
 
-/// Why a single message is sent or received.
+/// A send or a receive of one message.
 pub enum Single {
-    /// A frame of libllcl, which has its bytes.
+    /// Sends a frame. libllcl keeps its bytes until the event DONE.
     Frame { tag: u64, peer: u32 },
-    /// A request or an answer.
+    /// Sends a request or an answer.
     Message(#[expect(dead_code, reason = "MPI reads it")] Box<[u8]>),
-    /// The bytes of a large read of this rank's, by its index.
+    /// Receives the bytes of this rank's large read with this number.
     Read(u32),
-    /// The bytes of a large write of this rank's.
+    /// Sends the bytes of this rank's large write with this number.
     Write(u32),
-    /// Those of a peer's read of a region of this rank's; None: it is not waited for any more.
+    /// Sends the bytes of a peer's large read from a region of this rank. None: the peer is dead,
+    /// and deregister() does not wait for the send.
     Served { peer: u32, region: Option<u64> },
-    /// Those of a peer's write to it. Without a region they go into a box, and it is refused.
+    /// Receives the bytes of a peer's large write, number `index` at the peer, to a region of this
+    /// rank. If there is no such region, `refused` takes the bytes, since the peer is sending them.
     Stored { peer: u32, index: u32, region: Option<u64>, refused: Option<Box<[u8]>> },
-    /// One of this rank's that nobody waits for any more, since the peer is dead.
-    Lost,
+    /// A Read or Write whose operation was ended without MPI, because the peer is dead.
+    Abandoned,
 }
 
-/// What has ended.
+/// A request that MPI has ended.
 pub enum Ended {
-    /// Something has come from a peer: in which receive, and how many bytes.
+    /// A receive from any rank: its index, and the sender and the size of the message.
     Came { at: usize, peer: u32, size: usize },
-    /// A single message.
+    /// A single.
     Single { single: Single, cancelled: bool },
 }
 
@@ -73,22 +76,22 @@ pub enum Ended {
 pub struct Requests {
     communicator: Communicator,
     receives: Vec<Receive>,
-    /// Those that are posted, for each class in this order. MPI fills them in this order, too, so
-    /// only the first of each is asked for.
+    /// The receives that are posted, by class, in the order of posting. MPI matches messages with
+    /// receives in that order, so test() asks for the first of each class only.
     posted: [VecDeque<usize>; CLASSES],
     singles: Vec<Single>,
-    /// MPI's, of the singles.
+    /// The requests of the singles, at the same indices.
     handles: Vec<ffi::MPI_Request>,
-    /// Frames among the singles.
+    /// How many singles are frames.
     pub frames: usize,
-    /// Scratch.
+    /// The arrays of MPI_Testsome, kept for their memory.
     asked: Vec<ffi::MPI_Request>,
     indices: Vec<i32>,
     statuses: Vec<MaybeUninit<ffi::MPI_Status>>,
 }
 
 impl Requests {
-    /// All receives are posted.
+    /// Posts all receives.
     pub fn new(communicator: Communicator) -> Result<Requests, Failure> {
         let mut requests = Requests {
             communicator,
@@ -103,7 +106,7 @@ impl Requests {
         };
         for (class, count, size) in RECEIVES {
             for _ in 0..count {
-                // SAFETY: a constant of the MPI that was built for.
+                // SAFETY: a constant of the MPI that the module was built for.
                 let handle = unsafe { ffi::RSMPI_REQUEST_NULL };
                 requests.receives.push(Receive { bytes: vec![0; size].into(), class, handle });
                 requests.post(requests.receives.len() - 1)?;
@@ -112,14 +115,14 @@ impl Requests {
         Ok(requests)
     }
 
-    /// This rank.
+    /// This process's rank.
     pub fn rank(&self) -> u32 {
         self.communicator.rank
     }
 
-    /// Posts a receive from anybody, whose bytes nobody reads any more.
+    /// Posts a receive. The bytes that it has brought before are overwritten.
     pub fn post(&mut self, at: usize) -> Result<(), Failure> {
-        // SAFETY: a constant of the MPI that was built for.
+        // SAFETY: a constant of the MPI that the module was built for.
         let anybody = unsafe { ffi::RSMPI_ANY_SOURCE };
         let Receive { bytes, class, .. } = &mut self.receives[at];
         let (from, start, size) = ((anybody, *class), bytes.as_mut_ptr(), bytes.len());
@@ -129,17 +132,18 @@ impl Requests {
         Ok(())
     }
 
-    /// What a receive has brought: its class, and its bytes, until it is posted again.
+    /// The class of a receive, and its bytes, which stay until it is posted again.
     pub fn bytes(&self, at: usize) -> (u32, &[u8]) {
         (self.receives[at].class, &self.receives[at].bytes)
     }
 
-    /// Takes out the bytes of a receive; put_back() gives them back before it is posted again.
+    /// Takes the box out of a receive, so that the lane can use it and `self` at the same time.
+    /// put_back() must follow before the receive is posted again.
     pub fn take_out(&mut self, at: usize) -> Box<[u8]> {
         std::mem::take(&mut self.receives[at].bytes)
     }
 
-    /// See take_out().
+    /// Puts back the box of take_out().
     pub fn put_back(&mut self, at: usize, bytes: Box<[u8]>) {
         self.receives[at].bytes = bytes;
     }
@@ -150,10 +154,10 @@ impl Requests {
         self.handles.push(handle);
     }
 
-    /// Sends bytes to a peer.
+    /// Begins to send bytes to a peer.
     ///
     /// # Safety
-    /// They are valid and unchanged until the single has ended.
+    /// The bytes are valid and unchanged until the single has ended.
     pub unsafe fn send(
         &mut self,
         (peer, tag): (u32, u32),
@@ -180,17 +184,17 @@ impl Requests {
         Ok(())
     }
 
-    /// Sends a request or an answer.
+    /// Begins to send a request or an answer.
     pub fn send_message(&mut self, to: (u32, u32), bytes: Box<[u8]>) -> Result<(), Failure> {
         let (start, size) = (bytes.as_ptr(), bytes.len());
         // SAFETY: the box is kept until the single has ended.
         unsafe { self.send(to, start, size, Single::Message(bytes)) }
     }
 
-    /// Receives bytes of a peer.
+    /// Begins to receive bytes from a peer.
     ///
     /// # Safety
-    /// They are valid and nobody else's until the single has ended.
+    /// The bytes are valid, and nobody else uses them, until the single has ended.
     pub unsafe fn receive(
         &mut self,
         (peer, tag): (u32, u32),
@@ -205,7 +209,7 @@ impl Requests {
     }
 
     /// # Safety
-    /// The bytes are valid and nobody else's until MPI has ended the receive.
+    /// The bytes are valid, and nobody else uses them, until MPI has ended the receive.
     unsafe fn begin_receive(
         &self,
         (source, tag): (i32, u32),
@@ -230,22 +234,23 @@ impl Requests {
         Ok(unsafe { handle.assume_init() })
     }
 
-    /// Cancels receives of single messages. MPI ends them, in this way or by what has come.
+    /// Cancels single receives. test() still returns each of them: as cancelled, or as ended where
+    /// its message came first.
     pub fn cancel(&mut self, fits: impl Fn(&Single) -> bool) {
         for (single, handle) in self.singles.iter().zip(&mut self.handles) {
             if fits(single) {
-                // SAFETY: a request of MPI's that is under way.
+                // SAFETY: MPI has not ended the requests of the singles.
                 unsafe { ffi::MPI_Cancel(handle) };
             }
         }
     }
 
-    /// The singles, which may be changed but for their bytes.
+    /// All singles. The caller may replace one, but must keep the boxes that MPI uses.
     pub fn singles(&mut self) -> impl Iterator<Item = &mut Single> {
         self.singles.iter_mut()
     }
 
-    /// Asks MPI for what has ended, and lets it go on meanwhile.
+    /// Returns the requests that have ended. MPI progresses inside this call.
     pub fn test(&mut self) -> Result<Vec<Ended>, Failure> {
         let heads: [Option<usize>; CLASSES] =
             std::array::from_fn(|class| self.posted[class].front().copied());
@@ -271,12 +276,12 @@ impl Requests {
         }
         self.handles.copy_from_slice(&self.asked[own..]);
         mpi::check("MPI_Testsome", code)?;
-        // MPI_UNDEFINED is below 0: there was nothing to ask for.
+        // MPI_UNDEFINED, which is negative, means that no request was active.
         let ended = ended.max(0) as usize;
         let mut all = Vec::with_capacity(ended);
         let mut singles = Vec::new();
         for (index, status) in self.indices[..ended].iter().zip(&self.statuses) {
-            // SAFETY: MPI has written as many of them as have ended.
+            // SAFETY: MPI has written a status for each request that has ended.
             let status = unsafe { status.assume_init_ref() };
             match *index as usize {
                 head if head < own => {
@@ -298,12 +303,12 @@ impl Requests {
         Ok(all)
     }
 
-    /// Whether nothing is being sent.
+    /// Whether MPI has ended all sends.
     pub fn has_sent_all(&self) -> bool {
         self.singles.iter().all(|it| matches!(it, Single::Read(_) | Single::Stored { .. }))
     }
 
-    /// Takes all receives back. What MPI does not give back is leaked.
+    /// Cancels all receives. Leaks the boxes of the requests that MPI does not end.
     pub fn take_back(&mut self) {
         for mut receive in self.receives.drain(..) {
             if !take_back(&mut receive.handle) {
@@ -314,15 +319,14 @@ impl Requests {
         self.frames = 0;
         for (single, mut handle) in self.singles.drain(..).zip(self.handles.drain(..)) {
             let receives = matches!(single, Single::Read(_) | Single::Stored { .. });
-            // MPI may read a message that it has not sent yet, and says of no send that it was
-            // cancelled in time.
+            // Sends cannot be cancelled reliably, so MPI may still read their bytes.
             if !(receives && take_back(&mut handle)) {
                 std::mem::forget(single);
             }
         }
     }
 
-    /// Takes all receives back, and lets go of the communicator.
+    /// Cancels all receives, and frees the communicator.
     pub fn close(&mut self) -> i32 {
         self.take_back();
         self.communicator.close()
@@ -330,7 +334,8 @@ impl Requests {
 }
 
 impl Drop for Requests {
-    /// Where opening has failed: what was posted must not be written to any more.
+    /// Cancels the receives where open() fails after some were posted: MPI must not write to boxes
+    /// that are freed.
     fn drop(&mut self) {
         if !mpi::is_finalized() {
             self.close();
@@ -338,10 +343,10 @@ impl Drop for Requests {
     }
 }
 
-/// Cancels a receive; whether MPI has let go of its bytes.
+/// Cancels a receive. Returns whether MPI has ended it.
 fn take_back(handle: &mut ffi::MPI_Request) -> bool {
     let (limit, mut ended) = (Instant::now() + CANCEL, 0);
-    // SAFETY: a request of this communicator, or null, which has ended.
+    // SAFETY: a request that MPI has not ended, or MPI_REQUEST_NULL.
     unsafe {
         if *handle == ffi::RSMPI_REQUEST_NULL {
             return true;
@@ -359,14 +364,14 @@ fn take_back(handle: &mut ffi::MPI_Request) -> bool {
 
 fn size_of(status: &ffi::MPI_Status) -> usize {
     let mut size = 0;
-    // SAFETY: a status of a receive that has ended.
+    // SAFETY: MPI has written the status of a receive.
     unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &mut size) };
     size.max(0) as usize
 }
 
 fn is_cancelled(status: &ffi::MPI_Status) -> bool {
     let mut cancelled = 0;
-    // SAFETY: a status of a request that has ended.
+    // SAFETY: MPI has written the status of a request.
     unsafe { ffi::MPI_Test_cancelled(status, &mut cancelled) };
     cancelled != 0
 }

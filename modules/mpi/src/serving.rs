@@ -1,29 +1,30 @@
-//! The owner's side of reads and writes: see `remote`.
+//! The owner's side of reads and writes. `remote` describes the protocol.
 
 use crate::lane::Lane;
 use crate::remote::{
-    HEAD, INLINE, LARGEST, LAST, Message, OPERATIONS, SERVED, TOLD, store, tag_of, take,
-    take_bytes, told,
+    ANSWER_ENTRY, HEAD, INLINE, LARGEST, LAST, Message, OPERATIONS, SERVED, outcome, store, tag_of,
+    take, take_bytes,
 };
 use crate::requests::{ANSWERS, Single};
 use crate::table::{Event, Status};
 
-/// What peers ask for.
 impl Lane {
-    /// A request has come.
+    /// Serves a request that the receive `at` has brought, or defers it.
     pub(crate) fn requested(&mut self, at: usize, peer: u32, size: usize) {
-        if self.remote.served < SERVED && self.remote.lying.is_empty() {
+        if self.remote.served < SERVED && self.remote.deferred.is_empty() {
             self.serve(at, peer, size);
         } else {
-            self.remote.lying.push_back((at, peer, size));
+            self.remote.deferred.push_back((at, peer, size));
         }
     }
 
+    /// Does the operations of a request, begins the large ones, and sends the answer. An operation
+    /// that no libllcl would send ends the loop: the peer is faulty, and gets no answer for it.
     pub(crate) fn serve(&mut self, at: usize, peer: u32, size: usize) {
         let message = self.requests.take_out(at);
         let (mut left, mut answer) = (message.get(HEAD..size).unwrap_or_default(), Message::new());
-        while let Some([what, size, place, region]) = take(&mut left) {
-            let (number, write) = ((what >> 1) as u32, what & 1 == 1);
+        while let Some([number_and_kind, size, place, region]) = take(&mut left) {
+            let (number, write) = ((number_and_kind >> 1) as u32, number_and_kind & 1 == 1);
             let data = if write && size <= INLINE { size } else { 0 };
             let fits = size <= LARGEST && (number as usize) < OPERATIONS;
             let Some(data) = take_bytes(&mut left, data).filter(|_| fits) else { break };
@@ -31,23 +32,23 @@ impl Lane {
                 let tag = tag_of(number, write);
                 let begun = self.transfer((peer, tag, number), (region, place, size), write);
                 let status = if begun { Status::OK } else { Status::ERR_KEY };
-                // Of a write that follows when its bytes are here.
+                // transferred() answers a write when its bytes are here.
                 if !write {
-                    answer = self.tell(answer, peer, told(number, status), (place, 0));
+                    answer = self.add_entry(answer, peer, outcome(number, status), (place, 0));
                 }
                 continue;
             }
             let status = match self.remote.find(region, place, size) {
                 None => Status::ERR_KEY,
                 Some(_) if write => {
-                    // SAFETY: the region has these bytes, and stays while the lane is locked.
+                    // SAFETY: the region contains these bytes; deregister() needs the lane's lock.
                     unsafe { store(data, place as *mut u8) };
                     Status::OK
                 }
                 Some(_) => Status::OK,
             };
             let back = if write || status != Status::OK { 0 } else { size };
-            answer = self.tell(answer, peer, told(number, status), (place, back));
+            answer = self.add_entry(answer, peer, outcome(number, status), (place, back));
         }
         self.requests.put_back(at, message);
         self.give_back(at as u64);
@@ -56,27 +57,28 @@ impl Lane {
         self.events.push_back(Event::about(Event::SERVED, peer));
     }
 
-    /// Puts an entry into an answer, and sends it before where it is full. `bytes`: where what is
-    /// brought lies in a region, and how much.
-    fn tell(
+    /// Adds an entry to an answer, with `size` bytes from `place`. Sends the answer and begins
+    /// another one if the entry does not fit.
+    fn add_entry(
         &mut self,
         mut answer: Message,
         peer: u32,
-        what: u64,
+        outcome: u64,
         (place, size): (u64, u64),
     ) -> Message {
-        if !answer.has_room(TOLD + size as usize) {
+        if !answer.has_room(ANSWER_ENTRY + size as usize) {
             let sent = self.requests.send_message((peer, ANSWERS), answer.end(0));
             self.went_well(sent);
             answer = Message::new();
         }
-        answer.put(&[what, size]);
-        // SAFETY: found in a region, which stays while the lane is locked.
+        answer.put(&[outcome, size]);
+        // SAFETY: a region contains these bytes; deregister() needs the lane's lock.
         unsafe { answer.put_bytes(place as *const u8, size) };
         answer
     }
 
-    /// Begins a large one. False: the region is not there, and nothing is sent.
+    /// Begins the message of a large operation. False: no region contains the bytes of a read, so
+    /// nothing is sent.
     fn transfer(
         &mut self,
         (peer, tag, index): (u32, u32, u32),
@@ -94,11 +96,12 @@ impl Lane {
         self.remote.served += 1;
         let (mut to, mut refused) = (place as *mut u8, None);
         if region.is_none() {
-            // The peer sends already.
+            // The peer is sending already, and MPI must receive what is sent.
             let bytes = refused.insert(vec![0; size as usize].into_boxed_slice());
             to = bytes.as_mut_ptr();
         }
-        // SAFETY: the region stays until the single has ended, and so does the box.
+        // SAFETY: `busy` keeps the region registered until the single has ended; the single owns
+        // the box.
         let begun = unsafe {
             match write {
                 true => {

@@ -1,4 +1,5 @@
-//! The structs of `llcl_wire.h`, field by field, and the functions of a lane.
+//! The structs of `llcl_wire.h`, field by field, where the fields are documented; and the functions
+//! of a lane.
 
 use crate::Wire;
 use crate::lane::{Lane, Shared};
@@ -23,7 +24,8 @@ impl Status {
     pub const ERR_INTERNAL: i32 = -11;
 }
 
-/// What ranks show each other.
+/// The bytes by which a rank recognises a peer as one that uses this module: a name, the version of
+/// the module's protocol, the rank.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Card([u8; 8]);
@@ -96,7 +98,7 @@ impl Event {
     pub const DEVICE: u32 = 8;
     pub const SERVED: u32 = 9;
 
-    /// An event about a peer, with nothing else to tell.
+    /// An event about a peer, with all other fields 0.
     pub fn about(event: u32, peer: u32) -> Event {
         Event {
             event,
@@ -199,10 +201,10 @@ pub struct Table {
     pub end: unsafe extern "C" fn(),
 }
 
-// SAFETY: constant texts and functions.
+// SAFETY: a table of constant texts and functions.
 unsafe impl Sync for Table {}
 
-/// The lane of a wire. libllcl uses it by one thread at a time; MPI_Finalize may come beside it.
+/// Locks the lane of a wire: see [`Shared`].
 ///
 /// # Safety
 /// The lane is open.
@@ -211,8 +213,8 @@ unsafe fn lock<'a>(lane: *const Shared) -> MutexGuard<'a, Lane> {
     unsafe { &*lane }.lane()
 }
 
-// In all of these: SAFETY: libllcl calls with a lane that is open, and with pointers that
-// llcl_wire.h describes.
+// SAFETY, for all functions below: libllcl passes a lane that is open, and pointers as llcl_wire.h
+// describes them.
 
 pub unsafe extern "C" fn connect(
     lane: *const Shared,
@@ -245,7 +247,7 @@ pub unsafe extern "C" fn post(
 }
 
 pub unsafe extern "C" fn poll(lane: *const Shared, events: *mut Event, count: u32) -> u32 {
-    // SAFETY: see above; the places hold events already.
+    // SAFETY: see above; libllcl's array holds initialised events.
     unsafe { lock(lane).poll(std::slice::from_raw_parts_mut(events, count as usize)) }
 }
 

@@ -1,4 +1,4 @@
-/* What the tests of this folder share. */
+/* Shared by the tests of this folder. */
 #ifndef EXPECT_H
 #define EXPECT_H
 #include <llcl.h>

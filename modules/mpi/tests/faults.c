@@ -1,6 +1,8 @@
-/* MPI fails, as this program's own MPI_Irecv and MPI_Testsome have it, which come before MPI's: llcl_init_mpi ends with an error, and leaves no
- * receive posted and no communicator behind; later, all that is pending ends with a status, and a sentence of MPI's says why. 2 ranks,
- * of a communicator's Fortran handle. */
+/* MPI fails: the program replaces MPI_Irecv and MPI_Testsome by functions that return an error.
+ * First MPI_Irecv fails inside llcl_init_mpi, which must end with an error, cancel the receives
+ * that it has posted and free its communicator. Later MPI_Testsome fails: an operation must end
+ * with a status, and llcl_last_error must have MPI's sentence. 2 ranks, which initialise the
+ * library by the communicator's Fortran handle. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>

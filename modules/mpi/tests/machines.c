@@ -1,13 +1,17 @@
-/* Ranks of several machines that MPI has started: each machine has a hub, and these are one. What is gathered, fenced, duplicated, and told of
- * deaths is the same on all of them; ranks of a machine share memory.
+/* MPI has started ranks on several machines. Each machine has a hub, and the hubs work together as
+ * one: ranks of all machines gather, meet, duplicate contexts and hear of deaths. Ranks of one
+ * machine share memory.
  *
  *   machines GROUP           GROUP ranks on each machine
- *   machines GROUP death     the last rank is killed, and all others are told (the launcher must let the job go on)
- *   machines GROUP member    the last rank is killed in the middle of a round of a collective: all others end it, and go
- *                            on without the dead (as above)
- *   machines GROUP leader    as member, of a team whose last rank puts to other nodes for its own
- *   machines GROUP abort     the last rank ends the job; nobody else would end
- *   machines GROUP finalize  MPI_Finalize comes before llcl_finalize, which says so */
+ *   machines GROUP death     the last rank is killed, and all others hear of it (*)
+ *   machines GROUP member    the last rank is killed in the middle of a round of a collective; the
+ *                            others' round ends, and they go on in a team without the dead (*)
+ *   machines GROUP leader    as member, and the dead rank is the leader of its node: it sends to
+ *                            other nodes for the rank beside it (*)
+ *   machines GROUP abort     the last rank ends the job; no other rank ends by itself
+ *   machines GROUP finalize  MPI_Finalize comes before llcl_finalize, which must say so
+ *
+ * (*) The launcher must let the job go on. */
 #include "expect.h"
 #include <llcl.h>
 #include <mpi.h>
@@ -41,9 +45,9 @@ static void gather(llcl_context_t *context)
             EXPECT(numbers[other] == number - (uint64_t)rank + (uint64_t)other);
     }
     EXPECT(llcl_allgather_bytes(context, NULL, 0, NULL) == LLCL_OK);
-    /* One rank comes with another size: all are told, and the next call works. */
+    /* One rank passes another size: the call fails at all ranks, and the next one works. */
     EXPECT(llcl_allgather_bytes(context, mine, rank == size - 1 ? 4 : 8, all) == LLCL_ERR_INVALID);
-    /* One rank comes late: the others run into their limit, and go on with the same call. */
+    /* Rank 0 calls late: the others time out, and repeat the call. */
     if (rank != 0)
         EXPECT(llcl_allgather_bytes_within(context, mine, 8, all, 10000000) == LLCL_ERR_TIMEOUT);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -96,7 +100,7 @@ static void death(llcl_context_t *context)
     EXPECT(llcl_finalize(context) == LLCL_OK);
     printf("machines: rank %d heard of the death\n", rank);
     fflush(stdout);
-    /* MPI would wait for the dead. */
+    /* MPI_Finalize would wait for the dead rank. */
     _exit(0);
 }
 
@@ -114,7 +118,7 @@ static llcl_coll_t *sum_of(llcl_team_t *team, uint64_t *in, uint64_t *out)
     return plan;
 }
 
-/* A round; the result is right where it ends well. */
+/* Runs a round, and checks the result if the round succeeds. */
 static llcl_status_t add(llcl_team_t *team, llcl_coll_t *plan, uint64_t *in, uint64_t *out)
 {
     uint64_t at, expected = 0;
@@ -131,8 +135,8 @@ static llcl_status_t add(llcl_team_t *team, llcl_coll_t *plan, uint64_t *in, uin
     return status;
 }
 
-/* The last rank is killed inside of a round: that one, or the next, ends at every other rank. Of the ranks of a node the
- * first in the team puts to the others. */
+/* The last rank is killed inside a round: that round, or the next, fails at every other rank. The
+ * leader of a node is the first of its ranks in the team, so `leader` lists the ranks backwards. */
 static void in_a_round(llcl_context_t *context, int leader)
 {
     static uint64_t in[WORDS], out[WORDS];
@@ -148,7 +152,8 @@ static void in_a_round(llcl_context_t *context, int leader)
     plan = sum_of(team, in, out);
     for (int round = 0; round < 5; round++)
         EXPECT(add(team, plan, in, out) == LLCL_OK);
-    /* What the dead had put but not sent is lost: all have ended these rounds before it dies. */
+    /* A message that the victim has put but not sent is lost with it: all ranks end the rounds
+     * above before it dies. */
     EXPECT(llcl_allgather_bytes(context, NULL, 0, NULL) == LLCL_OK);
     if (rank == (int)victim) {
         EXPECT(llcl_coll_start(plan) == LLCL_OK);

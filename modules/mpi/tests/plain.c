@@ -1,5 +1,5 @@
-/* A program that knows nothing of MPI: under mpirun its ranks are one world all the same, by the module. Each adds to a
- * word of rank 0. With an argument the last rank ends the job with code 7. */
+/* A program without MPI that mpirun has started: through the module its ranks become one world.
+ * Each rank adds to a word of rank 0. With an argument the last rank ends the job with code 7. */
 #include <llcl.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,7 @@
-/* Ranks on nodes of their own (LLCL_NODE_ID) reach each other by MPI: messages with answers, reads, writes and atomics of sizes around the limits
- * of frames. MPI itself goes on beside it. With an argument MPI gives no threads, and llcl_init refuses. */
+/* Ranks on nodes of their own (LLCL_NODE_ID) reach each other over MPI: messages with answers,
+ * reads and writes of sizes around the limits of frames, atomics. The program uses MPI at the same
+ * time. With an argument the program asks for MPI_THREAD_FUNNELED only, and llcl_init_mpi
+ * refuses. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <stdio.h>
@@ -41,7 +43,7 @@ static void reads_and_writes(llcl_context_t *context, const llcl_remote_t *all, 
     free(back);
 }
 
-/* Answers with the payload and one more in each byte. */
+/* Answers with the payload, each byte plus one. */
 static void more(llcl_am_t *message, void *data)
 {
     llcl_am_view_t view;
