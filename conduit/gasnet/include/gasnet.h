@@ -1,4 +1,4 @@
-/* GASNet-1 over the EX-shaped core. docs/gasnet.md says what is offered. */
+/* GASNet-1, over GASNet-EX. docs/gasnet.md says what is offered. */
 #ifndef GASNET_H
 #define GASNET_H
 #define _INCLUDED_GASNET_H 1
@@ -30,7 +30,7 @@ typedef struct {
     size_t len;
 } gasnet_memvec_t;
 
-/* gasnet_init is gexl_client_init with the flag for these calls, under a name that the client need not choose. */
+/* gasnet_init makes the client for GASNet-1, whose name the caller does not choose. */
 static inline int gasnet_init(int *argc, char ***argv) {
     gex_Client_t client;
     gex_EP_t ep;

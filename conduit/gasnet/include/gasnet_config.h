@@ -1,4 +1,4 @@
-/* What this conduit offers, as numbers: releases, limits, features. See docs/gasnet.md. */
+/* Versions, limits and features of this conduit. See docs/gasnet.md. */
 #ifndef GASNET_CONFIG_H
 #define GASNET_CONFIG_H
 
@@ -6,7 +6,7 @@
 #error define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before a GASNet header
 #endif
 
-/* The release of the interface to which this conduit is written. */
+/* The release of GASNet whose interface this conduit implements. */
 #define GASNET_RELEASE_VERSION_MAJOR 2024
 #define GASNET_RELEASE_VERSION_MINOR 5
 #define GASNET_RELEASE_VERSION_PATCH 0
@@ -47,15 +47,15 @@
 #define GASNET_PSHM 1
 #define GASNET_NDEBUG 1
 
-/* Ranks that a team of libllcl can have. */
+/* The most ranks of a team of libllcl. */
 #define GASNET_MAXNODES 4095
-/* Endpoints of a rank, the one of gex_Client_Init included. */
+/* The most endpoints of a rank, including the one of gex_Client_Init. */
 #define GASNET_MAXEPS 16
 #define GASNET_PAGESIZE 4096
 #define GASNET_PAGESHIFT 12
 #define GASNET_MAX_THREADS 256
 
-/* Handlers run on threads of the client only. */
+/* Handlers run on threads of the client only, when these poll or wait. */
 #define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 0
 
 #define GASNET_SUPPORTS_TI_SRCRANK 1

@@ -1,4 +1,5 @@
-/* Memory kinds: the names, for clients that ask. There is no kind but the host's. */
+/* Memory kinds. The types are declared so that clients compile; the conduit offers host memory
+ * only. */
 #ifndef GASNET_MK_H
 #define GASNET_MK_H
 #include "gasnetex.h"

@@ -1,4 +1,4 @@
-/* Remote atomics: done by the calling processor in mapped memory, all of one word in one order. */
+/* Remote atomics. All atomics on a word are totally ordered. Each is done when its call returns. */
 #ifndef GASNET_RATOMIC_H
 #define GASNET_RATOMIC_H
 #include "gasnetex.h"

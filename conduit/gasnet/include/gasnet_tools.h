@@ -1,5 +1,5 @@
-/* The tools of GASNet: timers, fences, atomics, locks, environment, small helpers. In a client of the conduit
- * only; there is no library of the tools alone. */
+/* The tools of GASNet: timers, fences, atomics, locks, environment, small helpers. They are a part
+ * of the conduit's libraries; there is no library of the tools alone. */
 #ifndef GASNET_TOOLS_H
 #define GASNET_TOOLS_H
 #define _INCLUDED_GASNET_TOOLS_H 1
@@ -66,7 +66,7 @@ int gasnett_nsleep(uint64_t ns);
 #define gasnett_spinloop_hint() __asm__ __volatile__("" ::: "memory")
 #endif
 
-/* Fences. The weak ones are none in a process of one thread. */
+/* Fences. In a process of one thread the weak ones order the compiler only. */
 #define gasnett_compiler_fence() __asm__ __volatile__("" ::: "memory")
 #define gasnett_local_wmb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define gasnett_local_rmb() __atomic_thread_fence(__ATOMIC_ACQUIRE)
@@ -84,7 +84,7 @@ int gasnett_nsleep(uint64_t ns);
 #include "llcl-gasnet/atomics.h"
 #include "llcl-gasnet/locks.h"
 
-/* The environment. All ranks have that of the launcher. */
+/* The environment of this process, which is the launcher's. */
 char *gasnett_format_number(int64_t value, char *buffer, size_t size, int is_memory);
 int64_t gasnett_parse_int(const char *text, uint64_t unit);
 void gasnett_setenv(const char *name, const char *value);
@@ -125,7 +125,7 @@ void gasnett_fatalerror_(const char *where, const char *format, ...) GASNETT_NOR
 void gasnett_killmyprocess(int code) GASNETT_NORETURN;
 #define GASNETT_CURRENT_FUNCTION __func__
 
-/* Backtraces: by a function that the client defines as gasnett_backtrace_user, else none. */
+/* Backtraces: the client may define gasnett_backtrace_user. Without it nothing is printed. */
 typedef struct {
     const char *name;
     int (*fnp)(int fd);
@@ -152,7 +152,7 @@ static inline int gexl_zero_bytes(uint64_t value, unsigned bytes) {
     return zeroes;
 }
 
-/* The heap is the C library's. */
+/* There is no debugging heap: these are the C library's functions. */
 typedef struct {
     uint64_t allocated_bytes, freed_bytes, live_bytes, live_bytes_max;
     uint64_t allocated_objects, freed_objects, live_objects, live_objects_max;
@@ -169,12 +169,13 @@ int gasnett_getheapstats(gasnett_heapstats_t *stats);
 #define gasnett_debug_memcheck_one() ((void)0)
 #define gasnett_debug_memcheck_all() ((void)0)
 
-/* Names of constants, for messages. Each returns the bytes that are needed; with NULL it writes nothing. */
+/* Names of constants, for messages. Each function returns the number of bytes that the text needs,
+ * and writes nothing to NULL. */
 size_t gasnett_format_dt(char *buffer, uint32_t type);
 size_t gasnett_format_op(char *buffer, uint32_t op);
 size_t gasnett_format_ti(char *buffer, uint32_t mask);
 
-/* There is no tracing; its calls cost nothing and their arguments are not computed. */
+/* There is no tracing. */
 #define GASNETT_TRACE_ENABLED 0
 #define GASNETT_STATS_ENABLED 0
 #define GASNETT_TRACE_SETSOURCELINE(file, line) ((void)0)

@@ -1,4 +1,4 @@
-/* Vectors, lists and strides: accesses to memory that is not contiguous. */
+/* Vector, indexed and strided accesses: memory that is not contiguous. */
 #ifndef GASNET_VIS_H
 #define GASNET_VIS_H
 #include "gasnetex.h"
@@ -21,7 +21,7 @@ int gex_VIS_StridedPutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dst, const pt
 int gex_VIS_StridedGetBlocking(gex_TM_t tm, void *dst, const ptrdiff_t dst_strides[], gex_Rank_t rank, void *src,
                                const ptrdiff_t src_strides[], size_t element, const size_t count[], size_t levels,
                                gex_Flags_t flags);
-/* All accesses are done when the call returns, so the other forms are the blocking ones; theirs gives an event. */
+/* Every access is done when its call returns, so the NBI and NB forms are the blocking ones. */
 #define GEXL_DONE(call) ((void)(call), GEX_EVENT_INVALID)
 #define gex_VIS_VectorPutNBI gex_VIS_VectorPutBlocking
 #define gex_VIS_VectorGetNBI gex_VIS_VectorGetBlocking

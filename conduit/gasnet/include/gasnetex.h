@@ -1,5 +1,6 @@
-/* GASNet-EX over libllcl: everything but strided accesses, atomics and data movement of teams, which
- * gasnet_vis.h, gasnet_ratomic.h and gasnet_coll.h declare. docs/gasnet.md says what is offered. */
+/* GASNet-EX over libllcl. This header includes gasnet_vis.h (vector, indexed and strided accesses),
+ * gasnet_ratomic.h (atomics) and gasnet_coll.h (broadcast and reductions). docs/gasnet.md says what
+ * is offered. */
 #ifndef GASNETEX_H
 #define GASNETEX_H
 #define _INCLUDED_GASNETEX_H 1
@@ -17,8 +18,8 @@
 extern "C" {
 #endif
 
-/* The job. gex_Client_Init calls gexl_client_init with the mode that the client was compiled for; a library
- * of another mode has no function of that name, so that the linker tells. */
+/* The job. The name of gex_Client_Init's function contains the mode that the client is compiled
+ * for. A library of another mode has no function of that name, so the linker reports a mismatch. */
 #if defined(GASNET_SEQ)
 #define gexl_client_init gexl_client_init_seq
 #elif defined(GASNET_PARSYNC)
@@ -111,7 +112,8 @@ static inline int gasnet_barrier(int id, int flags) {
     return gasnet_barrier_wait(id, flags);
 }
 
-/* Polling. gexl_pause polls, and now and then lets other threads run; `rounds` counts the calls of one wait. */
+/* Polling. gexl_pause polls once; every so many calls it also yields the core or sleeps
+ * (gasnet_set_waitmode). `rounds` counts the calls of one wait. */
 int gasnet_AMPoll(void);
 void gexl_pause(unsigned *rounds);
 #define GASNET_BLOCKUNTIL(condition)         \
@@ -123,11 +125,12 @@ void gexl_pause(unsigned *rounds);
         gasnett_local_rmb();                 \
     } while (0)
 
-/* Handlers run only where a thread polls, so there are no interrupts to hold. */
+/* Handlers run only inside a poll or a send, so there are no interrupts to hold. */
 #define gasnet_hold_interrupts() ((void)0)
 #define gasnet_resume_interrupts() ((void)0)
 
-/* Handler-safe locks: locks where there are threads, else nothing. */
+/* Handler-safe locks. Outside of PAR they do nothing, since one thread at a time is in the
+ * conduit. */
 #if defined(GASNET_PAR)
 void gex_HSL_Init(gex_HSL_t *lock);
 void gex_HSL_Destroy(gex_HSL_t *lock);
@@ -142,7 +145,7 @@ int gex_HSL_Trylock(gex_HSL_t *lock);
 #define gex_HSL_Trylock(lock) ((void)(lock), GASNET_OK)
 #endif
 
-/* Memory kinds: there is none but the host's, so none can be made. */
+/* Memory kinds: gex_MK_Create refuses, since the conduit offers host memory only. */
 int gex_MK_Create(gex_MK_t *kind, gex_Client_t client, const void *args, gex_Flags_t flags);
 void gex_MK_Destroy(gex_MK_t kind, gex_Flags_t flags);
 

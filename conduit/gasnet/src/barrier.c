@@ -1,12 +1,12 @@
-/* Barriers and the events that tell of them.
+/* Barriers and events.
  *
- * A barrier is by dissemination: in round k a rank tells the one 2^k further how many barriers it
- * has entered and gone through the rounds before k with; it has gone through round k when the one
- * 2^k before has told as much. The words only grow, so any number of barriers of a team may be
- * under way. Behind a wire they may come in any order, so there the greatest stays.
+ * The barrier is a dissemination barrier. In round k a rank writes to the rank 2^k above it the
+ * number of the last barrier with which it has finished rounds 0 to k - 1. It has finished round k
+ * when the rank 2^k below it has written at least the same number. The words only grow, so a team
+ * may have any number of barriers under way. Writes over a wire may arrive in any order, so they
+ * are atomic maximums.
  *
- * The named barrier of GASNet-1 goes the same way, but a word also carries the names that were met
- * so far. */
+ * The named barrier of GASNet-1 uses the same algorithm; its words also carry the names. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -24,8 +24,8 @@ static void advance(struct team *team) {
     for (unsigned k = 0; k < team->steps; k++) {
         if (team->sent[k] != through) {
             team->sent[k] = through;
-            /* Whoever sees the word sees what was written before the barrier, here and at the ranks
-             * whose words were read with Acquire below. */
+            /* A rank that sees the word also sees what this rank has written before the barrier,
+             * and what the ranks have written whose words the load below has acquired. */
             word_tell(&team->there[k], LLCL_OP_MAX, through);
         }
         uint64_t told = atomic_load_explicit(&team->control->arrived[k].value, memory_order_acquire);
@@ -201,9 +201,9 @@ gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags) {
     return GEX_EVENT_INVALID;
 }
 
-/* The named barrier. A word: the name in bits 0-31, what was met in bits 32-33, the barrier's
- * number (modulo 2^30, never 0) in bits 34-63. The words of odd and even barriers are different
- * ones, since a peer may be one barrier ahead. */
+/* The named barrier. A word holds the name in bits 0-31, the kind of names met so far (the enum
+ * below) in bits 32-33, and the barrier's number (1 to 2^30 - 1, wraps) in bits 34-63. Odd and even
+ * barriers have different words, because a peer may be one barrier ahead. */
 enum { ANONYMOUS, NAMED, MISMATCH };
 static struct {
     struct word_at there[2][STEPS];

@@ -1,13 +1,14 @@
-/* Broadcast and reductions, over plans of libllcl.
+/* Broadcast and reductions, over persistent collectives of libllcl.
  *
- * Buffers may be any memory; plans want theirs once, so a plan has memory of its own, and data is
- * copied in and out. A long operation goes in pieces, each a round of a plan. Whoever polls, waits
- * or tests starts rounds and ends them.
+ * A client's buffers may be any memory. A persistent collective has fixed buffers, so the conduit
+ * allocates them and copies the data in and out. A long operation is cut into pieces, and each
+ * piece is a round. A thread that polls, waits or tests starts rounds and ends them.
  *
- * All ranks make the same calls on a team in the same order. So they keep the same plans, and the
- * rounds of one plan meet in the order in which operations were begun. A plan has two turns, used
- * one after the other, so that a second operation like the first can begin before that has ended.
- * To make a turn all ranks of the team meet in the call, polling, as the specification allows. */
+ * All ranks make the same calls on a team in the same order. So all ranks keep the same plans, and
+ * the rounds of a plan meet in the order in which clients began the operations. A plan has two
+ * turns (two persistent collectives), used alternately: a second operation of the same shape can
+ * begin before the first has ended. Making a turn is collective: all ranks of the team meet in the
+ * call and poll meanwhile, as the specification allows. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -65,8 +66,7 @@ static void combine(const void *left, const void *right, void *result, uint64_t 
         operation->function(left, result, count, operation->data);
         return;
     }
-    /* The result goes over the right operand there, so that needs a copy where `result` is another
-     * place. */
+    /* The client's function overwrites its right operand, so it gets a copy. */
     char room[4096];
     for (uint64_t done = 0, part; done < count; done += part) {
         part = sizeof room / element ? sizeof room / element : 1;
@@ -167,8 +167,8 @@ static struct plan *plan_new(struct team *team, const struct wish *wish) {
     return plan;
 }
 
-/* The team's plan for the wish, put to the front of the list. Only the thread that begins a
- * collective changes the list; others read it. */
+/* The team's plan for a shape, moved to the front of the list. Only the thread that begins a
+ * collective changes the list; others read it under `advancing`. */
 static struct plan *plan_find(struct team *team, const struct wish *wish) {
     struct plan **at = &team->plans, *plan;
     while (*at && !same(&(*at)->wish, wish)) {
@@ -233,8 +233,8 @@ static bool round_end(struct team *team, struct turn *turn) {
     return true;
 }
 
-/* Starts the next round of the team's oldest operation that has any, unless its turn is still at
- * work. */
+/* Starts the next round of the oldest operation that has one left. False: its turn is still busy.
+ * The caller holds `advancing`. */
 static bool round_start(struct team *team) {
     struct operation *operation = team->operations;
     struct wish wish = operation->wish;

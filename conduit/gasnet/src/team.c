@@ -149,7 +149,7 @@ size_t gex_TM_Split(gex_TM_t *new_tm, gex_TM_t parent, int color, int key, void 
         return new_tm ? SMALLEST : 0;
     }
     meet((struct team *)parent);
-    /* Keys are compared as unsigned numbers there: shifted, so that negative ones are the
+    /* libllcl compares keys as unsigned numbers; the flipped sign bit keeps negative keys the
      * lowest. */
     must(llcl_team_split(((struct team *)parent)->llcl, new_tm ? (uint32_t)color : LLCL_TEAM_NONE,
                          (uint32_t)key ^ 0x80000000u, &llcl),

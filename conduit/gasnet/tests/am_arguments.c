@@ -1,4 +1,4 @@
-/* Do all kinds of messages bring 0 to 16 arguments and their payload, there and back? */
+/* Do requests and replies of all kinds carry 0 to 16 arguments and their payload? */
 #include "t.h"
 
 #define HANDLERS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) \
@@ -15,7 +15,7 @@ static void check_bytes(const char *bytes, size_t size, int n) {
         EQUAL(bytes[i], (char)(n + i));
     }
 }
-/* Each request answers by a reply of its kind with as many arguments. */
+/* The handler of a request sends a reply of the same kind, with as many arguments. */
 #define DEFINE(n)                                                                                          \
     static void short_reply##n(gex_Token_t token GEXL_P##n) {                                              \
         GEXL_ARGS(n);                                                                                      \
@@ -115,10 +115,10 @@ int main(void) {
     HANDLERS(ENTER)
     begin(table, 17 * 5);
     HANDLERS(SEND)
-    /* Without a number in its name a call counts its arguments. */
+    /* A call without a number in its name counts its arguments. */
     gex_AM_RequestShort(tm, me, 102, 0, -200, -201);
     gasnet_AMRequestShort(me, 100);
-    /* A message to oneself needs nobody who polls. */
+    /* The handler of a message to oneself runs without a poll. */
     EQUAL(replies, 2);
     end();
 }

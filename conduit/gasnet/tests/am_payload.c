@@ -1,4 +1,5 @@
-/* Do payloads of every size up to the limits arrive whole, also where the payload is agreed on first? */
+/* Do payloads of every size up to the limits arrive whole, also those of negotiated-payload
+ * messages? */
 #include "t.h"
 
 static volatile unsigned arrived;
@@ -56,7 +57,7 @@ int main(void) {
                                           (gex_AM_Arg_t)sent);
             }
             GASNET_BLOCKUNTIL(arrived == sent + 1);
-            barrier(); /* the next one writes to another rank's place of this one */
+            barrier(); /* the next round overwrites these bytes from another rank */
         }
     }
     end();

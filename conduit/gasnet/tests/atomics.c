@@ -1,4 +1,5 @@
-/* Are remote atomics what their names say, and atomic where all ranks use one word? */
+/* Does each remote atomic compute what its name says, and is it atomic when all ranks use one
+ * word? */
 #include "t.h"
 
 #define ALL_OPS (GEX_OP_ADD | GEX_OP_MULT | GEX_OP_MIN | GEX_OP_MAX | GEX_OP_SUB | GEX_OP_INC | GEX_OP_DEC | \

@@ -1,4 +1,4 @@
-/* Do named barriers tell of names that differ, at every rank, and give back the name that all gave? */
+/* Does a named barrier report a mismatch at every rank, and return the name that all ranks gave? */
 #include "t.h"
 
 static int round_of(int id, int flags) {
@@ -26,7 +26,8 @@ int main(void) {
         CHECK(gasnet_barrier_result(&id) != 0);
     }
     for (unsigned odd = 0; odd < all; odd++) {
-        /* One rank with another name; one anonymous among named; one that wants a mismatch. */
+        /* One rank gives another name; one is anonymous among named ones; one asks for a
+         * mismatch. */
         EQUAL(round_of(me == odd ? -7 : 7, 0), all > 1 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK);
         EQUAL(round_of(me == odd ? 0 : 9, me == odd ? GASNET_BARRIERFLAG_ANONYMOUS : 0), GASNET_OK);
         EQUAL(round_of(3, me == odd ? GASNET_BARRIERFLAG_MISMATCH : 0), GASNET_ERR_BARRIER_MISMATCH);

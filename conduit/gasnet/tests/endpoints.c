@@ -1,6 +1,7 @@
-/* Do segments that a client makes itself, of its own memory and of the library's, take puts, gets, strided accesses,
- * atomics and long messages, at the first endpoint and at further ones? Do messages run the handlers of the endpoint
- * that they were sent to, and replies those of the endpoint that has asked? */
+/* Do segments that a client makes itself, of its own memory and of the library's, take puts, gets,
+ * strided accesses, atomics and long messages, at the first endpoint and at further ones? Do
+ * messages run the handlers of the endpoint that they were sent to, and replies those of the
+ * endpoint that has sent the request? */
 #include "t.h"
 
 #define SIZE 10000
@@ -72,7 +73,8 @@ static void long_request(gex_Token_t token, void *data, size_t size, gex_AM_Arg_
     gex_AM_ReplyLong1(token, 215, data, size, (void *)(uintptr_t)there, GEX_EVENT_NOW, 0, asker);
 }
 
-/* The same numbers at each endpoint, whose entries differ in their client data. */
+/* Each endpoint registers the same handler indices. The entries' client data tell the endpoints
+ * apart. */
 static void register_at(int index) {
     const gex_Flags_t request = GEX_FLAG_AM_REQUEST, reply = GEX_FLAG_AM_REPLY;
     gex_AM_Entry_t table[] = {
@@ -91,7 +93,8 @@ static uint64_t *far_base(gex_TM_t pair, unsigned rank, uintptr_t *size) {
     return address;
 }
 
-/* Every access to the neighbour, at the endpoint of that number; the neighbour before does the same here. */
+/* Every kind of access to the next rank, at the endpoint of the pair. The rank before does this
+ * here. */
 static void access_all(gex_TM_t pair, uint64_t *mine) {
     unsigned next = (me + 1) % all, before = (me + all - 1) % all;
     uintptr_t size;
@@ -120,7 +123,7 @@ static void access_all(gex_TM_t pair, uint64_t *mine) {
     EQUAL(mine[31], 30 + before);
 }
 
-/* From every endpoint to every one of the neighbour. */
+/* Messages from every endpoint to every endpoint of the next rank. */
 static void messages_of_endpoints(void) {
     static char bytes[3000];
     memset(bytes, 5, sizeof bytes);
@@ -189,11 +192,11 @@ int main(void) {
         }
         register_at(i);
         EQUAL(gex_EP_QueryIndex(eps[i]), i);
-        /* Endpoint 1 has memory of the library's. */
+        /* The segment of endpoint 1 is allocated by the library. */
         CHECK(gex_Segment_Create(&segments[i], client, i == 1 ? NULL : own[i], SIZE, GEX_MK_HOST, 0) == GASNET_OK);
         CHECK(gex_EP_BindSegment(eps[i], segments[i], 0) == GASNET_OK && gex_EP_QuerySegment(eps[i]) == segments[i]);
     }
-    /* In two calls, over another team, and not the same ones at every rank. */
+    /* Two calls, over another team, with different endpoints at different ranks. */
     CHECK(gex_EP_PublishBoundSegment(reverse, eps, me % 2, 0) == GASNET_OK);
     CHECK(gex_EP_PublishBoundSegment(reverse, eps + me % 2, 1 + SECONDS - me % 2, 0) == GASNET_OK);
     for (int i = 0; i <= SECONDS; i++) {
@@ -201,7 +204,7 @@ int main(void) {
     }
     messages_of_endpoints();
     messages_and_atomics();
-    /* Teams made before the segments know them. */
+    /* Teams that were made before the segments know these. */
     uint64_t *last = far_base(reverse, 0, &size);
     EQUAL(size, SIZE);
     gex_RMA_PutBlockingVal(reverse, 0, last + 100 + me, 5, 8, 0);

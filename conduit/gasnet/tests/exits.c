@@ -1,6 +1,6 @@
-/* Does a job end with the code that gasnet_exit gets: of all ranks, of one, in a handler, by a return from main, by
- * a signal? Do clients hear of it by SIGQUIT?
- * The first argument says which. tests/run looks at the code. */
+/* Does a job end with the code that gasnet_exit gets: from all ranks, from one, in a handler, by a
+ * return from main, in a signal handler? Does a signal that ends the job run the client's handler
+ * of SIGQUIT? The first argument chooses the case. tests/run checks the exit code. */
 #include "t.h"
 #include <signal.h>
 
@@ -20,7 +20,7 @@ static void leave(gex_Token_t token) {
 int main(int argc, char **argv) {
     gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)leave, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL}};
     const char *how = argc > 1 ? argv[1] : "all";
-    signal(SIGINT, SIG_DFL); /* jobs in the background of a shell ignore it, and the conduit leaves that alone */
+    signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore SIGINT, and the conduit does not change that */
     begin(table, 1);
     if (!strcmp(how, "told")) {
         signal(SIGQUIT, told);

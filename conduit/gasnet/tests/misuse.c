@@ -1,5 +1,5 @@
-/* Is what a client must not do told with a sentence, and the job ended? The first argument says which misuse;
- * tests/run looks for the sentence. Without one, errors that are codes are looked at. */
+/* Does each misuse end the job with a sentence? The first argument chooses the misuse; tests/run
+ * looks for the sentence. Without an argument the test checks errors that are codes. */
 #include "t.h"
 
 static const char *how;

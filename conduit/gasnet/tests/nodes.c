@@ -1,5 +1,5 @@
-/* Do the queries tell which ranks share memory, and is a segment mapped at exactly those? With LLCL_NODE_ID=0,0,1,1 two
- * ranks are a node, else all are. */
+/* Do the queries return the ranks that share memory, and is a segment mapped at exactly those? With
+ * LLCL_NODE_ID=0,0,1,1 two ranks are a node, otherwise all ranks. */
 #include "t.h"
 
 int main(void) {

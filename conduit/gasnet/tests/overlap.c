@@ -1,5 +1,6 @@
-/* Do broadcasts and reductions let their callers go on: with messages before all ranks have come, with other
- * collectives of the same team and of others, and with further ones of the same kind before the first has ended? */
+/* Do broadcasts and reductions let their callers go on: with messages before all ranks have come,
+ * with other collectives of the same team and of others, and with further ones of the same kind
+ * before the first has ended? */
 #include "t.h"
 
 #define MANY 7
@@ -12,7 +13,7 @@ static void ask(gex_Token_t token) {
     gex_AM_ReplyShort0(token, 201, 0);
 }
 
-/* All ranks but the first begin; rank 0 joins them after each has answered it. */
+/* All ranks but rank 0 begin. Rank 0 joins them after each of them has answered a message. */
 static void late_rank(void (*collective)(gex_TM_t)) {
     answered = 0;
     if (me) {
@@ -60,7 +61,8 @@ static void many_at_once(gex_TM_t other) {
     }
 }
 
-/* Two long ones are open at once, in buffers of their own, and their events are waited for in the other order. */
+/* Two long operations are under way at once, in different buffers. The caller waits for the later
+ * one first. */
 static void long_ones(void) {
     double *in[2], *out[2];
     gex_Event_t events[2];
@@ -101,7 +103,7 @@ int main(void) {
         many_at_once(half);
     }
     long_ones();
-    /* More shapes than a team keeps plans for. */
+    /* More shapes than a team keeps plans. */
     for (size_t size = 1; size <= 40; size++) {
         char from[40] = {0}, to[40] = {0};
         memset(from, (int)size, me ? 0 : size);

@@ -1,4 +1,5 @@
-/* Do broadcasts and reductions give what a loop gives, for each type, from any memory, and by a user's function? */
+/* Do broadcasts and reductions compute what a loop computes: for each type, from any memory, with a
+ * user's function? */
 #include "t.h"
 
 static void longest(const void *left, void *right, size_t count, const void *data) {

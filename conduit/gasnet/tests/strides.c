@@ -1,4 +1,5 @@
-/* Do strided, indexed and vector accesses touch the bytes of a plain loop, with strides of both signs? */
+/* Do strided, indexed and vector accesses touch the bytes that a plain loop touches, with strides
+ * of both signs? */
 #include "t.h"
 
 static unsigned char local[8192], copy[65536], expected[65536];

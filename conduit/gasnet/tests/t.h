@@ -1,4 +1,4 @@
-/* What the tests share: a check that names its place, the job, and handlers that count. */
+/* Shared by the tests: CHECK, which prints its place; initialisation; handlers that count. */
 #include <gasnet.h>
 #include <gasnet_coll.h>
 #include <gasnet_ratomic.h>
@@ -36,13 +36,13 @@ static unsigned me, all;
 static inline void begin(gex_AM_Entry_t *table, size_t entries) {
     CHECK(gex_Client_Init(&client, &ep, &tm, "TEST", NULL, NULL, GEX_FLAG_USES_GASNET1) == GASNET_OK);
     CHECK(gex_EP_RegisterHandlers(ep, table, entries) == GASNET_OK);
-    /* Before the attach, which other ranks may leave first and then send. */
+    /* Registered before the attach: another rank may return from it first, and send. */
     me = gex_TM_QueryRank(tm);
     all = gex_TM_QuerySize(tm);
     CHECK(gex_Segment_Attach(&segment, tm, SEGMENT) == GASNET_OK);
 }
 static inline char *base_of(unsigned rank) {
-    void *address = NULL; /* handlers call this, so it must not wait */
+    void *address = NULL; /* handlers call this function, so it does not wait for the event */
     CHECK(gex_EP_QueryBoundSegmentNB(tm, rank, &address, NULL, NULL, GEX_FLAG_IMMEDIATE) == GEX_EVENT_INVALID);
     return address;
 }

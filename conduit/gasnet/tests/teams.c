@@ -1,5 +1,5 @@
-/* Are teams made with the ranks and the order that were asked for, and do barriers of several teams, several at
- * once, keep apart? */
+/* Do new teams have the ranks and the order that were asked for? Do several barriers at once, of
+ * several teams, not affect each other? */
 #include "t.h"
 
 int main(void) {
@@ -31,7 +31,7 @@ int main(void) {
         }
         gex_Event_WaitAll(events, 24, 0);
     }
-    /* Nobody passes a barrier before all have come. */
+    /* No rank passes a barrier before all have entered it. */
     for (unsigned late = 0; late < all; late++) {
         gex_RMA_PutBlockingVal(tm, late, base_of(late) + 8 * me, 0, 8, 0);
         barrier();

@@ -1,5 +1,5 @@
-/* May several threads send, poll and wait at once (PAR), and may one end the job while others poll? In the other
- * modes one thread does as much. */
+/* May several threads send, poll and wait at once in PAR, and may one end the job while others
+ * poll? In the other modes one thread does all of that. */
 #include "t.h"
 
 #if defined(GASNET_PAR)

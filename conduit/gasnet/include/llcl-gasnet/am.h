@@ -1,7 +1,7 @@
 /* Active messages of GASNet-EX. Included by gasnetex.h, inside its extern "C".
  *
- * Each call takes 0 to 16 arguments. They are collected into an array here, and one function of the library for
- * each kind of call takes it. */
+ * A call has 0 to 16 arguments. The inlined functions put them into an array, which gexl_request,
+ * gexl_reply or gexl_commit takes. */
 
 unsigned int gex_AM_MaxArgs(void);
 size_t gex_AM_MaxRequestLong(gex_TM_t tm, gex_Rank_t peer, const gex_Event_t *lc, gex_Flags_t flags, unsigned n);
@@ -28,7 +28,7 @@ gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *buffer, 
 void *gex_AM_SrcDescAddr(gex_AM_SrcDesc_t source);
 size_t gex_AM_SrcDescSize(gex_AM_SrcDesc_t source);
 
-/* What a message consists of, but for its arguments. */
+/* A message without its arguments. `args`: their number. */
 struct gexl_message {
     gex_AM_Index_t handler;
     uint8_t kind; /* GEXL_SHORT, GEXL_MEDIUM, GEXL_LONG */
@@ -46,7 +46,7 @@ int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_
 void gexl_commit(gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size, void *destination, unsigned n,
                  const gex_AM_Arg_t *args);
 
-/* Parameters, and the same as values, for each number of arguments. */
+/* GEXL_Pn: the parameters for n arguments. GEXL_An: their values. */
 #define GEXL_P0
 #define GEXL_P1 , gex_AM_Arg_t a0
 #define GEXL_P2 GEXL_P1, gex_AM_Arg_t a1
@@ -84,7 +84,7 @@ void gexl_commit(gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size, v
 #define GEXL_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) \
     DO(14) DO(15) DO(16)
 
-/* The array has an element in front, since an array of none is no C. */
+/* C has no arrays of 0 elements, so the array begins with a dummy. */
 #define GEXL_ARGS(n) const gex_AM_Arg_t args[n + 1] = {0 GEXL_A##n}
 #define GEXL_SENDERS(n)                                                                                        \
     static inline int gex_AM_RequestShort##n(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler,             \
@@ -153,8 +153,8 @@ void gexl_commit(gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size, v
 GEXL_EACH(GEXL_SENDERS)
 GEXL_EACH(GEXL_COMMITTERS)
 
-/* Without a number in its name a call counts its arguments: GEXL_NF gives how many there are beyond the F
- * fixed ones. Dummies in front make up for the smaller F. */
+/* A call without a number in its name counts its arguments: GEXL_NF gives how many there are beyond
+ * the F fixed ones. It passes 8 - F dummies in front, so that one macro serves every F. */
 #define GEXL_25TH(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17, x18, x19, x20, \
                   x21, x22, x23, n, ...) n
 #define GEXL_COUNT(...) \

@@ -1,4 +1,4 @@
-/* Names for what compilers call differently. gcc and clang are supported. */
+/* Function attributes and names of the platform, for gcc and clang. */
 #ifndef LLCL_GASNET_ANNOTATIONS_H
 #define LLCL_GASNET_ANNOTATIONS_H
 
@@ -67,7 +67,6 @@
 #define GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g) (GASNETT_UNUSED_ARGS6(a, b, c, d, e, f), (void)(g))
 #define GASNETT_UNUSED_ARGS8(a, b, c, d, e, f, g, h) (GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g), (void)(h))
 
-/* The platform. */
 #define PLATFORM_OS_LINUX 1
 #if defined(__clang__)
 #define PLATFORM_COMPILER_CLANG 1

@@ -1,7 +1,7 @@
-/* Atomic numbers of the tools. Included by gasnet_tools.h.
+/* Atomics of the tools. Included by gasnet_tools.h.
  *
- * Fences that the flags ask for are folded into one order for the whole operation: sequentially consistent where
- * any is asked for, else relaxed. That is never weaker than what was asked for. */
+ * An operation whose flags ask for any fence is sequentially consistent, which is never weaker than
+ * those fences. Others are relaxed. */
 #define GASNETT_ATOMIC_NONE 0
 #define GASNETT_ATOMIC_RMB_PRE 1
 #define GASNETT_ATOMIC_WMB_PRE 2
@@ -20,7 +20,7 @@
 #define GASNETT_HAVE_STRONGATOMIC_ADD_SUB 1
 #define GASNETT_HAVE_STRONGATOMIC_CAS 1
 
-/* With fences: as if one stood on each side. */
+/* The strong forms: as if a fence stood on each side. */
 static inline void gexl_fence(int flags) {
     if (flags) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -75,7 +75,7 @@ typedef struct {
 GEXL_NUMBER(gasnett_atomic32, uint32_t)
 GEXL_NUMBER(gasnett_atomic64, uint64_t)
 
-/* The plain type has 32 bits; the strong forms are the same. */
+/* gasnett_atomic_t has 32 bits. The strong types are the plain ones. */
 typedef gasnett_atomic32_t gasnett_atomic_t;
 typedef uint32_t gasnett_atomic_val_t;
 typedef int32_t gasnett_atomic_sval_t;

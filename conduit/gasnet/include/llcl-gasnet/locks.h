@@ -1,5 +1,5 @@
-/* Locks and thread-specific data of the tools. Included by gasnet_tools.h. In a process of one thread they are
- * nothing, unless GASNETT_USE_TRUE_MUTEXES asks for them. */
+/* Locks and thread-specific data of the tools. Included by gasnet_tools.h. In a process of one
+ * thread the locks do nothing, unless the client defines GASNETT_USE_TRUE_MUTEXES. */
 #if GASNETT_THREAD_SAFE || GASNETT_USE_TRUE_MUTEXES
 #include <pthread.h>
 typedef pthread_mutex_t gasnett_mutex_t;
@@ -17,7 +17,7 @@ typedef pthread_cond_t gasnett_cond_t;
 #define gasnett_cond_signal(cond) ((void)pthread_cond_signal(cond))
 #define gasnett_cond_broadcast(cond) ((void)pthread_cond_broadcast(cond))
 #define gasnett_cond_wait(cond, lock) ((void)pthread_cond_wait((cond), (lock)))
-/* Not in strict C99, which has no such locks. */
+/* glibc does not declare read-write locks in strict C99. */
 #ifdef PTHREAD_RWLOCK_INITIALIZER
 typedef pthread_rwlock_t gasnett_rwlock_t;
 #define GASNETT_RWLOCK_INITIALIZER PTHREAD_RWLOCK_INITIALIZER

@@ -1,12 +1,13 @@
-/* Reads and writes of GASNet-EX, inlined. Included by gasnetex.h, inside its extern "C".
+/* Puts and gets of GASNet-EX, inlined. Included by gasnetex.h, inside its extern "C".
  *
- * Segments that the library has allocated are mapped at all ranks, so an access is a copy by the caller. What lies
- * elsewhere (a client's own memory, 0 bytes at no address, an address outside of the segment) is the library's. All
- * accesses are done when their calls return: no event ever lies open but those of collectives. */
+ * Each rank maps the segments that libllcl has allocated at ranks of its node, so an access to them
+ * is a copy by the caller. gexl_put and gexl_get do all others: to other nodes, to a client's own
+ * memory, of 0 bytes, and to addresses outside of a segment. Every access is done when its call
+ * returns, so its event is GEX_EVENT_INVALID. */
 #include <string.h>
 
-/* Whether a place at a rank is in a mapped segment, and where in this process it is then. A size of up to 8 bytes that
- * the compiler knows takes one comparison. */
+/* Whether this process maps the bytes at a rank, and their address here. For a constant size of up
+ * to 8 bytes the check is one comparison. */
 static inline int gexl_mapped(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size, unsigned char **here) {
     if (GASNETT_PREDICT_TRUE(rank < tm->size)) {
         const struct gexl_place *place = &tm->places[rank];
@@ -18,12 +19,12 @@ static inline int gexl_mapped(gex_TM_t tm, gex_Rank_t rank, const void *address,
     return 0;
 }
 
-/* Accesses to other memory than that. They end the job with a sentence if it is in no segment. */
+/* Accesses to memory that is not mapped here. They end the job if the bytes are in no segment. */
 void gexl_put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size);
 void gexl_get(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size);
 void gexl_set(gex_TM_t tm, gex_Rank_t rank, void *destination, int value, size_t size);
 
-/* An option for the local end that names an event gets one that has happened. */
+/* Local completion is immediate: if `lc` is the address of an event, that event has happened. */
 static inline void gexl_ended(gex_Event_t *lc) {
     if ((uintptr_t)lc > (uintptr_t)GEX_EVENT_GROUP) {
         *lc = GEX_EVENT_INVALID;
@@ -75,7 +76,7 @@ static inline gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *destination, gex_Rank
     return GEX_EVENT_INVALID;
 }
 
-/* Values: the low-order bytes. */
+/* A value's low-order bytes travel. */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error values of fewer than 8 bytes begin elsewhere on a big-endian machine
 #endif
@@ -131,6 +132,6 @@ static inline void gex_NBI_Wait(gex_EC_t mask, gex_Flags_t flags) {
     (void)flags;
     gasnet_AMPoll();
 }
-/* Regions must not be nested: told. */
+/* A nested access region ends the job. */
 void gex_NBI_BeginAccessRegion(gex_Flags_t flags);
 gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);

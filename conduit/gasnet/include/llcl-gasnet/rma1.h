@@ -1,4 +1,5 @@
-/* Reads and writes of GASNet-1, over those of GASNet-EX. Included by gasnet.h, inside its extern "C". */
+/* Puts, gets and VIS of GASNet-1, over those of GASNet-EX. Included by gasnet.h, inside its extern
+ * "C". */
 
 static inline void gasnet_put(gasnet_node_t rank, void *destination, void *source, size_t size) {
     gex_RMA_PutBlocking(gexl_world, rank, destination, source, size, 0);
@@ -70,13 +71,13 @@ static inline gasnet_handle_t gasnet_put_nb_val(gasnet_node_t rank, void *destin
 static inline gasnet_register_value_t gasnet_get_val(gasnet_node_t rank, void *source, size_t size) {
     return gex_RMA_GetBlockingVal(gexl_world, rank, source, size, 0);
 }
-/* The handle of a value is the value. */
+/* The handle is the value itself, since the get is done. */
 static inline gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t rank, void *source, size_t size) {
     return gex_RMA_GetBlockingVal(gexl_world, rank, source, size, 0);
 }
 #define gasnet_wait_syncnb_valget(handle) ((gasnet_register_value_t)(handle))
 
-/* Unlike a test of GASNet-EX, a try polls. */
+/* A try of GASNet-1 polls, unlike a test of GASNet-EX. */
 static inline int gasnet_try_syncnb(gasnet_handle_t handle) {
     gasnet_AMPoll();
     return gex_Event_Test(handle) ? GASNET_ERR_NOT_READY : GASNET_OK;
@@ -101,7 +102,7 @@ static inline int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t count) 
 #define gasnet_begin_nbi_accessregion() gex_NBI_BeginAccessRegion(0)
 #define gasnet_end_nbi_accessregion() gex_NBI_EndAccessRegion(0)
 
-/* Vectors, lists and strides. A memvec of either interface has the same layout. */
+/* Vector, indexed and strided accesses. gasnet_memvec_t and gex_Memvec_t have the same layout. */
 #define GEXL_VIS1(suffix, result, end)                                                                           \
     static inline result gasnet_putv##suffix(gasnet_node_t rank, size_t dst_count, gasnet_memvec_t const dst[],  \
                                              size_t src_count, gasnet_memvec_t const src[]) {                    \

@@ -1,4 +1,4 @@
-/* Types of GASNet-EX, and what the inlined functions know of the library. Included by gasnetex.h. */
+/* Types of GASNet-EX, and those that the inlined functions use. Included by gasnetex.h. */
 #ifndef LLCL_GASNET_TYPES_H
 #define LLCL_GASNET_TYPES_H
 
@@ -38,9 +38,10 @@ typedef struct gexl_source *gex_AM_SrcDesc_t;
 #define GEX_MK_HOST ((gex_MK_t)(uintptr_t)1)
 #define GEX_AM_SRCDESC_NO_OP ((gex_AM_SrcDesc_t)0)
 
-/* Where the bound segment of a member lies: at its owner, and in this process. A segment that is not mapped here has
- * size 0 and `far`, one that this rank knows nothing of has zeroes. Accesses of up to 8 bytes may begin at `words`
- * places from the base on: all but the last 7, which are left to the general case. */
+/* The bound segment of a team's member: `base` is its address at the owner, `here` in this process.
+ * A segment that this process does not map has size 0 and `far`. A segment that this rank does not
+ * know has zeroes only. An access of up to 8 bytes at one of the first `words` bytes lies in the
+ * segment: one comparison shows that, and the general check sees to the last 7 bytes. */
 struct gexl_far;
 struct gexl_place {
     uintptr_t base;
@@ -50,7 +51,8 @@ struct gexl_place {
     const struct gexl_far *far;
 };
 
-/* The public beginning of a team: its members' segments and job ranks (NULL: their own numbers), by rank. */
+/* The first members of a team, which inlined functions use: by rank, the segments and the job ranks
+ * of the members. `jobranks` is NULL if ranks and job ranks are equal. */
 typedef struct gexl_tm {
     const struct gexl_place *places;
     gex_Rank_t rank;
@@ -130,7 +132,7 @@ typedef struct {
     gex_Rank_t supernode;
 } gasnet_nodeinfo_t;
 
-/* Threads of the library know nothing of a client's threads. */
+/* The conduit needs no information about the calling thread. */
 typedef void *gasnet_threadinfo_t;
 #define GASNET_BEGIN_FUNCTION() ((void)0)
 #define GASNET_GET_THREADINFO() ((gasnet_threadinfo_t)0)
