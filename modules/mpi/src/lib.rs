@@ -10,6 +10,7 @@
 //! libllcl call MPI at the same time as the program's threads.
 
 mod lane;
+mod message;
 mod mpi;
 mod remote;
 mod requests;

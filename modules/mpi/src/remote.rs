@@ -1,21 +1,21 @@
 //! Reads and writes of peers' memory over two-sided messages; this file has the requester's side,
 //! `serving` the owner's.
 //!
-//! The requester packs operations into a request of at most `MESSAGE_MOST` bytes, with the bytes of
-//! small writes. The owner's answers bring the status of each operation, and the bytes of small
-//! reads. The bytes of an operation larger than `INLINE` travel in a message of their own,
-//! directly from memory to memory. Both sides derive that message's tag from its number at the
-//! requester.
+//! The requester packs operations into a request of at most `MESSAGE_MOST` bytes (see `message`),
+//! with the bytes of small writes. The owner's answers bring the status of each operation, and the
+//! bytes of small reads. The bytes of an operation larger than `INLINE` travel in a message of their
+//! own, directly from memory to memory. Both sides derive that message's tag from the operation's
+//! number at the requester.
 //!
 //! The thread that polls the owner's lane serves the requests. A requester has at most `WINDOW`
 //! requests to a peer unanswered; operations that are posted meanwhile travel together in the next
 //! request. An owner that serves `SERVED` large operations defers further requests.
 
 use crate::lane::Lane;
-use crate::requests::{ANSWERS, MESSAGE_MOST, REQUESTS, Single};
+use crate::message::{LAST, Message, outcome, store, take, take_bytes};
+use crate::requests::{ANSWERS, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Most bytes of an operation that travel inside a request or an answer. An operation of more bytes
@@ -36,14 +36,8 @@ pub(crate) const SERVED: usize = 64;
 const FIRST_TAG: u32 = 16;
 /// How long MPI may need to end the transfers with a dead rank.
 const LATE: Duration = Duration::from_secs(1);
-/// The head of the last answer to a request; those before it have 0.
-pub(crate) const LAST: u64 = 1;
-/// Bytes of a message's head.
-pub(crate) const HEAD: usize = 8;
 /// Bytes of an operation in a request: number and kind, size, address, region.
 const ENTRY: usize = 32;
-/// Bytes of an operation in an answer: number and status, size of the bytes that follow.
-pub(crate) const ANSWER_ENTRY: usize = 16;
 
 /// The tag of the message that carries the bytes of a large operation.
 pub(crate) fn tag_of(number: u32, write: bool) -> u32 {
@@ -96,82 +90,6 @@ pub struct Remote {
     pub(crate) deferred: VecDeque<(usize, u32, usize)>,
     /// Dead peers whose fence is not answered yet, and when it is answered at the latest.
     fences: Vec<(u32, Instant)>,
-}
-
-/// A request or an answer while its entries are added.
-pub(crate) struct Message(Vec<u8>);
-
-impl Message {
-    /// A message with a head and no entries.
-    pub(crate) fn new() -> Message {
-        Message(vec![0; HEAD])
-    }
-
-    pub(crate) fn has_room(&self, size: usize) -> bool {
-        self.0.len() + size.next_multiple_of(8) <= MESSAGE_MOST
-    }
-
-    pub(crate) fn put(&mut self, words: &[u64]) {
-        words.iter().for_each(|word| self.0.extend(word.to_ne_bytes()));
-    }
-
-    /// Adds bytes, and pads them to whole words.
-    ///
-    /// # Safety
-    /// The bytes are valid.
-    pub(crate) unsafe fn put_bytes(&mut self, from: *const u8, size: u64) {
-        if size == 8 && from.cast::<u64>().is_aligned() {
-            // An aligned word may change at any time by a store or an atomic: one load never
-            // returns halves of two values. Acquire pairs with the Release in store().
-            // SAFETY: as the caller promises; aligned.
-            let word = unsafe { &*from.cast::<AtomicU64>() }.load(Ordering::Acquire);
-            return self.put(&[word]);
-        }
-        // SAFETY: as the caller promises.
-        self.0.extend(unsafe { std::slice::from_raw_parts(from, size as usize) });
-        self.0.resize(self.0.len().next_multiple_of(8), 0);
-    }
-
-    /// Writes the head, and returns the message.
-    pub(crate) fn end(mut self, head: u64) -> Box<[u8]> {
-        self.0[..HEAD].copy_from_slice(&head.to_ne_bytes());
-        self.0.into()
-    }
-}
-
-/// Takes `N` words off the front of a message. None: it is shorter.
-pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
-    let (words, rest) = bytes.split_at_checked(8 * N)?;
-    *bytes = rest;
-    let mut chunks = words.chunks_exact(8);
-    Some(std::array::from_fn(|_| {
-        let word = chunks.next().and_then(|word| word.try_into().ok());
-        word.map_or(0, u64::from_ne_bytes)
-    }))
-}
-
-/// Takes `size` bytes and their padding off the front of a message. None: it is shorter.
-pub(crate) fn take_bytes<'b>(bytes: &mut &'b [u8], size: u64) -> Option<&'b [u8]> {
-    let (all, rest) = bytes.split_at_checked((size as usize).next_multiple_of(8))?;
-    *bytes = rest;
-    all.get(..size as usize)
-}
-
-/// Stores bytes in a region or a buffer; an aligned word by one atomic store, so no reader sees
-/// halves of two values.
-///
-/// # Safety
-/// `to` is valid for as many bytes.
-pub(crate) unsafe fn store(bytes: &[u8], to: *mut u8) {
-    match bytes.try_into().map(u64::from_ne_bytes) {
-        Ok(word) if to.cast::<u64>().is_aligned() => {
-            // Release: a reader that sees this word also sees the bytes stored before it.
-            // SAFETY: as the caller promises; aligned.
-            unsafe { &*to.cast::<AtomicU64>() }.store(word, Ordering::Release);
-        }
-        // SAFETY: as the caller promises.
-        _ => unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) },
-    }
 }
 
 impl Remote {
@@ -409,11 +327,6 @@ impl Lane {
             self.serve(at, peer, size);
         }
     }
-}
-
-/// The first word of an answer's entry.
-pub(crate) fn outcome(number: u32, status: i32) -> u64 {
-    u64::from(number) << 32 | u64::from(status as u32)
 }
 
 /// Dead peers.

@@ -1,10 +1,8 @@
 //! The owner's side of reads and writes. `remote` describes the protocol.
 
 use crate::lane::Lane;
-use crate::remote::{
-    ANSWER_ENTRY, HEAD, INLINE, LARGEST, LAST, Message, OPERATIONS, SERVED, outcome, store, tag_of,
-    take, take_bytes,
-};
+use crate::message::{ANSWER_ENTRY, HEAD, LAST, Message, outcome, store, take, take_bytes};
+use crate::remote::{INLINE, LARGEST, OPERATIONS, SERVED, tag_of};
 use crate::requests::{ANSWERS, Single};
 use crate::table::{Event, Status};
 

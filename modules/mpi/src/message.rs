@@ -1,0 +1,93 @@
+//! The bytes of requests and answers (see `remote`): words in the machine's order, and bytes that
+//! are padded to whole words.
+
+use crate::requests::MESSAGE_MOST;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The head of the last answer to a request; those before it have 0.
+pub(crate) const LAST: u64 = 1;
+/// Bytes of a message's head.
+pub(crate) const HEAD: usize = 8;
+/// Bytes of an operation in an answer: number and status, size of the bytes that follow.
+pub(crate) const ANSWER_ENTRY: usize = 16;
+
+/// The first word of an answer's entry.
+pub(crate) fn outcome(number: u32, status: i32) -> u64 {
+    u64::from(number) << 32 | u64::from(status as u32)
+}
+
+/// A request or an answer while its entries are added.
+pub(crate) struct Message(Vec<u8>);
+
+impl Message {
+    /// A message with a head and no entries.
+    pub(crate) fn new() -> Message {
+        Message(vec![0; HEAD])
+    }
+
+    pub(crate) fn has_room(&self, size: usize) -> bool {
+        self.0.len() + size.next_multiple_of(8) <= MESSAGE_MOST
+    }
+
+    pub(crate) fn put(&mut self, words: &[u64]) {
+        words.iter().for_each(|word| self.0.extend(word.to_ne_bytes()));
+    }
+
+    /// Adds bytes, and pads them to whole words.
+    ///
+    /// # Safety
+    /// The bytes are valid.
+    pub(crate) unsafe fn put_bytes(&mut self, from: *const u8, size: u64) {
+        if size == 8 && from.cast::<u64>().is_aligned() {
+            // An aligned word may change at any time by a store or an atomic: one load never
+            // returns halves of two values. Acquire pairs with the Release in store().
+            // SAFETY: as the caller promises; aligned.
+            let word = unsafe { &*from.cast::<AtomicU64>() }.load(Ordering::Acquire);
+            return self.put(&[word]);
+        }
+        // SAFETY: as the caller promises.
+        self.0.extend(unsafe { std::slice::from_raw_parts(from, size as usize) });
+        self.0.resize(self.0.len().next_multiple_of(8), 0);
+    }
+
+    /// Writes the head, and returns the message.
+    pub(crate) fn end(mut self, head: u64) -> Box<[u8]> {
+        self.0[..HEAD].copy_from_slice(&head.to_ne_bytes());
+        self.0.into()
+    }
+}
+
+/// Takes `N` words off the front of a message. None: it is shorter.
+pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
+    let (words, rest) = bytes.split_at_checked(8 * N)?;
+    *bytes = rest;
+    let mut chunks = words.chunks_exact(8);
+    Some(std::array::from_fn(|_| {
+        let word = chunks.next().and_then(|word| word.try_into().ok());
+        word.map_or(0, u64::from_ne_bytes)
+    }))
+}
+
+/// Takes `size` bytes and their padding off the front of a message. None: it is shorter.
+pub(crate) fn take_bytes<'b>(bytes: &mut &'b [u8], size: u64) -> Option<&'b [u8]> {
+    let (all, rest) = bytes.split_at_checked((size as usize).next_multiple_of(8))?;
+    *bytes = rest;
+    all.get(..size as usize)
+}
+
+/// Stores bytes in a region or a buffer; an aligned word by one atomic store, so no reader sees
+/// halves of two values.
+///
+/// # Safety
+/// `to` is valid for as many bytes.
+pub(crate) unsafe fn store(bytes: &[u8], to: *mut u8) {
+    match bytes.try_into().map(u64::from_ne_bytes) {
+        Ok(word) if to.cast::<u64>().is_aligned() => {
+            // Release: a reader that sees this word also sees the bytes stored before it.
+            // SAFETY: as the caller promises; aligned.
+            unsafe { &*to.cast::<AtomicU64>() }.store(word, Ordering::Release);
+        }
+        // SAFETY: as the caller promises.
+        _ => unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) },
+    }
+}
