@@ -3,9 +3,9 @@
 //!
 //! The requester packs operations into a request of at most `MESSAGE_MOST` bytes (see `message`),
 //! with the bytes of small writes. The owner's answers bring the status of each operation, and the
-//! bytes of small reads. The bytes of an operation larger than `INLINE` travel in a message of their
-//! own, directly from memory to memory. Both sides derive that message's tag from the operation's
-//! number at the requester.
+//! bytes of small reads. The bytes of an operation larger than `INLINE` travel in a message of
+//! their own, directly from memory to memory. Both sides derive that message's tag from the
+//! operation's number at the requester.
 //!
 //! The thread that polls the owner's lane serves the requests. A requester has at most `WINDOW`
 //! requests to a peer unanswered; operations that are posted meanwhile travel together in the next
